@@ -1,0 +1,71 @@
+"""Kernel regression with Fourier-integral kernels: density, regression, attention, error theory.
+
+Public names are loaded on first use (PEP 562), so ``import fourierkernels`` stays light: it loads
+neither torch nor matplotlib nor the JIT compiler.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public name -> the module that defines it; a module of the package maps to itself.
+_HOMES = {
+    "FourierKernel": "kernels",
+    "GaussianKernel": "kernels",
+    "PhiKernel": "kernels",
+    "KernelDensity": "estimators",
+    "NadarayaWatson": "estimators",
+    "kernel_sum": "sums",
+}
+_MODULES = frozenset({
+    "attention", "densities", "diagnostics", "estimators", "kernels", "plotting", "simulation",
+    "sums", "theory",
+})  # fmt: skip
+
+if TYPE_CHECKING:
+    from fourierkernels import (
+        attention,
+        densities,
+        diagnostics,
+        estimators,
+        kernels,
+        plotting,
+        simulation,
+        sums,
+        theory,
+    )
+    from fourierkernels.estimators import KernelDensity, NadarayaWatson
+    from fourierkernels.kernels import FourierKernel, GaussianKernel, PhiKernel
+    from fourierkernels.sums import kernel_sum
+
+__all__ = [
+    "FourierKernel",
+    "GaussianKernel",
+    "KernelDensity",
+    "NadarayaWatson",
+    "PhiKernel",
+    "__version__",
+    "attention",
+    "densities",
+    "diagnostics",
+    "estimators",
+    "kernel_sum",
+    "kernels",
+    "plotting",
+    "simulation",
+    "sums",
+    "theory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_MODULES})

@@ -1,0 +1,116 @@
+"""Checks of arguments, made once at the public edge.
+
+Every message has the same three parts: the argument, the rule, the value.
+"""
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def check_points(name: str, value: ArrayLike, *, dim: int | None = None) -> FloatArray:
+    """Return `value` as a finite, non-empty float64 array of shape ``(n, dim)``.
+
+    Raises
+    ------
+    ValueError
+        If it is not two-dimensional, empty, not finite, or has another number of columns.
+
+    Examples
+    --------
+    >>> check_points("points", [[1, 2]]).shape
+    (1, 2)
+    """
+    points = as_real(name, value)
+    if points.ndim != 2:
+        raise ValueError(
+            f"{name} must be two-dimensional, (n, dim), got shape {points.shape}; "
+            "one-dimensional data is a column: reshape(-1, 1)"
+        )
+    if points.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {points.shape}")
+    if dim is not None and points.shape[1] != dim:
+        raise ValueError(f"{name} must have {dim} columns, got shape {points.shape}")
+    return check_finite(name, points)
+
+
+def as_real(name: str, value: ArrayLike) -> FloatArray:
+    """Return `value` as a contiguous float64 array; complex or non-numeric input is refused."""
+    array = np.asarray(value)
+    if np.iscomplexobj(array):
+        raise ValueError(f"{name} must be real, got complex data of shape {array.shape}")
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numeric, got {array.dtype} data") from error
+
+
+def check_finite(name: str, array: FloatArray) -> FloatArray:
+    """Return `array` unchanged if all of it is finite; name the first place that is not."""
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        raise ValueError(
+            f"{name} must be finite, got {array[place]} at index {place} "
+            f"({len(bad)} such value{'s' if len(bad) > 1 else ''})"
+        )
+    return array
+
+
+def check_positive(name: str, value: ArrayLike) -> FloatArray:
+    """Return `value` as a float64 array, positive and finite everywhere."""
+    array = as_real(name, value)
+    bad = array[~(np.isfinite(array) & (array > 0))]
+    if array.size == 0 or bad.size:
+        found = bad.flat[0] if bad.size else "an empty array"
+        raise ValueError(f"{name} must be positive and finite, got {found}")
+    return array
+
+
+def check_radius(radius: ArrayLike, dim: int) -> FloatArray:
+    """Return `radius` as a vector of shape ``(dim,)``; a scalar serves every dimension."""
+    array = check_positive("radius", radius)
+    if array.shape not in {(), (dim,)}:
+        raise ValueError(f"radius must be a number or have shape ({dim},), got shape {array.shape}")
+    return np.ascontiguousarray(np.broadcast_to(array, (dim,)))
+
+
+def check_weights(name: str, value: ArrayLike, n: int) -> FloatArray:
+    """Return sample weights of shape ``(n,)``: finite, not negative, not all zero."""
+    weights = check_finite(name, as_real(name, value))
+    if weights.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got shape {weights.shape}")
+    if weights.min() < 0 or weights.sum() <= 0:
+        raise ValueError(f"{name} must be non-negative with a positive sum, got {weights.min()}")
+    return weights
+
+
+def check_integer(name: str, value: object, *, least: int = 1) -> int:
+    """Return `value` as an int of at least `least`; floats and booleans are refused."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if int(value) < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def check_number(name: str, value: object, *, above: float = -math.inf) -> float:
+    """Return `value` as a finite float greater than `above`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if not (math.isfinite(number) and number > above):
+        rule = "finite" if above == -math.inf else f"finite and greater than {above:g}"
+        raise ValueError(f"{name} must be {rule}, got {value}")
+    return number
+
+
+def check_choice(name: str, value: object, known: "tuple[str, ...] | list[str]") -> str:
+    """Return `value` if it is one of `known`; otherwise list them."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    return str(value)
