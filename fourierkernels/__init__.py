@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "FourierKernel": "kernels",
     "GaussianKernel": "kernels",
-    "PhiKernel": "kernels",
+    "PhiKernel": "phi_kernel",
     "KernelDensity": "estimators",
     "NadarayaWatson": "estimators",
     "kernel_sum": "sums",
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
         theory,
     )
     from fourierkernels.estimators import KernelDensity, NadarayaWatson
-    from fourierkernels.kernels import FourierKernel, GaussianKernel, PhiKernel
+    from fourierkernels.kernels import FourierKernel, GaussianKernel
+    from fourierkernels.phi_kernel import PhiKernel
     from fourierkernels.sums import kernel_sum
 
 __all__ = [

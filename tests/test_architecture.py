@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "fourierkernels"
 ALLOWED = {
     "validation": set(),
     "kernels": {"validation"},
+    "phi_kernel": {"kernels", "validation"},
     "densities": {"kernels", "validation"},
     "sums": {"kernels", "validation"},
     "theory": {"densities", "sums", "kernels", "validation"},

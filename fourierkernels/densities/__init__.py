@@ -1,0 +1,83 @@
+"""Densities of known smoothness: pdf, characteristic function, sampler, smoothness class.
+
+They are the targets against which rates are verified. To add one, write a frozen dataclass with
+the members of :class:`Density` and put an instance into :data:`DENSITIES`; the contract tests and
+the command line pick it up from there.
+"""
+
+import re
+from collections.abc import Callable
+
+from fourierkernels.densities.base import Density, Smoothness
+from fourierkernels.densities.mixtures import GaussianMixture, marron_wand
+from fourierkernels.densities.multivariate import CorrelatedGaussian
+from fourierkernels.densities.univariate import Beta, Cauchy, Gamma, Gaussian, Laplace
+from fourierkernels.validation import check_choice
+
+__all__ = [
+    "DENSITIES",
+    "Beta",
+    "Cauchy",
+    "CorrelatedGaussian",
+    "Density",
+    "Gamma",
+    "Gaussian",
+    "GaussianMixture",
+    "Laplace",
+    "Smoothness",
+    "as_density",
+    "marron_wand",
+]
+
+DENSITIES: dict[str, Density] = {
+    "gaussian": Gaussian(),
+    "cauchy": Cauchy(),
+    "laplace": Laplace(),
+    "beta": Beta(),
+    "gamma": Gamma(),
+    **{f"mw{i}": marron_wand(i) for i in range(1, 16)},
+    "correlated": CorrelatedGaussian(),
+}
+
+_FAMILIES: dict[str, Callable[..., Density]] = {
+    "gaussian": Gaussian,
+    "cauchy": Cauchy,
+    "laplace": Laplace,
+    "beta": Beta,
+    "gamma": Gamma,
+    "correlated": CorrelatedGaussian,
+}
+
+
+def as_density(density: "Density | str") -> Density:
+    """Return a density given itself, its name, or a name with parameters: ``"beta(2, 5)"``.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the parameters do not fit.
+    TypeError
+        If it is neither a name nor a density.
+
+    Examples
+    --------
+    >>> as_density("gamma(4)").smoothness.exponent
+    4.0
+    """
+    if isinstance(density, Density):
+        return density
+    if not isinstance(density, str):
+        raise TypeError(f"density must be a density or its name, got {density!r}")
+    match = re.fullmatch(r"(\w+)\s*\(([^()]*)\)", density.strip())
+    if match is None:
+        return DENSITIES[check_choice("density", density, list(DENSITIES))]
+    family = _FAMILIES[check_choice("density", match[1], list(_FAMILIES))]
+    try:
+        return family(*(_number(text) for text in match[2].split(",")))
+    except (TypeError, ValueError) as error:
+        rule = f"density must be a family with its numbers, got {density!r}"
+        raise ValueError(f"{rule}: {error}") from None
+
+
+def _number(text: str) -> float:
+    return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)

@@ -1,0 +1,285 @@
+"""Kernels on the line: value, transform, order and constants.
+
+A kernel K integrates to one; its transform K̂(s) = ∫ K(u) e^{isu} du has K̂(0) = 1. In D dimensions
+the product kernel R^D ∏ K(R u_d) is used everywhere, R the radius (bandwidth h = 1/R).
+
+To add a kernel, write a frozen dataclass with the members of :class:`Kernel` and put an instance
+into :data:`KERNELS`; the contract tests pick it up from there.
+"""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import BSpline
+
+from fourierkernels.validation import check_choice, check_integer
+
+FloatArray = NDArray[np.float64]
+
+_GAUSSIAN_CUTOFF = 8.6  # exp(-8.6^2 / 2) < 1e-16: beyond it the transform is zero to rounding
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """What every kernel offers; all functions are elementwise on arrays of any shape."""
+
+    @property
+    def name(self) -> str:
+        """Key in :data:`KERNELS`, used in tables and on the command line."""
+
+    @property
+    def constant(self) -> float:
+        """∫ shape(u) du, so that value = shape / constant."""
+
+    @property
+    def order(self) -> float:
+        """Smallest r > 0 with 1 - K̂(s) ~ |s|^r at 0; ``inf`` if K̂ is 1 near 0."""
+
+    @property
+    def second_moment(self) -> float:
+        """-K̂''(0) = ∫ u² K(u) du; ``inf`` where the transform has a cusp at 0."""
+
+    @property
+    def roughness(self) -> float:
+        """∫ K(u)² du."""
+
+    @property
+    def support(self) -> float:
+        """K̂(s) = 0 for |s| > support; ``inf`` if it never vanishes."""
+
+    @property
+    def cutoff(self) -> float:
+        """|K̂(s)| is below rounding for |s| > cutoff (equal to the support if that is finite)."""
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """Points s > 0 where K̂ is not smooth, increasing, the cutoff last."""
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether K(u) >= 0 everywhere."""
+
+    def value(self, u: ArrayLike) -> FloatArray:
+        """K(u)."""
+
+    def transform(self, s: ArrayLike) -> FloatArray:
+        """K̂(s), real and even."""
+
+    def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(log|shape(u)|, sign of shape(u))."""
+
+    def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
+        """Bound on the relative error of shape(u) when u has the absolute error `u_error`."""
+
+
+@dataclass(frozen=True)
+class GaussianKernel:
+    """The control in every table: K(u) = exp(-u²/2)/√(2π), K̂(s) = exp(-s²/2).
+
+    Examples
+    --------
+    >>> round(float(GaussianKernel().value(0.0)), 6)
+    0.398942
+    """
+
+    name: str = field(default="gaussian", init=False)
+    constant: float = field(default=math.sqrt(2 * math.pi), init=False)
+    order: float = field(default=2.0, init=False)
+    second_moment: float = field(default=1.0, init=False)
+    roughness: float = field(default=0.5 / math.sqrt(math.pi), init=False)
+    support: float = field(default=math.inf, init=False)
+    cutoff: float = field(default=_GAUSSIAN_CUTOFF, init=False)
+    knots: tuple[float, ...] = field(default=(_GAUSSIAN_CUTOFF,), init=False)
+    nonnegative: bool = field(default=True, init=False)
+
+    def value(self, u: ArrayLike) -> FloatArray:
+        """exp(-u²/2)/√(2π), elementwise."""
+        return np.exp(-0.5 * _square(u)) / self.constant
+
+    def transform(self, s: ArrayLike) -> FloatArray:
+        """exp(-s²/2), elementwise."""
+        return np.exp(-0.5 * _square(s))
+
+    def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(-u²/2, 1): exact where the value itself underflows."""
+        log = -0.5 * _square(u)
+        return log, np.ones_like(log)
+
+    def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
+        """|d log K/du| times the error of u."""
+        return np.asarray(np.abs(np.asarray(u, float)) * np.asarray(u_error, float))
+
+
+@dataclass(frozen=True)
+class FourierKernel:
+    """Generalised Fourier-integral kernel K(u) = sinc(u)^l / A_l, sinc(u) = sin(u)/u.
+
+    l = 1 is the Fourier-integral (sinc) kernel, l = 2 that of Fejér, l = 4 that of Jackson and
+    de la Vallée Poussin. sinc^l(u) = E cos(uS), S the sum of l independent uniforms on (-1, 1):
+    the transform is the B-spline density of S over its value at 0, never negative, 0 beyond l.
+    Source: [nguyen2022fourierformer]_ eq. 12 (kernel); constants derived here and tested.
+
+    Parameters
+    ----------
+    power : int
+        The exponent l >= 1. Odd powers give a signed kernel.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `power` is not an integer of at least 1.
+
+    Examples
+    --------
+    >>> kernel = FourierKernel(power=4)
+    >>> round(kernel.constant, 6), kernel.order, kernel.second_moment
+    (2.094395, 2.0, 0.75)
+    """
+
+    power: int = 4
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "power", check_integer("power", self.power))
+
+    @property
+    def name(self) -> str:
+        """``fourier<power>``."""
+        return f"fourier{self.power}"
+
+    @property
+    def constant(self) -> float:
+        """A_l = ∫ sinc(u)^l du, from an exact rational multiple of π."""
+        return math.pi * float(_constant_over_pi(self.power))
+
+    @property
+    def order(self) -> float:
+        """Infinite for l = 1, 1 for l = 2 (cusp at 0), 2 from l = 3 on."""
+        return {1: math.inf, 2: 1.0}.get(self.power, 2.0)
+
+    @property
+    def second_moment(self) -> float:
+        """-K̂''(0): 0 for l = 1, infinite for l = 2, a rational number from l = 3 on."""
+        if self.power <= 2:
+            return {1: 0.0, 2: math.inf}[self.power]
+        return float(-_spline_derivative(self.power, 2) / _spline_derivative(self.power, 0))
+
+    @property
+    def roughness(self) -> float:
+        """∫ K² = A_{2l}/A_l²."""
+        ratio = _constant_over_pi(2 * self.power) / _constant_over_pi(self.power) ** 2
+        return float(ratio) / math.pi
+
+    @property
+    def support(self) -> float:
+        """The transform vanishes beyond l."""
+        return float(self.power)
+
+    @property
+    def cutoff(self) -> float:
+        """Equal to the support."""
+        return self.support
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """The positive knots of the B-spline: l, l - 2, ..."""
+        return tuple(float(k) for k in range(2 - self.power % 2, self.power + 1, 2))
+
+    @property
+    def nonnegative(self) -> bool:
+        """Even powers only."""
+        return self.power % 2 == 0
+
+    def value(self, u: ArrayLike) -> FloatArray:
+        """sinc(u)^l / A_l, elementwise."""
+        return np.asarray(sinc(u) ** self.power / self.constant)
+
+    def transform(self, s: ArrayLike) -> FloatArray:
+        """Return the B-spline of degree l - 1 on [-l, l], scaled to 1 at 0; elementwise."""
+        size = np.abs(np.asarray(s, float))
+        if self.power == 1:  # a step is its own closed form, with the edge included
+            return np.where(size <= 1.0, 1.0, 0.0)
+        inside = np.minimum(size, self.support)  # the spline is continuous: zero at its end
+        return np.asarray(self._spline(inside) / self._peak)
+
+    def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(l log|sinc u|, sign), with -inf where sinc is exactly zero."""
+        base = sinc(u)
+        with np.errstate(divide="ignore"):
+            return self.power * np.log(np.abs(base)), np.sign(base) ** self.power
+
+    def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
+        """|l cot u - l/u| is at most l/|sin u|, and l|u|/2 near 0."""
+        size = np.abs(np.asarray(u, float))
+        with np.errstate(divide="ignore"):
+            slope = np.where(size < 1.0, 0.5 * size, 1.0 / np.abs(np.sin(size)))
+        return np.asarray(self.power * slope * np.asarray(u_error, float))
+
+    @cached_property
+    def _spline(self) -> BSpline:
+        l = self.power  # noqa: E741 - the literature's letter
+        return BSpline.basis_element(np.arange(-l, l + 1, 2.0), extrapolate=False)
+
+    @cached_property
+    def _peak(self) -> float:
+        return float(self._spline(0.0))
+
+
+def _square(x: ArrayLike) -> FloatArray:
+    return np.square(np.asarray(x, dtype=np.float64))
+
+
+def sinc(u: ArrayLike) -> FloatArray:
+    """sin(u)/u with its limit at 0; numpy's sinc has the π inside."""
+    return np.asarray(np.sinc(np.asarray(u, dtype=np.float64) / math.pi))
+
+
+def _constant_over_pi(power: int) -> Fraction:
+    """A_l/π as an exact fraction: alternating sums of large binomials would cancel in floats."""
+    return Fraction(1, 2 ** (power - 1)) * _alternating_sum(power, power - 1)
+
+
+def _spline_derivative(power: int, times: int) -> Fraction:
+    """f_S^{(times)}(0) up to one common factor, f_S the density of the sum of `power` uniforms."""
+    return _alternating_sum(power, power - 1 - times)
+
+
+def _alternating_sum(power: int, exponent: int) -> Fraction:
+    terms = (
+        (-1) ** k * math.comb(power, k) * (power - 2 * k) ** exponent
+        for k in range((power + 1) // 2)
+    )
+    return Fraction(sum(terms), math.factorial(exponent))
+
+
+_REGISTERED: tuple[Kernel, ...] = (GaussianKernel(), *map(FourierKernel, range(1, 7)))
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in _REGISTERED}
+
+
+def as_kernel(kernel: "Kernel | str") -> Kernel:
+    """Return a kernel given itself or its name: ``"gaussian"`` or ``"fourier<power>"``.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    TypeError
+        If it is neither a name nor a kernel.
+
+    Examples
+    --------
+    >>> as_kernel("fourier8").power
+    8
+    """
+    if isinstance(kernel, str):
+        power = kernel.removeprefix("fourier")
+        if kernel != power and power.isdecimal():
+            return FourierKernel(int(power))
+        return KERNELS[check_choice("kernel", kernel, list(KERNELS))]
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a kernel or its name, got {kernel!r}")
+    return kernel

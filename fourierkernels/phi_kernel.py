@@ -1,0 +1,215 @@
+"""A kernel from a user's own φ: constants and transform computed numerically, with their error."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fourierkernels.kernels import FloatArray, FourierKernel, sinc
+
+PhiFunction = Callable[[FloatArray], FloatArray]
+
+_SINC_LEAST = -0.21723362821122166  # the minimum of sin(u)/u, at u = 4.4934
+_POLYNOMIAL_DEGREE = 12
+_HALF_PERIODS = 1024
+_PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+@dataclass(frozen=True)
+class PhiKernel:
+    """A kernel from a user's own φ: K(u) = φ(sinc u)/A, A = ∫ φ(sinc u) du, all numerically.
+
+    φ is split as P + ρ, P a polynomial without constant term. The integrals of P are those of the
+    Fourier kernels, exact; those of ρ = φ - P, small where sinc is small, are summed over the
+    half-periods [kπ, (k+1)π] and the rest bounded by extrapolating its decay; `error` states it. If
+    φ itself is a polynomial of degree at most 12, ρ is zero and everything is exact to rounding.
+    Source: [nguyen2022fourierformer]_ eq. 12.
+
+    Parameters
+    ----------
+    phi : callable
+        Vectorised φ on [-0.2173, 1] (the range of sinc), with φ(0) = 0.
+    name : str
+        Shown in tables.
+
+    Raises
+    ------
+    ValueError
+        If φ(0) is not 0, φ is not finite, or φ(sinc u) is not integrable.
+
+    Examples
+    --------
+    >>> kernel = PhiKernel(lambda z: z**4)
+    >>> round(kernel.constant, 6), kernel.order, kernel.support
+    (2.094395, 2.0, 4.0)
+    """
+
+    phi: PhiFunction
+    name: str = "phi"
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.phi(np.array([_SINC_LEAST, 0.0, 0.5, 1.0])), float)
+        if values.shape != (4,) or not np.isfinite(values).all():
+            raise ValueError(f"phi must be finite on [{_SINC_LEAST:.4f}, 1], got {values}")
+        if abs(values[1]) > 1e-14:
+            raise ValueError(f"phi must be 0 at 0 for an integrable kernel, got {values[1]}")
+        if not self._split.integral > 0:
+            raise ValueError(f"phi must give a positive integral, got {self._split.integral}")
+
+    @property
+    def constant(self) -> float:
+        """∫ φ(sinc u) du."""
+        return self._split.integral
+
+    @property
+    def error(self) -> float:
+        """Bound on the error of `constant`, and of `transform` times `constant`."""
+        return self._split.error
+
+    @cached_property
+    def order(self) -> float:
+        """From the slope of 1 - K̂ near 0, to the nearest half; infinite if the gap is noise."""
+        gap = 1.0 - self.transform(np.array([1 / 16, 1 / 32]))
+        if abs(gap[0]) < 10 * max(self.error / self.constant, 1e-14):
+            return math.inf
+        return round(2.0 * math.log2(abs(gap[0] / gap[1]))) / 2.0
+
+    @cached_property
+    def second_moment(self) -> float:
+        """∫ u² K(u) du = -K̂''(0); 0 above order 2, infinite below."""
+        if self.order != 2:
+            return 0.0 if self.order > 2 else math.inf
+        return self._split.second_moment / self.constant
+
+    @cached_property
+    def roughness(self) -> float:
+        """∫ K², by the same splitting of φ²."""
+        return _PhiSplit(lambda z: np.square(self.phi(z))).integral / self.constant**2
+
+    @property
+    def support(self) -> float:
+        """The degree if φ is a polynomial, else infinite."""
+        return self._split.degree if self._split.is_polynomial else math.inf
+
+    @property
+    def cutoff(self) -> float:
+        """The support; 64 if it is infinite, where a power tail of K̂ is below 1e-10."""
+        return min(self.support, 64.0)
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """Every integer up to the cutoff: knots of even and odd powers may both be present."""
+        return tuple(float(k) for k in range(1, int(self.cutoff) + 1))
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        """Checked on a grid of the range of sinc."""
+        return bool((self.phi(np.linspace(_SINC_LEAST, 1.0, 4001)) >= 0).all())
+
+    def value(self, u: ArrayLike) -> FloatArray:
+        """φ(sinc u)/A, elementwise."""
+        return self.phi(sinc(u)) / self.constant
+
+    def transform(self, s: ArrayLike) -> FloatArray:
+        """∫ φ(sinc u) cos(su) du / A, elementwise, to within `error` / `constant`."""
+        return self._split.cosine_integral(np.asarray(s, float)) / self.constant
+
+    def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(log|φ(sinc u)|, sign)."""
+        shape = self.phi(sinc(u))
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(shape)), np.sign(shape)
+
+    def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
+        """Largest change of φ over the error of sinc u, relative to φ."""
+        base, step = sinc(u), np.asarray(u_error, float)
+        shape = self.phi(base)
+        change = np.maximum(*(np.abs(self.phi(base + sign * step) - shape) for sign in (1, -1)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(shape == 0, np.inf, change / np.abs(shape))
+
+    @cached_property
+    def _split(self) -> "_PhiSplit":
+        return _PhiSplit(self.phi)
+
+
+class _PhiSplit:
+    """∫ φ(sinc u) cos(su) du = Σ c_l A_l K̂_l(s) + the integral of ρ over half-periods."""
+
+    def __init__(self, phi: PhiFunction) -> None:
+        self._phi = phi
+        self._nodes, self._weighted_rest = np.zeros(0), np.zeros(0)
+        misfit = self._fit_polynomial()
+        self.is_polynomial = misfit is not None
+        self.error = 1e-14 if misfit is None else 1e-14 + misfit * math.pi
+        if misfit is None:
+            self._coefficients = self._fit(-0.05, 0.05, 8)
+            self.error += self._integrate_rest()
+        self.degree = float(len(self._coefficients))
+        self.integral = float(self.cosine_integral(np.zeros(())))
+
+    @property
+    def second_moment(self) -> float:
+        """∫ u² φ(sinc u) du; infinite if the part beyond the last half-period is not small."""
+        moments = [
+            coefficient * FourierKernel(power).constant * FourierKernel(power).second_moment
+            for power, coefficient in enumerate(self._coefficients, start=1)
+            if coefficient
+        ]
+        rest = self._weighted_rest * np.square(self._nodes)
+        far = np.abs(rest[len(rest) // 2 :]).sum()
+        total = float(math.fsum(moments) + 2.0 * rest.sum())
+        return math.inf if far > 1e-3 * abs(total) else total
+
+    def cosine_integral(self, s: FloatArray) -> FloatArray:
+        total = np.zeros(s.shape)
+        for power, coefficient in enumerate(self._coefficients, start=1):
+            kernel = FourierKernel(power)
+            total = total + coefficient * kernel.constant * kernel.transform(s)
+        flat = np.ravel(s)
+        blocks = np.array_split(flat, 1 + flat.size * self._nodes.size // 2**22)
+        rest = [np.cos(np.outer(block, self._nodes)) @ self._weighted_rest for block in blocks]
+        return np.asarray(total + 2.0 * np.concatenate(rest).reshape(s.shape))
+
+    def _fit_polynomial(self) -> float | None:
+        """Set the coefficients of the lowest degree that gives φ to rounding; return the misfit."""
+        grid = np.linspace(_SINC_LEAST, 1.0, 2001)
+        scale = float(np.abs(self._phi(grid)).max())
+        for degree in range(1, _POLYNOMIAL_DEGREE + 1):
+            self._coefficients = self._fit(_SINC_LEAST, 1.0, degree)
+            misfit = float(np.abs(self._rest(grid)).max())
+            if misfit <= 1e-13 * scale:
+                return misfit
+        return None
+
+    def _fit(self, low: float, high: float, degree: int) -> FloatArray:
+        """Coefficients c_1..c_degree of P(z) = Σ c_l z^l near φ; rounding noise set to zero."""
+        angle = math.pi * (np.arange(64) + 0.5) / 64
+        z = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(angle)
+        powers = z[:, None] ** np.arange(degree)  # for φ(z)/z, so that P(0) = 0
+        size = np.abs(powers).max(axis=0)
+        fit = np.linalg.lstsq(powers / size, self._phi(z) / z, rcond=1e-15)[0]
+        return np.where(np.abs(fit) < 1e-12 * np.abs(fit).max(), 0.0, fit / size)
+
+    def _rest(self, z: FloatArray) -> FloatArray:
+        powers = z[:, None] ** np.arange(1, len(self._coefficients) + 1)
+        return np.asarray(self._phi(z) - powers @ self._coefficients)
+
+    def _integrate_rest(self) -> float:
+        """Set nodes and weighted ρ on the first half-periods; return what is left."""
+        middle = math.pi * (np.arange(_HALF_PERIODS) + 0.5)
+        self._nodes = (middle[:, None] + 0.5 * math.pi * _PANEL_NODES).ravel()
+        rest = self._rest(sinc(self._nodes))
+        self._weighted_rest = np.tile(0.5 * math.pi * _PANEL_WEIGHTS, _HALF_PERIODS) * rest
+        octaves = np.split(np.abs(self._weighted_rest), len(rest) // np.array([4, 2]))
+        before, last = (2.0 * float(octave.sum()) for octave in octaves[1:])
+        if last <= 1e-11 * float(self._phi(np.ones(1))[0]):  # rounding of φ, which does not decay
+            return last
+        if last >= 0.9 * before:
+            raise ValueError("phi must vanish at 0 fast enough for phi(sinc u) to be integrable")
+        return (
+            last * last / (before - last)
+        )  # geometric: each octave is last/before of the one below
