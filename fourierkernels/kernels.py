@@ -64,6 +64,9 @@ class Kernel(Protocol):
     def nonnegative(self) -> bool:
         """Whether K(u) >= 0 everywhere."""
 
+    def __hash__(self) -> int:
+        """Hashable, so that results can be cached."""
+
     def value(self, u: ArrayLike) -> FloatArray:
         """K(u)."""
 

@@ -44,7 +44,7 @@ def as_real(name: str, value: ArrayLike) -> FloatArray:
     if np.iscomplexobj(array):
         raise ValueError(f"{name} must be real, got complex data of shape {array.shape}")
     try:
-        return np.ascontiguousarray(array, dtype=np.float64)
+        return np.asarray(array, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numeric, got {array.dtype} data") from error
 

@@ -8,7 +8,7 @@ the command line pick it up from there.
 import re
 from collections.abc import Callable
 
-from fourierkernels.densities.base import Density, Smoothness
+from fourierkernels.densities.base import Density, HasSpectralTail, Smoothness
 from fourierkernels.densities.mixtures import GaussianMixture, marron_wand
 from fourierkernels.densities.multivariate import CorrelatedGaussian
 from fourierkernels.densities.univariate import Beta, Cauchy, Gamma, Gaussian, Laplace
@@ -23,6 +23,7 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "GaussianMixture",
+    "HasSpectralTail",
     "Laplace",
     "Smoothness",
     "as_density",

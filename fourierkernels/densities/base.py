@@ -52,6 +52,9 @@ class Density(Protocol):
     def spectral_span(self) -> float:
         """Largest angular frequency at which |p̂(t)|² oscillates in t; 0 if it does not."""
 
+    def __hash__(self) -> int:
+        """Hashable, so that results can be cached."""
+
     def pdf(self, x: ArrayLike) -> FloatArray:
         """p(x)."""
 
@@ -60,3 +63,11 @@ class Density(Protocol):
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws: shape ``(n,)``, or ``(n, D)`` for D > 1."""
+
+
+@runtime_checkable
+class HasSpectralTail(Protocol):
+    """A density with a power tail of |p̂|² whose integral is known."""
+
+    def spectral_tail(self, t: float) -> float:
+        """(1/π) ∫_t^∞ |p̂(s)|² ds."""

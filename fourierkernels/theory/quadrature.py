@@ -1,0 +1,74 @@
+"""Nodes in frequency: Gauss-Legendre panels that respect the knots of K̂ and the structure of p̂.
+
+Every error integral of the package is a sum over these nodes, in theory and in simulation alike.
+"""
+
+import math
+
+import numpy as np
+
+from fourierkernels.densities import Density
+from fourierkernels.kernels import FloatArray, Kernel
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+# 16 nodes integrate exp(iωt) over a panel of length L to rounding while ωL/2 <= 8.
+_LARGEST_PHASE = 16.0
+
+
+def spectral_nodes(
+    density: Density, kernel: Kernel, radius: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return nodes t > 0 and weights for ∫_0^T g(t) dt, g made of |p̂(t)|² and K̂(t/radius).
+
+    T is where both are zero to rounding, or only K̂ if |p̂|² has a power tail. Panels break at the
+    knots of K̂(t/radius) and at powers of two times the scale of p̂ (so that structure near 0 is
+    resolved however large T is); they are no longer than the oscillation of |p̂|² allows.
+
+    Returns
+    -------
+    nodes, weights : arrays of shape ``(q,)``
+    """
+    end = radius * kernel.cutoff
+    if math.isfinite(density.spectral_range):
+        end = max(end, density.spectral_range)
+    lowest = 0.125 * min(density.spectral_scale, radius)
+    dyadic = lowest * 2.0 ** np.arange(math.ceil(math.log2(end / lowest)))
+    knots = radius * np.asarray(kernel.knots)
+    breaks = np.unique(np.concatenate([[0.0, end], dyadic, knots]))
+    return _panels(_subdivide(breaks[breaks <= end], density))
+
+
+def tensor_nodes(
+    density: Density, kernel: Kernel, radii: tuple[float, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return nodes of shape ``(q, D)`` and weights for (2π)^{-D} ∫ g(t) dt, g even in t.
+
+    One axis keeps to its positive half, its weights doubled.
+    """
+    axes = []
+    for i, radius in enumerate(radii):
+        t, weight = spectral_nodes(density, kernel, radius)
+        weight = weight / math.pi
+        axes.append((t, weight) if i == 0 else (np.append(-t, t), 0.5 * np.append(weight, weight)))
+    nodes = np.stack(np.meshgrid(*(t for t, _ in axes), indexing="ij"), axis=-1)
+    weights = math.prod(np.ix_(*(weight for _, weight in axes)))
+    return nodes.reshape(-1, len(radii)), np.ravel(weights)
+
+
+def _subdivide(breaks: FloatArray, density: Density) -> FloatArray:
+    """Cut panels that span more than the largest phase of |p̂|²."""
+    if density.spectral_span == 0.0:
+        return breaks
+    left, length = breaks[:-1], np.diff(breaks)
+    longest = _LARGEST_PHASE / density.spectral_span
+    cuts = np.where(left < density.spectral_range, np.ceil(length / longest), 1.0).astype(int)
+    inner = np.concatenate([np.arange(count) for count in cuts])
+    starts = np.repeat(left, cuts) + inner * np.repeat(length / cuts, cuts)
+    return np.append(starts, breaks[-1])
+
+
+def _panels(breaks: FloatArray) -> tuple[FloatArray, FloatArray]:
+    half = 0.5 * np.diff(breaks)
+    middle = breaks[:-1] + half
+    nodes = (middle[:, None] + half[:, None] * _NODES).ravel()
+    return nodes, (half[:, None] * _WEIGHTS).ravel()
