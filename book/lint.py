@@ -1,0 +1,254 @@
+"""Check the built pages: what Sphinx does not call a warning but a reader calls broken.
+
+    python book/lint.py _build/html
+
+A rule is a function from a page to descriptions of its defects; adding one means adding a row to
+RULES. Exit status 1 if anything was found.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup, Comment, Tag
+from bs4.element import NavigableString
+
+SKIPPED_FOLDERS = {"_static", "_sources"}
+NOT_PROSE = ["script", "style", "pre", "code", "svg", "title"]
+MATH_CLASS = "math"
+LOADING_RELS = {
+    "stylesheet", "icon", "preload", "modulepreload", "prefetch", "preconnect", "dns-prefetch",
+    "manifest", "apple-touch-icon",
+}  # fmt: skip
+LOADING_TAGS = {
+    "script": ("src",), "img": ("src", "srcset"), "source": ("src", "srcset"), "iframe": ("src",),
+    "video": ("src", "poster"), "audio": ("src",), "embed": ("src",), "object": ("data",),
+}  # fmt: skip
+
+REMOTE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
+REMOTE_ASSET = re.compile(r"https?://[^\s'\"`)]+\.(?:m?js|css|woff2?)\b", re.IGNORECASE)
+CSS_REMOTE = re.compile(r"(?:@import\s+|url\()\s*['\"]?\s*((?:https?:)?//[^'\")\s;]+)")
+FILE_NAME = re.compile(r"^\S+\.(png|svg|jpe?g|gif|webp)$|^[0-9a-f]{32,64}$", re.IGNORECASE)
+MYST_ROLE = re.compile(r"\{(?:math|eq|ref|numref|cite|doc|term|download|[a-z]+:[a-z]+)\}")
+REST_ROLE = re.compile(r"(?<![\w:]):[a-z]+(?::[a-z]+)?:(?=`|$)")
+FENCE = re.compile(r":::|```|~~~")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect of one page."""
+
+    page: str
+    rule: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.rule}: {self.detail}"
+
+
+class Page:
+    """A parsed HTML file and its place in the site."""
+
+    def __init__(self, path: Path, site: Path) -> None:
+        self.path, self.site = path, site
+        self.name = path.relative_to(site).as_posix()
+        self.soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+
+    @cached_property
+    def anchors(self) -> frozenset[str]:
+        """Everything a fragment may point to."""
+        tags = self.soup.find_all(True)
+        return frozenset(str(tag[key]) for tag in tags for key in ("id", "name") if tag.get(key))
+
+    @cached_property
+    def prose(self) -> tuple[str, ...]:
+        """The pieces of text that a reader reads as text: no code, no mathematics, no scripts."""
+        return tuple(text for node in self.soup.find_all(string=True) if (text := _prose(node)))
+
+
+def _prose(node: NavigableString) -> str:
+    outside = isinstance(node, Comment) or any(
+        tag.name in NOT_PROSE or MATH_CLASS in tag.get_attribute_list("class")
+        for tag in node.parents
+    )
+    return "" if outside else str(node).strip()
+
+
+def excerpt(text: str, at: int = 0, width: int = 60) -> str:
+    """Return the piece of `text` around position `at`, on one line."""
+    return " ".join(text[max(0, at - width // 2) : at + width].split())
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+def literal_dollar(page: Page) -> Iterator[str]:
+    """Mathematics that was not parsed; Sphinx gives no warning for it."""
+    for text in page.prose:
+        if "$" in text:
+            yield f"'$' in the text, so unparsed mathematics: {excerpt(text, text.index('$'))!r}"
+
+
+def leftover_markup(page: Page) -> Iterator[str]:
+    """Roles and fences that reached the page as text."""
+    for text in page.prose:
+        for pattern in (MYST_ROLE, REST_ROLE, FENCE):
+            if match := pattern.search(text):
+                yield f"markup in the text: {excerpt(text, match.start())!r}"
+
+
+def image_text(page: Page) -> Iterator[str]:
+    """Images that a reader who cannot see them gets nothing from."""
+    for image in page.soup.find_all("img"):
+        alt, source = image.get("alt"), Path(str(image.get("src", ""))).name
+        if alt is None or not str(alt).strip():
+            yield f"image without alt text: {source}"
+        elif FILE_NAME.match(Path(str(alt).strip()).name):
+            yield f"alt text is a file name: {alt} (in a cell, set mystnb: image: alt:)"
+
+
+def remote_loads(page: Page) -> Iterator[str]:
+    """Anything a browser would fetch from another host; the book must render with no network."""
+    for url in _loaded_urls(page.soup):
+        if REMOTE.match(url):
+            yield f"loads from the network: {url}"
+    for script in page.soup.find_all("script", src=False):
+        names = REMOTE_ASSET.findall(script.get_text())
+        yield from (f"inline script names a remote file: {name}" for name in names)
+    for style in page.soup.find_all("style"):
+        yield from (f"style loads from the network: {u}" for u in CSS_REMOTE.findall(style.text))
+
+
+def _loaded_urls(soup: BeautifulSoup) -> Iterator[str]:
+    for name, keys in LOADING_TAGS.items():
+        for tag in soup.find_all(name):
+            yield from (str(tag[key]) for key in keys if tag.get(key))
+    for link in soup.find_all("link", href=True):
+        if LOADING_RELS & set(link.get_attribute_list("rel")):
+            yield str(link["href"])
+
+
+def stylesheet_loads(site: Path) -> Iterator[Finding]:
+    """Find remote loads in the stylesheets of the site."""
+    for path in sorted(site.rglob("*.css")):
+        for url in CSS_REMOTE.findall(path.read_text("utf-8", errors="replace")):
+            name = path.relative_to(site).as_posix()
+            yield Finding(name, "remote_loads", f"loads from the network: {url}")
+
+
+def cell_outputs(page: Page) -> Iterator[str]:
+    """Cells that raised or wrote to standard error."""
+    for output in page.soup.select(".cell_output .traceback, .cell_output .stderr"):
+        kind = "raised" if "traceback" in output.get_attribute_list("class") else "wrote to stderr"
+        last = (output.get_text().strip().splitlines() or [""])[-1]
+        yield f"a cell {kind}: {excerpt(last)!r}"
+
+
+def parser_messages(page: Page) -> Iterator[str]:
+    """Docutils' own error boxes and the text it marks as problematic."""
+    for tag in page.soup.select(".system-message, .problematic"):
+        yield f"parser message: {excerpt(tag.get_text())!r}"
+
+
+def unresolved_names(page: Page) -> Iterator[str]:
+    """Roles such as {py:class} whose target is in no API page; shown as code that links nowhere.
+
+    Data is excepted: a registry that a package re-exports has no entry of its own.
+    """
+    for code in page.soup.select("code.xref:not(.py-data)"):
+        if code.find_parent("a") is None:
+            yield f"reference to nothing: {code.get_text()!r} (use plain code for a foreign name)"
+
+
+RULES: dict[str, Callable[[Page], Iterator[str]]] = {
+    rule.__name__: rule
+    for rule in (
+        literal_dollar,
+        leftover_markup,
+        image_text,
+        remote_loads,
+        cell_outputs,
+        parser_messages,
+        unresolved_names,
+    )
+}
+
+
+# --- links: the one rule that needs the whole site -------------------------------------------
+
+
+def broken_links(page: Page, pages: dict[Path, Page]) -> Iterator[str]:
+    """Links and files inside the site that are not there."""
+    for tag, key in _local_references(page.soup):
+        problem = _problem(str(tag[key]), page, pages)
+        if problem:
+            yield f"{problem}: {tag[key]}"
+
+
+def _local_references(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
+    for key in ("href", "src"):
+        for tag in soup.find_all(["a", "link", "script", "img"], attrs={key: True}):
+            parts = urlsplit(str(tag[key]))
+            if not parts.scheme and not parts.netloc and tag[key] != "#":
+                yield tag, key
+
+
+def _problem(url: str, page: Page, pages: dict[Path, Page]) -> str | None:
+    parts = urlsplit(url)
+    target = (page.path.parent / unquote(parts.path)).resolve() if parts.path else page.path
+    if not target.exists():
+        return "broken link"
+    aim = pages.get(target)
+    if parts.fragment and aim and unquote(parts.fragment) not in aim.anchors:
+        return "broken anchor"
+    return None
+
+
+# --- the site --------------------------------------------------------------------------------
+
+
+def load_pages(site: Path) -> dict[Path, Page]:
+    """Every page of the site, by resolved path; the theme's own files are left out."""
+    site = site.resolve()
+    paths = (
+        p
+        for p in sorted(site.rglob("*.html"))
+        if p.relative_to(site).parts[0] not in SKIPPED_FOLDERS
+    )
+    return {path: Page(path, site) for path in paths}
+
+
+def lint_page(page: Page, pages: dict[Path, Page]) -> Iterator[Finding]:
+    """All findings of one page."""
+    for name, rule in RULES.items():
+        yield from (Finding(page.name, name, detail) for detail in rule(page))
+    yield from (Finding(page.name, "broken_links", d) for d in broken_links(page, pages))
+
+
+def lint_site(site: Path) -> list[Finding]:
+    """All findings of a built site, each once, in page order."""
+    pages = load_pages(site)
+    if not pages:
+        return [Finding(str(site), "no_pages", "there is no HTML file in this folder")]
+    found: Iterable[Finding] = (f for page in pages.values() for f in lint_page(page, pages))
+    return list(dict.fromkeys([*found, *stylesheet_loads(site)]))
+
+
+def main(arguments: list[str]) -> int:
+    """Lint the site named on the command line."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python book/lint.py SITE\n")
+        return 2
+    findings = lint_site(Path(arguments[0]))
+    for finding in findings:
+        sys.stderr.write(f"{finding}\n")
+    sys.stdout.write(f"lint: {len(findings)} finding(s)\n")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

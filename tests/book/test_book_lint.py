@@ -1,0 +1,115 @@
+"""Each rule of the page lint finds its defect and lets a sound page pass."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from book import lint
+
+SOUND = r"""<!DOCTYPE html><html><head><title>A page for $5</title>
+<link rel="stylesheet" href="_static/page.css"><link rel="canonical" href="https://example.org/">
+<script src="_static/page.js"></script><script>const price = "$5"; // {math}</script></head><body>
+<p>The set {isu} and <span class="math">\(x\)</span>, cost <code>$PATH</code>.
+<a href="#here">here</a> <a href="other.html#there">there</a> <a href="#">top</a>
+<a href="https://example.org/a.html">far</a></p><h1 id="here">Title</h1>
+<div class="math">\[ $ \]</div><pre>:::{note} ``` $$</pre>
+<a href="api.html"><code class="xref py">FourierKernel</code></a>
+<code class="xref py py-data">KERNELS</code>
+<img src="_static/page.png" alt="Two curves that cross at 1">
+<div class="cell_output"><div class="output text_plain"><pre>4</pre></div></div>
+</body></html>"""
+
+
+def site_with(folder: Path, body: str, head: str = "", page: str = "page.html") -> Path:
+    """A built site: one page with `body`, and the files that the sound page names."""
+    (folder / "_static").mkdir()
+    for name in ("page.css", "page.js", "page.png"):
+        (folder / "_static" / name).write_text("")
+    (folder / "other.html").write_text('<p id="there">other</p>')
+    (folder / "api.html").write_text("<p>api</p>")
+    (folder / page).write_text(f"<html><head>{head}</head><body>{body}</body></html>")
+    return folder
+
+
+def rules_broken(site: Path) -> set[str]:
+    return {finding.rule for finding in lint.lint_site(site)}
+
+
+def test_sound_page_passes(tmp_path: Path) -> None:
+    site = site_with(tmp_path, "")
+    (site / "page.html").write_text(SOUND)
+    assert lint.lint_site(site) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "body"),
+    [
+        ("literal_dollar", "<p>the value $$x^2$$ is</p>"),
+        ("literal_dollar", '<div class="theorem"><p>so <em>$x</em></p></div>'),
+        ("leftover_markup", "<p>see {numref} <code>fig-01</code></p>"),
+        ("leftover_markup", "<p>see {prf:ref}</p>"),
+        ("leftover_markup", "<p>see :math:<cite>x</cite></p>"),
+        ("leftover_markup", "<p>::: note</p>"),
+        ("image_text", '<img src="_static/page.png">'),
+        ("image_text", '<img src="_static/page.png" alt=" ">'),
+        ("image_text", '<img src="_static/page.png" alt="_images/' + "0f" * 32 + '.png">'),
+        ("image_text", '<img src="_static/page.png" alt="' + "0f" * 32 + '">'),
+        ("remote_loads", '<script src="https://cdn.example.org/mathjax.js"></script>'),
+        ("remote_loads", '<img src="//example.org/a.png" alt="A curve">'),
+        ("remote_loads", '<script>const URL = "https://cdn.example.org/thebe.js"</script>'),
+        ("remote_loads", "<style>@import url('https://fonts.example.org/a.css');</style>"),
+        ("remote_loads", '<iframe src="http://example.org"></iframe>'),
+        ("cell_outputs", '<div class="cell_output"><div class="output traceback">E</div></div>'),
+        ("cell_outputs", '<div class="cell_output"><div class="output stderr">W</div></div>'),
+        ("parser_messages", '<div class="system-message">Unknown role</div>'),
+        ("parser_messages", '<span class="problematic">*x</span>'),
+        ("unresolved_names", '<code class="xref py py-class">FourierKernl</code>'),
+        ("broken_links", '<a href="nowhere.html">x</a>'),
+        ("broken_links", '<a href="other.html#nowhere">x</a>'),
+        ("broken_links", '<a href="#nowhere">x</a>'),
+        ("broken_links", '<img src="_images/gone.png" alt="A curve">'),
+    ],
+)
+def test_defect_is_found_by_its_rule_alone(tmp_path: Path, rule: str, body: str) -> None:
+    assert rules_broken(site_with(tmp_path, body)) == {rule}
+
+
+@pytest.mark.parametrize("rel", ["stylesheet", "preload", "preconnect", "icon"])
+def test_remote_link_in_head_is_found(tmp_path: Path, rel: str) -> None:
+    head = f'<link rel="{rel}" href="https://cdn.example.org/a">'
+    assert rules_broken(site_with(tmp_path, "", head)) == {"remote_loads"}
+
+
+def test_remote_import_of_own_stylesheet_is_found(tmp_path: Path) -> None:
+    site = site_with(tmp_path, "")
+    (site / "_static" / "page.css").write_text("@font-face { src: url(https://example.org/f) }")
+    assert rules_broken(site) == {"remote_loads"}
+
+
+def test_escaped_anchor_is_no_broken_link(tmp_path: Path) -> None:
+    assert rules_broken(site_with(tmp_path, '<a href="#%CE%BC">x</a><p id="μ">x</p>')) == set()
+
+
+def test_finding_names_page_rule_and_place(tmp_path: Path) -> None:
+    site = site_with(tmp_path, "<p>the value $$x$$ is</p>", page="chapter.html")
+    (finding,) = lint.lint_site(site)
+    assert str(finding).startswith("chapter.html: literal_dollar: ")
+    assert "the value $$x$$ is" in str(finding)
+
+
+def test_theme_files_are_not_pages(tmp_path: Path) -> None:
+    site = site_with(tmp_path, "")
+    (site / "_static" / "widget.html").write_text("<p>$x</p>")
+    assert rules_broken(site) == set()
+
+
+def test_empty_site_is_no_success(tmp_path: Path) -> None:
+    assert rules_broken(tmp_path) == {"no_pages"}
+
+
+@pytest.mark.parametrize(("body", "status"), [("<p>fine</p>", 0), ("<p>$x$</p>", 1)])
+def test_exit_status_says_whether_the_site_is_sound(tmp_path: Path, body: str, status: int) -> None:
+    command = [sys.executable, lint.__file__, str(site_with(tmp_path, body))]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == status
