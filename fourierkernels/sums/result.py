@@ -1,0 +1,53 @@
+"""What every kernel sum returns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.kernels import FloatArray
+
+
+@dataclass(frozen=True)
+class KernelSums:
+    """Weighted kernel sums at m queries, scaled by a power of two each so that none underflows.
+
+    The sums are of the kernel's shape (1 at 0 for the kernels of this package):
+    Σ_i w_i y_i ∏_d shape(R_d(x_d - x_id)) = ``numerator · 2**exponent``, likewise `denominator`
+    without the responses y.
+
+    Attributes
+    ----------
+    numerator : array of shape (m, k)
+        One column per response; k = 0 if there are none.
+    denominator : array of shape (m,)
+    error : array of shape (m,)
+        Bound on the error of `denominator`, in the same scale.
+    exponent : integer array of shape (m,)
+    """
+
+    numerator: FloatArray
+    denominator: FloatArray
+    error: FloatArray
+    exponent: NDArray[np.int64]
+
+    @property
+    def undefined(self) -> NDArray[np.bool_]:
+        """Queries whose denominator is within its own error of zero, shape ``(m,)``."""
+        return np.asarray(~(np.abs(self.denominator) > self.error))
+
+    def totals(self) -> FloatArray:
+        """Σ_i w_i ∏ shape, unscaled, shape ``(m,)``; tiny sums underflow to 0 here."""
+        return np.ldexp(self.denominator, self.exponent)
+
+    def log_totals(self) -> FloatArray:
+        """log Σ_i w_i ∏ shape, without underflow; NaN where the sum is negative."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.log(self.denominator) + self.exponent * np.log(2.0))
+
+    def ratios(self) -> FloatArray:
+        """Numerator over denominator, shape ``(m, k)``; NaN where that is undefined."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.numerator / self.denominator[:, None]
+        ratio[self.undefined] = np.nan
+        return ratio
