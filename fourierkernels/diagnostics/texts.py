@@ -1,0 +1,54 @@
+"""Files of texts, one a line."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """The texts of a file, one a line; iterating reads the file again, line by line."""
+
+    path: Path
+    n_texts: int
+    n_skipped: int
+    sha256: str
+
+    def __iter__(self) -> Iterator[str]:
+        with self.path.open(encoding="utf-8-sig", newline="\n") as lines:
+            yield from (text for line in lines if (text := line.strip()))
+
+    def __len__(self) -> int:
+        return self.n_texts
+
+
+def read_texts(path: str | Path) -> TextFile:
+    """Return the texts of a UTF-8 file, one a line; empty lines are skipped and counted.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it is not UTF-8, or it has no text.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"text file must exist, got {path}")
+    digest, texts, skipped = hashlib.sha256(), 0, 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            digest.update(line)
+            filled = bool(_decoded(line, file, number).strip())
+            texts, skipped = texts + filled, skipped + (not filled)
+    if not texts:
+        raise ValueError(
+            f"text file must hold at least one text, got {skipped} empty lines: {path}"
+        )
+    return TextFile(file, texts, skipped, digest.hexdigest())
+
+
+def _decoded(line: bytes, file: Path, number: int) -> str:
+    try:
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"text file must be UTF-8, got line {number} of {file}: {error}") from None

@@ -1,0 +1,123 @@
+"""Streaming means and the four spreads, against numpy over everything held in memory."""
+
+import math
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tolerances import TOLERANCE
+
+from fourierkernels.diagnostics import METRICS, SPREADS, head_distances, summarise_maps
+from fourierkernels.diagnostics.summary import HeadAccumulator, RunningMoments
+
+Make = Callable[..., np.ndarray]
+FAST = TOLERANCE["float64"]["fast"]
+LENGTHS = (4, 9, 9, 6, 13)
+
+
+@pytest.fixture
+def texts(make_maps: Make) -> list[np.ndarray]:
+    return [make_maps(3, 5, n, n, seed=i) for i, n in enumerate(LENGTHS)]
+
+
+@pytest.fixture
+def held(texts: list[np.ndarray]) -> np.ndarray:
+    """Distances of all texts, layers and pairs: (T, L, P)."""
+    above = np.triu_indices(5, k=1)
+    return np.array([head_distances(maps)[:, above[0], above[1]] for maps in texts])
+
+
+def test_means_equal_numpy_over_everything(texts: list[np.ndarray], held: np.ndarray) -> None:
+    summary = summarise_maps(iter(texts))
+    np.testing.assert_allclose(summary.mean, held.mean(axis=(0, 2)), rtol=FAST)
+    expected = np.mean([head_distances(maps) for maps in texts], axis=0)
+    np.testing.assert_allclose(summary.distances, expected, rtol=FAST)
+    assert summary.layer_average == pytest.approx(held.mean(), rel=FAST)
+
+
+def test_each_spread_equals_its_definition(texts: list[np.ndarray], held: np.ndarray) -> None:
+    summary = summarise_maps(texts)
+    expected = {
+        "pairs-texts": held.std(axis=(0, 2), ddof=1),
+        "pairs": held.mean(axis=0).std(axis=-1, ddof=1),
+        "texts": held.mean(axis=2).std(axis=0, ddof=1),
+    }
+    assert set(expected) == set(SPREADS)
+    for name, values in expected.items():
+        np.testing.assert_allclose(summary.std(name), values, rtol=FAST)
+        assert summary.layer_average_std(name) == pytest.approx(values.mean(), rel=FAST)
+    layers = held.mean(axis=(0, 2)).std(ddof=1)
+    assert summary.std_layers == pytest.approx(layers, rel=FAST)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5])
+def test_lengths_and_counts_are_reported(count: int, texts: list[np.ndarray]) -> None:
+    summary = summarise_maps(texts[:count])
+    expected = LENGTHS[:count]
+    assert (summary.n_min, summary.n_max) == (min(expected), max(expected))
+    assert summary.n_median == np.median(expected)
+    assert summary.n_windows == summary.n_texts == count
+
+
+def test_order_of_texts_does_not_matter(texts: list[np.ndarray]) -> None:
+    forward, backward = summarise_maps(texts), summarise_maps(texts[::-1])
+    np.testing.assert_allclose(forward.distances, backward.distances, rtol=FAST)
+    np.testing.assert_allclose(forward.std_pairs_texts, backward.std_pairs_texts, rtol=FAST)
+
+
+def test_spread_over_a_single_value_is_nan(make_maps: Make) -> None:
+    summary = summarise_maps([make_maps(1, 2, 4, 4)])  # one text, one layer, one pair
+    for name in SPREADS:
+        assert np.isnan(summary.std(name)).all()
+    assert math.isnan(summary.std_layers)
+    assert math.isnan(summary.unknown)
+
+
+def test_running_moments_keep_their_digits_far_from_zero() -> None:
+    values, moments = 1e8 + np.random.default_rng(0).normal(size=(1000, 1)), RunningMoments()
+    for value in values:
+        moments.add(value)
+    np.testing.assert_allclose(moments.std(), values.std(axis=0, ddof=1), rtol=1e-7)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_metrics_that_grow_with_the_length_refuse_mixed_lengths(
+    metric: str, texts: list[np.ndarray]
+) -> None:
+    if METRICS[metric].any_length:
+        assert summarise_maps(texts, metric=metric).n_windows == len(texts)
+    else:
+        with pytest.raises(ValueError, match=r"one length .* got n = 4 and 9; .*--context N"):
+            summarise_maps(texts, metric=metric)
+    assert summarise_maps(texts[1:3], metric=metric).n_windows == 2
+
+
+def test_changing_layers_or_heads_are_refused(make_maps: Make) -> None:
+    with pytest.raises(ValueError, match=r"same layers and heads .* got \(2, 4\) after \(3, 4\)"):
+        summarise_maps([make_maps(3, 4, 5, 5), make_maps(2, 4, 5, 5)])
+
+
+def test_no_texts_or_a_single_layer_without_its_axis_are_refused(make_maps: Make) -> None:
+    with pytest.raises(ValueError, match="at least one attention map, got none"):
+        summarise_maps([])
+    with pytest.raises(ValueError, match=r"shape \(layers, heads, n, n\), got \(4, 5, 5\)"):
+        summarise_maps([make_maps(4, 5, 5)])
+
+
+def test_unknown_spread_is_refused(texts: list[np.ndarray]) -> None:
+    with pytest.raises(ValueError, match="std must be one of pairs-texts, pairs, texts, got 'all'"):
+        summarise_maps(texts).std("all")
+
+
+def test_memory_does_not_grow_with_the_number_of_texts(make_maps: Make) -> None:
+    accumulator, maps = HeadAccumulator(), make_maps(3, 5, 8, 8)
+    accumulator.add(maps)
+    tracemalloc.start()
+    try:
+        for _ in range(300):
+            accumulator.add(maps)
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept < 300 * 3 * 10 * 8 / 4  # a quarter of what keeping every distance would take

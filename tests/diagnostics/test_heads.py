@@ -1,0 +1,202 @@
+"""From a checkpoint and texts to a summary; measured numbers of published checkpoints."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_checkpoints import MINILM, RXNMAPPER, needs_minilm, needs_rxnmapper
+from tolerances import TOLERANCE
+
+from fourierkernels.diagnostics import (
+    METRICS,
+    attention_maps,
+    compare_networks,
+    head_distances,
+    load_checkpoint,
+    read_texts,
+    summarise_heads,
+    summarise_maps,
+)
+
+Tiny = Callable[[str], Path]
+DATA = Path(__file__).parents[2] / "notebooks" / "data"
+TEXTS = ["a b c d e", "f g", "h i j a b c", "d", "e f g h"]
+ROUNDING = TOLERANCE["float32"]["fast"]
+
+
+@pytest.mark.parametrize("metric", [name for name, row in METRICS.items() if row.any_length])
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_summary_equals_numpy_over_maps_of_one_text_at_a_time(
+    kind: str, metric: str, tiny: Tiny
+) -> None:
+    summary = summarise_heads(tiny(kind), TEXTS, metric=metric, tokens="whitespace", batch_size=3)
+    checkpoint = load_checkpoint(tiny(kind))
+    ids = [[2, *(ord(word) - 93 for word in text.split()), 3] for text in TEXTS]
+    alone = [next(attention_maps(checkpoint, [row])).maps for row in ids]
+    expected = np.array([head_distances(maps, metric=metric) for maps in alone])
+    np.testing.assert_allclose(summary.distances, expected.mean(axis=0), rtol=0, atol=ROUNDING)
+    above = np.triu_indices(4, k=1)
+    pairs = expected[:, :, above[0], above[1]]
+    std = pairs.std(axis=(0, 2), ddof=1)
+    np.testing.assert_allclose(summary.std_pairs_texts, std, rtol=0, atol=ROUNDING)
+    assert (summary.n_min, summary.n_median, summary.n_max) == (3, 6, 8)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 16])
+def test_batch_size_does_not_change_the_summary(batch_size: int, tiny: Tiny) -> None:
+    one = summarise_heads(tiny("bert"), TEXTS, tokens="whitespace", batch_size=batch_size)
+    reference = summarise_heads(tiny("bert"), TEXTS, tokens="whitespace", batch_size=5)
+    np.testing.assert_allclose(one.distances, reference.distances, rtol=0, atol=ROUNDING)
+
+
+def test_texts_longer_than_the_checkpoint_are_cut(tiny: Tiny) -> None:
+    summary = summarise_heads(tiny("bert"), ["a b " * 32], tokens="whitespace")
+    assert (summary.n_min, summary.n_max) == (6, 32)  # 64 words, 30 a window beside two specials
+    assert (summary.n_windows, summary.n_texts) == (3, 1)
+
+
+def test_context_gives_one_length_and_raw_distances_need_it(tiny: Tiny) -> None:
+    options = {"metric": "frobenius", "tokens": "whitespace"}
+    with pytest.raises(ValueError, match="--context N"):
+        summarise_heads(tiny("bert"), TEXTS, **options)
+    summary = summarise_heads(tiny("bert"), TEXTS, context=8, **options)
+    assert (summary.n_min, summary.n_max, summary.n_windows) == (8, 8, 3)  # 18 words, 6 a window
+
+
+@pytest.mark.parametrize(
+    ("context", "error", "message"),
+    [
+        (33, ValueError, "context must be at most 32, .* got 33"),
+        (2, ValueError, "context must exceed the 2 special tokens, got 2"),
+        (8.0, TypeError, "context must be an integer, got 8.0"),
+        (30, ValueError, "fill at least one window of tokens, got 18 tokens of 5 texts"),
+    ],
+)
+def test_bad_context_is_refused(
+    context: int, error: type[Exception], message: str, tiny: Tiny
+) -> None:
+    with pytest.raises(error, match=message):
+        summarise_heads(tiny("bert"), TEXTS, tokens="whitespace", context=context)
+
+
+def test_ids_need_no_tokenizer_and_get_no_special_tokens(tiny: Tiny) -> None:
+    summary = summarise_heads(tiny("gpt2"), ["1 2 3", "4 5"], tokens="ids")
+    assert (summary.n_min, summary.n_max, summary.unknown) == (2, 3, 0)
+
+
+def test_progress_ends_at_the_number_of_texts(tiny: Tiny) -> None:
+    seen: list[float] = []
+    summarise_heads(tiny("bert"), TEXTS, tokens="whitespace", progress=seen.append)
+    assert len(seen) == len(TEXTS)
+    assert seen == sorted(seen)
+    assert seen[-1] == len(TEXTS)
+
+
+def test_mostly_unknown_tokens_are_refused_and_some_warned_of(tiny: Tiny) -> None:
+    with pytest.raises(ValueError, match="67% of 3 tokens unknown; try another tokenizer"):
+        summarise_heads(tiny("bert"), ["a z z"], tokens="whitespace")
+    with pytest.warns(UserWarning, match="33% of the tokens are unknown"):
+        summary = summarise_heads(tiny("bert"), ["a b z"], tokens="whitespace")
+    assert summary.unknown == pytest.approx(1 / 3)
+
+
+def test_one_head_leaves_no_distance(tiny: Tiny) -> None:
+    with pytest.raises(ValueError, match=r"at least 2 heads .* got 1"):
+        summarise_heads(tiny("one_head"), TEXTS, tokens="whitespace")
+
+
+def test_weights_that_are_not_numbers_are_refused(own: Tiny) -> None:
+    checkpoint = load_checkpoint(own("bert"))
+    with torch.no_grad():
+        checkpoint.model.encoder.layer[1].attention.self.query.weight[0] = torch.nan
+    with pytest.raises(ValueError, match=r"maps must be finite, got nan at index \(1, "):
+        summarise_heads(checkpoint, TEXTS, tokens="whitespace")
+
+
+def test_no_texts_are_refused(tiny: Tiny) -> None:
+    with pytest.raises(ValueError, match="at least one window of tokens, got 0 tokens of 0 texts"):
+        summarise_heads(tiny("bert"), [], tokens="whitespace")
+
+
+def test_networks_are_compared_on_texts_that_can_be_read_twice(tiny: Tiny) -> None:
+    both = compare_networks(tiny("bert"), TEXTS, tokens="whitespace")
+    assert list(both) == ["trained", "random"]
+    assert both["trained"].layer_average > 2 * both["random"].layer_average
+    alone = compare_networks(tiny("bert"), TEXTS, tokens="whitespace", baseline=False)
+    assert list(alone) == ["trained"]
+    with pytest.raises(TypeError, match="texts must be readable twice"):
+        compare_networks(tiny("bert"), iter(TEXTS), tokens="whitespace")
+
+
+# Published checkpoints. The numbers are those of a first measurement on other English sentences
+# (200 of 11 to 73 tokens), with transformers 5.23 and torch 2.13: this is a check of definitions.
+
+
+@needs_minilm
+def test_minilm_distances_on_sentences_reproduce_the_first_measurement() -> None:
+    summary = summarise_heads(MINILM, read_texts(DATA / "sentences.txt"))
+    assert summary.distances.shape == (6, 12, 12)
+    assert summary.layer_average == pytest.approx(0.426, abs=0.02)
+    assert summary.layer_average_std("pairs-texts") == pytest.approx(0.151, abs=0.02)
+    assert summary.layer_average_std("pairs") == pytest.approx(0.134, abs=0.02)
+    assert summary.layer_average_std("texts") == pytest.approx(0.027, abs=0.01)
+    assert summary.std_layers == pytest.approx(0.077, abs=0.02)
+    layers = [0.41, 0.53, 0.49, 0.40, 0.41, 0.31]
+    np.testing.assert_allclose(summary.mean, layers, atol=0.04)
+    nearest_and_farthest = summary.distances[0, 7, 11], summary.distances[0, 2, 9]
+    np.testing.assert_allclose(nearest_and_farthest, (0.14, 1.02), atol=0.05)
+
+
+@needs_minilm
+@pytest.mark.parametrize(
+    ("metric", "trained", "noise"),
+    [("frobenius_per_sqrt_n", 0.426, 0.035), ("jensen_shannon", 0.190, 0.004)],
+)
+def test_trained_minilm_stands_far_above_random_weights(
+    metric: str, trained: float, noise: float
+) -> None:
+    texts = list(read_texts(DATA / "sentences.txt"))[:20]
+    both = compare_networks(MINILM, texts, metric=metric)
+    assert both["trained"].layer_average == pytest.approx(trained, rel=0.1)
+    assert both["random"].layer_average == pytest.approx(noise, rel=0.2)
+    assert both["trained"].layer_average > 5 * both["random"].layer_average
+
+
+@needs_minilm
+@pytest.mark.parametrize(("context", "mean"), [(32, 2.37), (64, 3.25), (128, 4.39), (256, 5.73)])
+def test_raw_distance_grows_with_the_length_as_measured(context: int, mean: float) -> None:
+    texts = read_texts(DATA / "sentences.txt")
+    summary = summarise_heads(MINILM, texts, metric="frobenius", context=context, batch_size=4)
+    assert summary.n_min == summary.n_max == context
+    assert summary.layer_average == pytest.approx(mean, rel=0.05)
+
+
+@needs_rxnmapper
+def test_rxnmapper_distances_on_reactions_reproduce_the_first_measurement() -> None:
+    both = compare_networks(RXNMAPPER, read_texts(DATA / "reactions.txt"), tokens="smiles")
+    assert both["trained"].distances.shape == (12, 8, 8)
+    assert both["trained"].unknown == 0
+    assert both["trained"].layer_average == pytest.approx(0.69, abs=0.05)  # there one reaction
+    assert both["trained"].layer_average > 5 * both["random"].layer_average
+
+
+@needs_rxnmapper
+def test_rxnmapper_through_the_wrong_tokenizer_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"100% of .* tokens unknown; try another .* smiles"):
+        summarise_heads(RXNMAPPER, read_texts(DATA / "reactions.txt"))
+
+
+@needs_minilm
+def test_counting_padded_queries_would_inflate_the_distance(tiny: Tiny) -> None:
+    # The trap that the capture avoids: padded query rows are full softmax rows.
+    checkpoint = load_checkpoint(MINILM)
+    mask = torch.tensor([[1] * 6 + [0] * 18])
+    ids = torch.tensor([[101, 2023, 2003, 1037, 2460, 102, *[0] * 18]])
+    output = checkpoint.model(input_ids=ids, attention_mask=mask, output_attentions=True)
+    padded = np.stack([layer[0].numpy() for layer in output.attentions])
+    cut = next(attention_maps(checkpoint, [ids[0, :6].tolist()])).maps
+    naive, right = (summarise_maps([m], metric="frobenius").layer_average for m in (padded, cut))
+    assert naive > 1.2 * right
+    np.testing.assert_allclose(padded[:, :, :6, :6], cut, atol=ROUNDING)
