@@ -85,7 +85,7 @@ def check_weights(name: str, value: ArrayLike, n: int) -> FloatArray:
     if weights.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got shape {weights.shape}")
     if weights.min() < 0 or weights.sum() <= 0:
-        raise ValueError(f"{name} must be non-negative with a positive sum, got {weights.min()}")
+        raise ValueError(f"{name} must be non-negative and not all zero, got {weights.min()}")
     return weights
 
 

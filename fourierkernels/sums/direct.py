@@ -1,3 +1,5 @@
+# mypy: allow-untyped-defs, allow-untyped-decorators, disable-error-code="no-untyped-call"
+# Numba infers the types of the compiled functions below.
 """Direct sums compiled by Numba: every pair, any dimension, no transcendental in the inner loop.
 
 For sinc powers, sin(a - b) = sin a cos b - cos a sin b from the sines of the coordinates, with a
@@ -65,16 +67,16 @@ def _sines(x: FloatArray) -> FloatArray:
 
 
 def _tiles(x: FloatArray) -> FloatArray:
-    """Cut the first axis into tiles, padded with zeros: ``(n, d, k)`` to ``(tiles, d, k · 256)``."""
+    """Cut the first axis into zero-padded tiles: ``(n, d, k)`` to ``(tiles, d, k · 256)``."""
     n, d, k = x.shape
     padded = np.zeros((-(-n // _TILE), _TILE, d, k))
     padded.reshape(-1, d, k)[:n] = x
     return np.ascontiguousarray(padded.transpose(0, 2, 3, 1)).reshape(len(padded), d, k * _TILE)
 
 
-@njit(parallel=True, cache=True, error_model="numpy")  # type: ignore[misc]
+@njit(parallel=True, cache=True, error_model="numpy")
 def _sum_blocks(queries, rows, columns, power, reach, rounding, numerator, denominator, error,
-                exponent):  # type: ignore[no-untyped-def]  # fmt: skip
+                exponent):  # fmt: skip
     blocks = (len(queries) + _QUERIES - 1) // _QUERIES
     for block in prange(blocks):
         buffers = np.empty((5, _TILE))
@@ -93,8 +95,8 @@ def _sum_blocks(queries, rows, columns, power, reach, rounding, numerator, denom
             denominator[i], error[i], exponent[i] = state[0], state[1], top
 
 
-@njit(cache=True, fastmath=_SAFE, error_model="numpy")  # type: ignore[misc]
-def _sinc_tile(query, row, power, reach, buffers, exponents):  # type: ignore[no-untyped-def]
+@njit(cache=True, fastmath=_SAFE, error_model="numpy")
+def _sinc_tile(query, row, power, reach, buffers, exponents):
     """Fill buffers[0] with mantissas of ∏ sinc^power, buffers[1] with their relative errors."""
     mantissa, least, top, bottom = buffers[0], buffers[1], buffers[2], buffers[3]
     quotient = buffers[4]  # unpacking would lose the contiguous layout, and with it the vectors
@@ -119,14 +121,16 @@ def _sinc_tile(query, row, power, reach, buffers, exponents):  # type: ignore[no
         least[j] = min(1.0, noise / least[j])
 
 
-@njit(cache=True, fastmath=_FINITE, error_model="numpy")  # type: ignore[misc]
-def _multiply(row, u, sin_u, cos_u, top, bottom, least):  # type: ignore[no-untyped-def]
+@njit(cache=True, fastmath=_FINITE, error_model="numpy")
+def _multiply(row, u, sin_u, cos_u, top, bottom, least):
     """Multiply sin(u - v) into `top` and u - v into `bottom`, for a tile of v."""
     for j in range(_TILE):
         x = u - row[j]
         s = sin_u * row[2 * _TILE + j] - cos_u * row[_TILE + j]
         y = x * x
-        series = 1.0 + y * (-1 / 6 + y * (1 / 120 + y * (-1 / 5040 + y * (1 / 362880 - y / 39916800))))  # noqa: E501
+        series = 1.0 + y * (
+            -1 / 6 + y * (1 / 120 + y * (-1 / 5040 + y * (1 / 362880 - y / 39916800)))
+        )
         near = y < _SERIES_BELOW * _SERIES_BELOW
         size = 1.0 if near else abs(s)
         top[j] *= series if near else s
@@ -134,8 +138,8 @@ def _multiply(row, u, sin_u, cos_u, top, bottom, least):  # type: ignore[no-unty
         least[j] = size if size < least[j] else least[j]
 
 
-@njit(cache=True, fastmath=_SAFE, error_model="numpy")  # type: ignore[misc]
-def _split(top, bottom, quotient, quotient_bits, mantissa, mantissa_bits, exponents):  # type: ignore[no-untyped-def]
+@njit(cache=True, fastmath=_SAFE, error_model="numpy")
+def _split(top, bottom, quotient, quotient_bits, mantissa, mantissa_bits, exponents):
     """Multiply top/bottom into the mantissas, move their exponents out, reset the products."""
     for j in range(_TILE):
         quotient[j] = mantissa[j] * (top[j] / bottom[j])
@@ -149,8 +153,8 @@ def _split(top, bottom, quotient, quotient_bits, mantissa, mantissa_bits, expone
         mantissa_bits[j] = 0 if zero else (bits & _SIGN_AND_MANTISSA) | _ONE
 
 
-@njit(cache=True, fastmath=_SAFE, error_model="numpy")  # type: ignore[misc]
-def _gaussian_tile(query, row, reach, buffers, exponents):  # type: ignore[no-untyped-def]
+@njit(cache=True, fastmath=_SAFE, error_model="numpy")
+def _gaussian_tile(query, row, reach, buffers, exponents):
     """Fill buffers[0] with mantissas of exp(-Σu²/2), buffers[1] with their relative errors."""
     mantissa, noise, square = buffers[0], buffers[1], buffers[2]
     dim = len(query)
@@ -171,8 +175,8 @@ def _gaussian_tile(query, row, reach, buffers, exponents):  # type: ignore[no-un
         noise[j] = min(1.0, reach * math.sqrt(dim * square[j]))
 
 
-@njit(cache=True, fastmath=_SUMMING, error_model="numpy")  # type: ignore[misc]
-def _add_tile(columns, rounding, buffers, exponents, top, numerator, state):  # type: ignore[no-untyped-def]
+@njit(cache=True, fastmath=_SUMMING, error_model="numpy")
+def _add_tile(columns, rounding, buffers, exponents, top, numerator, state):
     """Add a tile to the sums of one query; return the exponent they are now scaled by."""
     mantissa, noise, scale = buffers[0], buffers[1], buffers[2]
     highest = _NOWHERE

@@ -1,4 +1,4 @@
-"""The reference: broadcasting over all pairs. Obvious and slow; every other path is tested on it."""
+"""The reference: broadcasting over all pairs, obvious and slow. Fast paths are tested on it."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -41,7 +41,7 @@ class KernelSums:
         return np.ldexp(self.denominator, self.exponent)
 
     def log_totals(self) -> FloatArray:
-        """log Σ_i w_i ∏ shape, without underflow; NaN where the sum is negative."""
+        """Return log Σ_i w_i ∏ shape, without underflow; NaN where the sum is negative."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.log(self.denominator) + self.exponent * np.log(2.0))
 
