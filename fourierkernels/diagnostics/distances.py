@@ -108,7 +108,7 @@ METRICS = {
             normaliser="none",
             unit="weight",
             description="Frobenius distance of the maps; grows about as sqrt(n)",
-            source="a reading of the head-distance table of nguyen2022fourierformer, n = 256",
+            source="a reading of nguyen2022fourierformer (no formula given there), at n = 256",
         ),
         HeadMetric(
             name="frobenius_per_sqrt_n",
@@ -120,7 +120,7 @@ METRICS = {
             normaliser="sqrt(n), n the number of query rows",
             unit="weight per sqrt(row)",
             description="Frobenius distance over sqrt(n): root mean square over query rows",
-            source="the reading above, made comparable across lengths",
+            source="a reading of nguyen2022fourierformer, divided so that lengths may be mixed",
         ),
         HeadMetric(
             name="jensen_shannon",
