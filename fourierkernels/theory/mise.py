@@ -19,7 +19,11 @@ from scipy.optimize import minimize_scalar
 
 from fourierkernels.densities import Density, HasSpectralTail, as_density
 from fourierkernels.kernels import FloatArray, Kernel, as_kernel
-from fourierkernels.theory.quadrature import spectral_nodes, tensor_nodes
+from fourierkernels.theory.quadrature import (
+    spectral_nodes,
+    tensor_axes,
+    tensor_nodes,
+)
 from fourierkernels.validation import check_integer, check_radius
 
 _LARGEST_TENSOR = 3  # dimensions of a density that is not a product
@@ -114,7 +118,7 @@ def mise(
     """
     density, kernel = as_density(density), as_kernel(kernel)
     samples = check_integer("n", n)
-    dim = _dimension(density, dim)
+    dim = check_dimension(density, dim)
     radii = check_radius(radius, dim)
     return _assemble(_spectrum(density, kernel, radii), samples)
 
@@ -138,7 +142,7 @@ def optimum(density: Density | str, kernel: Kernel | str, *, n: int, dim: int = 
     """
     density, kernel = as_density(density), as_kernel(kernel)
     samples = check_integer("n", n)
-    dim = _dimension(density, dim)
+    dim = check_dimension(density, dim)
 
     def total(log_radius: float) -> float:
         radii = np.full(dim, math.exp(log_radius))
@@ -162,7 +166,8 @@ def optimal_radius(density: Density | str, kernel: Kernel | str, *, n: int, dim:
     return optimum(density, kernel, n=n, dim=dim).radius
 
 
-def _dimension(density: Density, dim: int) -> int:
+def check_dimension(density: Density, dim: int) -> int:
+    """Return D: the density's own, or `dim` copies of a density on the line."""
     dim = check_integer("dim", dim)
     if density.dim > 1 and dim not in {1, density.dim}:
         raise ValueError(f"dim must be {density.dim} for this density, got {dim}")
@@ -217,9 +222,10 @@ def _integrate(weight: FloatArray, power: FloatArray, kept: FloatArray) -> _Spec
 
 @lru_cache(maxsize=512)
 def _tensor_spectrum(density: Density, kernel: Kernel, radii: tuple[float, ...]) -> _Spectrum:
-    t, weight = tensor_nodes(density, kernel, radii)
-    kept = kernel.transform(t / np.asarray(radii)).prod(axis=-1)
-    return _integrate(weight, np.square(np.abs(density.cf(t))), kept)
+    t, weight = tensor_nodes(tensor_axes(density, kernel, np.array(radii)))
+    kept = kernel.transform(t / np.array(radii)).prod(axis=-1)
+    power = np.square(np.abs(density.cf(t)))
+    return _integrate(np.ravel(weight), np.ravel(power), np.ravel(kept))
 
 
 class _Profile:

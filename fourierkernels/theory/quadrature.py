@@ -38,21 +38,26 @@ def spectral_nodes(
     return _panels(_subdivide(breaks[breaks <= end], density))
 
 
-def tensor_nodes(
-    density: Density, kernel: Kernel, radii: tuple[float, ...]
-) -> tuple[FloatArray, FloatArray]:
-    """Return nodes of shape ``(q, D)`` and weights for (2π)^{-D} ∫ g(t) dt, g even in t.
+def tensor_axes(
+    density: Density, kernel: Kernel, radii: FloatArray
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Return nodes and weights per axis for (2π)^{-D} ∫ g(t) dt over the tensor grid, g(-t) = g(t).
 
-    One axis keeps to its positive half, its weights doubled.
+    The first axis keeps to its positive half, its weights doubled.
     """
-    axes = []
-    for i, radius in enumerate(radii):
-        t, weight = spectral_nodes(density, kernel, radius)
-        weight = weight / math.pi
-        axes.append((t, weight) if i == 0 else (np.append(-t, t), 0.5 * np.append(weight, weight)))
+    axes: list[tuple[FloatArray, FloatArray]] = []
+    for radius in radii:
+        t, weight = spectral_nodes(density, kernel, float(radius))
+        half = 0.5 * weight / math.pi
+        whole = np.append(-t, t), np.append(half, half)
+        axes.append(whole if axes else (t, 2.0 * half))
+    return axes
+
+
+def tensor_nodes(axes: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Return the grid of shape ``(q_1, ..., q_D, D)`` and its weights ``(q_1, ..., q_D)``."""
     nodes = np.stack(np.meshgrid(*(t for t, _ in axes), indexing="ij"), axis=-1)
-    weights = math.prod(np.ix_(*(weight for _, weight in axes)))
-    return nodes.reshape(-1, len(radii)), np.ravel(weights)
+    return nodes, np.asarray(math.prod(np.ix_(*(weight for _, weight in axes))))
 
 
 def _subdivide(breaks: FloatArray, density: Density) -> FloatArray:
