@@ -1,0 +1,292 @@
+"""The public functions: Fourier, softmax and Gaussian attention with one call signature.
+
+Shapes, masks, ``is_causal`` and dropout are those of
+`torch.nn.functional.scaled_dot_product_attention`. Half precision is computed in float32, with
+autocast off, and returned as it came.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Literal, overload
+
+import torch
+from torch import Tensor
+
+from fourierkernels.attention.reference import (
+    ScoreFunction,
+    fourier_scores,
+    gaussian_scores,
+    nadaraya_watson,
+    softmax_scores,
+)
+from fourierkernels.attention.validation import (
+    WORKING_DTYPE,
+    check_dropout,
+    check_eps,
+    check_inputs,
+    check_mask,
+    check_power,
+    check_radius,
+)
+from fourierkernels.validation import check_number
+
+
+@overload
+def fourier_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    radius: Tensor | float,
+    *,
+    power: int = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    eps: float = ...,
+    return_weights: Literal[False] = ...,
+    allow_signed: bool = ...,
+) -> Tensor: ...
+@overload
+def fourier_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    radius: Tensor | float,
+    *,
+    power: int = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    eps: float = ...,
+    return_weights: Literal[True],
+    allow_signed: bool = ...,
+) -> tuple[Tensor, Tensor]: ...
+def fourier_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    radius: Tensor | float,
+    *,
+    power: int = 4,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    dropout_p: float = 0.0,
+    eps: float = 0.0,
+    return_weights: bool = False,
+    allow_signed: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Nadaraya-Watson regression of the values on the keys with the kernel ∏ sinc^l.
+
+    h_i = Σ_j w_ij v_j / (Σ_j w_ij + eps), w_ij = ∏_d (sin x_d / x_d)^l, x = R (q_i - k_j):
+    [nguyen2022fourierformer]_, eq. 15. Log-weights with a running maximum, so that nothing
+    underflows; memory is O(N M D).
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``, one floating dtype.
+    radius : Tensor or float
+        R, positive: a number, ``(D,)`` per feature, ``(H, 1)`` per head, or ``(H, D)``.
+        Differentiable. Computed in the precision of the other inputs.
+    power : int
+        l.
+    attn_mask : Tensor or None
+        Broadcastable to ``(..., H, N, M)``: boolean, True where the query attends, or floating,
+        added to log|w|. Not together with `is_causal`.
+    is_causal : bool
+        Query i attends to keys j <= i, also when N and M differ.
+    dropout_p : float
+        In [0, 1): probability that a normalised weight is dropped, at every call.
+    eps : float
+        Added to the denominator: 0 is the paper, 1e-6 the implementation its authors published.
+    return_weights : bool
+        Return also the weights that were applied, ``(..., H, N, M)``: after dropout.
+    allow_signed : bool
+        Accept odd powers. Their denominator may come near zero or be negative, and the ratio is
+        returned as it is.
+
+    Returns
+    -------
+    Tensor
+        ``(..., H, N, D_v)``. Queries left without any key get zero.
+
+    Raises
+    ------
+    ValueError
+        If a value breaks its rule or shapes, devices do not fit; values of tensors are read on a
+        CPU only.
+    TypeError
+        If an argument or dtype is of the wrong kind.
+
+    Examples
+    --------
+    >>> query, key = torch.zeros(1, 1, 2), torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])
+    >>> fourier_attention(query, key, torch.tensor([[[0.0], [1.0]]]), 2.0, power=2)
+    tensor([[[0.1713]]])
+    """
+    check_inputs(query, key, value)
+    score = partial(
+        fourier_scores,
+        radius=check_radius(radius, query),
+        power=check_power(power, allow_signed=allow_signed),
+    )
+    bias = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
+    output, weights = _attend(score, query, key, value, bias, dropout_p, eps)
+    return (output, weights) if return_weights else output
+
+
+@overload
+def softmax_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scale: float | None = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def softmax_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scale: float | None = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def softmax_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scale: float | None = None,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    dropout_p: float = 0.0,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Dot-product attention, w_ij = exp(scale q_i·k_j): the control beside Fourier attention.
+
+    Source: [vaswani2017attention]_, eq. 1. Options, shapes and errors as
+    :func:`fourier_attention`; it differs from torch's scaled_dot_product_attention in nothing but
+    that it can return the weights.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``.
+    scale : float or None
+        1/√D if None.
+
+    Examples
+    --------
+    >>> query, key = torch.ones(1, 1, 1), torch.tensor([[[0.0], [1.0]]])
+    >>> softmax_attention(query, key, key)
+    tensor([[[0.7311]]])
+    """
+    check_inputs(query, key, value)
+    scale = query.shape[-1] ** -0.5 if scale is None else check_number("scale", scale)
+    bias = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    score = partial(softmax_scores, scale=scale)
+    output, weights = _attend(
+        score, query, key, value, bias, check_dropout("dropout_p", dropout_p), 0.0
+    )
+    return (output, weights) if return_weights else output
+
+
+@overload
+def gaussian_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    sigma: float | None = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    eps: float = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def gaussian_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    sigma: float | None = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    eps: float = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def gaussian_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    sigma: float | None = None,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    dropout_p: float = 0.0,
+    eps: float = 0.0,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Nadaraya-Watson regression with the Gaussian kernel, w_ij = exp(-|q_i - k_j|² / (2σ²)).
+
+    Source: [nguyen2022fourierformer]_, eq. 7. With σ² = √D and keys of one common norm it equals
+    :func:`softmax_attention`; the norms of the queries cancel. Options, shapes and errors as
+    :func:`fourier_attention`.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``.
+    sigma : float or None
+        σ, positive; D^(1/4) if None.
+
+    Examples
+    --------
+    >>> query, key = torch.ones(1, 1, 1), torch.tensor([[[0.0], [1.0]]])
+    >>> gaussian_attention(query, key, key)
+    tensor([[[0.6225]]])
+    """
+    check_inputs(query, key, value)
+    sigma = query.shape[-1] ** 0.25 if sigma is None else check_number("sigma", sigma, above=0.0)
+    bias = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    score = partial(gaussian_scores, sigma=sigma)
+    dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
+    output, weights = _attend(score, query, key, value, bias, dropout_p, eps)
+    return (output, weights) if return_weights else output
+
+
+def _attend(
+    score: ScoreFunction,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    dropout_p: float,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """Run the estimator in the working precision and return it in that of the inputs."""
+    given, working = query.dtype, WORKING_DTYPE[query.dtype]
+    query, key, value = query.to(working), key.to(working), value.to(working)
+    with _without_autocast(query.device.type):
+        output, weights = nadaraya_watson(
+            score, query, key, value, bias=bias, dropout_p=dropout_p, eps=eps
+        )
+    return output.to(given), weights.to(given)
+
+
+def _without_autocast(device_type: str) -> AbstractContextManager[object]:
+    # Autocast would run the products of matrices in half precision, silently.
+    if not torch.amp.is_autocast_available(device_type):
+        return nullcontext()
+    return torch.autocast(device_type, enabled=False)

@@ -1,0 +1,192 @@
+"""Checks of tensors and options, made once at the public edge of attention.
+
+Types, shapes, dtypes and devices are always checked: they cost nothing. Values are read only on a
+CPU: on a GPU the answer would have to come back before the next kernel starts, which stalls every
+call and cannot be captured in a graph, and under torch.compile there is no value to read. There a
+NaN spreads to the output, where it is seen.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from fourierkernels.validation import check_integer, check_number
+
+# Half precision is widened to float32; the others are kept.
+WORKING_DTYPE = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.float32: torch.float32,
+    torch.float64: torch.float64,
+}
+
+
+def check_tensor(name: str, tensor: Tensor) -> None:
+    """Refuse what is not a floating tensor of at least two dimensions."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}")
+    if tensor.dtype not in WORKING_DTYPE:
+        raise TypeError(f"{name} must be float16, bfloat16, float32 or float64, got {tensor.dtype}")
+    if tensor.ndim < 2:
+        raise ValueError(f"{name} must be (..., length, features), got shape {tuple(tensor.shape)}")
+
+
+def check_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Refuse tensors that are not ``(..., N, D)``, ``(..., M, D)`` and ``(..., M, D_v)``."""
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        check_tensor(name, tensor)
+        _check_alike(name, tensor, query)
+        _check_finite(name, tensor)
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            f"key must have the {query.shape[-1]} features of query, got shape {tuple(key.shape)}"
+        )
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"value must have one row for each of the {key.shape[-2]} keys, "
+            f"got shape {tuple(value.shape)}"
+        )
+    if key.shape[-2] == 0 or key.shape[-1] == 0:
+        raise ValueError(f"key must not be empty, got shape {tuple(key.shape)}")
+
+
+def check_radius(radius: Tensor | float, query: Tensor) -> Tensor:
+    """Return R in the working precision, broadcastable to ``(..., H, N, M, D)``.
+
+    One dimension is one radius per feature, as everywhere in this package; one radius per head is
+    ``(H, 1)``. A vector is never guessed to be per head: with H = D nothing could tell.
+    """
+    tensor = _as_radius(radius, query).to(WORKING_DTYPE[query.dtype])
+    target = (*query.shape[-3:-2], query.shape[-1])
+    if not _broadcasts(tensor.shape, target):
+        raise ValueError(
+            f"radius must broadcast to {target}, heads by features (per head: (H, 1)), "
+            f"got shape {tuple(tensor.shape)}"
+        )
+    if _readable(tensor):
+        bad = tensor[~(torch.isfinite(tensor) & (tensor > 0))]
+        if bad.numel():
+            raise ValueError(f"radius must be positive and finite, got {bad[0].item()}")
+    return tensor if tensor.ndim < 2 else tensor[:, None, None, :]
+
+
+def check_power(power: int, *, allow_signed: bool) -> int:
+    """Return the power l, at least 1; odd only on request."""
+    power = check_integer("power", power)
+    if power % 2 and not allow_signed:
+        raise ValueError(
+            "power must be even unless allow_signed=True: an odd power gives negative weights, "
+            f"whose sum can vanish and with which training diverges, got {power}"
+        )
+    return power
+
+
+def check_mask(
+    attn_mask: Tensor | None, *, is_causal: bool, query: Tensor, key: Tensor
+) -> Tensor | None:
+    """Return what is added to the log-weights, broadcastable to ``(..., N, M)``, or None."""
+    if attn_mask is not None:
+        check_mask_kind(attn_mask, query)
+    if is_causal and attn_mask is not None:
+        raise ValueError(
+            "attn_mask must be None when is_causal=True, "
+            f"got a mask of shape {tuple(attn_mask.shape)}"
+        )
+    shape = (*query.shape[:-1], key.shape[-2])
+    if is_causal:
+        return _as_bias(torch.ones(shape[-2:], dtype=torch.bool, device=query.device).tril(), query)
+    if attn_mask is None:
+        return None
+    if not _broadcasts(attn_mask.shape, shape):
+        raise ValueError(f"attn_mask must broadcast to {shape}, got shape {tuple(attn_mask.shape)}")
+    return _as_bias(attn_mask, query)
+
+
+def check_mask_kind(attn_mask: Tensor, query: Tensor) -> None:
+    """Refuse what is not a boolean or floating mask on the device of `query`."""
+    if not isinstance(attn_mask, Tensor):
+        raise TypeError(f"attn_mask must be a tensor, got {type(attn_mask).__name__}")
+    if attn_mask.dtype is not torch.bool and not attn_mask.is_floating_point():
+        raise TypeError(f"attn_mask must be boolean or floating point, got {attn_mask.dtype}")
+    if attn_mask.device != query.device:
+        raise ValueError(f"attn_mask must be on {query.device}, as query, got {attn_mask.device}")
+    if attn_mask.is_floating_point():
+        _check_finite("attn_mask", attn_mask, minus_infinity=True)
+
+
+def check_dropout(name: str, value: float) -> float:
+    """Return the probability of dropping a weight, below 1.
+
+    scaled_dot_product_attention accepts 1, which returns zeros; as the factor 1/(1 - p) says, there
+    is no such estimator, and the value is always a mistake.
+    """
+    number = check_number(name, value)
+    if not 0 <= number < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value}")
+    return number
+
+
+def check_eps(eps: float) -> float:
+    """Return the number added to the denominator, finite and not negative."""
+    number = check_number("eps", eps)
+    if number < 0:
+        raise ValueError(f"eps must be finite and at least 0, got {eps}")
+    return number
+
+
+def _check_alike(name: str, tensor: Tensor, query: Tensor) -> None:
+    if tensor.dtype != query.dtype:
+        raise TypeError(f"{name} must have the dtype of query, {query.dtype}, got {tensor.dtype}")
+    if tensor.device != query.device:
+        raise ValueError(f"{name} must be on {query.device}, as query, got {tensor.device}")
+    if tensor.shape[:-2] != query.shape[:-2]:
+        raise ValueError(
+            f"{name} must have the leading dimensions of query, {tuple(query.shape[:-2])}, "
+            f"got shape {tuple(tensor.shape)}"
+        )
+
+
+def _check_finite(name: str, tensor: Tensor, *, minus_infinity: bool = False) -> None:
+    if not _readable(tensor):
+        return
+    bad = ~torch.isfinite(tensor)
+    if minus_infinity:
+        bad &= tensor != -math.inf
+    if bad.any():
+        place = tuple(bad.nonzero()[0].tolist())
+        rule = "finite or minus infinity" if minus_infinity else "finite"
+        raise ValueError(f"{name} must be {rule}, got {tensor[place].item()} at index {place}")
+
+
+def _as_radius(radius: object, query: Tensor) -> Tensor:
+    if isinstance(radius, Tensor):
+        if not radius.is_floating_point():
+            raise TypeError(f"radius must be floating point, got {radius.dtype}")
+        if radius.device != query.device:
+            raise ValueError(f"radius must be on {query.device}, as query, got {radius.device}")
+        return radius
+    number = check_number("radius", radius)
+    if number <= 0:
+        raise ValueError(f"radius must be positive and finite, got {radius}")
+    return torch.tensor(number, dtype=WORKING_DTYPE[query.dtype], device=query.device)
+
+
+def _as_bias(mask: Tensor, query: Tensor) -> Tensor:
+    working = WORKING_DTYPE[query.dtype]
+    if mask.dtype is torch.bool:
+        zeros = torch.zeros(mask.shape, dtype=working, device=mask.device)
+        return zeros.masked_fill(~mask, -math.inf)
+    return mask.to(working)
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether `shape` broadcasts to `target` without enlarging it."""
+    tail = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(
+        size in {1, want} for size, want in zip(shape, tail, strict=True)
+    )
+
+
+def _readable(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
