@@ -18,5 +18,6 @@ from fourierkernels.attention.functional import (
     gaussian_attention,
     softmax_attention,
 )
+from fourierkernels.attention.modules import FourierAttention
 
-__all__ = ["fourier_attention", "gaussian_attention", "softmax_attention"]
+__all__ = ["FourierAttention", "fourier_attention", "gaussian_attention", "softmax_attention"]
