@@ -4,9 +4,11 @@ Commands stay thin: they parse, call the package, print and write. A ValueError,
 or a missing extra becomes one line on standard error and exit status 2.
 """
 
+import csv
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
@@ -14,19 +16,76 @@ from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 from fourierkernels.diagnostics.tokens import TOKENS
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fourierkernels.theory import RateRow
+
+# The base of all command-line errors: click's, or that of the copy inside newer typers.
+_CommandLineError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
+_EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
+
 app = typer.Typer(
     help="Kernel regression with Fourier-integral kernels: rates, attention heads.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 
 
-@app.callback()
-def group() -> None:
+@app.callback(invoke_without_command=True)
+def group(ctx: typer.Context) -> None:
     """Kernel regression with Fourier-integral kernels: rates, attention heads."""
-    # A callback keeps the command's name on the line even while there is only one command.
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+@app.command()
+def rates(
+    density: Annotated[
+        str, typer.Option(help="Name, or name with parameters: laplace, mw10, 'beta(2, 5)'.")
+    ] = "gaussian",
+    power: Annotated[
+        list[int] | None, typer.Option(help="Powers l of sinc^l, one or more.", metavar="L ...")
+    ] = None,
+    more: Annotated[list[int] | None, typer.Argument(hidden=True, metavar="L")] = None,
+    dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
+    smallest: Annotated[int, typer.Option(help="Smallest n, as a power of ten.")] = _EXPONENTS[0],
+    largest: Annotated[int, typer.Option(help="Largest n, as a power of ten.")] = _EXPONENTS[1],
+    control: Annotated[bool, typer.Option(help="Show the Gaussian kernel too.")] = True,
+    plot: Annotated[Path | None, typer.Option(help="Draw the table: .png, .svg or .pdf.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+) -> None:
+    """Print the exact best error of kernel density estimation against n, beside the rates.
+
+    For every power: n, the best radius, the exact MISE there, its local slope, the rate proved in
+    the paper and the sharp one.
+
+    Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
+    """
+    from fourierkernels.theory import rate_table
+    from fourierkernels.validation import check_integer
+
+    # click gives an option one value; the powers that follow it arrive as arguments.
+    powers = [*(power or []), *(more or [])] or [1, 2, 4]
+    kernels = [f"fourier{check_integer('power', number)}" for number in powers] + [
+        "gaussian"
+    ] * control
+    if not 0 <= smallest <= largest:
+        raise ValueError(f"smallest must be in 0..largest, got {smallest} and {largest}")
+    sizes = [10**exponent for exponent in range(smallest, largest + 1)]
+    if plot is not None:
+        _check_picture(plot)
+    rows = [
+        row
+        for kernel in _progress(kernels)
+        for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
+    ]
+    _show(_rates_table(rows))
+    if output is not None:
+        _write_rates(output, rows)
+    if plot is not None:
+        _plot_rates(plot, rows)
 
 
 @app.command()
@@ -86,13 +145,107 @@ def heads(
     )
 
 
+def _progress(kernels: Sequence[str]) -> Iterator[str]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
+    yield from track(kernels, "rates", console=console, transient=True, disable=quiet)
+
+
+def _show(table: "Table") -> None:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    console.print(table)
+
+
+_HEADER = ("kernel", "n", "best radius", "exact MISE", "local slope", "paper's rate", "sharp rate")
+
+
+def _rates_table(rows: "Sequence[RateRow]") -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    first = rows[0]
+    title = f"{first.density}, D = {first.optimum.dim}"
+    table = Table(*_HEADER, title=title, box=box.SIMPLE_HEAD, caption="- : the paper states none")
+    for before, row in zip([first, *rows], rows, strict=False):
+        if row.kernel != before.kernel:
+            table.add_section()
+        table.add_row(*_cells(row))
+    return table
+
+
+def _cells(row: "RateRow") -> list[str]:
+    best = row.optimum
+    return [
+        row.kernel,
+        f"1e{len(str(best.n)) - 1}",
+        f"{best.radius:.5g}",
+        f"{best.mise.total:.4e}",
+        f"{best.slope:.4f}",
+        str(row.paper or "-"),
+        str(row.sharp),
+    ]
+
+
+def _write_rates(path: Path, rows: "Sequence[RateRow]") -> None:
+    part = path.with_name(f".{path.name}.part")
+    with part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["density", "dim", "kernel", "n", "radius", "bias2", "variance", "mise",
+                         "slope", "paper_rate", "sharp_rate"])  # fmt: skip
+        for row in rows:
+            best = row.optimum
+            writer.writerow([row.density, best.dim, row.kernel, best.n, best.radius,
+                             best.mise.bias2, best.mise.variance, best.mise.total, best.slope,
+                             row.paper or "", row.sharp])  # fmt: skip
+    part.replace(path)
+
+
+def _check_picture(path: Path) -> None:
+    from fourierkernels.validation import check_choice
+
+    check_choice("plot", path.suffix, [".png", ".svg", ".pdf"])
+    if not path.parent.is_dir():
+        raise ValueError(f"plot must be in an existing folder, got {path}")
+
+
+def _plot_rates(path: Path, rows: "Sequence[RateRow]") -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from fourierkernels import plotting
+
+    with plotting.style():
+        figure = plotting.plot_rates(rows).figure
+        part = path.with_name(f".part-{path.name}")
+        figure.savefig(part)
+    part.replace(path)
+
+
 def main() -> None:
-    """Run the command line; errors of the package are one line and exit status 2."""
+    """Run the command line; whatever is wrong is one line on standard error and status 2."""
     try:
-        app()
+        status = app(standalone_mode=False)
+    except _CommandLineError as error:
+        _fail(error.format_message())
     except (ValueError, TypeError, OSError, ImportError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        raise SystemExit(2) from None
+        _fail(str(error))
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("interrupted", status=130)
+    else:
+        raise SystemExit(status or 0)
+
+
+def _fail(message: str, *, status: int = 2) -> NoReturn:
+    line = " ".join(message.split())
+    sys.stderr.write(f"error: {line}\n")
+    raise SystemExit(status)
 
 
 if __name__ == "__main__":

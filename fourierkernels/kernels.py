@@ -216,10 +216,11 @@ class FourierKernel:
             return self.power * np.log(np.abs(base)), np.sign(base) ** self.power
 
     def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
-        """|l cot u - l/u| is at most l/|sin u|, and l|u|/2 near 0."""
+        """|l cot u - l/u| is at most l (1/|sin u| + 1/|u|), and l|u|/2 near 0."""
         size = np.abs(np.asarray(u, float))
         with np.errstate(divide="ignore"):
-            slope = np.where(size < 1.0, 0.5 * size, 1.0 / np.abs(np.sin(size)))
+            far = 1.0 / np.abs(np.sin(size)) + 1.0 / size
+        slope = np.where(size < 1.0, 0.5 * size, far)
         return np.asarray(self.power * slope * np.asarray(u_error, float))
 
     @cached_property

@@ -14,7 +14,9 @@ PhiFunction = Callable[[FloatArray], FloatArray]
 
 _SINC_LEAST = -0.21723362821122166  # the minimum of sin(u)/u, at u = 4.4934
 _POLYNOMIAL_DEGREE = 12
-_HALF_PERIODS = 1024
+_HALF_PERIODS = 256
+_PANELS = 4  # per half-period: cos(su) is resolved up to s = 24
+_CUTOFF = 24.0
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
@@ -96,8 +98,8 @@ class PhiKernel:
 
     @property
     def cutoff(self) -> float:
-        """The support; 64 if it is infinite, where a power tail of K̂ is below 1e-10."""
-        return min(self.support, 64.0)
+        """The support; 24 if it is infinite: the transform is taken as zero beyond."""
+        return min(self.support, _CUTOFF)
 
     @property
     def knots(self) -> tuple[float, ...]:
@@ -114,8 +116,10 @@ class PhiKernel:
         return self.phi(sinc(u)) / self.constant
 
     def transform(self, s: ArrayLike) -> FloatArray:
-        """∫ φ(sinc u) cos(su) du / A, elementwise, to within `error` / `constant`."""
-        return self._split.cosine_integral(np.asarray(s, float)) / self.constant
+        """∫ φ(sinc u) cos(su) du / A up to the cutoff, to within `error` / `constant`."""
+        size = np.abs(np.asarray(s, float))
+        inside = self._split.cosine_integral(np.minimum(size, self.cutoff)) / self.constant
+        return np.where(size <= self.cutoff, inside, 0.0)
 
     def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(log|φ(sinc u)|, sign)."""
@@ -146,7 +150,8 @@ class _PhiSplit:
         self.is_polynomial = misfit is not None
         self.error = 1e-14 if misfit is None else 1e-14 + misfit * math.pi
         if misfit is None:
-            self._coefficients = self._fit(-0.05, 0.05, 8)
+            # A low power that only the truncation brings in would have a false, slow tail.
+            self._coefficients = self._fit(-0.05, 0.05, 8, noise=1e-6)
             self.error += self._integrate_rest()
         self.degree = float(len(self._coefficients))
         self.integral = float(self.cosine_integral(np.zeros(())))
@@ -179,20 +184,20 @@ class _PhiSplit:
         grid = np.linspace(_SINC_LEAST, 1.0, 2001)
         scale = float(np.abs(self._phi(grid)).max())
         for degree in range(1, _POLYNOMIAL_DEGREE + 1):
-            self._coefficients = self._fit(_SINC_LEAST, 1.0, degree)
+            self._coefficients = self._fit(_SINC_LEAST, 1.0, degree, noise=1e-12)
             misfit = float(np.abs(self._rest(grid)).max())
             if misfit <= 1e-13 * scale:
                 return misfit
         return None
 
-    def _fit(self, low: float, high: float, degree: int) -> FloatArray:
-        """Coefficients c_1..c_degree of P(z) = Σ c_l z^l near φ; rounding noise set to zero."""
+    def _fit(self, low: float, high: float, degree: int, noise: float) -> FloatArray:
+        """Coefficients c_1..c_degree of P(z) = Σ c_l z^l near φ, those in the noise set to zero."""
         angle = math.pi * (np.arange(64) + 0.5) / 64
         z = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(angle)
         powers = z[:, None] ** np.arange(degree)  # for φ(z)/z, so that P(0) = 0
         size = np.abs(powers).max(axis=0)
         fit = np.linalg.lstsq(powers / size, self._phi(z) / z, rcond=1e-15)[0]
-        return np.where(np.abs(fit) < 1e-12 * np.abs(fit).max(), 0.0, fit / size)
+        return np.where(np.abs(fit) < noise * np.abs(fit).max(), 0.0, fit / size)
 
     def _rest(self, z: FloatArray) -> FloatArray:
         powers = z[:, None] ** np.arange(1, len(self._coefficients) + 1)
@@ -200,10 +205,11 @@ class _PhiSplit:
 
     def _integrate_rest(self) -> float:
         """Set nodes and weighted ρ on the first half-periods; return what is left."""
-        middle = math.pi * (np.arange(_HALF_PERIODS) + 0.5)
-        self._nodes = (middle[:, None] + 0.5 * math.pi * _PANEL_NODES).ravel()
+        panels, half = _PANELS * _HALF_PERIODS, 0.5 * math.pi / _PANELS
+        middle = half * (2.0 * np.arange(panels) + 1.0)
+        self._nodes = (middle[:, None] + half * _PANEL_NODES).ravel()
         rest = self._rest(sinc(self._nodes))
-        self._weighted_rest = np.tile(0.5 * math.pi * _PANEL_WEIGHTS, _HALF_PERIODS) * rest
+        self._weighted_rest = np.tile(half * _PANEL_WEIGHTS, panels) * rest
         octaves = np.split(np.abs(self._weighted_rest), len(rest) // np.array([4, 2]))
         before, last = (2.0 * float(octave.sum()) for octave in octaves[1:])
         if last <= 1e-11 * float(self._phi(np.ones(1))[0]):  # rounding of φ, which does not decay

@@ -111,7 +111,7 @@ def _sinc_tile(query, row, power, reach, buffers, exponents):
         if (d + 1) % _CHUNK == 0 or d == dim - 1:
             _split(top, bottom, quotient, quotient.view(np.int64), mantissa,
                    mantissa.view(np.int64), exponents)  # fmt: skip
-    noise = power * dim * reach
+    noise = 2.0 * power * dim * reach  # |cot u - 1/u| <= 2 / |sin u|
     quotient[:] = mantissa
     for _ in range(power - 1):
         for j in range(_TILE):

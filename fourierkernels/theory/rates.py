@@ -41,11 +41,13 @@ class Rate:
 
 @dataclass(frozen=True)
 class RateRow:
-    """One line of a rate table: the optimum at one n."""
+    """One line of a rate table: the optimum at one n, and the rates it is held against."""
 
     density: str
     kernel: str
     optimum: Optimum
+    paper: Rate | None
+    sharp: Rate
 
 
 def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) -> Rate:
@@ -127,11 +129,14 @@ def rate_table(
     """
     target = as_density(density)
     label = density if isinstance(density, str) else repr(density)
-    return [
-        RateRow(label, kernel.name, optimum(target, kernel, n=n, dim=dim))
-        for kernel in map(as_kernel, kernels)
-        for n in sizes
-    ]
+    rows = []
+    for kernel in map(as_kernel, kernels):
+        paper = paper_rate(target, kernel, dim=dim)
+        sharp = sharp_rate(target, kernel, dim=dim)
+        for n in sizes:
+            best = optimum(target, kernel, n=n, dim=dim)
+            rows.append(RateRow(label, kernel.name, best, paper, sharp))
+    return rows
 
 
 def _short(x: float) -> str:

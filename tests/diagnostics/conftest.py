@@ -1,14 +1,11 @@
 """Random maps, and tiny checkpoints read back from disk."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny_checkpoints import save_tiny
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for tolerances.py
 
 
 @pytest.fixture

@@ -1,0 +1,203 @@
+"""Kernels: the contract every registered kernel keeps, and the closed forms of the theory."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import TOLERANCE
+
+from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kernel, as_kernel
+from fourierkernels.phi_kernel import PhiKernel
+
+EXACT = TOLERANCE["float64"]["exact"]
+PHIS = {
+    "phi-z4": PhiKernel(lambda z: z**4),
+    "phi-mixed": PhiKernel(lambda z: 3 * z**4 - 2 * z**6),
+    "phi-tanh": PhiKernel(lambda z: np.tanh(3 * z) ** 4),
+}
+CONTRACT = {**KERNELS, "fourier7": FourierKernel(7), "fourier12": FourierKernel(12), **PHIS}
+
+
+@pytest.fixture(params=CONTRACT, ids=str)
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    return CONTRACT[request.param]
+
+
+def panels(kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre nodes in s between the knots, none longer than one."""
+    ends = np.unique([0.0, *kernel.knots, *np.arange(1.0, kernel.cutoff)])
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    half = 0.5 * np.diff(ends)[:, None]
+    return (ends[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+
+
+def inverse_transform(kernel: Kernel, u: float, factor: int = 1) -> float:
+    """(1/2π) ∫ K̂(s)^factor cos(su) ds over the line."""
+    s, weight = panels(kernel)
+    return float(weight @ (kernel.transform(s) ** factor * np.cos(s * u))) / math.pi
+
+
+def test_kernel_satisfies_the_protocol(kernel: Kernel) -> None:
+    assert isinstance(kernel, Kernel)
+    assert hash(kernel) == hash(kernel)
+
+
+def test_transform_is_one_at_zero_even_and_vanishes_beyond_the_support(kernel: Kernel) -> None:
+    s = np.linspace(0, 15, 301)
+    assert kernel.transform(0.0) == pytest.approx(1.0, rel=EXACT)
+    np.testing.assert_array_equal(kernel.transform(s), kernel.transform(-s))
+    assert np.all(kernel.transform(s[s > kernel.support]) == 0)
+
+
+@pytest.mark.parametrize("u", [0.0, 0.3, 1.7, 4.0])
+def test_value_is_the_inverse_transform(kernel: Kernel, u: float) -> None:
+    assert float(kernel.value(u)) == pytest.approx(inverse_transform(kernel, u), abs=1e-10)
+
+
+def test_roughness_is_the_integral_of_the_squared_transform(kernel: Kernel) -> None:
+    assert kernel.roughness == pytest.approx(inverse_transform(kernel, 0.0, 2), rel=1e-10)
+
+
+def test_log_shape_agrees_with_value(kernel: Kernel) -> None:
+    u = np.linspace(-9, 9, 400)
+    log, sign = kernel.log_shape(u)
+    np.testing.assert_allclose(sign * np.exp(log) / kernel.constant, kernel.value(u), rtol=1e-12)
+
+
+def test_second_moment_is_the_curvature_of_the_transform_at_zero(kernel: Kernel) -> None:
+    s = 1e-4
+    curvature = float(2 * (1 - kernel.transform(s)) / s**2)
+    if math.isinf(kernel.second_moment):
+        assert curvature > 100
+    else:
+        assert curvature == pytest.approx(kernel.second_moment, abs=2e-3)
+
+
+def test_order_is_the_slope_of_one_minus_the_transform(kernel: Kernel) -> None:
+    gap = 1 - kernel.transform(np.array([2e-3, 1e-3]))
+    if math.isinf(kernel.order):
+        assert np.all(gap == 0)
+    else:
+        assert math.log2(gap[0] / gap[1]) == pytest.approx(kernel.order, abs=5e-3)
+
+
+def test_nonnegative_says_whether_a_value_is_negative(kernel: Kernel) -> None:
+    assert kernel.nonnegative == bool(np.all(kernel.value(np.linspace(0, 40, 4001)) >= 0))
+
+
+def test_noise_bounds_the_change_of_the_shape(kernel: Kernel) -> None:
+    u, step = np.linspace(-9, 9, 333), 1e-7
+    log, _ = kernel.log_shape(u)
+    moved, _ = kernel.log_shape(u + step)
+    safe = np.abs(np.sin(u)) > 1e-3  # the bound is for errors small against the distance to a zero
+    change = np.abs(np.expm1(moved - log))
+    assert np.all(change[safe] <= 1.01 * kernel.noise(u, step)[safe] + 1e-12)
+
+
+# --- the table of the specification (section 1) ------------------------------------------------
+
+CONSTANTS_OVER_PI = {1: 1, 2: 1, 3: 3 / 4, 4: 2 / 3, 5: 115 / 192, 6: 11 / 20}
+SECOND_MOMENTS = {1: 0, 2: math.inf, 3: 2 / 3, 4: 3 / 4, 5: 12 / 23, 6: 5 / 11}
+
+
+@pytest.mark.parametrize("power", CONSTANTS_OVER_PI)
+def test_constant_and_second_moment_match_the_published_table(power: int) -> None:
+    kernel = FourierKernel(power)
+    assert kernel.constant == pytest.approx(math.pi * CONSTANTS_OVER_PI[power], rel=1e-15)
+    assert kernel.second_moment == pytest.approx(SECOND_MOMENTS[power], rel=1e-15)
+
+
+def test_constant_is_the_integral_of_the_sinc_power() -> None:
+    for power in range(2, 13):
+        x = np.linspace(0, 4000 * math.pi, 2_000_001)  # the trapezoid rule is exact here
+        total = 2 * np.trapezoid(np.sinc(x / math.pi) ** power, x)
+        assert FourierKernel(power).constant == pytest.approx(total, abs=2e-4 / power)
+
+
+def test_roughness_of_the_first_kernels() -> None:
+    assert FourierKernel(1).roughness == pytest.approx(1 / math.pi, rel=1e-15)
+    assert FourierKernel(2).roughness == pytest.approx(2 / (3 * math.pi), rel=1e-15)
+    expected = (151 * math.pi / 315) / (4 * math.pi**2 / 9)
+    assert FourierKernel(4).roughness == pytest.approx(expected, rel=1e-15)
+    assert GaussianKernel().roughness == pytest.approx(1 / (2 * math.sqrt(math.pi)), rel=1e-15)
+
+
+@given(st.integers(1, 60), st.floats(-70, 70))
+def test_transform_is_between_zero_and_one_for_every_power(power: int, s: float) -> None:
+    value = float(FourierKernel(power).transform(s))
+    assert 0.0 <= value <= 1.0 + EXACT
+    assert value == 0.0 or abs(s) <= power
+
+
+@given(st.integers(1, 40))
+def test_transform_of_a_sum_is_the_convolution_of_uniforms(power: int) -> None:
+    """The variance of a sum of l uniforms on (-1, 1) is l/3; K̂ is its density, unnormalised."""
+    kernel = FourierKernel(power)
+    s, weight = panels(kernel)
+    density = weight * kernel.transform(s)
+    assert density @ s**2 / density.sum() == pytest.approx(power / 3, rel=1e-12)
+
+
+# --- a kernel from a user's own phi ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [1, 2, 3, 4, 6])
+def test_phi_kernel_of_a_power_is_the_fourier_kernel(power: int) -> None:
+    mine, theirs = PhiKernel(lambda z: z**power), FourierKernel(power)
+    s = np.linspace(0, 8, 200)
+    assert mine.constant == pytest.approx(theirs.constant, rel=1e-12)
+    assert mine.order == theirs.order
+    assert mine.support == theirs.support
+    assert mine.roughness == pytest.approx(theirs.roughness, rel=1e-10)
+    np.testing.assert_allclose(mine.transform(s), theirs.transform(s), atol=1e-12)
+
+
+def test_phi_kernel_states_an_error_that_holds() -> None:
+    """∫ |sinc|³ = 2 Σ_k of the half-periods, summed here to 2e6 of them with its tail."""
+    kernel = PhiKernel(lambda z: np.abs(z) ** 3)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    k = np.arange(20_000)
+    u = math.pi * (k[:, None] + 0.5 + 0.5 * nodes)
+    total = 2 * float((np.abs(np.sinc(u / math.pi)) ** 3 @ (0.5 * math.pi * weights)).sum())
+    tail = 2 * (4 / (3 * math.pi)) / (2 * (20_000 * math.pi) ** 2)  # mean of |sin|³ is 4/(3π)
+    assert abs(kernel.constant - total - tail) <= kernel.error
+
+
+@pytest.mark.parametrize(
+    ("phi", "message"),
+    [
+        (lambda z: z + 1, "phi must be 0 at 0"),
+        (np.abs, "phi must vanish at 0 fast enough"),
+        (lambda z: -(z**2), "phi must give a positive integral"),
+        (lambda z: np.log(z), "phi must be finite"),
+    ],
+)
+def test_phi_that_makes_no_kernel_is_refused(phi: object, message: str) -> None:
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=message):
+        PhiKernel(phi)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("power", "error", "message"),
+    [
+        (0, ValueError, "power must be at least 1, got 0"),
+        (-3, ValueError, "power must be at least 1, got -3"),
+        (2.0, TypeError, "power must be an integer, got 2.0"),
+        (True, TypeError, "power must be an integer, got True"),
+        ("4", TypeError, "power must be an integer, got '4'"),
+    ],
+)
+def test_bad_power_is_refused(power: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        FourierKernel(power)  # type: ignore[arg-type]
+
+
+def test_unknown_kernel_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(
+        ValueError, match=r"kernel must be one of gaussian, fourier1.*got 'epanech'"
+    ):
+        as_kernel("epanech")
+    with pytest.raises(TypeError, match="kernel must be a kernel or its name, got 3"):
+        as_kernel(3)  # type: ignore[arg-type]
