@@ -17,6 +17,7 @@ from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 from fourierkernels.diagnostics.tokens import TOKENS
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from fourierkernels.theory import RateRow
@@ -221,10 +222,8 @@ def _plot_rates(path: Path, rows: "Sequence[RateRow]") -> None:
     mpl.use("Agg")
     from fourierkernels import plotting
 
-    with plotting.style():
-        figure = plotting.plot_rates(rows).figure
-        part = path.with_name(f".part-{path.name}")
-        figure.savefig(part)
+    part = path.with_name(f".part-{path.name}")
+    cast("Figure", plotting.plot_rates(rows).figure).savefig(part, dpi=150)
     part.replace(path)
 
 

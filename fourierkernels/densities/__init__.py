@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable
 
 from fourierkernels.densities.base import Density, HasSpectralTail, Smoothness
+from fourierkernels.densities.beta import Beta
 from fourierkernels.densities.mixtures import GaussianMixture, marron_wand
 from fourierkernels.densities.multivariate import CorrelatedGaussian
-from fourierkernels.densities.univariate import Beta, Cauchy, Gamma, Gaussian, Laplace
+from fourierkernels.densities.univariate import Cauchy, Gamma, Gaussian, Laplace
 from fourierkernels.validation import check_choice
 
 __all__ = [

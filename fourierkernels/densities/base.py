@@ -46,7 +46,7 @@ class Density(Protocol):
 
     @property
     def spectral_range(self) -> float:
-        """|p̂(t)|² < 1e-32 beyond it (``inf`` for power tails)."""
+        """|p̂(t)|² < 1e-32 beyond it; ``inf`` for power tails, see :class:`HasSpectralTail`."""
 
     @property
     def spectral_span(self) -> float:
@@ -67,7 +67,7 @@ class Density(Protocol):
 
 @runtime_checkable
 class HasSpectralTail(Protocol):
-    """A density with a power tail of |p̂|² whose integral is known."""
+    """What a density with an infinite spectral range offers besides."""
 
     def spectral_tail(self, t: float) -> float:
         """(1/π) ∫_t^∞ |p̂(s)|² ds."""

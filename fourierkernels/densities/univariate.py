@@ -1,8 +1,7 @@
-"""Gaussian, Cauchy, Laplace, Gamma and Beta densities."""
+"""Gaussian, Cauchy, Laplace and Gamma densities."""
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -203,90 +202,6 @@ class Gamma:
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""
         return rng.gamma(self.shape, self.scale, n)
-
-
-@dataclass(frozen=True)
-class Beta:
-    """Beta(a, b) on [0, 1]; p̂ = ₁F₁(a; a + b; it), ordinary smooth with β = min(a, b).
-
-    p̂ is the Gauss-Jacobi sum (exact to rounding once the nodes outnumber t/2) up to
-    |t| = max(60, 4ab), and the asymptotic series of ₁F₁ beyond, where its terms fall fast.
-    """
-
-    a: float = 2.0
-    b: float = 2.0
-
-    dim = 1
-    spectral_scale = 4.0
-    spectral_range = math.inf
-    spectral_span = 1.0
-
-    def __post_init__(self) -> None:
-        check_number("a", self.a, above=0.0)
-        check_number("b", self.b, above=0.0)
-
-    @property
-    def smoothness(self) -> Smoothness:
-        """β = min(a, b)."""
-        return Smoothness("ordinary_smooth", float(min(self.a, self.b)))
-
-    @property
-    def roughness(self) -> float:
-        """B(2a-1, 2b-1)/B(a, b)²; infinite if a or b is at most 1/2."""
-        if min(self.a, self.b) <= 0.5:
-            return math.inf
-        log = special.betaln(2 * self.a - 1, 2 * self.b - 1) - 2 * special.betaln(self.a, self.b)
-        return math.exp(log)
-
-    def pdf(self, x: ArrayLike) -> FloatArray:
-        """Density, elementwise; 0 outside (0, 1)."""
-        x = np.asarray(x, float)
-        inside = np.where((x > 0) & (x < 1), x, 0.5)
-        log = special.xlogy(self.a - 1, inside) + special.xlog1py(self.b - 1, -inside)
-        return np.where(inside == x, np.exp(log - special.betaln(self.a, self.b)), 0.0)
-
-    def cf(self, t: ArrayLike) -> ComplexArray:
-        """₁F₁(a; a + b; it), elementwise."""
-        t = np.asarray(t, float)
-        flat = np.ravel(t)
-        near = np.abs(flat) <= self._far_from
-        result = np.empty(flat.shape, complex)
-        nodes, weights = self._jacobi
-        result[near] = np.exp(1j * np.outer(flat[near], nodes)) @ weights
-        far = self._far(np.abs(flat[~near]))
-        result[~near] = np.where(flat[~near] > 0, far, np.conj(far))
-        return result.reshape(t.shape)
-
-    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """`n` independent draws, shape ``(n,)``."""
-        return rng.beta(self.a, self.b, n)
-
-    @property
-    def _far_from(self) -> float:
-        return max(60.0, 4.0 * self.a * self.b)
-
-    @cached_property
-    def _jacobi(self) -> tuple[FloatArray, FloatArray]:
-        nodes = 34 + int(self._far_from / 2)
-        x, weight = special.roots_jacobi(nodes, self.b - 1.0, self.a - 1.0)
-        return 0.5 * (x + 1.0), weight / weight.sum()
-
-    def _far(self, t: FloatArray) -> ComplexArray:
-        """Both ends of [0, 1] contribute: x^{a-1} at 0 and (1-x)^{b-1} at 1."""
-        scale = math.exp(-special.betaln(self.a, self.b))
-        at_zero = _endpoint_series(self.a, self.b, -1j * t)
-        at_one = np.exp(1j * t) * _endpoint_series(self.b, self.a, 1j * t)
-        return np.asarray(scale * (at_zero + at_one))
-
-
-def _endpoint_series(a: float, b: float, z: ComplexArray) -> ComplexArray:
-    """∫_0 x^{a-1} (1-x)^{b-1} e^{-zx} dx near x = 0: Σ_k (1-b)_k Γ(a+k)/k! z^{-a-k}."""
-    term = math.gamma(a) * z ** (-a)
-    total = term.copy()
-    for k in range(40):
-        term = term * ((1 - b + k) * (a + k) / (k + 1)) / z
-        total += term
-    return total
 
 
 def normal_pdf(x: FloatArray, mean: float, std: "float | FloatArray") -> FloatArray:

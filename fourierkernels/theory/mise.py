@@ -197,17 +197,10 @@ def _line_spectrum(density: Density, kernel: Kernel, radius: float) -> _Spectrum
     power, kept = np.square(np.abs(density.cf(t))), kernel.transform(t / radius)
     weight = weight / math.pi  # both half-lines, over 2π
     inside = _integrate(weight, power, kept)
-    beyond = _energy_beyond(density, float(weight @ power), radius * kernel.cutoff)
-    return inside._replace(bias=inside.bias + beyond)
-
-
-def _energy_beyond(density: Density, energy: float, end: float) -> float:
-    """(1/π) ∫_end^∞ |p̂|² of a power tail; `energy` is the part of ∫ p² inside."""
-    if math.isfinite(density.spectral_range):
-        return 0.0  # the nodes went on to the end of |p̂|²
-    if isinstance(density, HasSpectralTail):
-        return density.spectral_tail(end)
-    return max(0.0, density.roughness - energy)
+    if isinstance(density, HasSpectralTail):  # else the nodes went on to the end of |p̂|²
+        beyond = density.spectral_tail(radius * kernel.cutoff)
+        return inside._replace(bias=inside.bias + beyond)
+    return inside
 
 
 def _integrate(weight: FloatArray, power: FloatArray, kept: FloatArray) -> _Spectrum:

@@ -1,0 +1,78 @@
+"""The command line as a user meets it: output, files, one-line errors."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fourierkernels.theory import optimum
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fourierkernels.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def test_rates_prints_the_table_of_the_issue() -> None:
+    done = run("rates", "--density", "laplace", "--power", "1", "2", "4")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for header in ("n", "best radius", "exact MISE", "local slope", "paper's rate", "sharp rate"):
+        assert header in done.stdout
+    best = optimum("laplace", "fourier4", n=10**8)
+    line = next(row for row in done.stdout.splitlines() if "fourier4" in row and "1e8" in row)
+    assert line.split() == [
+        "fourier4", "1e8", f"{best.radius:.5g}", f"{best.mise.total:.4e}", f"{best.slope:.4f}",
+        "-", "n^-3/4",
+    ]  # fmt: skip
+    assert "gaussian" in done.stdout  # the control
+
+
+def test_rates_draws_and_writes(tmp_path: Path) -> None:
+    picture, table = tmp_path / "rates.png", tmp_path / "rates.csv"
+    done = run(
+        "rates", "--power", "1", "--largest", "4", "--plot", str(picture), "--output", str(table)
+    )
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    with table.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["n"] for row in rows[:3]] == ["100", "1000", "10000"]
+    assert float(rows[0]["mise"]) == optimum("gaussian", "fourier1", n=100).mise.total
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["rates.csv", "rates.png"]
+
+
+def test_help_carries_an_example() -> None:
+    for command in ("rates", "heads"):
+        shown = run(command, "--help")
+        assert shown.returncode == 0
+        assert f"fourierkernels {command}" in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rates", "--density", "foo"], "density must be one of gaussian"),
+        (["rates", "--power", "0"], "power must be at least 1, got 0"),
+        (["rates", "--power", "1.5"], "--power"),
+        (["rates", "--dim", "0"], "dim must be at least 1, got 0"),
+        (["rates", "--density", "beta(0.3, 2)"], "density must be square integrable"),
+        (["rates", "--plot", "missing/x.png"], "plot must be in an existing folder"),
+        (["rates", "--plot", "x.doc"], "plot must be one of .png, .svg, .pdf, got '.doc'"),
+        (["rates", "--smallest", "5", "--largest", "3"], "smallest must be in 0..largest"),
+        (["rates", "--bogus"], "No such option"),
+        (["bogus"], "No such command"),
+        (["heads", "missing-folder", "--text", "missing.txt"], "must exist"),
+    ],
+)
+def test_errors_are_one_line_with_status_two_and_leave_nothing(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
