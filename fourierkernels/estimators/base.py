@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.kernels import FloatArray, Kernel, as_kernel
-from fourierkernels.sums import KernelSums, choose_method, kernel_sum
+from fourierkernels.sums import KernelSums, Plan, check_tolerance, kernel_sum
+from fourierkernels.sums.plan import Problem, plan_sum, spans
 from fourierkernels.validation import check_weights
 
 
@@ -24,8 +25,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     ----------
     kernel_ : Kernel
     radius_ : array of shape (dim,)
-    method_ : str
-        Which path computes the sums.
+    plan_ : Plan
+        Method, estimated seconds and accuracy for as many queries as samples.
     """
 
     def __init__(
@@ -35,30 +36,42 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         radius: ArrayLike | str | None = None,
         bandwidth: ArrayLike | None = None,
         method: str = "auto",
+        tol: float = 1e-12,
     ) -> None:
         self.kernel = kernel
         self.radius = radius
         self.bandwidth = bandwidth
         self.method = method
+        self.tol = tol
 
-    def _fit_points(self, X: FloatArray, sample_weight: ArrayLike | None) -> Self:
+    def _fit_points(
+        self, X: FloatArray, sample_weight: ArrayLike | None, *, columns: int = 1
+    ) -> Self:
         n = len(X)
         weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
         self.weights_ = check_weights("sample_weight", weights, n)
         self.kernel_ = as_kernel(self.kernel)
-        self.method_ = choose_method(self.method, self.kernel_).name
         self.radius_ = choose_radius(
             X, self.weights_, self.kernel_, radius=self.radius, bandwidth=self.bandwidth
         )
         self.points_ = X
+        self.plan_ = self._plan(columns)
         return self
+
+    def _plan(self, columns: int) -> Plan:
+        n, dim = self.points_.shape
+        span = spans(self.points_, self.points_, self.radius_)
+        tol = check_tolerance(self.tol)
+        return plan_sum(Problem(self.kernel_, n, n, dim, columns, span, tol), self.method)
 
     def _queries(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         queries: FloatArray = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         return queries
 
-    def _sums(self, queries: FloatArray, responses: FloatArray | None = None) -> KernelSums:
+    def _sums(
+        self, queries: FloatArray, responses: FloatArray | None = None, *, refine: bool = True
+    ) -> KernelSums:
         return kernel_sum(
             self.points_,
             queries,
@@ -66,7 +79,9 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             radius=self.radius_,
             weights=self.weights_,
             responses=responses,
-            method=self.method_,
+            method=self.method,
+            tol=self.tol,
+            refine=refine,
         )
 
 

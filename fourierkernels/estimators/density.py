@@ -30,13 +30,17 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         R = 1/bandwidth; by default the exact MISE optimum for Gaussian data.
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
-    method : {"auto", "direct", "reference"}
-        How sums are computed; ``method_`` says which was taken.
+    method : {"auto", "direct", "bandlimited", "reference"}
+        How sums are computed; by default whichever a cost model finds cheapest.
+    tol : float
+        Accuracy, relative to the largest sum, where sums are band-limited.
 
     Attributes
     ----------
-    kernel_, radius_, method_
-        What is in use, the radius with shape ``(dim,)``.
+    kernel_, radius_ : Kernel, array of shape (dim,)
+        What is in use.
+    plan_ : Plan
+        Method, estimated seconds and promised accuracy for as many queries as samples.
     n_features_in_ : int
 
     Examples
@@ -67,7 +71,7 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
     def density(self, X: ArrayLike) -> FloatArray:
         """Return p̂ at queries of shape ``(m, dim)``; shape ``(m,)``."""
-        totals = self._sums(self._queries(X)).totals()
+        totals = self._sums(self._queries(X), refine=False).totals()
         return np.asarray(totals * np.exp(self._log_scale()))
 
     def score_samples(self, X: ArrayLike) -> FloatArray:

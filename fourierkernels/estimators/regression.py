@@ -38,15 +38,19 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         R = 1/bandwidth; by default the density rule for the design points.
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
-    method : {"auto", "direct", "reference"}
-        How sums are computed; ``method_`` says which was taken.
+    method : {"auto", "direct", "bandlimited", "reference"}
+        How sums are computed; by default whichever a cost model finds cheapest.
+    tol : float
+        Accuracy, relative to the largest sum, where sums are band-limited.
     undefined : {"nan", "raise"}
         What to do at undefined queries.
 
     Attributes
     ----------
-    kernel_, radius_, method_
-        What is in use, the radius with shape ``(dim,)``.
+    kernel_, radius_ : Kernel, array of shape (dim,)
+        What is in use.
+    plan_ : Plan
+        Method, estimated seconds and promised accuracy for as many queries as samples.
     n_features_in_ : int
 
     Examples
@@ -65,9 +69,10 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         radius: ArrayLike | str | None = None,
         bandwidth: ArrayLike | None = None,
         method: str = "auto",
+        tol: float = 1e-12,
         undefined: str = "nan",
     ) -> None:
-        super().__init__(kernel, radius=radius, bandwidth=bandwidth, method=method)
+        super().__init__(kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol)
         self.undefined = undefined
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -88,7 +93,8 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         check_choice("undefined", self.undefined, ["nan", "raise"])
         points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
         self.responses_ = np.asarray(responses, dtype=np.float64)
-        return self._fit_points(points, sample_weight)
+        columns = 1 + self.responses_.reshape(len(points), -1).shape[1]
+        return self._fit_points(points, sample_weight, columns=columns)
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return f̂ at queries of shape ``(m, dim)``; shape ``(m,)`` or ``(m, k)`` as y had."""

@@ -42,8 +42,9 @@ def direct_sums(
     *,
     kernel: Kernel,
     radius: FloatArray,
+    tol: float = 0.0,
 ) -> KernelSums:
-    """Sum over all pairs; arguments as checked by :func:`fourierkernels.sums.kernel_sum`."""
+    """Sum over all pairs, to rounding whatever `tol`; arguments as checked by `kernel_sum`."""
     centre = 0.5 * (points.min(axis=0) + points.max(axis=0))  # small arguments of the sine
     samples, queries = radius * (points - centre), radius * (at - centre)
     power = kernel.power if isinstance(kernel, FourierKernel) else 0

@@ -1,26 +1,93 @@
-"""Which path computes a kernel sum: a row per method, with what it supports."""
+"""Which path computes a kernel sum: a row per method, with what it can do and what it costs.
 
+To add a method, write its function and a row; tests and :func:`plan_sum` pick it up.
+"""
+
+import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel
+import numpy as np
+
+from fourierkernels.kernels import FloatArray, FourierKernel, GaussianKernel, Kernel
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.validation import check_choice
+
+_LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a kernel sum is asked for.
+
+    Attributes
+    ----------
+    n, m, dim, columns : int
+        Samples, queries, dimensions, and sums per query (one more than the responses).
+    bands : tuple of dim floats
+        Radius times the largest difference of a query and a sample.
+    tol : float
+        Accuracy asked for, relative to the largest sum.
+    """
+
+    kernel: Kernel
+    n: int
+    m: int
+    dim: int
+    columns: int
+    bands: tuple[float, ...]
+    tol: float
+
+    @property
+    def modes(self) -> tuple[float, ...]:
+        """About how many Fourier modes the band-limited sum takes, per dimension."""
+        extra = 4.0 * math.log(10.0 / self.tol)
+        cutoff = self.kernel.cutoff
+        return tuple(
+            (math.sqrt(2.0 * cutoff * band) + math.sqrt(extra)) ** 2 / math.pi + 4.0
+            for band in self.bands
+        )
+
+    @property
+    def accuracy(self) -> float:
+        """What a band-limited sum reaches: phases of high modes carry their rounding."""
+        return self.tol + 0.25 * _EPS * sum(self.modes)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The method chosen, its estimated time in seconds, and the accuracy it promises.
+
+    `accuracy` is relative to the largest sum. Direct sums are exact to rounding, each row relative
+    to its own terms.
+    """
+
+    method: str
+    seconds: float
+    accuracy: float
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to compute a kernel sum; its module is imported on first use."""
+    """One way to compute a kernel sum; its module is imported on first use.
+
+    Attributes
+    ----------
+    refusal : callable
+        Problem -> why this method cannot do it, or an empty string.
+    seconds : callable
+        Problem -> estimated time on this machine's cores.
+    """
 
     name: str
     module: str
     function: str
-    kernels: tuple[type, ...] | None  # None: every kernel
-
-    def supports(self, kernel: Kernel) -> bool:
-        """Whether this method has the kernel built in."""
-        return self.kernels is None or isinstance(kernel, self.kernels)
+    refusal: Callable[[Problem], str]
+    seconds: Callable[[Problem], float]
+    accuracy: Callable[[Problem], float]
 
     def load(self) -> Callable[..., KernelSums]:
         """Return the function that computes the sums."""
@@ -28,33 +95,85 @@ class Method:
         return function
 
 
-# In the order of preference of "auto".
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _direct_refusal(problem: Problem) -> str:
+    if isinstance(problem.kernel, GaussianKernel):
+        return ""
+    if not isinstance(problem.kernel, FourierKernel):
+        return f"has no compiled form of kernel {problem.kernel.name}"
+    return "" if problem.kernel.power <= 512 else "has powers up to 512"
+
+
+def _direct_seconds(problem: Problem) -> float:
+    """Nanoseconds per pair, fitted on one 2-core machine (AVX-512): a ratio between the methods."""
+    gaussian = isinstance(problem.kernel, GaussianKernel)
+    pair = (0.8 + 0.15 * problem.dim) if gaussian else (1.4 + 0.55 * problem.dim)
+    pair += 0.15 * (problem.columns - 1)
+    return 1e-9 * pair * problem.n * problem.m / min(_cores(), math.ceil(problem.m / 16))
+
+
+def _bandlimited_refusal(problem: Problem) -> str:
+    if problem.dim > 3:
+        return "has at most 3 dimensions"
+    if math.isinf(problem.kernel.support) and not isinstance(problem.kernel, GaussianKernel):
+        return "needs a transform of compact support"
+    if problem.accuracy > 4.0 * problem.tol:
+        return f"reaches {problem.accuracy:.1e} at this radius and range of data"
+    pairs = (problem.columns + 1) // 2
+    if 16.0 * pairs * 2**problem.dim * math.prod(problem.modes) > _LARGEST_GRID:
+        return f"would need {math.prod(problem.modes):.1e} modes"
+    return ""
+
+
+def _bandlimited_seconds(problem: Problem) -> float:
+    pairs = (problem.columns + 1) // 2
+    spread = {1: 50e-9, 2: 300e-9, 3: 2500e-9}[problem.dim]  # a point to its grid neighbours
+    grid = float(2**problem.dim) * math.prod(problem.modes)
+    one = spread * (problem.n + problem.m) + 12e-9 * grid * max(1.0, math.log2(grid) / 10.0)
+    return 1e-3 + pairs * one
+
+
+def _reference_seconds(problem: Problem) -> float:
+    return 60e-9 * problem.n * problem.m * problem.dim
+
+
 METHODS = {
     method.name: method
     for method in (
-        Method(
-            "direct",
-            "fourierkernels.sums.direct",
-            "direct_sums",
-            (GaussianKernel, FourierKernel),
-        ),
-        Method("reference", "fourierkernels.sums.reference", "reference_sums", None),
+        Method("direct", "fourierkernels.sums.direct", "direct_sums",
+               _direct_refusal, _direct_seconds, lambda problem: 1e-15 * problem.dim),
+        Method("bandlimited", "fourierkernels.sums.bandlimited", "bandlimited_sums",
+               _bandlimited_refusal, _bandlimited_seconds, lambda problem: problem.accuracy),
+        Method("reference", "fourierkernels.sums.reference", "reference_sums",
+               lambda problem: "", _reference_seconds, lambda problem: 1e-15 * problem.dim),
     )
-}
+}  # fmt: skip
 
 
-def choose_method(method: str, kernel: Kernel) -> Method:
-    """Return the method of that name, or for "auto" the first that has the kernel.
+def plan_sum(problem: Problem, method: str = "auto") -> Plan:
+    """Return the plan: the cheapest method that can do it, or the one named.
 
     Raises
     ------
     ValueError
-        If the name is unknown or the method does not have the kernel.
+        If the method is unknown or cannot do this problem; the message says why.
     """
     if check_choice("method", method, ["auto", *METHODS]) == "auto":
-        return next(row for row in METHODS.values() if row.supports(kernel))
-    chosen = METHODS[method]
-    if not chosen.supports(kernel):
-        fit = ", ".join(row.name for row in METHODS.values() if row.supports(kernel))
-        raise ValueError(f"method must be one of {fit} for kernel {kernel.name}, got {method!r}")
-    return chosen
+        able = [row for row in METHODS.values() if not row.refusal(problem)]
+        chosen = min(able, key=lambda row: row.seconds(problem))
+    else:
+        chosen = METHODS[method]
+        refusal = chosen.refusal(problem)
+        if refusal:
+            raise ValueError(f"method must be able to do the sum: {method!r} {refusal}")
+    return Plan(chosen.name, chosen.seconds(problem), chosen.accuracy(problem))
+
+
+def spans(points: FloatArray, at: FloatArray, radius: FloatArray) -> tuple[float, ...]:
+    """Return radius times the range of data and queries together, per dimension."""
+    high = np.maximum(points.max(axis=0), at.max(axis=0))
+    low = np.minimum(points.min(axis=0), at.min(axis=0))
+    return tuple(float(span) for span in radius * (high - low))

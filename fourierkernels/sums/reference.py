@@ -42,8 +42,9 @@ def reference_sums(
     *,
     kernel: Kernel,
     radius: FloatArray,
+    tol: float = 0.0,
 ) -> KernelSums:
-    """Sum over all pairs; arguments as checked by :func:`fourierkernels.sums.kernel_sum`."""
+    """Sum over all pairs, to rounding whatever `tol`; arguments as checked by `kernel_sum`."""
     rows = max(1, _BLOCK // points.size)
     blocks = [
         _block_sums(points, weights, responses, at[i : i + rows], kernel, radius)

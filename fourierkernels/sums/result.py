@@ -31,6 +31,15 @@ class KernelSums:
     error: FloatArray
     exponent: NDArray[np.int64]
 
+    def replaced(self, rows: NDArray[np.intp], other: "KernelSums") -> "KernelSums":
+        """Return a copy whose rows at these places are those of `other`, in order."""
+        parts = []
+        for name in ("numerator", "denominator", "error", "exponent"):
+            values = getattr(self, name).copy()
+            values[rows] = getattr(other, name)
+            parts.append(values)
+        return KernelSums(*parts)
+
     @property
     def undefined(self) -> NDArray[np.bool_]:
         """Queries whose denominator is within its own error of zero, shape ``(m,)``."""
