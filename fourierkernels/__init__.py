@@ -19,8 +19,8 @@ _HOMES = {
     "kernel_sum": "sums",
 }
 _MODULES = frozenset({
-    "attention", "densities", "diagnostics", "estimators", "kernels", "plotting", "simulation",
-    "sums", "theory",
+    "attention", "densities", "diagnostics", "estimators", "kernels", "mixing", "plotting",
+    "simulation", "sums", "theory",
 })  # fmt: skip
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         diagnostics,
         estimators,
         kernels,
+        mixing,
         plotting,
         simulation,
         sums,
@@ -53,6 +54,7 @@ __all__ = [
     "estimators",
     "kernel_sum",
     "kernels",
+    "mixing",
     "plotting",
     "simulation",
     "sums",

@@ -1,0 +1,104 @@
+"""Fourier mixing: matrix forms, the mask, one fixed length, bad input."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tolerances import TOLERANCE
+
+from fourierkernels.mixing import causal_dft, fourier_mixing
+from fourierkernels.mixing.causal import causal_dft_matrix
+
+
+def tokens(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def dft_matrix(n: int) -> torch.Tensor:
+    m = torch.arange(n, dtype=torch.float64)
+    return torch.exp(-2j * math.pi * torch.outer(m, m) / n)
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho"])
+def test_fourier_mixing_is_the_matrix_product(norm: str) -> None:
+    x = tokens(2, 7, 12)
+    scale = math.sqrt(7 * 12) if norm == "ortho" else 1.0
+    expected = (dft_matrix(7) @ x.to(torch.complex128) @ dft_matrix(12)).real / scale
+    torch.testing.assert_close(fourier_mixing(x, norm=norm), expected, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(1, 70), more=st.integers(0, 50))
+def test_causal_dft_is_the_masked_matrix(n: int, more: int) -> None:
+    x = tokens(2, n, 3)
+    expected = causal_dft_matrix(n, length=n + more) @ x.to(torch.complex128)
+    gap = (causal_dft(x, length=n + more) - expected).abs().max()
+    assert gap <= TOLERANCE["float64"]["exact"] * expected.abs().max()
+
+
+def test_chirp_convolution_agrees_to_rounding_at_a_long_length() -> None:
+    """Specification, section 5: 7e-16 when the phases are reduced before the exponential."""
+    n = 2048
+    x = tokens(n, 4)
+    expected = causal_dft_matrix(n, length=n) @ x.to(torch.complex128)
+    gap = torch.linalg.norm(causal_dft(x, length=n) - expected) / torch.linalg.norm(expected)
+    assert gap < 1.5e-15
+
+
+def test_masked_matrix_is_the_dft_matrix_below_the_diagonal() -> None:
+    torch.testing.assert_close(causal_dft_matrix(9, length=9), dft_matrix(9).tril())
+
+
+def test_later_tokens_do_not_change_earlier_outputs() -> None:
+    x = tokens(20, 3)
+    changed = x.clone()
+    changed[12:] += 1.0
+    first, second = causal_dft(x, length=32), causal_dft(changed, length=32)
+    torch.testing.assert_close(first[:12], second[:12], rtol=0, atol=1e-13)
+    assert (first[12:] - second[12:]).abs().min() > 1e-3
+
+
+def test_a_fixed_length_agrees_with_step_by_step_decoding() -> None:
+    x = tokens(10, 2)
+    whole = causal_dft(x, length=64)
+    for n in range(1, 11):
+        torch.testing.assert_close(causal_dft(x[:n], length=64), whole[:n], rtol=0, atol=1e-13)
+    assert (causal_dft(x[:5], length=5) - causal_dft(x, length=10)[:5]).abs().max() > 0.1
+
+
+def test_float32_is_kept_and_close() -> None:
+    x = tokens(300, 4)
+    single = causal_dft(x.float(), length=512)
+    assert single.dtype == torch.complex64
+    expected = causal_dft(x, length=512)
+    gap = (single - expected).abs().max() / expected.abs().max()
+    assert gap < TOLERANCE["float32"]["fast"]
+
+
+def test_gradients_are_those_of_the_linear_map() -> None:
+    x = tokens(6, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: torch.view_as_real(causal_dft(x, length=8)), x)
+    assert torch.autograd.gradcheck(fourier_mixing, x)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: causal_dft(tokens(5, 2), length=4), ValueError, "length must be at least the 5"),
+        (lambda: causal_dft(tokens(5, 2), length=5.0), TypeError, "length must be an integer"),
+        (lambda: causal_dft(tokens(5), length=5), ValueError, r"x must be \(\.\.\., N, E\)"),
+        (lambda: fourier_mixing(tokens(0, 2)), ValueError, "not empty"),
+        (
+            lambda: fourier_mixing(torch.ones(2, 2, dtype=torch.int64)),
+            TypeError,
+            "x must be one of",
+        ),
+        (lambda: fourier_mixing([[1.0]]), TypeError, "x must be a tensor, got list"),
+        (lambda: fourier_mixing(tokens(2, 2), norm="half"), ValueError, "norm must be one of"),
+    ],
+)
+def test_bad_input_is_refused(call: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()  # type: ignore[operator]
