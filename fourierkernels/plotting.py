@@ -118,7 +118,7 @@ def plot_rates(rows: Iterable[RateRow], ax: "Axes | None" = None) -> "Axes":
     axes.plot([], [], color="0.3", linestyle="--", label="sharp rate, through the last point")
     axes.plot([], [], color="0.3", linestyle=":", label="rate of the paper, if another")
     title = density if dim == 1 else f"{density}, D = {dim}"
-    axes.set(xscale="log", yscale="log", xlabel="sample size $n$", ylabel="best exact MISE")
+    axes.set(xscale="log", yscale="log", xlabel="sample size $N$", ylabel="best exact MISE")
     axes.set_title(title)
     axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.2), borderaxespad=0.0)
     return axes
@@ -132,8 +132,8 @@ def plot_fits(
     *,
     at: ArrayLike,
     truth: ArrayLike | None = None,
-    xlabel: str = "$x$",
-    ylabel: str = "$y$",
+    xlabel: str = "x",
+    ylabel: str = "y",
 ) -> "Figure":
     """Draw regression curves over one sample, a panel each; :func:`plot_weight_maps` is its twin.
 
@@ -295,8 +295,9 @@ def _same(one: Rate, other: Rate) -> bool:
 
 
 def _tex(rate: Rate) -> str:
-    """Write `(log n)^1/2 n^-1` as mathematics."""
-    tex = re.sub(r"\^(\S+)", r"^{\1}", str(rate)).replace("log", r"\log")
+    """Write (log n)^1/2 n^-1 as mathematics, N being the sample size in formulas."""
+    tex = re.sub(r"\^(\S+)", r"^{\1}", str(rate).replace("log n", r"\log N"))
+    tex = tex.replace("n^", "N^")
     return f"${tex}$".replace(")^{1}", ")")
 
 

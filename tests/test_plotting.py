@@ -59,8 +59,8 @@ def test_reference_lines_pass_through_the_last_point_with_the_slope_of_their_rat
 def test_rates_say_which_line_is_which_on_labelled_logarithmic_axes(rows):
     axes = plotting.plot_rates(rows)
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert texts[0] == "fourier1 – sharp: $n^{-3/4}$, paper: $n^{-1/2}$"
-    assert texts[1] == "fourier4 – sharp: $n^{-3/4}$, paper: none"
+    assert texts[0] == "fourier1 – sharp: $N^{-3/4}$, paper: $N^{-1/2}$"
+    assert texts[1] == "fourier4 – sharp: $N^{-3/4}$, paper: none"
     assert texts[2:] == ["sharp rate, through the last point", "rate of the paper, if another"]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlabel()
@@ -70,7 +70,7 @@ def test_rates_say_which_line_is_which_on_labelled_logarithmic_axes(rows):
 def test_the_paper_is_not_drawn_twice_where_it_is_sharp():
     axes = plotting.plot_rates(theory.rate_table("cauchy", ["fourier1"], sizes=SIZES))
     assert axes.get_legend().get_texts()[0].get_text().endswith("paper: the same")
-    assert r"$(\log n) n^{-1}$" in axes.get_legend().get_texts()[0].get_text()
+    assert r"$(\log N) N^{-1}$" in axes.get_legend().get_texts()[0].get_text()
     assert len([line for line in axes.get_lines() if len(line.get_xdata())]) == 2
 
 
