@@ -7,6 +7,7 @@ or a missing extra becomes one line on standard error and exit status 2.
 import csv
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
@@ -214,6 +215,8 @@ def _check_picture(path: Path) -> None:
     check_choice("plot", path.suffix, [".png", ".svg", ".pdf"])
     if not path.parent.is_dir():
         raise ValueError(f"plot must be in an existing folder, got {path}")
+    if find_spec("matplotlib") is None:
+        raise ImportError("plot needs matplotlib: pip install 'fourierkernels[plot]'")
 
 
 def _plot_rates(path: Path, rows: "Sequence[RateRow]") -> None:
