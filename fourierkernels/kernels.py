@@ -15,8 +15,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 from scipy.interpolate import BSpline
 
+from fourierkernels.sinc import sinc, sinc_integral, sinc_slope
 from fourierkernels.validation import check_choice, check_integer
 
 FloatArray = NDArray[np.float64]
@@ -79,6 +81,16 @@ class Kernel(Protocol):
     def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
         """Bound on the relative error of shape(u) when u has the absolute error `u_error`."""
 
+    def log_slope(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(log|shape'(u)|, sign of shape'(u))."""
+
+    def cumulative(self, u: ArrayLike) -> FloatArray:
+        """∫_{-∞}^u K(v) dv; monotone only if the kernel is nonnegative."""
+
+    @property
+    def squared(self) -> tuple["Kernel", float]:
+        """Kernel and factor c with shape(u)² = the other kernel's shape(c·u)."""
+
 
 @dataclass(frozen=True)
 class GaussianKernel:
@@ -116,6 +128,21 @@ class GaussianKernel:
     def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
         """|d log K/du| times the error of u."""
         return np.asarray(np.abs(np.asarray(u, float)) * np.asarray(u_error, float))
+
+    def log_slope(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(log|u| - u²/2, -sign u)."""
+        u = np.asarray(u, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(u)) - 0.5 * _square(u), -np.sign(u)
+
+    def cumulative(self, u: ArrayLike) -> FloatArray:
+        """Φ(u), by the error function."""
+        return np.asarray(special.ndtr(np.asarray(u, dtype=np.float64)))
+
+    @property
+    def squared(self) -> tuple[Kernel, float]:
+        """exp(-u²) is the Gaussian shape of √2·u."""
+        return self, math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
@@ -223,6 +250,24 @@ class FourierKernel:
         slope = np.where(size < 1.0, 0.5 * size, far)
         return np.asarray(self.power * slope * np.asarray(u_error, float))
 
+    def log_slope(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(log, sign) of l sinc(u)^{l-1} sinc'(u)."""
+        rest, base = sinc_slope(u), sinc(u)
+        with np.errstate(divide="ignore"):
+            log = math.log(self.power) + np.log(np.abs(rest))
+            if self.power > 1:
+                log = log + (self.power - 1) * np.log(np.abs(base))
+        return log, np.sign(rest) * np.sign(base) ** (self.power - 1)
+
+    def cumulative(self, u: ArrayLike) -> FloatArray:
+        """1/2 + (1/A_l) ∫_0^u sinc(v)^l dv, with an error of a few 1e-15."""
+        return np.asarray(0.5 + sinc_integral(u, self.power) / self.constant)
+
+    @property
+    def squared(self) -> tuple[Kernel, float]:
+        """sinc^{2l} at the same u."""
+        return FourierKernel(2 * self.power), 1.0
+
     @cached_property
     def _spline(self) -> BSpline:
         l = self.power  # noqa: E741 - the literature's letter
@@ -235,11 +280,6 @@ class FourierKernel:
 
 def _square(x: ArrayLike) -> FloatArray:
     return np.square(np.asarray(x, dtype=np.float64))
-
-
-def sinc(u: ArrayLike) -> FloatArray:
-    """sin(u)/u with its limit at 0; numpy's sinc has the π inside."""
-    return np.asarray(np.sinc(np.asarray(u, dtype=np.float64) / math.pi))
 
 
 def _constant_over_pi(power: int) -> Fraction:

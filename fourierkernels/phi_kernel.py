@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.kernels import FloatArray, FourierKernel, sinc
+from fourierkernels.kernels import FloatArray, FourierKernel, Kernel
+from fourierkernels.sinc import sinc
 
 PhiFunction = Callable[[FloatArray], FloatArray]
 
@@ -135,6 +136,32 @@ class PhiKernel:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(shape == 0, np.inf, change / np.abs(shape))
 
+    def log_slope(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Sum of the slopes of the sinc powers: for a polynomial φ only."""
+        parts = [(c, kernel.log_slope(u)) for c, kernel in self._powers()]
+        slope = sum((c * sign * np.exp(log) for c, (log, sign) in parts), np.zeros(np.shape(u)))
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(slope)), np.sign(slope)
+
+    def cumulative(self, u: ArrayLike) -> FloatArray:
+        """Sum of the integrals of the sinc powers: for a polynomial φ only."""
+        parts = [c * kernel.constant * kernel.cumulative(u) for c, kernel in self._powers()]
+        return np.asarray(sum(parts) / self.constant)
+
+    @property
+    def squared(self) -> tuple[Kernel, float]:
+        """φ² at the same u."""
+        return PhiKernel(lambda z: np.square(self.phi(z)), f"{self.name}-squared"), 1.0
+
+    def _powers(self) -> list[tuple[float, FourierKernel]]:
+        if not self._split.is_polynomial:
+            raise ValueError(
+                "phi must be a polynomial of degree at most 12 for slopes and cumulative "
+                f"distributions, got kernel {self.name!r}"
+            )
+        coefficients = enumerate(self._split.coefficients, start=1)
+        return [(float(c), FourierKernel(power)) for power, c in coefficients if c]
+
     @cached_property
     def _split(self) -> "_PhiSplit":
         return _PhiSplit(self.phi)
@@ -151,9 +178,9 @@ class _PhiSplit:
         self.error = 1e-14 if misfit is None else 1e-14 + misfit * math.pi
         if misfit is None:
             # A low power that only the truncation brings in would have a false, slow tail.
-            self._coefficients = self._fit(-0.05, 0.05, 8, noise=1e-6)
+            self.coefficients = self._fit(-0.05, 0.05, 8, noise=1e-6)
             self.error += self._integrate_rest()
-        self.degree = float(len(self._coefficients))
+        self.degree = float(len(self.coefficients))
         self.integral = float(self.cosine_integral(np.zeros(())))
 
     @property
@@ -161,7 +188,7 @@ class _PhiSplit:
         """∫ u² φ(sinc u) du; infinite if the part beyond the last half-period is not small."""
         moments = [
             coefficient * FourierKernel(power).constant * FourierKernel(power).second_moment
-            for power, coefficient in enumerate(self._coefficients, start=1)
+            for power, coefficient in enumerate(self.coefficients, start=1)
             if coefficient
         ]
         rest = self._weighted_rest * np.square(self._nodes)
@@ -171,7 +198,7 @@ class _PhiSplit:
 
     def cosine_integral(self, s: FloatArray) -> FloatArray:
         total = np.zeros(s.shape)
-        for power, coefficient in enumerate(self._coefficients, start=1):
+        for power, coefficient in enumerate(self.coefficients, start=1):
             kernel = FourierKernel(power)
             total = total + coefficient * kernel.constant * kernel.transform(s)
         flat = np.ravel(s)
@@ -184,7 +211,7 @@ class _PhiSplit:
         grid = np.linspace(_SINC_LEAST, 1.0, 2001)
         scale = float(np.abs(self._phi(grid)).max())
         for degree in range(1, _POLYNOMIAL_DEGREE + 1):
-            self._coefficients = self._fit(_SINC_LEAST, 1.0, degree, noise=1e-12)
+            self.coefficients = self._fit(_SINC_LEAST, 1.0, degree, noise=1e-12)
             misfit = float(np.abs(self._rest(grid)).max())
             if misfit <= 1e-13 * scale:
                 return misfit
@@ -200,8 +227,8 @@ class _PhiSplit:
         return np.where(np.abs(fit) < noise * np.abs(fit).max(), 0.0, fit / size)
 
     def _rest(self, z: FloatArray) -> FloatArray:
-        powers = z[:, None] ** np.arange(1, len(self._coefficients) + 1)
-        return np.asarray(self._phi(z) - powers @ self._coefficients)
+        powers = z[:, None] ** np.arange(1, len(self.coefficients) + 1)
+        return np.asarray(self._phi(z) - powers @ self.coefficients)
 
     def _integrate_rest(self) -> float:
         """Set nodes and weighted ρ on the first half-periods; return what is left."""

@@ -10,6 +10,7 @@ from tolerances import TOLERANCE
 
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kernel, as_kernel
 from fourierkernels.phi_kernel import PhiKernel
+from fourierkernels.sinc import sinc_integral
 
 EXACT = TOLERANCE["float64"]["exact"]
 PHIS = {
@@ -94,6 +95,69 @@ def test_noise_bounds_the_change_of_the_shape(kernel: Kernel) -> None:
     safe = np.abs(np.sin(u)) > 1e-3  # the bound is for errors small against the distance to a zero
     change = np.abs(np.expm1(moved - log))
     assert np.all(change[safe] <= 1.01 * kernel.noise(u, step)[safe] + 1e-12)
+
+
+def has_calculus(kernel: Kernel) -> bool:
+    return kernel is not PHIS["phi-tanh"]
+
+
+def test_log_slope_is_the_derivative_of_the_shape(kernel: Kernel) -> None:
+    if not has_calculus(kernel):
+        return
+    u, step = np.concatenate([np.linspace(-9, 9, 333), [0.0, 1e-9, 0.5]]), 1e-5
+    log, sign = kernel.log_slope(u)
+    central = (kernel.value(u + step) - kernel.value(u - step)) / (2 * step)
+    np.testing.assert_allclose(sign * np.exp(log) / kernel.constant, central, atol=2e-10)
+
+
+def test_cumulative_is_the_integral_of_the_value(kernel: Kernel) -> None:
+    if not has_calculus(kernel):
+        return
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    ends = np.linspace(-30.0, 30.0, 121)
+    inside = kernel.value(ends[:-1, None] + 0.25 * (1 + nodes)) @ (0.25 * weights)
+    np.testing.assert_allclose(np.diff(kernel.cumulative(ends)), inside, atol=2e-14)
+
+
+def test_cumulative_goes_from_zero_to_one(kernel: Kernel) -> None:
+    if not has_calculus(kernel):
+        return
+    u = np.linspace(0, 12, 200)
+    np.testing.assert_allclose(kernel.cumulative(u) + kernel.cumulative(-u), 1.0, atol=EXACT)
+    far = kernel.cumulative([-1e6, 0.0, 1e6])
+    np.testing.assert_allclose(far, [0.0, 0.5, 1.0], atol=1e-6)
+
+
+def test_cumulative_is_the_integral_of_the_transform(kernel: Kernel) -> None:
+    """Gil-Pelaez: 1/2 + (1/π) ∫ K̂(s) sin(su)/s ds."""
+    if not has_calculus(kernel):
+        return
+    s, weight = panels(kernel)
+    for u in (-7.0, -1.3, 0.2, 4.0, 11.0):
+        direct = 0.5 + weight @ (kernel.transform(s) * np.sin(s * u) / s) / math.pi
+        assert float(kernel.cumulative(u)) == pytest.approx(direct, abs=2e-12)
+
+
+def test_squared_kernel_is_the_square_of_the_shape(kernel: Kernel) -> None:
+    other, factor = kernel.squared
+    u = np.linspace(-9, 9, 101)
+    square = np.square(kernel.value(u) * kernel.constant)
+    np.testing.assert_allclose(other.value(factor * u) * other.constant, square, atol=EXACT)
+
+
+def test_integral_of_a_sinc_power_is_exact_on_both_sides_of_its_switch() -> None:
+    """Reference values: adaptive quadrature with 30 digits (mpmath)."""
+    known = {(1, 0.3): 0.29850404380704315, (4, 9.43): 1.047054055474307}
+    for (power, u), value in known.items():
+        assert float(sinc_integral(u, power)) == pytest.approx(value, rel=EXACT)
+    for power in range(1, 31):
+        below, above = sinc_integral([3 * math.pi * (1 - 1e-12), 3 * math.pi], power)
+        assert below == pytest.approx(above, abs=2e-14)
+
+
+def test_phi_that_is_no_polynomial_has_no_slope() -> None:
+    with pytest.raises(ValueError, match="phi must be a polynomial of degree at most 12"):
+        PHIS["phi-tanh"].log_slope(0.5)
 
 
 # --- the table of the specification (section 1) ------------------------------------------------
