@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.theory import Optimum, Rate, RateRow, paper_rate, sharp_rate
+from fourierkernels.theory import Rate, RateRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +92,7 @@ def plot_rates(rows: Iterable[RateRow], ax: "Axes | None" = None) -> "Axes":
     Parameters
     ----------
     rows : iterable of RateRow
-        From :func:`fourierkernels.theory.rate_table`, of one density given by name.
+        From :func:`fourierkernels.theory.rate_table`, of one density.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure, reached as ``.figure`` of the result.
 
@@ -112,9 +112,8 @@ def plot_rates(rows: Iterable[RateRow], ax: "Axes | None" = None) -> "Axes":
     """
     density, dim, curves = _curves(rows)
     axes = ax if ax is not None else _panels(1, size=(5.6, 4.8))[1][0]
-    for i, (kernel, optima) in enumerate(curves.items()):
-        rates = (sharp_rate(density, kernel, dim=dim), paper_rate(density, kernel, dim=dim))
-        _draw_curve(axes, optima, rates, label=_rate_label(kernel, *rates), number=i)
+    for i, curve in enumerate(curves.values()):
+        _draw_curve(axes, curve, number=i)
     axes.plot([], [], color="0.3", linestyle="--", label="sharp rate, through the last point")
     axes.plot([], [], color="0.3", linestyle=":", label="rate of the paper, if another")
     title = density if dim == 1 else f"{density}, D = {dim}"
@@ -248,46 +247,37 @@ def _panels(
     return figure, list(axes.flat[:count])
 
 
-def _curves(rows: Iterable[RateRow]) -> tuple[str, int, dict[str, list[Optimum]]]:
-    """Return density, dimension, and the optima of each kernel in the order of n."""
-    targets, curves = set[tuple[str, int]](), dict[str, list[Optimum]]()
+def _curves(rows: Iterable[RateRow]) -> tuple[str, int, dict[str, list[RateRow]]]:
+    """Return density, dimension, and the rows of each kernel in the order of n."""
+    targets, curves = set[tuple[str, int]](), dict[str, list[RateRow]]()
     for row in rows:
         targets.add((row.density, row.optimum.dim))
-        curves.setdefault(row.kernel, []).append(row.optimum)
+        curves.setdefault(row.kernel, []).append(row)
     if len(targets) != 1:
         raise ValueError(f"rows must be of one density and dimension, got {sorted(targets)}")
-    for optima in curves.values():
-        optima.sort(key=lambda best: best.n)
+    for curve in curves.values():
+        curve.sort(key=lambda row: row.optimum.n)
     return *targets.pop(), curves
 
 
-def _draw_curve(
-    axes: "Axes",
-    optima: list[Optimum],
-    rates: tuple[Rate, Rate | None],
-    *,
-    label: str,
-    number: int,
-) -> None:
-    n = np.array([float(best.n) for best in optima])
-    error = np.array([best.mise.total for best in optima])
+def _draw_curve(axes: "Axes", curve: list[RateRow], *, number: int) -> None:
+    n = np.array([float(row.optimum.n) for row in curve])
+    error = np.array([row.optimum.mise.total for row in curve])
     colour, marker = (names[number % len(names)] for names in (COLOURS, MARKERS))
-    axes.plot(
-        n, error, "-", color=colour, marker=marker, fillstyle="none", markersize=7, label=label
-    )
-    sharp, paper = rates
-    lines = (
-        [(sharp, "--")] if paper is None or _same(sharp, paper) else [(sharp, "--"), (paper, ":")]
-    )
-    for rate, line in lines:
-        shape = np.array([rate(size) for size in n])
-        axes.plot(n, error[-1] * shape / shape[-1], linestyle=line, color=colour, linewidth=1.2)
+    (drawn,) = axes.plot(n, error, "-", color=colour, marker=marker, label=_rate_label(curve[0]))
+    drawn.set(fillstyle="none", markersize=7)
+    sharp, paper = curve[0].sharp, curve[0].paper
+    other = paper if paper is not None and not _same(sharp, paper) else None
+    for rate, line in ((sharp, "--"), (other, ":")):
+        if rate is not None:
+            shape = np.array([rate(size) for size in n])
+            axes.plot(n, error[-1] * shape / shape[-1], linestyle=line, color=colour, linewidth=1.2)
 
 
-def _rate_label(kernel: str, sharp: Rate, paper: Rate | None) -> str:
-    same = paper is not None and _same(sharp, paper)
-    stated = "the same" if same else "none" if paper is None else _tex(paper)
-    return f"{kernel} – sharp: {_tex(sharp)}, paper: {stated}"
+def _rate_label(row: RateRow) -> str:
+    same = row.paper is not None and _same(row.sharp, row.paper)
+    stated = "the same" if same else "none" if row.paper is None else _tex(row.paper)
+    return f"{row.kernel} – sharp: {_tex(row.sharp)}, paper: {stated}"
 
 
 def _same(one: Rate, other: Rate) -> bool:
@@ -298,7 +288,7 @@ def _tex(rate: Rate) -> str:
     """Write (log n)^1/2 n^-1 as mathematics, N being the sample size in formulas."""
     tex = re.sub(r"\^(\S+)", r"^{\1}", str(rate).replace("log n", r"\log N"))
     tex = tex.replace("n^", "N^")
-    return f"${tex}$".replace(")^{1}", ")")
+    return f"${tex}$"
 
 
 def _vector(name: str, values: ArrayLike, *, like: ArrayLike | None = None) -> FloatArray:

@@ -35,7 +35,8 @@ class Rate:
         return self.log_power / math.log(n) - self.exponent
 
     def __str__(self) -> str:
-        log = f"(log n)^{_short(self.log_power)} " if self.log_power else ""
+        power = "" if self.log_power == 1 else f"^{_short(self.log_power)}"
+        log = f"(log n){power} " if self.log_power else ""
         return f"{log}n^-{_short(self.exponent)}"
 
 
