@@ -234,6 +234,7 @@ def _draw(axes: Any, summary: HeadSummary, *, name: str, top: float) -> Any:
         axis.set_axis_off()
     for layer, (axis, distances) in enumerate(zip(axes, summary.distances, strict=False)):
         image = axis.imshow(distances, cmap=_COLOURS, vmin=0.0, vmax=top)
+        axis.grid(False)  # whatever style is in force: lines would cross the cells
         axis.set_title(f"{name}, layer {layer + 1}")
         axis.set_xticks([0, len(distances) - 1], ["1", str(len(distances))])
         axis.set_yticks([0, len(distances) - 1], ["1", str(len(distances))])
