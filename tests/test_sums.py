@@ -291,6 +291,13 @@ def case(**changed: object) -> Callable[[], KernelSums]:
         (case(responses=[1.0]), ValueError, r"responses must have shape \(2,\) or \(2, k\)"),
         (case(responses=[1.0, math.nan]), ValueError, "responses must be finite, got nan"),
         (case(tol=1e-20), ValueError, r"tol must be in \[1e-12, 1e-2\], got 1e-20"),
+        (case(parts=["slope", "value"]), ValueError, r"parts must have one name per dimension, 1"),
+        (case(parts=["curl"]), ValueError, "parts must be one of value, slope, .*got 'curl'"),
+        (
+            case(parts=["slope"], method="direct"),
+            ValueError,
+            "method must be able to do the sum: 'direct' has no compiled slopes",
+        ),
         (case(method="fast"), ValueError, "method must be one of auto, .*got 'fast'"),
         (
             case(kernel=PhiKernel(lambda z: z**2), method="direct"),

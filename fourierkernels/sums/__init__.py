@@ -3,28 +3,23 @@
 Density scales the sum of weights, regression and attention divide the sum of responses by it.
 """
 
-import math
+from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.kernels import FloatArray, Kernel, as_kernel
-from fourierkernels.sums.plan import METHODS, Plan, Problem, plan_sum, spans
+from fourierkernels.kernels import Kernel
+from fourierkernels.sums.parts import PARTS
+from fourierkernels.sums.plan import METHODS, Plan, plan_sum
+from fourierkernels.sums.prepared import PreparedSum, check_tolerance
 from fourierkernels.sums.reference import kernel_matrix
 from fourierkernels.sums.result import KernelSums
-from fourierkernels.validation import (
-    as_real,
-    check_finite,
-    check_number,
-    check_points,
-    check_radius,
-    check_weights,
-)
 
 __all__ = [
     "METHODS",
+    "PARTS",
     "KernelSums",
     "Plan",
+    "PreparedSum",
     "check_tolerance",
     "kernel_matrix",
     "kernel_sum",
@@ -43,6 +38,7 @@ def kernel_sum(
     method: str = "auto",
     tol: float = 1e-12,
     refine: bool = True,
+    parts: Sequence[str] | None = None,
 ) -> KernelSums:
     """Return weighted sums of the kernel's shape over `points`, at the queries `at`.
 
@@ -64,6 +60,9 @@ def kernel_sum(
     refine : bool
         Whether rows whose denominator is below √tol of the largest are summed directly after a
         band-limited sum, so that ratios and logarithms keep √tol. Not needed for absolute errors.
+    parts : sequence of {"value", "slope", "cumulative"}, optional
+        What stands in each dimension: the shape (by default), its slope shape'(u), or its integral
+        from -∞ to u, u = R_d(x_d - x_id).
 
     Returns
     -------
@@ -81,48 +80,8 @@ def kernel_sum(
     >>> float(sums.totals()[0].round(6))
     1.002213
     """
-    kernel = as_kernel(kernel)
-    points = check_points("points", points)
-    n, dim = points.shape
-    at = check_points("at", at, dim=dim)
-    radius = check_radius(radius, dim)
-    weights = np.ones(n) if weights is None else check_weights("weights", weights, n)
-    columns = as_responses(responses, n)
-    if not weights.all():  # a point without weight must not set the scale of a row
-        points, columns, weights = points[weights > 0], columns[weights > 0], weights[weights > 0]
-    problem = Problem(
-        kernel, len(points), len(at), dim, columns.shape[1] + 1, spans(points, at, radius),
-        check_tolerance(tol),
+    prepared = PreparedSum(
+        points, kernel=kernel, radius=radius, weights=weights, responses=responses,
+        method=method, tol=tol,
     )  # fmt: skip
-
-    def run(queries: FloatArray, path: str) -> KernelSums:
-        function = METHODS[path].load()
-        return function(points, weights, columns, queries, kernel=kernel, radius=radius, tol=tol)
-
-    plan = plan_sum(problem, method)
-    sums = run(at, plan.method)
-    if plan.method != "bandlimited" or not refine:
-        return sums
-    faint = np.flatnonzero(np.abs(sums.denominator) < sums.error / math.sqrt(tol))
-    if not len(faint):
-        return sums
-    exact = "reference" if METHODS["direct"].refusal(problem) else "direct"
-    return sums.replaced(faint, run(at[faint], exact))
-
-
-def check_tolerance(tol: float) -> float:
-    """Return `tol` as a float in [1e-12, 1e-2]."""
-    value = check_number("tol", tol)
-    if not 1e-12 <= value <= 1e-2:
-        raise ValueError(f"tol must be in [1e-12, 1e-2], got {tol}")
-    return value
-
-
-def as_responses(responses: ArrayLike | None, n: int) -> FloatArray:
-    """Return responses as a finite array of shape ``(n, k)``; None becomes k = 0 columns."""
-    if responses is None:
-        return np.zeros((n, 0))
-    array = check_finite("responses", as_real("responses", responses))
-    if array.ndim not in {1, 2} or len(array) != n:
-        raise ValueError(f"responses must have shape ({n},) or ({n}, k), got {array.shape}")
-    return array.reshape(n, -1)
+    return prepared.at(at, parts=parts, refine=refine)

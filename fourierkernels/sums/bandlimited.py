@@ -8,6 +8,7 @@ times the coefficients, type-2 transform to the queries [barnett2019finufft]_.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import finufft
@@ -24,56 +25,149 @@ _TRANSFORMS = {1: (finufft.nufft1d1, finufft.nufft1d2), 2: (finufft.nufft2d1, fi
                3: (finufft.nufft3d1, finufft.nufft3d2)}  # fmt: skip
 
 
+Grid = tuple[tuple[float, int], ...]  # period and number of modes, per dimension
+
+
 class Series(NamedTuple):
     """A Fourier series in one dimension: Σ_k coefficients_k exp(2πi k x / period), k centred."""
 
     period: float
-    coefficients: FloatArray
+    coefficients: NDArray[np.float64] | NDArray[np.complex128]
 
 
-def bandlimited_sums(
-    points: FloatArray,
-    weights: FloatArray,
-    responses: FloatArray,
-    at: FloatArray,
-    *,
-    kernel: Kernel,
-    radius: FloatArray,
-    tol: float = 1e-12,
-) -> KernelSums:
-    """Sum in frequency; arguments as checked by :func:`fourierkernels.sums.kernel_sum`.
+class BandlimitedSum:
+    """Sums in frequency; arguments as checked by :class:`fourierkernels.sums.PreparedSum`.
 
     The error of every sum is below `tol` (plus the rounding of the phases of high modes) times the
     largest sum; `error` states it. It is absolute: small sums are known to fewer digits.
+
+    The type-1 transform of the samples is kept and serves every further block of queries; it is
+    made again, for a wider range, only if a block lies beyond the range of those before.
     """
-    low = np.minimum(points.min(axis=0), at.min(axis=0))
-    high = np.maximum(points.max(axis=0), at.max(axis=0))
-    centre = 0.5 * (low + high)
-    series = [
-        fourier_series(kernel, float(r), float(reach), tol=tol)
-        for r, reach in zip(radius, high - low, strict=True)
-    ]
-    columns = np.column_stack([weights, responses * weights[:, None]])
-    sums, peak = _transform(points - centre, _pairs(columns), at - centre, series, tol)
-    real = sums.view(np.float64)[:, : columns.shape[1]]  # one column's sum in each real part
-    accuracy = tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
-    error = np.full(len(at), accuracy * max(peak, float(np.abs(real[:, 0]).max())))
-    return KernelSums(real[:, 1:].copy(), real[:, 0].copy(), error, np.zeros(len(at), np.int64))
+
+    def __init__(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        responses: FloatArray,
+        *,
+        kernel: Kernel,
+        radius: FloatArray,
+        tol: float = 1e-12,
+    ) -> None:
+        self._points, self._kernel, self._radius, self._tol = points, kernel, radius, tol
+        self._columns = 1 + responses.shape[1]
+        self._pairs = _pairs(np.column_stack([weights, responses * weights[:, None]]))
+        self._low, self._high = points.min(axis=0), points.max(axis=0)
+        self._spectra: dict[Grid, NDArray[np.complex128]] = {}
+
+    def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
+        """Return the sums at queries of shape ``(m, dim)``."""
+        self._cover(queries)
+        reach = self._high - self._low
+        series = [
+            fourier_series(self._kernel, float(r), float(span), tol=self._tol, part=part)
+            for r, span, part in zip(self._radius, reach, parts, strict=True)
+        ]
+        sums, peak = self._evaluate(queries, series)
+        real = sums.view(np.float64)[:, : self._columns]  # one column's sum in each real part
+        accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
+        size = accuracy * max(peak, float(np.abs(real[:, 0]).max()))
+        return KernelSums(real[:, 1:].copy(), real[:, 0].copy(), np.full(len(real), size),
+                          np.zeros(len(real), np.int64))  # fmt: skip
+
+    def _cover(self, queries: FloatArray) -> None:
+        """Widen the range to these queries; from the second time on by a quarter more."""
+        low, high = queries.min(axis=0), queries.max(axis=0)
+        if np.all(low >= self._low) and np.all(high <= self._high):
+            return
+        spare = 0.25 * (self._high - self._low) if self._spectra else 0.0
+        self._low = np.where(low < self._low, low - spare, self._low)
+        self._high = np.where(high > self._high, high + spare, self._high)
+        self._spectra.clear()
+
+    def _evaluate(
+        self, queries: FloatArray, series: list[Series]
+    ) -> tuple[NDArray[np.complex128], float]:
+        """Return the sums, shape ``(m, pairs)``, and the root mean square of the first."""
+        grid = tuple((s.period, len(s.coefficients)) for s in series)
+        if grid not in self._spectra:
+            modes = tuple(count for _, count in grid)
+            forward = _TRANSFORMS[len(grid)][0]
+            phases = self._phases(self._points, grid)
+            self._spectra[grid] = forward(*phases, self._pairs, modes, isign=-1, **self._options)
+        spectrum = self._spectra[grid] * math.prod(np.ix_(*(s.coefficients for s in series)))
+        backward = _TRANSFORMS[len(grid)][1]
+        sums = backward(*self._phases(queries, grid), spectrum, isign=1, **self._options)
+        return np.ascontiguousarray(np.atleast_2d(sums).T), float(np.linalg.norm(spectrum[0]))
+
+    def _phases(self, points: FloatArray, grid: Grid) -> FloatArray:
+        centre = 0.5 * (self._low + self._high)
+        scale = np.array([2.0 * math.pi / period for period, _ in grid])
+        return np.ascontiguousarray(((points - centre) * scale).T)
+
+    @property
+    def _options(self) -> dict[str, float]:
+        # One thread: below about 1e6 points the threads of finufft mostly wait for each other.
+        return {"eps": max(0.1 * self._tol, 1e-14), "nthreads": 1}
 
 
-def fourier_series(kernel: Kernel, radius: float, reach: float, *, tol: float) -> Series:
-    """Return a series that equals shape(radius · x) for |x| <= `reach`, to about `tol`.
+def fourier_series(
+    kernel: Kernel, radius: float, reach: float, *, tol: float, part: str = "value"
+) -> Series:
+    """Return a series that equals g(radius · x) for |x| <= `reach`, to about `tol`.
 
     Parameters
     ----------
     reach : float
         Largest difference of a query and a point.
+    part : {"value", "slope", "cumulative"}
+        What g is: the shape, its slope in u, or its integral from -∞.
     """
     reach = max(reach, 1e-3 / radius)
     tol = max(0.1 * tol, _LEAST_TOLERANCE)
+    return _SERIES[part](kernel, radius, reach, tol)
+
+
+def _value_series(kernel: Kernel, radius: float, reach: float, tol: float) -> Series:
     if isinstance(kernel, GaussianKernel):
         return _gaussian_series(radius, reach, tol)
-    return _windowed_series(kernel, radius, reach, tol)
+
+    def shape(x: FloatArray) -> FloatArray:
+        return kernel.value(radius * x) * kernel.constant
+
+    period, spectrum = _windowed_spectrum(shape, kernel.cutoff * radius, reach, tol)
+    return Series(period, spectrum.real.copy())
+
+
+def _slope_series(kernel: Kernel, radius: float, reach: float, tol: float) -> Series:
+    """Multiply mode k by 2πik/period; in u, so over the radius."""
+    period, coefficients = _value_series(kernel, radius, reach, tol)
+    modes = len(coefficients)
+    factor = 2j * math.pi / (period * radius) * np.arange(-modes // 2, modes // 2)
+    factor[0] = 0.0  # this mode has no partner to keep the slope real
+    return Series(period, factor * coefficients)
+
+
+def _cumulative_series(kernel: Kernel, radius: float, reach: float, tol: float) -> Series:
+    """Window the integral from 0: it is odd, and band-limited but for a pole at frequency 0."""
+
+    def integral(x: FloatArray) -> FloatArray:
+        return kernel.constant * (kernel.cumulative(radius * x) - 0.5)
+
+    period, spectrum = _windowed_spectrum(integral, kernel.cutoff * radius, reach, tol)
+    coefficients = np.zeros(len(spectrum), np.complex128)
+    coefficients.imag = spectrum.imag
+    coefficients[0] = 0.0
+    coefficients[len(spectrum) // 2] = 0.5 * kernel.constant
+    return Series(period, coefficients)
+
+
+_SERIES: dict[str, Callable[[Kernel, float, float, float], Series]] = {
+    "value": _value_series,
+    "slope": _slope_series,
+    "cumulative": _cumulative_series,
+}
 
 
 def _gaussian_series(radius: float, reach: float, tol: float) -> Series:
@@ -86,8 +180,10 @@ def _gaussian_series(radius: float, reach: float, tol: float) -> Series:
     return Series(period, scale * np.exp(-0.5 * s * s))
 
 
-def _windowed_series(kernel: Kernel, radius: float, reach: float, tol: float) -> Series:
-    """Sample kernel times window on one period and take the FFT.
+def _windowed_spectrum(
+    function: Callable[[FloatArray], FloatArray], band: float, reach: float, tol: float
+) -> tuple[float, NDArray[np.complex128]]:
+    """Sample a function of this band, times the window, on one period and take the FFT.
 
     The window ½ erfc(2a(u - ½)), u = (|x| - reach)/ramp, falls from 1 to 0 with error ½ erfc(a);
     its spectrum decays as exp(-(t · ramp / 4a)²), which sets the extra band. The ramp that needs
@@ -95,7 +191,6 @@ def _windowed_series(kernel: Kernel, radius: float, reach: float, tol: float) ->
     """
     a = float(special.erfcinv(2.0 * tol))
     extra = 4.0 * a * math.sqrt(math.log(1.0 / tol))  # t · ramp at which that spectrum is gone
-    band = kernel.cutoff * radius
     ramp = math.sqrt(2.0 * reach * extra / band)
     period = 2.0 * reach + ramp
     modes = _even((band + extra / ramp) * period / math.pi)
@@ -105,31 +200,12 @@ def _windowed_series(kernel: Kernel, radius: float, reach: float, tol: float) ->
     def windowed(x: FloatArray) -> FloatArray:
         u = (np.abs(x) - reach) / ramp
         window = 0.5 * special.erfc(2.0 * a * (u - 0.5))
-        return np.where(u < 1.0, kernel.value(radius * x) * kernel.constant * window, 0.0)
+        return np.where(u < 1.0, function(x) * window, 0.0)
 
     wrapped = windowed(x) + windowed(np.where(x >= 0, x - period, x + period))
-    spectrum = fft.fftshift(fft.fft(fft.ifftshift(wrapped))).real / size
+    spectrum = fft.fftshift(fft.fft(fft.ifftshift(wrapped))) / size
     first = size // 2 - modes // 2
-    return Series(period, np.ascontiguousarray(spectrum[first : first + modes]))
-
-
-def _transform(
-    points: FloatArray,
-    columns: NDArray[np.complex128],
-    at: FloatArray,
-    series: list[Series],
-    tol: float,
-) -> tuple[NDArray[np.complex128], float]:
-    """Return the sums, shape ``(m, pairs)``, and the root mean square of the first on a period."""
-    forward, backward = _TRANSFORMS[len(series)]
-    # One thread: below about 1e6 points the threads of finufft mostly wait for each other.
-    options = {"eps": max(0.1 * tol, 1e-14), "nthreads": 1}
-    scale = np.array([2.0 * math.pi / s.period for s in series])
-    modes = tuple(len(s.coefficients) for s in series)
-    spectrum = forward(*(points * scale).T.copy(), columns, modes, isign=-1, **options)
-    spectrum *= math.prod(np.ix_(*(s.coefficients for s in series)))
-    sums = backward(*(at * scale).T.copy(), spectrum, isign=1, **options)
-    return np.ascontiguousarray(np.atleast_2d(sums).T), float(np.linalg.norm(spectrum[0]))
+    return period, spectrum[first : first + modes]
 
 
 def _pairs(columns: FloatArray) -> NDArray[np.complex128]:

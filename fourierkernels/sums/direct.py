@@ -34,32 +34,42 @@ _FINITE = {"contract", "nsz", "arcp", "nnan", "ninf", "reassoc"}
 _SUMMING = {"contract", "nsz", "arcp", "reassoc"}
 
 
-def direct_sums(
-    points: FloatArray,
-    weights: FloatArray,
-    responses: FloatArray,
-    at: FloatArray,
-    *,
-    kernel: Kernel,
-    radius: FloatArray,
-    tol: float = 0.0,
-) -> KernelSums:
-    """Sum over all pairs, to rounding whatever `tol`; arguments as checked by `kernel_sum`."""
-    centre = 0.5 * (points.min(axis=0) + points.max(axis=0))  # small arguments of the sine
-    samples, queries = radius * (points - centre), radius * (at - centre)
-    power = kernel.power if isinstance(kernel, FourierKernel) else 0
-    sums = (
-        np.zeros((len(at), responses.shape[1])),  # numerator
-        np.zeros(len(at)),  # denominator
-        np.zeros(len(at)),  # error
-        np.zeros(len(at), np.int64),  # exponent
-    )
-    reach = 2 * _EPS * (1.0 + np.abs(queries).max(axis=1) + np.abs(samples).max())  # error of u
-    columns = np.ascontiguousarray(np.column_stack([weights, responses * weights[:, None]]))
-    rounding = 8 * _EPS * math.sqrt(len(points))
-    _sum_blocks(_sines(queries), _tiles(_sines(samples)), _tiles(columns[:, :, None]),
-                power, reach, rounding, *sums)  # fmt: skip
-    return KernelSums(*sums)
+class DirectSum:
+    """Sums over all pairs, to rounding whatever `tol`; arguments as checked by `PreparedSum`."""
+
+    def __init__(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        responses: FloatArray,
+        *,
+        kernel: Kernel,
+        radius: FloatArray,
+        tol: float = 0.0,
+    ) -> None:
+        self._radius = radius
+        self._power = kernel.power if isinstance(kernel, FourierKernel) else 0
+        self._centre = 0.5 * (points.min(axis=0) + points.max(axis=0))  # small arguments of sin
+        samples = radius * (points - self._centre)
+        self._reach = float(np.abs(samples).max())
+        self._rounding = 8 * _EPS * math.sqrt(len(points))
+        self._rows = _tiles(_sines(samples))
+        columns = np.column_stack([weights, responses * weights[:, None]])
+        self._columns = _tiles(columns[:, :, None])
+
+    def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
+        """Return the sums of shapes at queries of shape ``(m, dim)``; `parts` are all "value"."""
+        m, queries = len(queries), self._radius * (queries - self._centre)
+        sums = (
+            np.zeros((m, self._columns.shape[1] - 1)),  # numerator
+            np.zeros(m),  # denominator
+            np.zeros(m),  # error
+            np.zeros(m, np.int64),  # exponent
+        )
+        reach = 2 * _EPS * (1.0 + np.abs(queries).max(axis=1) + self._reach)  # error of u
+        _sum_blocks(_sines(queries), self._rows, self._columns,
+                    self._power, reach, self._rounding, *sums)  # fmt: skip
+        return KernelSums(*sums)
 
 
 def _sines(x: FloatArray) -> FloatArray:

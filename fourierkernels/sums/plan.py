@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Protocol
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class Problem:
         Radius times the largest difference of a query and a sample.
     tol : float
         Accuracy asked for, relative to the largest sum.
+    plain : bool
+        Whether the shape itself is summed, not a slope or an integral of it.
     """
 
     kernel: Kernel
@@ -40,6 +43,7 @@ class Problem:
     columns: int
     bands: tuple[float, ...]
     tol: float
+    plain: bool = True
 
     @property
     def modes(self) -> tuple[float, ...]:
@@ -70,6 +74,13 @@ class Plan:
     accuracy: float
 
 
+class Summer(Protocol):
+    """Samples, prepared by a method for any number of blocks of queries."""
+
+    def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
+        """Return the sums at queries of shape ``(m, dim)``."""
+
+
 @dataclass(frozen=True)
 class Method:
     """One way to compute a kernel sum; its module is imported on first use.
@@ -84,15 +95,15 @@ class Method:
 
     name: str
     module: str
-    function: str
+    summer: str
     refusal: Callable[[Problem], str]
     seconds: Callable[[Problem], float]
     accuracy: Callable[[Problem], float]
 
-    def load(self) -> Callable[..., KernelSums]:
-        """Return the function that computes the sums."""
-        function: Callable[..., KernelSums] = getattr(import_module(self.module), self.function)
-        return function
+    def load(self) -> "Callable[..., Summer]":
+        """Return the class whose instances compute the sums."""
+        summer: Callable[..., Summer] = getattr(import_module(self.module), self.summer)
+        return summer
 
 
 def _cores() -> int:
@@ -100,6 +111,8 @@ def _cores() -> int:
 
 
 def _direct_refusal(problem: Problem) -> str:
+    if not problem.plain:
+        return "has no compiled slopes and integrals"
     if isinstance(problem.kernel, GaussianKernel):
         return ""
     if not isinstance(problem.kernel, FourierKernel):
@@ -143,11 +156,11 @@ def _reference_seconds(problem: Problem) -> float:
 METHODS = {
     method.name: method
     for method in (
-        Method("direct", "fourierkernels.sums.direct", "direct_sums",
+        Method("direct", "fourierkernels.sums.direct", "DirectSum",
                _direct_refusal, _direct_seconds, lambda problem: 1e-15 * problem.dim),
-        Method("bandlimited", "fourierkernels.sums.bandlimited", "bandlimited_sums",
+        Method("bandlimited", "fourierkernels.sums.bandlimited", "BandlimitedSum",
                _bandlimited_refusal, _bandlimited_seconds, lambda problem: problem.accuracy),
-        Method("reference", "fourierkernels.sums.reference", "reference_sums",
+        Method("reference", "fourierkernels.sums.reference", "ReferenceSum",
                lambda problem: "", _reference_seconds, lambda problem: 1e-15 * problem.dim),
     )
 }  # fmt: skip

@@ -1,9 +1,12 @@
 """The reference: broadcasting over all pairs, obvious and slow. Fast paths are tested on it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
@@ -11,59 +14,68 @@ _BLOCK = 2**22  # pairs times dimensions held at once
 
 
 def kernel_matrix(
-    points: FloatArray, at: FloatArray, *, kernel: Kernel, radius: FloatArray
+    points: FloatArray,
+    at: FloatArray,
+    *,
+    kernel: Kernel,
+    radius: FloatArray,
+    parts: Sequence[str] | None = None,
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Return the matrix of shapes, the relative error of its entries, and an exponent per row.
 
-    Entry (j, i) is ∏_d shape(R_d(at_jd - points_id)) / 2**exponent_j, the largest of a row between
-    1/2 and 1 in size.
+    Entry (j, i) is ∏_d g_d(R_d(at_jd - points_id)) / 2**exponent_j, g_d the shape or another of
+    :data:`fourierkernels.sums.parts.PARTS`, the largest of a row between 1/2 and 1 in size.
 
     Returns
     -------
     matrix, noise : arrays of shape ``(m, n)``
     exponent : integer array of shape ``(m,)``
     """
-    u = radius * (at[:, None, :] - points[None, :, :])  # (m, n, dim)
-    log, sign = kernel.log_shape(u)
-    log, sign = log.sum(axis=2), sign.prod(axis=2)  # (m, n)
+    log, noise = np.zeros((2, len(at), len(points)))
+    sign = np.ones(log.shape)
+    for d, part in enumerate(parts or ["value"] * len(radius)):
+        u = radius[d] * (at[:, None, d] - points[None, :, d])  # (m, n)
+        log_factor, sign_factor = PARTS[part].log(kernel, u)
+        log += log_factor
+        sign *= sign_factor
+        noise += PARTS[part].noise(kernel, u, 2 * _EPS * (1.0 + np.abs(u)))
     highest = log.max(axis=1, initial=-np.inf)
     highest = np.where(np.isfinite(highest), highest, 0.0)
     exponent = np.ceil(highest / np.log(2.0))
     matrix = sign * np.exp(log - (exponent * np.log(2.0))[:, None])
-    noise = kernel.noise(u, 2 * _EPS * (1.0 + np.abs(u))).sum(axis=2)
-    return matrix, np.minimum(noise, 1.0), exponent.astype(np.int64)
+    return matrix, noise, exponent.astype(np.int64)
 
 
-def reference_sums(
-    points: FloatArray,
-    weights: FloatArray,
-    responses: FloatArray,
-    at: FloatArray,
-    *,
-    kernel: Kernel,
-    radius: FloatArray,
-    tol: float = 0.0,
-) -> KernelSums:
-    """Sum over all pairs, to rounding whatever `tol`; arguments as checked by `kernel_sum`."""
-    rows = max(1, _BLOCK // points.size)
-    blocks = [
-        _block_sums(points, weights, responses, at[i : i + rows], kernel, radius)
-        for i in range(0, len(at), rows)
-    ]
-    return KernelSums(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+class ReferenceSum:
+    """Sums over all pairs, to rounding; arguments as checked by `PreparedSum`."""
 
+    def __init__(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        responses: FloatArray,
+        *,
+        kernel: Kernel,
+        radius: FloatArray,
+        tol: float = 0.0,
+    ) -> None:
+        self._points, self._weights, self._responses = points, weights, responses
+        self._kernel, self._radius = kernel, radius
 
-def _block_sums(
-    points: FloatArray,
-    weights: FloatArray,
-    responses: FloatArray,
-    at: FloatArray,
-    kernel: Kernel,
-    radius: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
-    matrix, noise, exponent = kernel_matrix(points, at, kernel=kernel, radius=radius)
-    weighted = matrix * weights
-    size = np.abs(weighted)
-    rounding = 8 * _EPS * np.sqrt(len(points)) * size.sum(axis=1)
-    error = (size * noise).sum(axis=1) + rounding
-    return weighted @ responses, weighted.sum(axis=1), error, exponent
+    def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
+        """Return the sums at queries of shape ``(m, dim)``, in blocks of bounded memory."""
+        rows = max(1, _BLOCK // self._points.size)
+        blocks = [self._block(queries[i : i + rows], parts) for i in range(0, len(queries), rows)]
+        return KernelSums(*(np.concatenate(each) for each in zip(*blocks, strict=True)))
+
+    def _block(
+        self, queries: FloatArray, parts: tuple[str, ...]
+    ) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
+        matrix, noise, exponent = kernel_matrix(
+            self._points, queries, kernel=self._kernel, radius=self._radius, parts=parts
+        )
+        weighted = matrix * self._weights
+        size = np.abs(weighted)
+        rounding = 8 * _EPS * np.sqrt(len(self._points)) * size.sum(axis=1)
+        error = (size * noise).sum(axis=1) + rounding
+        return weighted @ self._responses, weighted.sum(axis=1), error, exponent

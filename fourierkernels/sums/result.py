@@ -40,6 +40,24 @@ class KernelSums:
             parts.append(values)
         return KernelSums(*parts)
 
+    def without(self, own: FloatArray, responses: FloatArray) -> "KernelSums":
+        """Return the sums less a term of each query: leave-one-out at the samples themselves.
+
+        Parameters
+        ----------
+        own : array of shape (m,)
+            The term w ∏ shape of the denominator, unscaled.
+        responses : array of shape (m, k)
+        """
+        term = np.ldexp(own, -self.exponent)
+        rounding = 4 * np.finfo(float).eps * (np.abs(self.denominator) + np.abs(term))
+        return KernelSums(
+            self.numerator - term[:, None] * responses,
+            self.denominator - term,
+            self.error + rounding,
+            self.exponent,
+        )
+
     @property
     def undefined(self) -> NDArray[np.bool_]:
         """Queries whose denominator is within its own error of zero, shape ``(m,)``."""
