@@ -1,5 +1,6 @@
 """What density and regression share: parameters, fitted state, the kernel sum."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -7,9 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fourierkernels.estimators.boundary import Bounds, check_bounds, inside, reflect
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.kernels import FloatArray, Kernel, as_kernel
-from fourierkernels.sums import KernelSums, Plan, check_tolerance, kernel_sum
+from fourierkernels.sums import Plan, PreparedSum, check_tolerance
 from fourierkernels.sums.plan import Problem, plan_sum, spans
 from fourierkernels.validation import check_weights
 
@@ -25,6 +27,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     ----------
     kernel_ : Kernel
     radius_ : array of shape (dim,)
+    bounds_ : array of shape (2, dim)
+        Lower and upper ends, infinite where there is no bound.
     plan_ : Plan
         Method, estimated seconds and accuracy for as many queries as samples.
     """
@@ -37,12 +41,14 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         bandwidth: ArrayLike | None = None,
         method: str = "auto",
         tol: float = 1e-12,
+        bounds: Bounds | None = None,
     ) -> None:
         self.kernel = kernel
         self.radius = radius
         self.bandwidth = bandwidth
         self.method = method
         self.tol = tol
+        self.bounds = bounds
 
     def _fit_points(
         self, X: FloatArray, sample_weight: ArrayLike | None, *, columns: int = 1
@@ -55,34 +61,72 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             X, self.weights_, self.kernel_, radius=self.radius, bandwidth=self.bandwidth
         )
         self.points_ = X
+        self.bounds_ = check_bounds(self.bounds, X)
+        self._images = reflect(
+            X, self.weights_, self.bounds_, kernel=self.kernel_, radius=self.radius_
+        )
         self.plan_ = self._plan(columns)
         return self
 
+    def stream(self, blocks: Iterable[ArrayLike]) -> Iterator[FloatArray]:
+        """Yield the estimate for each block of queries of shape ``(m, dim)``, as it is asked for.
+
+        What depends on the samples is computed once, so a query set larger than memory costs what
+        one call would; memory is O(n + modes) and one block.
+        """
+        check_is_fitted(self)
+        prepared = self._prepared(self._summed(), expected=len(self.points_))
+        for block in blocks:
+            yield self._estimate(prepared, self._queries(block))
+
+    def _summed(self) -> FloatArray | None:
+        """Return the responses that the estimate sums, if it has any."""
+        return None
+
+    def _estimate(self, prepared: PreparedSum, queries: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
     def _plan(self, columns: int) -> Plan:
-        n, dim = self.points_.shape
-        span = spans(self.points_, self.points_, self.radius_)
+        images, m = self._images.points, len(self.points_)
+        n, dim = images.shape
+        span = spans(images, self.points_, self.radius_)
         tol = check_tolerance(self.tol)
-        return plan_sum(Problem(self.kernel_, n, n, dim, columns, span, tol), self.method)
+        return plan_sum(Problem(self.kernel_, n, m, dim, columns, span, tol), self.method)
 
     def _queries(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         queries: FloatArray = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         return queries
 
-    def _sums(
-        self, queries: FloatArray, responses: FloatArray | None = None, *, refine: bool = True
-    ) -> KernelSums:
-        return kernel_sum(
-            self.points_,
-            queries,
+    def _inside(self, queries: FloatArray) -> NDArray[np.bool_]:
+        return inside(queries, self.bounds_)
+
+    def _prepared(
+        self,
+        responses: FloatArray | None = None,
+        *,
+        dims: slice | list[int] = slice(None),
+        expected: int = 1,
+    ) -> PreparedSum:
+        """Return the sum over samples and images, over some dimensions, for any queries."""
+        source = self._images.source
+        return PreparedSum(
+            self._images.points[:, dims],
             kernel=self.kernel_,
-            radius=self.radius_,
-            weights=self.weights_,
-            responses=responses,
+            radius=self.radius_[dims],
+            weights=self._images.weights,
+            responses=None if responses is None else responses[source],
             method=self.method,
             tol=self.tol,
-            refine=refine,
+            expected=expected,
         )
+
+    def _own_terms(self) -> FloatArray:
+        """Σ over sample i and its images of w ∏ shape at x_i, shape ``(n,)``."""
+        points, weights, source = self._images
+        log, sign = self.kernel_.log_shape(self.radius_ * (self.points_[source] - points))
+        terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
+        return np.bincount(source, weights=terms)
 
 
 def count_undefined(undefined: NDArray[np.bool_], why: str) -> str:

@@ -1,19 +1,28 @@
 """Kernel density estimation."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
 
+from fourierkernels.densities import Density
 from fourierkernels.estimators.base import (
     KernelEstimator,
     UndefinedWarning,
     count_undefined,
     validated,
 )
+from fourierkernels.estimators.cumulative import box_mass
+from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.kernels import FloatArray
+from fourierkernels.sums import PreparedSum
+from fourierkernels.sums.parts import check_parts, log_scale, slopes
+from fourierkernels.theory import ise
+from fourierkernels.validation import check_integer
 
 
 class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
@@ -34,6 +43,9 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.
+    bounds : sequence of (low, high) or None per dimension, optional
+        Where the density lives, None for an end that is open. Samples are reflected there; the
+        estimate integrates to one on the box and is 0 outside.
 
     Attributes
     ----------
@@ -71,12 +83,14 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
 
     def density(self, X: ArrayLike) -> FloatArray:
         """Return p̂ at queries of shape ``(m, dim)``; shape ``(m,)``."""
-        totals = self._sums(self._queries(X), refine=False).totals()
-        return np.asarray(totals * np.exp(self._log_scale()))
+        queries = self._queries(X)
+        return self._estimate(self._prepared(), queries)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return log p̂, shape ``(m,)``: no underflow; NaN, with one warning, where p̂ < 0."""
-        log = self._sums(self._queries(X)).log_totals() + self._log_scale()
+        queries = self._queries(X)
+        log = self._prepared().at(queries).log_totals() + self._log_scale()
+        log[~self._inside(queries)] = -np.inf
         negative = np.isnan(log)
         if negative.any():
             why = "have a negative density estimate; its logarithm is NaN"
@@ -87,7 +101,111 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
         """Return the total log-likelihood Σ log p̂(x)."""
         return float(self.score_samples(X).sum())
 
-    def _log_scale(self) -> float:
-        dim = len(self.radius_)
-        peak = np.log(self.radius_).sum() - dim * np.log(self.kernel_.constant)
-        return float(peak - np.log(self.weights_.sum()))
+    def derivative(self, X: ArrayLike) -> FloatArray:
+        """Return ∂p̂/∂x_d at queries of shape ``(m, dim)``; shape ``(m, dim)``; 0 out of bounds.
+
+        By the slope of the kernel, or mode by mode where sums are band-limited.
+        """
+        queries, prepared = self._queries(X), self._prepared()
+        columns = [
+            prepared.at(queries, parts=parts).totals() * np.exp(self._log_scale(parts))
+            for parts in slopes(len(self.radius_))
+        ]
+        return np.where(self._inside(queries)[:, None], np.column_stack(columns), 0.0)
+
+    def cdf(self, X: ArrayLike) -> FloatArray:
+        """Return P̂(X_1 <= x_1, ..., X_D <= x_D) at queries ``(m, dim)``; shape ``(m,)``.
+
+        The integral of p̂, by that of the kernel: monotone only for nonnegative kernels.
+        """
+        queries = np.clip(self._queries(X), *self.bounds_)
+        return box_mass(self, self.bounds_[0], queries)
+
+    def probability(self, low: ArrayLike, high: ArrayLike) -> float:
+        """Return the integral of p̂ over a box; ends may be infinite.
+
+        Parameters
+        ----------
+        low, high : float or array of shape (dim,)
+
+        Raises
+        ------
+        ValueError
+            If an end is NaN or a lower end is above its upper end.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> model = KernelDensity("gaussian", bandwidth=1.0).fit([[0.0]])
+        >>> print(f"{model.probability(-1.96, 1.96):.3f}")
+        0.950
+        """
+        check_is_fitted(self)
+        ends = [np.broadcast_to(np.asarray(end, float), self.radius_.shape) for end in (low, high)]
+        if not np.all(ends[0] <= ends[1]):
+            raise ValueError(f"low must not be above high, got {low!r} and {high!r}")
+        start, stop = (np.clip(end, *self.bounds_) for end in ends)
+        return float(box_mass(self, start, stop[None, :])[0])
+
+    def sample(self, n: int, *, rng: np.random.Generator) -> FloatArray:
+        """Return `n` independent draws from p̂, shape ``(n, dim)``.
+
+        A sample is drawn by its weight and moved by a draw from the kernel; beyond a bound it is
+        reflected. Exact up to rounding, heavy tails included.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not nonnegative (odd powers): p̂ is no probability density then.
+        """
+        count = check_integer("n", n)
+        check_is_fitted(self)
+        chosen = rng.choice(len(self.points_), count, p=self.weights_ / self.weights_.sum())
+        draws, missing = np.empty((count, len(self.radius_))), np.arange(count)
+        while len(missing):
+            draws[missing] = self._moved(self.points_[chosen[missing]], rng)
+            missing = missing[~self._inside(draws[missing])]  # further out than one reflection
+        return draws
+
+    def leave_one_out(self) -> FloatArray:
+        """Return p̂ without sample i at each sample x_i, shape ``(n,)``, in closed form.
+
+        (W p̂(x_i) - w_i ∏ R_d K(0)) / (W - w_i) with W = Σ w; one sample alone has none: NaN.
+        """
+        check_is_fitted(self)
+        none = np.zeros((len(self.points_), 0))
+        sums = self._prepared().left_out(self.points_, self._own_terms(), none)
+        rest = self.weights_.sum() - self.weights_
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(rest > 0, self.weights_.sum() / rest, np.nan)
+        return np.asarray(sums.totals() * np.exp(self._log_scale()) * share)
+
+    def ise(self, density: Density | str) -> float:
+        """Return ∫ (p̂ - p)² against a known density, exactly, by Plancherel; D at most 3.
+
+        Raises
+        ------
+        ValueError
+            If the estimate has bounds, or as :func:`fourierkernels.theory.ise`.
+        """
+        check_is_fitted(self)
+        if np.isfinite(self.bounds_).any():
+            raise ValueError(f"bounds must be None for the ISE in frequency, got {self.bounds}")
+        return ise(density, self.kernel_, self.points_, radius=self.radius_, weights=self.weights_)
+
+    def _estimate(self, prepared: PreparedSum, queries: FloatArray) -> FloatArray:
+        totals = prepared.at(queries, refine=False).totals()
+        return np.where(self._inside(queries), totals * np.exp(self._log_scale()), 0.0)
+
+    def _moved(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
+        steps = draw_from_kernel(self.kernel_, points.size, rng).reshape(points.shape)
+        moved = points + steps / self.radius_
+        low, high = self.bounds_
+        with np.errstate(invalid="ignore"):  # infinite ends mirror nothing
+            moved = np.where(moved < low, 2.0 * low - moved, moved)
+            return np.where(moved > high, 2.0 * high - moved, moved)
+
+    def _log_scale(self, parts: Sequence[str] | None = None) -> float:
+        names = check_parts(parts, len(self.radius_))
+        scale = log_scale(self.kernel_, self.radius_, names)
+        return float(scale - np.log(self.weights_.sum()))

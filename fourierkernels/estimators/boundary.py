@@ -1,0 +1,114 @@
+"""Boundary correction by reflection: each sample gets mirror images beyond the bounds.
+
+The images of one sample carry its mass back into the box. What even they lose, the mass of a wide
+or heavy-tailed kernel beyond the box mirrored once, is made up by the weight of the sample, so that
+the density integrates to one on the box exactly. Source: [silverman1986density]_, section 2.10.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.kernels import FloatArray, Kernel
+
+Bounds = Sequence[tuple[float | None, float | None] | None]
+
+
+class Images(NamedTuple):
+    """Samples with their mirror images.
+
+    Attributes
+    ----------
+    points : array of shape (q, dim)
+    weights : array of shape (q,)
+    source : integer array of shape (q,)
+        The sample each is an image of; the samples themselves come first, in order.
+    """
+
+    points: FloatArray
+    weights: FloatArray
+    source: NDArray[np.intp]
+
+
+def check_bounds(bounds: Bounds | None, points: FloatArray) -> FloatArray:
+    """Return bounds as an array ``(2, dim)`` of lower and upper ends, infinite where there is none.
+
+    Raises
+    ------
+    ValueError
+        If there is not one pair (or None) per dimension, a lower end is not below its upper end,
+        or a sample lies outside.
+    """
+    dim = points.shape[1]
+    if bounds is None:
+        return np.array([[-np.inf] * dim, [np.inf] * dim])
+    pairs = [(None, None) if pair is None else tuple(pair) for pair in bounds]
+    if len(pairs) != dim or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"bounds must have a pair (low, high) per dimension, {dim}, got {bounds}")
+    low = [-np.inf if pair[0] is None else float(pair[0]) for pair in pairs]
+    high = [np.inf if pair[1] is None else float(pair[1]) for pair in pairs]
+    box = np.array([low, high])
+    if not np.all(box[0] < box[1]):
+        raise ValueError(f"bounds must have low < high in every dimension, got {bounds}")
+    outside = int((~inside(points, box)).sum())
+    if outside:
+        raise ValueError(f"bounds must contain all samples, got {bounds}: {outside} lie outside")
+    return box
+
+
+def inside(points: FloatArray, box: FloatArray) -> NDArray[np.bool_]:
+    """Return which points lie in the closed box, shape ``(m,)``."""
+    return np.asarray(((points >= box[0]) & (points <= box[1])).all(axis=1))
+
+
+def reflect(
+    points: FloatArray, weights: FloatArray, box: FloatArray, *, kernel: Kernel, radius: FloatArray
+) -> Images:
+    """Return the samples and their images about every finite bound, corners included.
+
+    The weight of a sample and of its images is w_i over the mass that they leave in the box.
+
+    Raises
+    ------
+    ValueError
+        If that mass is not positive, as for an odd power wider than the box.
+    """
+    n, dim = points.shape
+    source = np.arange(n)
+    if np.isinf(box).all():
+        return Images(points, weights, source)
+    mirrors = [[None, *(end for end in box[:, d] if np.isfinite(end))] for d in range(dim)]
+    images = [
+        np.column_stack([_mirrored(points[:, d], end) for d, end in enumerate(ends)])
+        for ends in itertools.product(*mirrors)
+    ]
+    total = np.concatenate(images)
+    source = np.tile(source, len(images))
+    mass = np.bincount(source, weights=_mass(total, box, kernel, radius))
+    if not mass.min() > 0:
+        raise ValueError(
+            f"bounds must leave each sample a positive mass, got {mass.min():.3g} "
+            f"with kernel {kernel.name} and radius {radius}"
+        )
+    return Images(total, (weights / mass)[source], source)
+
+
+def _mirrored(x: FloatArray, end: float | None) -> FloatArray:
+    return x if end is None else 2.0 * end - x
+
+
+def _mass(points: FloatArray, box: FloatArray, kernel: Kernel, radius: FloatArray) -> FloatArray:
+    """∏_d of the kernel's integral over the box, for a kernel at each point."""
+    mass = np.ones(len(points))
+    for d in range(points.shape[1]):
+        ends = [_cumulative(kernel, radius[d] * (end - points[:, d])) for end in box[:, d]]
+        mass *= ends[1] - ends[0]
+    return mass
+
+
+def _cumulative(kernel: Kernel, u: FloatArray) -> FloatArray:
+    finite = np.where(np.isfinite(u), u, 0.0)
+    return np.where(np.isfinite(u), kernel.cumulative(finite), u > 0)

@@ -1,0 +1,54 @@
+"""Draws from a nonnegative kernel, exact up to rounding."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fourierkernels.kernels import FloatArray, FourierKernel, GaussianKernel, Kernel
+
+
+def draw_from_kernel(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatArray:
+    """Return `n` independent draws from the density K, shape ``(n,)``.
+
+    Raises
+    ------
+    ValueError
+        If the kernel has negative values, or no sampler is registered for its kind.
+    """
+    if not kernel.nonnegative:
+        raise ValueError(
+            f"kernel must be nonnegative to be sampled from, got {kernel.name}, which is negative "
+            "in places: its estimate is no probability density"
+        )
+    if type(kernel) not in SAMPLERS:
+        known = ", ".join(kind.__name__ for kind in SAMPLERS)
+        raise ValueError(f"kernel must be one of {known} to be sampled from, got {kernel!r}")
+    return SAMPLERS[type(kernel)](kernel, n, rng)
+
+
+def _gaussian(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatArray:
+    return rng.standard_normal(n)
+
+
+def _sinc_power(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatArray:
+    """Rejection under min(1, |u|^{-l}), which keeps the tails: Fejér's are like 1/u².
+
+    A share A_l (l-1)/(2l) is accepted: 79 % for l = 2 and 4, 72 % for l = 6.
+    """
+    power = round(kernel.support)
+    accepted: list[FloatArray] = []
+    while sum(map(len, accepted)) < n:
+        size = rng.random(2 * n + 16)
+        tail = rng.random(size.shape) < 1.0 / power
+        size[tail] = (1.0 - size[tail]) ** (-1.0 / (power - 1))  # 1 - U is never 0
+        envelope = np.where(tail, size ** (-1.0 * power), 1.0)
+        kept = rng.random(size.shape) * envelope < kernel.value(size) * kernel.constant
+        accepted.append(size[kept])
+    signs = rng.choice([-1.0, 1.0], n)
+    return np.asarray(signs * np.concatenate(accepted)[:n])
+
+
+SAMPLERS: dict[type, Callable[[Kernel, int, np.random.Generator], FloatArray]] = {
+    GaussianKernel: _gaussian,
+    FourierKernel: _sinc_power,
+}
