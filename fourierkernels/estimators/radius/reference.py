@@ -1,0 +1,60 @@
+"""Rules in closed form: the best radius if the data were Gaussian."""
+
+import numpy as np
+
+from fourierkernels.densities import Gaussian
+from fourierkernels.estimators.radius.sample import effective_size, moments, robust_scale
+from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.theory import optimal_radius
+
+
+def normal_reference(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
+    """Return the radius that minimises the exact MISE if the data were Gaussian.
+
+    Per dimension, R* of the standard Gaussian over a robust scale, the smaller of the standard
+    deviation and the interquartile range over 1.349. For l = 1 this is |p̂(R)|² = 1/(n + 1); for
+    the Gaussian kernel, the exact form of Silverman's rule [silverman1986density]_. Whole-number
+    weights count repetitions; others enter n as (Σw)²/Σw².
+
+    Raises
+    ------
+    ValueError
+        If a column does not vary.
+    """
+    n = max(1, round(effective_size(weights)))
+    best = optimal_radius(Gaussian(), kernel, n=n, dim=points.shape[1])
+    return best / robust_scale(points, weights)
+
+
+def silverman(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
+    """Return 1/h, h_d = σ_d (n (D + 2)/4)^{-1/(D + 4)}; Gaussian kernel only.
+
+    σ is the standard deviation with divisor n - 1. Source: [silverman1986density]_ eq. 4.14, which
+    scipy takes too; the one-dimensional 0.9 min(σ, IQR/1.34) n^{-1/5} (eq. 3.31) is another rule.
+
+    Raises
+    ------
+    ValueError
+        If a column does not vary.
+    """
+    n, dim = effective_size(weights), points.shape[1]
+    return np.asarray((n * (dim + 2) / 4) ** (1 / (dim + 4)) / _deviation(points, weights))
+
+
+def scott(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
+    """Return 1/h, h_d = σ_d n^{-1/(D + 4)}; Gaussian kernel only.
+
+    Source: [scott1992multivariate]_ section 6.3, which scipy takes too.
+
+    Raises
+    ------
+    ValueError
+        If a column does not vary.
+    """
+    n, dim = effective_size(weights), points.shape[1]
+    return np.asarray(n ** (1 / (dim + 4)) / _deviation(points, weights))
+
+
+def _deviation(points: FloatArray, weights: FloatArray) -> FloatArray:
+    robust_scale(points, weights)  # refuses a column that does not vary
+    return np.asarray(moments(points, weights)[1] / np.sqrt(1.0 - 1.0 / effective_size(weights)))

@@ -1,0 +1,59 @@
+"""What a radius rule is: a row of facts and a function."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fourierkernels.kernels import FloatArray, GaussianKernel, Kernel
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that finds the radius from the data.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+        (points, weights, kernel), and responses if it needs them, to a radius of shape (dim,).
+    description : str
+    source : str
+        Key of book/references.bib, or "derived here".
+    gaussian_only : bool
+        Whether it fits no kernel but the Gaussian.
+    needs_responses : bool
+        Whether it is a rule of regression.
+    """
+
+    name: str
+    function: Callable[..., FloatArray]
+    description: str
+    source: str
+    gaussian_only: bool = False
+    needs_responses: bool = False
+
+    def __call__(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        kernel: Kernel,
+        responses: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the radius per dimension, shape ``(dim,)``.
+
+        Raises
+        ------
+        ValueError
+            If the rule does not apply to the kernel, to a density, or to the data.
+        """
+        if self.gaussian_only and not isinstance(kernel, GaussianKernel):
+            raise ValueError(
+                f"kernel must be gaussian for radius={self.name!r}, got {kernel.name!r}"
+            )
+        if not self.needs_responses:
+            return self.function(points, weights, kernel)
+        if responses is None:
+            raise ValueError(
+                f"radius must be a rule that needs no responses, got {self.name!r}, "
+                "which is for regression"
+            )
+        return self.function(points, weights, kernel, responses)
