@@ -106,6 +106,8 @@ def copies(sample: Sample) -> float:
 
     It is the mean number of samples, itself among them, that coincide with a sample.
     """
+    if (np.diff(np.sort(sample.points[:, 0])) > 0).all():  # one fast sort settles most samples
+        return float(sample.size * (sample.weights @ sample.weights))
     order = np.lexsort(sample.points.T)
     points, weights = sample.points[order], sample.weights[order]
     first = np.append(True, np.any(np.diff(points, axis=0) != 0, axis=1))

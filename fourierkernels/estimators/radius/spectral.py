@@ -28,7 +28,7 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
 
     LSCV(R) = ∫ p̂_R² - 2 Σ_j p_j p̂_{R,-j}(x_j), computed in frequency as :class:`KernelScore`:
     E LSCV(R) + ∫p² is the exact MISE. All radii come from one transform of the sample. The minimum
-    is global over a grid of one factor common to all dimensions (15 % apart; 1 % for a kernel of
+    is global over a grid of one factor common to all dimensions (15 % apart; 2 % for a kernel of
     infinite order, whose score has many local minima), then local in each dimension. The grid runs
     from a tenth of the normal-reference radius to 16 times it (3 times in D = 2, 1.6 in D = 3, less
     for tails too long), and on while its end is best. For l = 1 minima satisfy u(R) = 1/(n + 1),
@@ -48,7 +48,7 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
     def score(spectrum: SampleSpectrum) -> Callable[[FloatArray], float]:
         return KernelScore(spectrum, kernel, spectrum.ends)
 
-    step = 0.01 if math.isinf(kernel.order) and sample.dim == 1 else 0.14
+    step = 0.02 if math.isinf(kernel.order) and sample.dim == 1 else 0.14
     found, _ = _widening(sample, start, score, _end(kernel, sample.dim), step, "lscv")
     return found / sample.scale
 
