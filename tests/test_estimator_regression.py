@@ -239,3 +239,11 @@ def test_limits_need_one_response_and_neighbours() -> None:
     lonely = NadarayaWatson("gaussian", radius=1.0).fit([[0.0], [1e3]], [1.0, 2.0])
     with pytest.raises(ValueError, match="radius must leave each sample neighbours"):
         lonely.interval([[0.0]])
+
+
+@pytest.mark.parametrize("rule", ["loo", "gcv"])
+def test_radius_rules_see_the_responses(rule: str) -> None:
+    x, y = data(200)
+    slow = NadarayaWatson(radius=rule).fit(x, y).radius_[0]
+    fast = NadarayaWatson(radius=rule).fit(x, np.sin(12 * x[:, 0])).radius_[0]
+    assert fast > 2 * slow

@@ -1,8 +1,17 @@
 """Estimators in scikit-learn manner: density and regression by kernel sums."""
 
 from fourierkernels.estimators.base import UndefinedWarning
+from fourierkernels.estimators.conditional import ConditionalDensity
 from fourierkernels.estimators.density import KernelDensity
+from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.radius import RADIUS_RULES
 from fourierkernels.estimators.regression import NadarayaWatson
 
-__all__ = ["RADIUS_RULES", "KernelDensity", "NadarayaWatson", "UndefinedWarning"]
+__all__ = [
+    "RADIUS_RULES",
+    "Band",
+    "ConditionalDensity",
+    "KernelDensity",
+    "NadarayaWatson",
+    "UndefinedWarning",
+]

@@ -58,8 +58,9 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.weights_ = check_weights("sample_weight", weights, n)
         self.kernel_ = as_kernel(self.kernel)
         self.radius_ = choose_radius(
-            X, self.weights_, self.kernel_, radius=self.radius, bandwidth=self.bandwidth
-        )
+            X, self.weights_, self.kernel_,
+            radius=self.radius, bandwidth=self.bandwidth, responses=self._summed(),
+        )  # fmt: skip
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
         self._images = reflect(
@@ -126,7 +127,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         points, weights, source = self._images
         log, sign = self.kernel_.log_shape(self.radius_ * (self.points_[source] - points))
         terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
-        return np.bincount(source, weights=terms)
+        return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
 
 
 def count_undefined(undefined: NDArray[np.bool_], why: str) -> str:

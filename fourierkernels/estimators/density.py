@@ -35,8 +35,10 @@ class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
     ----------
     kernel : Kernel or str
         ``"gaussian"``, ``"fourier<power>"`` or a kernel object.
-    radius : float, array of shape (dim,) or {"normal_reference"}, optional
-        R = 1/bandwidth; by default the exact MISE optimum for Gaussian data.
+    radius : float, array of shape (dim,) or str, optional
+        R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "normal_reference" (the
+        default, the exact MISE optimum for Gaussian data), "lscv", "plugin", and for the Gaussian
+        "silverman", "scott", "improved_sheather_jones".
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
     method : {"auto", "direct", "bandlimited", "reference"}

@@ -218,7 +218,7 @@ def _local_noise(model: "NadarayaWatson", squares: FloatArray) -> FloatArray:
         kernel=kernel, radius=0.5 * factor * model.radius_, bandwidth=None
     )
     smooth = other.fit(model.points_, squares, model.weights_).predict(model.points_)
-    return np.maximum(smooth, 0.0)
+    return np.asarray(np.maximum(smooth, 0.0))
 
 
 NOISES: dict[str, Callable[["NadarayaWatson", FloatArray], FloatArray]] = {

@@ -38,8 +38,9 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     ----------
     kernel : Kernel or str
         ``"gaussian"``, ``"fourier<power>"`` or a kernel object.
-    radius : float, array of shape (dim,) or {"normal_reference"}, optional
-        R = 1/bandwidth; by default the density rule for the design points.
+    radius : float, array of shape (dim,) or str, optional
+        R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "loo" (leave-one-out) and
+        "gcv" look at the responses; by default the density rule for the design points.
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
     method : {"auto", "direct", "bandlimited", "reference"}
