@@ -1,7 +1,9 @@
 """What a regression offers beside its values: leave-one-out, derivative, intervals and bands."""
 
 import math
+from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from tolerances import MONTE_CARLO_SIGMAS
@@ -230,6 +232,21 @@ def test_bad_options_of_a_band_are_refused(options: dict[str, object], message: 
     x, y = data(50)
     with pytest.raises(ValueError, match=message):
         NadarayaWatson(radius=3.0).fit(x, y).band(x, rng=np.random.default_rng(0), **options)
+
+
+def test_limits_work_for_named_columns_and_after_a_round_trip_to_disk(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    x, y = data(60)
+    frame = pandas.DataFrame(x, columns=["dose"])
+    for bounds in (None, [(-9, 9)]):
+        model = NadarayaWatson(radius=3.0, bounds=bounds).fit(frame, y)
+        joblib.dump(model, tmp_path / "model.joblib")
+        again = joblib.load(tmp_path / "model.joblib")
+        limits = model.interval(frame[:5], undersmooth=1.2, noise="local")
+        np.testing.assert_array_equal(
+            again.interval(frame[:5], undersmooth=1.2, noise="local").low, limits.low
+        )
+        assert np.isfinite(model.band(frame[:5], rng=np.random.default_rng(0)).high).all()
 
 
 def test_limits_need_one_response_and_neighbours() -> None:

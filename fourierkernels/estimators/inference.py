@@ -96,9 +96,10 @@ def interval(
     >>> print(f"{limits.low[0]:.2f} to {limits.high[0]:.2f}")
     0.95 to 1.01
     """
-    model, scatter = _prepare(model, noise, undersmooth)
     critical = float(special.ndtri(0.5 + 0.5 * _check_level(level)))
-    return Band(model.predict(X), _standard_error(model, X, scatter), critical, level)
+    queries = model._queries(X)
+    model, scatter = _prepare(model, noise, undersmooth)
+    return Band(_fit_at(model, queries), _standard_error(model, queries, scatter), critical, level)
 
 
 def band(
@@ -135,21 +136,21 @@ def band(
     """
     count = check_integer("replicates", replicates, least=20)
     level = _check_level(level)
+    queries = model._queries(X)
     model, scatter = _prepare(model, noise, undersmooth)
-    centre, error = model.predict(X), _standard_error(model, X, scatter)
-    highest = _largest_deviations(model, X, error, scatter, count, rng)
+    centre, error = _fit_at(model, queries), _standard_error(model, queries, scatter)
+    highest = _largest_deviations(model, queries, error, scatter, count, rng)
     return Band(centre, error, float(np.quantile(highest, level, method="higher")), level)
 
 
 def _largest_deviations(
     model: "NadarayaWatson",
-    X: ArrayLike,
+    queries: FloatArray,
     error: FloatArray,
     scatter: FloatArray,
     count: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    queries = model._queries(X)
     kept = error > 0  # undefined queries, and those that interpolate noiseless data, are left out
     if not kept.any():
         raise ValueError("X must have a query with a positive standard error for a band, got none")
@@ -162,8 +163,15 @@ def _largest_deviations(
     return np.concatenate(highest)
 
 
-def _standard_error(model: "NadarayaWatson", X: ArrayLike, scatter: FloatArray) -> FloatArray:
-    return np.sqrt(_squared_weight_sums(model, model._queries(X), scatter))
+def _fit_at(model: "NadarayaWatson", queries: FloatArray) -> FloatArray:
+    """Predict at checked queries, whose names are gone."""
+    return model._estimate(model._prepared(model.responses_), queries)
+
+
+def _standard_error(
+    model: "NadarayaWatson", queries: FloatArray, scatter: FloatArray
+) -> FloatArray:
+    return np.sqrt(_squared_weight_sums(model, queries, scatter))
 
 
 def _check_level(level: float) -> float:
@@ -195,7 +203,7 @@ def _standardised_squares(model: "NadarayaWatson") -> FloatArray:
     leverage = model.hat_diagonal()
     squares = _squared_weight_sums(model, model.points_, np.ones(len(leverage)))
     spread = 1.0 - 2.0 * leverage + squares
-    residual = model.responses_ - model.predict(model.points_)
+    residual = model.responses_ - _fit_at(model, model.points_)
     alone = ~(spread > 1e-8)  # a sample that is its own fit says nothing on the noise
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(alone, np.nan, np.square(residual) / spread)
@@ -237,7 +245,7 @@ def _squared_weight_sums(
     if len(model._images.points) > len(model.points_):
         rows = max(1, _BLOCK // len(model._images.points))
         blocks = [queries[i : i + rows] for i in range(0, len(queries), rows)]
-        return np.concatenate([np.square(model.weights(block)) @ scatter for block in blocks])
+        return np.concatenate([np.square(model._hat_matrix(block)) @ scatter for block in blocks])
     kernel, factor = model.kernel_.squared
     squared = PreparedSum(
         model.points_, kernel=kernel, radius=factor * model.radius_,

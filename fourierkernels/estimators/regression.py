@@ -117,7 +117,9 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):  # type: ignore[misc]
 
         ``weights(X) @ y`` equals ``predict(X)``; rows are NaN where the prediction is.
         """
-        queries = self._queries(X)
+        return self._hat_matrix(self._queries(X))
+
+    def _hat_matrix(self, queries: FloatArray) -> FloatArray:
         sums = self._bounded(self._prepared().at(queries), queries)
         self._report(sums)
         points, weights, _ = self._images
