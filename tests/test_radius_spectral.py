@@ -118,11 +118,11 @@ def test_expected_score_is_the_exact_mise_in_two_dimensions() -> None:
 
 @pytest.mark.parametrize("name", ["gaussian", "fourier1", "fourier2", "fourier4"])
 def test_cross_validation_minimises_the_double_sum(name: str) -> None:
-    x, kernel = normal(40, seed=4), KERNELS[name]
+    x, kernel = normal(30, seed=4), KERNELS[name]
     found = rule_radius("lscv", x, name)
-    least = double_sum(x, np.ones(40), kernel, found)
+    least = double_sum(x, np.ones(30), kernel, found)
     for radius in found * np.geomspace(0.2, 4.0, 40):
-        assert least < double_sum(x, np.ones(40), kernel, np.array([radius])) + 1e-7
+        assert least < double_sum(x, np.ones(30), kernel, np.array([radius])) + 1e-7
 
 
 def test_cross_validated_sinc_radius_solves_its_equation() -> None:
@@ -170,11 +170,11 @@ def test_plug_in_radius_approaches_the_exact_optimum(name: str, target: str) -> 
         assert ratio(30_000, seed) == pytest.approx(1.0, abs=0.03)
 
 
-@pytest.mark.parametrize("target", ["gaussian", "cauchy", "mw10"])
-def test_plug_in_error_of_the_sinc_kernel_is_near_the_least(target: str) -> None:
-    density, n = as_density(target), 3000
+@pytest.mark.parametrize(("target", "n"), [("gaussian", 1000), ("cauchy", 200), ("mw10", 1000)])
+def test_plug_in_error_of_the_sinc_kernel_is_near_the_least(target: str, n: int) -> None:
+    density = as_density(target)
     best = mise(density, "fourier1", n=n, radius=optimal_radius(density, "fourier1", n=n)).total
-    x = [density.sample(n, np.random.default_rng(seed)) for seed in range(7)]
+    x = [density.sample(n, np.random.default_rng(seed)) for seed in range(5)]
     radii = [rule_radius("plugin", sample, "fourier1") for sample in x]
     excess = [mise(density, "fourier1", n=n, radius=radius).total / best for radius in radii]
     assert 1.0 <= np.median(excess) < 1.25
@@ -215,10 +215,10 @@ def test_a_few_ties_are_harmless() -> None:
 
 
 def test_a_rounded_column_is_refused() -> None:
-    x = normal(300, 2)
+    x = normal(100, 2)
     x[:, 1] = np.round(x[:, 1])
     with pytest.raises(ValueError, match=r"X must (be a sample of a density|have a range)"):
-        rule_radius("lscv", x, "fourier4")
+        rule_radius("lscv", x, "fourier2")
 
 
 def test_data_beyond_the_grid_is_refused() -> None:
