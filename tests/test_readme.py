@@ -45,8 +45,11 @@ def test_files_the_readme_names_exist() -> None:
     assert [link for link in local if not (ROOT / link).exists()] == []
 
 
-@pytest.mark.parametrize("study", sorted(p.name for p in (ROOT / "experiments").glob("*.py")))
+STUDIES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "experiments").rglob("*.py"))
+
+
+@pytest.mark.parametrize("study", STUDIES)
 def test_every_study_has_a_quick_mode_that_runs(study: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "experiments" / study), "--quick", "--output"]
+    command = [sys.executable, str(ROOT / study), "--quick", "--output"]
     subprocess.run([*command, str(tmp_path)], check=True, capture_output=True)
     assert list(tmp_path.iterdir())

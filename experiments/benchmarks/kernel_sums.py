@@ -1,0 +1,324 @@
+"""Time density and regression beside the libraries people use, in one run.
+
+    python experiments/benchmarks/kernel_sums.py [--output FOLDER] [--quick] [--seconds S]
+
+Each cell (task, method, dimension, n) runs in its own process: standard normal data, as many
+queries as samples, one Gaussian bandwidth h = 1.06 n^{-1/(4+D)} for all (fastkde chooses its own,
+and FFTKDE interpolates a grid: their errors say so). A method too slow for all queries gets a
+subset and its time is scaled; the column `share` says how much was run. Error: largest difference
+from the float64 reference over 300 queries, relative to the largest value. Writes CSV and the
+provenance as JSON; quote ratios from one run, not seconds.
+
+Peers: pip install statsmodels KDEpy fastkde scikit-fda pykeops. A missing one is reported as such.
+"""
+
+import argparse
+import csv
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from importlib import import_module, metadata
+from pathlib import Path
+
+import numpy as np
+
+import fourierkernels as fk
+
+ROOT = Path(__file__).parents[2]
+SIZES = {1: (10**3, 10**4, 10**5, 10**6), 2: (10**4, 10**5), 3: (10**4, 10**5)}
+QUICK = {1: (10**3,)}
+CHECKED = 300  # queries whose error is measured
+PACKAGES = ("fourierkernels", "numpy", "scipy", "scikit-learn", "statsmodels", "KDEpy", "fastkde",
+            "scikit-fda", "pykeops", "finufft", "numba")  # fmt: skip
+Array = np.ndarray
+Evaluate = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One method: `prepare(x, y, h)` is timed together with the evaluation it returns."""
+
+    task: str
+    package: str
+    prepare: Callable[[Array, Array, float], Evaluate]
+    largest_dim: int = 3
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement."""
+
+    task: str
+    method: str
+    dim: int
+    n: int
+    seconds: float
+    share: float
+    peak_mb: float
+    error: float
+
+
+def _ours(kind: str, kernel: str, **options: object) -> Callable[[Array, Array, float], Evaluate]:
+    def prepare(x: Array, y: Array, h: float) -> Evaluate:
+        if kind == "density":
+            return fk.KernelDensity(kernel, bandwidth=h, **options).fit(x).density
+        return fk.NadarayaWatson(kernel, bandwidth=h, **options).fit(x, y).predict
+
+    return prepare
+
+
+def _scipy(x: Array, y: Array, h: float) -> Evaluate:
+    from scipy.stats import gaussian_kde
+
+    dim = x.shape[1]
+
+    class Fixed(gaussian_kde):  # scipy scales by the covariance of the data; here it is h² I
+        def _compute_covariance(self) -> None:
+            self.covariance, self.cho_cov = h * h * np.eye(dim), h * np.eye(dim)
+            self.log_det = 2 * dim * np.log(h * np.sqrt(2 * np.pi))
+
+    model = Fixed(x.T)
+    return lambda at: model(at.T)
+
+
+def _sklearn(x: Array, y: Array, h: float) -> Evaluate:
+    from sklearn.neighbors import KernelDensity
+
+    model = KernelDensity(bandwidth=h, rtol=0, atol=0).fit(x)
+    return lambda at: np.exp(model.score_samples(at))
+
+
+def _sklearn_tolerant(x: Array, y: Array, h: float) -> Evaluate:
+    from sklearn.neighbors import KernelDensity
+
+    model = KernelDensity(bandwidth=h, rtol=1e-4).fit(x)
+    return lambda at: np.exp(model.score_samples(at))
+
+
+def _statsmodels(x: Array, y: Array, h: float) -> Evaluate:
+    from statsmodels.nonparametric.kernel_density import KDEMultivariate
+
+    dim = x.shape[1]
+    return KDEMultivariate(x, var_type="c" * dim, bw=[h] * dim).pdf
+
+
+def _statsmodels_regression(x: Array, y: Array, h: float) -> Evaluate:
+    from statsmodels.nonparametric.kernel_regression import KernelReg
+
+    dim = x.shape[1]
+    model = KernelReg(y, x, var_type="c" * dim, reg_type="lc", bw=[h] * dim)
+    return lambda at: model.fit(at)[0]
+
+
+def _kdepy(name: str) -> Callable[[Array, Array, float], Evaluate]:
+    def prepare(x: Array, y: Array, h: float) -> Evaluate:
+        return getattr(import_module("KDEpy"), name)(kernel="gaussian", bw=h).fit(x).evaluate
+
+    return prepare
+
+
+def _kdepy_fft(x: Array, y: Array, h: float) -> Evaluate:
+    from KDEpy import FFTKDE
+    from scipy.interpolate import RegularGridInterpolator
+
+    shape = {1: (2**14,), 2: (512, 512), 3: (64, 64, 64)}[x.shape[1]]
+    grid, values = FFTKDE(kernel="gaussian", bw=h).fit(x).evaluate(shape)
+    axes = tuple(np.unique(grid.reshape(len(values), -1)[:, d]) for d in range(x.shape[1]))
+    return RegularGridInterpolator(axes, values.reshape(shape), bounds_error=False, fill_value=0.0)
+
+
+def _fastkde(x: Array, y: Array, h: float) -> Evaluate:
+    import fastkde
+
+    def evaluate(at: Array) -> Array:
+        return np.asarray(fastkde.pdf_at_points(*x.T, list_of_points=list(map(tuple, at))))
+
+    return evaluate
+
+
+def _keops(kind: str) -> Callable[[Array, Array, float], Evaluate]:
+    def prepare(x: Array, y: Array, h: float) -> Evaluate:
+        from pykeops.numpy import LazyTensor
+
+        samples = LazyTensor(np.ascontiguousarray(x[None] / h))
+        peak = len(x) * (h * np.sqrt(2 * np.pi)) ** x.shape[1]
+
+        def evaluate(at: Array) -> Array:
+            queries = LazyTensor(np.ascontiguousarray(at[:, None] / h))
+            weights = (-((queries - samples) ** 2).sum(-1) / 2).exp()
+            if kind == "density":
+                return weights.sum(1)[:, 0] / peak
+            responses = LazyTensor(np.ascontiguousarray(y[None, :, None]))
+            return ((weights * responses).sum(1) / weights.sum(1))[:, 0]
+
+        return evaluate
+
+    return prepare
+
+
+def _skfda(x: Array, y: Array, h: float) -> Evaluate:
+    from skfda.misc.hat_matrix import NadarayaWatsonHatMatrix
+
+    hat = NadarayaWatsonHatMatrix(bandwidth=h)
+
+    def evaluate(at: Array) -> Array:
+        delta = at[:, :1] - x[:, 0]
+        matrix = hat(delta_x=delta, X_train=x[:, 0], X=at[:, 0])
+        return matrix @ y
+
+    return evaluate
+
+
+METHODS = {
+    "ours": Peer("density", "fourierkernels", _ours("density", "gaussian")),
+    "ours, direct": Peer(
+        "density", "fourierkernels", _ours("density", "gaussian", method="direct")
+    ),
+    "ours, 1e-6": Peer("density", "fourierkernels", _ours("density", "gaussian", tol=1e-6)),
+    "scipy": Peer("density", "scipy", _scipy),
+    "scikit-learn": Peer("density", "scikit-learn", _sklearn),
+    "scikit-learn, rtol 1e-4": Peer("density", "scikit-learn", _sklearn_tolerant),
+    "statsmodels": Peer("density", "statsmodels", _statsmodels),
+    "KDEpy NaiveKDE": Peer("density", "KDEpy", _kdepy("NaiveKDE")),
+    "KDEpy TreeKDE": Peer("density", "KDEpy", _kdepy("TreeKDE")),
+    "KDEpy FFTKDE": Peer("density", "KDEpy", _kdepy_fft),
+    "fastkde": Peer("density", "fastkde", _fastkde),
+    "pykeops": Peer("density", "pykeops", _keops("density")),
+    "ours (regression)": Peer("regression", "fourierkernels", _ours("regression", "gaussian")),
+    "statsmodels KernelReg": Peer("regression", "statsmodels", _statsmodels_regression),
+    "scikit-fda": Peer("regression", "scikit-fda", _skfda, largest_dim=1),
+    "pykeops (regression)": Peer("regression", "pykeops", _keops("regression")),
+}
+
+
+def problem(dim: int, n: int) -> tuple[Array, Array, Array, float]:
+    """Return samples, responses, queries inside the range of the samples, bandwidth."""
+    rng = np.random.default_rng(2022)
+    x, at = rng.normal(size=(n, dim)), rng.normal(size=(n, dim))
+    y = np.sin(2 * x[:, 0]) + 0.3 * rng.normal(size=n)
+    return x, y, np.clip(at, x.min(axis=0), x.max(axis=0)), 1.06 * n ** (-1 / (4 + dim))
+
+
+def truth(task: str, x: Array, y: Array, at: Array, h: float) -> Array:
+    """Return the reference: every pair, in float64."""
+    dim = x.shape[1]
+    sums = fk.kernel_sum(x, at, kernel="gaussian", radius=1 / h, responses=y, method="reference")
+    if task == "regression":
+        return sums.ratios()[:, 0]
+    return sums.totals() / (len(x) * (h * np.sqrt(2 * np.pi)) ** dim)
+
+
+def measure(method: str, dim: int, n: int, budget: float) -> Cell:
+    """Run one cell: all queries if a probe says that they fit into the budget, else a subset."""
+    peer = METHODS[method]
+    x, y, at, h = problem(dim, n)
+    probe = at[:CHECKED]
+    peer.prepare(x[:100], y[:100], h)(probe[:10])  # imports and compilation are not timed
+    start = time.perf_counter()
+    values = np.asarray(peer.prepare(x, y, h)(probe), float).ravel()
+    one = (time.perf_counter() - start) / len(probe)
+    count = n if one * n < budget else max(CHECKED, int(budget / one))
+    whole = peer.prepare(x, y, h)
+    runs = []
+    for _ in range(3 if one * count < budget / 3 else 1):
+        start = time.perf_counter()
+        whole = peer.prepare(x, y, h)
+        whole(at[:count])
+        runs.append(time.perf_counter() - start)
+    exact = truth(peer.task, x, y, probe, h)
+    error = float(np.nanmax(np.abs(values - exact)) / np.abs(exact).max())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    share = count / n
+    return Cell(peer.task, method, dim, n, float(np.median(runs)) / share, share, peak, error)
+
+
+def run_cell(method: str, dim: int, n: int, budget: float) -> dict[str, object]:
+    """Measure in a fresh process; a failure or a timeout becomes a row that says so."""
+    command = [sys.executable, __file__, "--cell", method, str(dim), str(n), str(budget)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20 * budget + 120)
+        return json.loads(done.stdout.splitlines()[-1])
+    except (subprocess.TimeoutExpired, json.JSONDecodeError, IndexError) as failure:
+        reason = type(failure).__name__
+        return {"task": METHODS[method].task, "method": method, "dim": dim, "n": n, "share": reason}
+
+
+def provenance(budget: float) -> dict[str, object]:
+    """Return what the numbers depend on: commit, versions, machine."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT)
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "missing"
+    machine = Path("/proc/cpuinfo")
+    lines = machine.read_text().splitlines() if machine.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
+    cpu = names[0] if names else platform.processor()
+    return {
+        "commit": commit.stdout.strip(),
+        "python": platform.python_version(),
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "versions": versions,
+        "seconds": budget,
+        "seed": 2022,
+    }
+
+
+def cells(sizes: dict[int, tuple[int, ...]]) -> list[tuple[str, int, int]]:
+    """Return what to run; a peer that is not installed is left out."""
+    installed = {p for p in PACKAGES if _is_installed(p)}
+    return [
+        (name, dim, n)
+        for dim, counts in sizes.items()
+        for n in counts
+        for name, peer in METHODS.items()
+        if peer.package in installed and dim <= peer.largest_dim
+    ]
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def main() -> None:
+    """Run all cells and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
+    parser.add_argument("--quick", action="store_true", help="smallest sizes only")
+    parser.add_argument("--seconds", type=float, default=10.0, help="budget of one evaluation")
+    parser.add_argument("--cell", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cell:
+        method, dim, n, budget = options.cell
+        print(json.dumps(asdict(measure(method, int(dim), int(n), float(budget)))))
+        return
+    options.output.mkdir(parents=True, exist_ok=True)
+    budget = 0.5 if options.quick else options.seconds
+    rows = []
+    for method, dim, n in cells(QUICK if options.quick else SIZES):
+        rows.append(run_cell(method, dim, n, budget))
+        print(rows[-1], file=sys.stderr, flush=True)
+    path = options.output / "kernel_sums.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Cell)])
+        writer.writeheader()
+        writer.writerows(rows)
+    text = json.dumps(provenance(budget), indent=2) + "\n"
+    path.with_suffix(".json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
