@@ -125,7 +125,9 @@ def test_spectral_tail_from_zero_is_the_roughness() -> None:
         assert density.spectral_tail(0.0) == pytest.approx(density.roughness, rel=1e-12)
 
 
-@pytest.mark.parametrize(("a", "b"), [(2.0, 5.0), (2.5, 3.3), (10.0, 12.0), (0.7, 5.0)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(2.0, 5.0), (2.5, 3.3), (10.0, 12.0), (0.7, 5.0), (20.0, 25.0), (300.0, 300.0)]
+)
 def test_beta_cf_agrees_with_the_confluent_hypergeometric_function(a: float, b: float) -> None:
     mpmath = pytest.importorskip("mpmath")
     for t in (0.5, 10.0, 59.0, 61.0, 600.0, 3000.0):
@@ -159,6 +161,7 @@ def test_correlated_gaussian_agrees_with_scipy(dim: int) -> None:
     [
         (lambda: marron_wand(16), "number must be in 1..15, got 16"),
         (lambda: Beta(-1.0, 2.0), "a must be finite and greater than 0, got -1.0"),
+        (lambda: Beta(2.0, 1e5), "a · b must be at most 2500 unless both are at least 20"),
         (lambda: Laplace(scale=math.nan), "scale must be finite and greater than 0, got nan"),
         (lambda: GaussianMixture((0.5,), (0.0,), (1.0,)), "weights must sum to 1, got 0.5"),
         (lambda: GaussianMixture((1.0,), (0.0, 1.0), (1.0,)), "one equal, positive length"),

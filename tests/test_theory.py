@@ -188,6 +188,16 @@ def test_local_slope_is_the_derivative_of_the_best_error(kernel: str) -> None:
     assert middle.slope == pytest.approx(rise, abs=1e-4)
 
 
+class Broken(Gaussian):
+    def cf(self, t: object) -> np.ndarray:
+        return np.full(np.shape(t), np.nan, dtype=complex)
+
+
+def test_a_density_whose_cf_is_nan_is_refused_instead_of_searched_for_ever() -> None:
+    with pytest.raises(ValueError, match="density must have a finite cf, got NaN at radius"):
+        optimum(Broken(), "fourier4", n=10)
+
+
 # --- the table of the specification (section 3) ------------------------------------------------
 
 SEEN = {  # (density, kernel, from, to): slope printed in the specification

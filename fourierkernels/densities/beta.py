@@ -16,8 +16,9 @@ from fourierkernels.validation import check_number
 class Beta:
     """Beta(a, b) on [0, 1]; p̂ = ₁F₁(a; a + b; it), ordinary smooth with β = min(a, b).
 
-    p̂ is the Gauss-Jacobi sum (exact to rounding once the nodes outnumber t/2) up to
-    |t| = max(60, 4ab), and the asymptotic series of ₁F₁ beyond, where its terms fall fast.
+    p̂ is a Gauss-Jacobi sum (exact to rounding once the nodes outnumber t/2) up to
+    |t| = max(60, 4ab), and the asymptotic series of ₁F₁ beyond, where its terms fall fast. If both
+    parameters are at least 20, p̂ is below 1e-18 from |t| = 20 / std on, and set to 0 there.
     """
 
     a: float = 2.0
@@ -31,6 +32,11 @@ class Beta:
     def __post_init__(self) -> None:
         check_number("a", self.a, above=0.0)
         check_number("b", self.b, above=0.0)
+        if not self._vanishes and self.a * self.b > _LARGEST_PRODUCT:
+            raise ValueError(
+                f"a · b must be at most {_LARGEST_PRODUCT} unless both are at least {_SMOOTH_FROM} "
+                f"(the far field of p̂ starts at 4ab), got {self.a} and {self.b}"
+            )
 
     @property
     def smoothness(self) -> Smoothness:
@@ -58,7 +64,7 @@ class Beta:
         flat = np.ravel(t)
         near = np.abs(flat) <= self._far_from
         result = np.empty(flat.shape, complex)
-        nodes, weights = self._jacobi
+        nodes, weights = self._nodes
         result[near] = np.exp(1j * np.outer(flat[near], nodes)) @ weights
         far = self._far(np.abs(flat[~near]))
         result[~near] = np.where(flat[~near] > 0, far, np.conj(far))
@@ -78,16 +84,36 @@ class Beta:
         return (near + self._far_energy(start)) / math.pi
 
     @property
+    def _vanishes(self) -> bool:
+        """Both ends are so smooth that |p̂| is below rounding before its power tail starts."""
+        return min(self.a, self.b) >= _SMOOTH_FROM
+
+    @property
     def _far_from(self) -> float:
+        if self._vanishes:
+            total = self.a + self.b
+            return 20.0 * total * math.sqrt((total + 1.0) / (self.a * self.b))  # 20 / std
         return max(60.0, 4.0 * self.a * self.b)
 
     @cached_property
-    def _jacobi(self) -> tuple[FloatArray, FloatArray]:
-        nodes = 34 + int(self._far_from / 2)
-        x, weight = special.roots_jacobi(nodes, self.b - 1.0, self.a - 1.0)
-        return 0.5 * (x + 1.0), weight / weight.sum()
+    def _nodes(self) -> tuple[FloatArray, FloatArray]:
+        """Nodes and weights of E exp(itX), exact to rounding for |t| up to the far field.
+
+        Gauss-Jacobi; where the density vanishes smoothly at both ends, midpoints do as well.
+        """
+        if self._vanishes:
+            n = 8 + math.ceil(self._far_from / math.pi)
+            x = (np.arange(n) + 0.5) / n
+            weight = self.pdf(x)
+        else:
+            n = 34 + int(self._far_from / 2)
+            x, weight = special.roots_jacobi(n, self.b - 1.0, self.a - 1.0)
+            x = 0.5 * (x + 1.0)
+        return x, weight / weight.sum()
 
     def _far(self, t: FloatArray) -> ComplexArray:
+        if self._vanishes:
+            return np.zeros(t.shape, complex)
         at_zero, at_one = self._ends(t)
         return np.asarray(at_zero + np.exp(1j * t) * at_one)
 
@@ -102,6 +128,8 @@ class Beta:
 
         The product oscillates like exp(-it); turning the path to start - is makes it decay.
         """
+        if self._vanishes:
+            return 0.0
         nodes, weights = _gauss_panels(start * np.exp2(np.arange(61.0)))
         squares = sum(np.square(np.abs(end)) for end in self._ends(nodes))
         s, share = _LAGUERRE
@@ -129,4 +157,6 @@ def _gauss_panels(breaks: FloatArray) -> tuple[FloatArray, FloatArray]:
     return (breaks[:-1, None] + half * (1.0 + x)).ravel(), (half * weight).ravel()
 
 
+_SMOOTH_FROM = 20
+_LARGEST_PRODUCT = 2500
 _LAGUERRE = np.polynomial.laguerre.laggauss(24)

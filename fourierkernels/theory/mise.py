@@ -234,6 +234,9 @@ class _Profile:
         best, place, i = math.inf, 0, 0
         while True:
             error = _assemble(self._at(i), n)
+            if math.isnan(error.total):  # no radius would ever be the last
+                radius = self._radii[i]
+                raise ValueError(f"density must have a finite cf, got NaN at radius {radius:g}")
             if error.total < best:
                 best, place = error.total, i
             if error.variance > best:  # the variance grows with R: nothing better can follow
