@@ -33,6 +33,7 @@ import fourierkernels as fk
 ROOT = Path(__file__).parents[2]
 SIZES = {1: (10**3, 10**4, 10**5, 10**6), 2: (10**4, 10**5), 3: (10**4, 10**5)}
 QUICK = {1: (10**3,)}
+_PAIRS = 2 * 10**8
 CHECKED = 300  # queries whose error is measured
 PACKAGES = ("fourierkernels", "numpy", "scipy", "scikit-learn", "statsmodels", "KDEpy", "fastkde",
             "scikit-fda", "pykeops", "finufft", "numba")  # fmt: skip
@@ -48,6 +49,8 @@ class Peer:
     package: str
     prepare: Callable[[Array, Array, float], Evaluate]
     largest_dim: int = 3
+    whole: bool = False  # its cost is not per query: always all of them, never scaled
+    dense: bool = False  # holds all pairs in memory: never more than _PAIRS of them
 
 
 @dataclass(frozen=True)
@@ -176,23 +179,27 @@ def _skfda(x: Array, y: Array, h: float) -> Evaluate:
 
 
 METHODS = {
-    "ours": Peer("density", "fourierkernels", _ours("density", "gaussian")),
+    "ours": Peer("density", "fourierkernels", _ours("density", "gaussian"), whole=True),
     "ours, direct": Peer(
         "density", "fourierkernels", _ours("density", "gaussian", method="direct")
     ),
-    "ours, 1e-6": Peer("density", "fourierkernels", _ours("density", "gaussian", tol=1e-6)),
+    "ours, 1e-6": Peer(
+        "density", "fourierkernels", _ours("density", "gaussian", tol=1e-6), whole=True
+    ),
     "scipy": Peer("density", "scipy", _scipy),
     "scikit-learn": Peer("density", "scikit-learn", _sklearn),
     "scikit-learn, rtol 1e-4": Peer("density", "scikit-learn", _sklearn_tolerant),
     "statsmodels": Peer("density", "statsmodels", _statsmodels),
-    "KDEpy NaiveKDE": Peer("density", "KDEpy", _kdepy("NaiveKDE")),
+    "KDEpy NaiveKDE": Peer("density", "KDEpy", _kdepy("NaiveKDE"), dense=True),
     "KDEpy TreeKDE": Peer("density", "KDEpy", _kdepy("TreeKDE")),
-    "KDEpy FFTKDE": Peer("density", "KDEpy", _kdepy_fft),
-    "fastkde": Peer("density", "fastkde", _fastkde),
+    "KDEpy FFTKDE": Peer("density", "KDEpy", _kdepy_fft, whole=True),
+    "fastkde": Peer("density", "fastkde", _fastkde, whole=True),
     "pykeops": Peer("density", "pykeops", _keops("density")),
-    "ours (regression)": Peer("regression", "fourierkernels", _ours("regression", "gaussian")),
+    "ours (regression)": Peer(
+        "regression", "fourierkernels", _ours("regression", "gaussian"), whole=True
+    ),
     "statsmodels KernelReg": Peer("regression", "statsmodels", _statsmodels_regression),
-    "scikit-fda": Peer("regression", "scikit-fda", _skfda, largest_dim=1),
+    "scikit-fda": Peer("regression", "scikit-fda", _skfda, largest_dim=1, dense=True),
     "pykeops (regression)": Peer("regression", "pykeops", _keops("regression")),
 }
 
@@ -223,17 +230,17 @@ def measure(method: str, dim: int, n: int, budget: float) -> Cell:
     start = time.perf_counter()
     values = np.asarray(peer.prepare(x, y, h)(probe), float).ravel()
     one = (time.perf_counter() - start) / len(probe)
-    count = n if one * n < budget else max(CHECKED, int(budget / one))
-    whole = peer.prepare(x, y, h)
+    count = n if peer.whole or one * n < budget else max(CHECKED, int(budget / one))
+    count = min(count, _PAIRS // n) if peer.dense else min(count, n)
     runs = []
     for _ in range(3 if one * count < budget / 3 else 1):
         start = time.perf_counter()
         whole = peer.prepare(x, y, h)
         whole(at[:count])
         runs.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # before the reference runs
     exact = truth(peer.task, x, y, probe, h)
     error = float(np.nanmax(np.abs(values - exact)) / np.abs(exact).max())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     share = count / n
     return Cell(peer.task, method, dim, n, float(np.median(runs)) / share, share, peak, error)
 
