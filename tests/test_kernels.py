@@ -230,6 +230,29 @@ def test_phi_kernel_states_an_error_that_holds() -> None:
 
 
 @pytest.mark.parametrize(
+    "phi",
+    [
+        lambda z: np.maximum(z - 0.1, 0) ** 2,
+        lambda z: np.maximum(z, 0) ** 4,
+        lambda z: np.where(z > 0.5, z, 0.0),
+        lambda z: np.abs(z) ** 2.5,
+    ],
+)
+def test_phi_kernel_with_a_kink_states_an_error_that_holds(phi: object) -> None:
+    kernel = PhiKernel(phi)  # type: ignore[arg-type]
+    u = (np.arange(4_000_000) + 0.5) * 5e-4  # midpoints up to 2000
+    total = 1e-3 * float(np.sum(phi(np.sinc(u / math.pi))))  # type: ignore[operator]
+    assert abs(kernel.constant - total) <= kernel.error + 2e-5
+    assert kernel.error < 0.05 * kernel.constant
+
+
+@pytest.mark.parametrize("power", [10, 14, 20])
+def test_second_moment_of_a_high_power_is_that_of_the_fourier_kernel(power: int) -> None:
+    kernel = PhiKernel(lambda z: z**power)
+    assert kernel.second_moment == pytest.approx(FourierKernel(power).second_moment, rel=1e-6)
+
+
+@pytest.mark.parametrize(
     ("phi", "message"),
     [
         (lambda z: z + 1, "phi must be 0 at 0"),

@@ -56,6 +56,16 @@ def test_frequency_integral_is_the_error_on_a_grid_in_space(kernel: str) -> None
     assert ise("mw8", kernel, sample, radius=radius) == pytest.approx(in_space, rel=1e-5)
 
 
+@pytest.mark.parametrize("shift", [0.0, 40.0])
+@pytest.mark.parametrize("outlier", [0.0, 150.0])
+def test_ise_resolves_the_range_of_the_sample(shift: float, outlier: float) -> None:
+    """Shifted samples and far points make φ_n oscillate faster than the density does."""
+    sample = np.vstack([draw(DENSITIES["gaussian"], 80, np.random.default_rng(0)), [[outlier]]])
+    model = KernelDensity("fourier4", radius=2.0).fit(sample + shift)
+    gap = model.density(grid()) - DENSITIES["gaussian"].pdf(grid()[:, 0])
+    assert model.ise("gaussian") == pytest.approx(0.1 * float(gap @ gap), rel=1e-6)
+
+
 def test_same_seed_gives_the_same_numbers() -> None:
     runs = [
         mise("gamma", "fourier2", n=20, radius=2.0, replicates=5, rng=np.random.default_rng(4))

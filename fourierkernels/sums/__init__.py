@@ -56,7 +56,8 @@ def kernel_sum(
     method : {"auto", "direct", "bandlimited", "reference"}
         "auto" takes the one that a cost model finds cheapest.
     tol : float
-        Accuracy relative to the largest sum, 1e-12 at best; direct sums are exact to rounding.
+        Accuracy of band-limited sums relative to the largest, 1e-12 at best. Direct sums ignore it:
+        their error is rounding, which grows with radius times range (see ``Plan.accuracy``).
     refine : bool
         Whether rows whose denominator is below √tol of the largest are summed directly after a
         band-limited sum, so that ratios and logarithms keep √tol. Not needed for absolute errors.

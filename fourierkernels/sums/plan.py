@@ -65,8 +65,8 @@ class Problem:
 class Plan:
     """The method chosen, its estimated time in seconds, and the accuracy it promises.
 
-    `accuracy` is relative to the largest sum. Direct sums are exact to rounding, each row relative
-    to its own terms.
+    `accuracy` is relative to the largest sum; for direct sums relative to each row's own terms, and
+    it grows with the radius times the range of the data, whose angles carry that rounding.
     """
 
     method: str
@@ -128,6 +128,11 @@ def _direct_seconds(problem: Problem) -> float:
     return 1e-9 * pair * problem.n * problem.m / min(_cores(), math.ceil(problem.m / 16))
 
 
+def _direct_accuracy(problem: Problem) -> float:
+    """Coordinates are scaled before they are subtracted: the angle carries the span's rounding."""
+    return 1e-15 * problem.dim + 4.0 * _EPS * sum(problem.bands)
+
+
 def _bandlimited_refusal(problem: Problem) -> str:
     if problem.dim > 3:
         return "has at most 3 dimensions"
@@ -157,7 +162,7 @@ METHODS = {
     method.name: method
     for method in (
         Method("direct", "fourierkernels.sums.direct", "DirectSum",
-               _direct_refusal, _direct_seconds, lambda problem: 1e-15 * problem.dim),
+               _direct_refusal, _direct_seconds, _direct_accuracy),
         Method("bandlimited", "fourierkernels.sums.bandlimited", "BandlimitedSum",
                _bandlimited_refusal, _bandlimited_seconds, lambda problem: problem.accuracy),
         Method("reference", "fourierkernels.sums.reference", "ReferenceSum",

@@ -15,6 +15,7 @@ from fourierkernels.theory.mise import check_dimension
 from fourierkernels.theory.quadrature import tensor_axes
 from fourierkernels.validation import check_points, check_radius, check_weights
 
+_LARGEST_GRID = 2**23  # nodes
 _BLOCK = 2**21  # nodes of one axis times samples held at once
 
 
@@ -28,14 +29,20 @@ class IseIntegral:
     """
 
     def __init__(
-        self, density: Density | str, kernel: Kernel | str, radius: ArrayLike, dim: int
+        self,
+        density: Density | str,
+        kernel: Kernel | str,
+        radius: ArrayLike,
+        dim: int,
+        *,
+        spans: FloatArray | None = None,
     ) -> None:
         target = as_density(density)
         dim = check_dimension(target, dim)
         if dim > 3:
             raise ValueError(f"dim must be at most 3 for the ISE on a tensor grid, got {dim}")
         kernel, radii = as_kernel(kernel), check_radius(radius, dim)
-        axes = tensor_axes(target, kernel, radii)
+        axes = tensor_axes(target, kernel, radii, spans=spans)
         self._frequencies = [t for t, _ in axes]
         self._weights = [weight for _, weight in axes]
         self._filter = _outer(
@@ -81,9 +88,8 @@ def ise(
 ) -> float:
     """Return the integrated squared error of the density estimate from one sample.
 
-    The nodes resolve the transform and the density; for a single heavy-tailed sample the highest
-    oscillation of φ_n may go beyond them, which leaves the mean over samples exact (each node is
-    unbiased) but not the single value.
+    The nodes resolve the transform, the density and the oscillation of φ_n, whose frequency is the
+    range of the sample. (A simulation needs no such nodes: its mean is unbiased at every node.)
 
     Parameters
     ----------
@@ -97,7 +103,7 @@ def ise(
     ------
     ValueError
         For a sample that is empty or not finite, more than three dimensions, a radius that is not
-        positive, weights that are negative or all zero.
+        positive, weights that are negative or all zero, a sample whose range needs too many nodes.
 
     Examples
     --------
@@ -108,7 +114,15 @@ def ise(
     points = check_points("sample", sample)
     n, dim = points.shape
     shares = None if weights is None else check_weights("weights", weights, n)
-    return IseIntegral(density, kernel, radius, dim)(points, shares)
+    target, shape = as_density(density), as_kernel(kernel)
+    reach = np.ptp(np.vstack([points, np.zeros(dim)]), axis=0) + 4.0 / target.spectral_scale
+    needed = math.prod(1.0 + reach * check_radius(radius, dim) * shape.cutoff)
+    if needed > _LARGEST_GRID:
+        raise ValueError(
+            f"sample must span less: its ISE in frequency needs {needed:.1e} nodes, "
+            f"more than {_LARGEST_GRID:.1e}"
+        )
+    return IseIntegral(target, shape, radius, dim, spans=reach)(points, shares)
 
 
 def _outer(factors: list[FloatArray]) -> FloatArray:

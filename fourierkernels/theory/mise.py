@@ -26,6 +26,7 @@ from fourierkernels.theory.quadrature import (
 )
 from fourierkernels.validation import check_integer, check_radius
 
+_LARGEST_LOG = 300.0  # of an error: floats end at about exp(±700), and R^D comes on top
 _LARGEST_TENSOR = 3  # dimensions of a density that is not a product
 
 
@@ -175,6 +176,8 @@ def check_dimension(density: Density, dim: int) -> int:
         raise ValueError(f"density must have at most 3 dimensions of its own, got {density.dim}")
     if not math.isfinite(density.roughness):
         raise ValueError(f"density must be square integrable, got {density}")
+    if density.dim == 1 and dim * abs(math.log(density.roughness)) > _LARGEST_LOG:
+        raise ValueError(f"dim must keep (∫p²)^dim within floating point, got {dim}")
     return max(dim, density.dim)
 
 

@@ -16,13 +16,19 @@ _LARGEST_PHASE = 16.0
 
 
 def spectral_nodes(
-    density: Density, kernel: Kernel, radius: float
+    density: Density, kernel: Kernel, radius: float, *, span: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """Return nodes t > 0 and weights for ∫_0^T g(t) dt, g made of |p̂(t)|² and K̂(t/radius).
 
     T is where both are zero to rounding, or only K̂ if |p̂|² has a power tail. Panels break at the
     knots of K̂(t/radius) and at powers of two times the scale of p̂ (so that structure near 0 is
     resolved however large T is); they are no longer than the oscillation of |p̂|² allows.
+
+    Parameters
+    ----------
+    span : float
+        Largest angular frequency of a sample's characteristic function in t, to be resolved up to
+        the cutoff of the kernel.
 
     Returns
     -------
@@ -35,19 +41,20 @@ def spectral_nodes(
     dyadic = lowest * 2.0 ** np.arange(math.ceil(math.log2(end / lowest)))
     knots = radius * np.asarray(kernel.knots)
     breaks = np.unique(np.concatenate([[0.0, end], dyadic, knots]))
-    return _panels(_subdivide(breaks[breaks <= end], density))
+    breaks = _subdivide(breaks[breaks <= end], density.spectral_span, density.spectral_range)
+    return _panels(_subdivide(breaks, span, radius * kernel.cutoff))
 
 
 def tensor_axes(
-    density: Density, kernel: Kernel, radii: FloatArray
+    density: Density, kernel: Kernel, radii: FloatArray, *, spans: FloatArray | None = None
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Return nodes and weights per axis for (2π)^{-D} ∫ g(t) dt over the tensor grid, g(-t) = g(t).
 
     The first axis keeps to its positive half, its weights doubled.
     """
     axes: list[tuple[FloatArray, FloatArray]] = []
-    for radius in radii:
-        t, weight = spectral_nodes(density, kernel, float(radius))
+    for radius, span in zip(radii, np.zeros(len(radii)) if spans is None else spans, strict=True):
+        t, weight = spectral_nodes(density, kernel, float(radius), span=float(span))
         half = 0.5 * weight / math.pi
         whole = np.append(-t, t), np.append(half, half)
         axes.append(whole if axes else (t, 2.0 * half))
@@ -60,13 +67,12 @@ def tensor_nodes(axes: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray,
     return nodes, np.asarray(math.prod(np.ix_(*(weight for _, weight in axes))))
 
 
-def _subdivide(breaks: FloatArray, density: Density) -> FloatArray:
-    """Cut panels that span more than the largest phase of |p̂|²."""
-    if density.spectral_span == 0.0:
+def _subdivide(breaks: FloatArray, span: float, reach: float) -> FloatArray:
+    """Cut panels that start below `reach` and hold more than the largest phase of exp(i span t)."""
+    if span == 0.0:
         return breaks
     left, length = breaks[:-1], np.diff(breaks)
-    longest = _LARGEST_PHASE / density.spectral_span
-    cuts = np.where(left < density.spectral_range, np.ceil(length / longest), 1.0).astype(int)
+    cuts = np.where(left < reach, np.ceil(length * span / _LARGEST_PHASE), 1.0).astype(int)
     inner = np.concatenate([np.arange(count) for count in cuts])
     starts = np.repeat(left, cuts) + inner * np.repeat(length / cuts, cuts)
     return np.append(starts, breaks[-1])
