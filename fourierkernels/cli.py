@@ -7,6 +7,7 @@ or a missing extra becomes one line on standard error and exit status 2.
 import csv
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
     from fourierkernels.theory import RateRow
 
+_INTERRUPTED = 130
 # The base of all command-line errors: click's, or that of the copy inside newer typers.
 _CommandLineError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
+_LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding lets them be told
 _EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
 
 app = typer.Typer(
@@ -48,9 +51,9 @@ def rates(
         str, typer.Option(help="Name, or name with parameters: laplace, mw10, 'beta(2, 5)'.")
     ] = "gaussian",
     power: Annotated[
-        list[int] | None, typer.Option(help="Powers l of sinc^l, one or more.", metavar="L ...")
+        list[str] | None, typer.Option(help="Powers l of sinc^l, one or more.", metavar="L ...")
     ] = None,
-    more: Annotated[list[int] | None, typer.Argument(hidden=True, metavar="L")] = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="L")] = None,
     dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
     smallest: Annotated[int, typer.Option(help="Smallest n, as a power of ten.")] = _EXPONENTS[0],
     largest: Annotated[int, typer.Option(help="Largest n, as a power of ten.")] = _EXPONENTS[1],
@@ -66,18 +69,18 @@ def rates(
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
     """
     from fourierkernels.theory import rate_table
-    from fourierkernels.validation import check_integer
 
     # click gives an option one value; the powers that follow it arrive as arguments.
-    powers = [*(power or []), *(more or [])] or [1, 2, 4]
-    kernels = [f"fourier{check_integer('power', number)}" for number in powers] + [
-        "gaussian"
-    ] * control
-    if not 0 <= smallest <= largest:
-        raise ValueError(f"smallest must be in 0..largest, got {smallest} and {largest}")
+    powers = [*(power or []), *(more or [])] or ["1", "2", "4"]
+    kernels = [f"fourier{_as_power(text)}" for text in powers] + ["gaussian"] * control
+    if not 0 <= smallest <= largest <= _LARGEST_EXPONENT:
+        rule = f"0 <= smallest <= largest <= {_LARGEST_EXPONENT}"
+        raise ValueError(f"smallest and largest must keep {rule}, got {smallest} and {largest}")
     sizes = [10**exponent for exponent in range(smallest, largest + 1)]
     if plot is not None:
         _check_picture(plot)
+    if output is not None:
+        _check_file("output", output)
     rows = [
         row
         for kernel in _progress(kernels)
@@ -174,7 +177,8 @@ def _rates_table(rows: "Sequence[RateRow]") -> "Table":
 
     first = rows[0]
     title = f"{first.density}, D = {first.optimum.dim}"
-    table = Table(*_HEADER, title=title, box=box.SIMPLE_HEAD, caption="- : the paper states none")
+    caption = "- : the paper states none" if any(row.paper is None for row in rows) else None
+    table = Table(*_HEADER, title=title, box=box.SIMPLE_HEAD, caption=caption)
     for before, row in zip([first, *rows], rows, strict=False):
         if row.kernel != before.kernel:
             table.add_section()
@@ -195,9 +199,27 @@ def _cells(row: "RateRow") -> list[str]:
     ]
 
 
+def _as_power(text: str) -> int:
+    from fourierkernels.validation import check_integer
+
+    if not text.lstrip("+-").isdecimal():
+        raise TypeError(f"power must be an integer, got {text!r}")
+    return check_integer("power", int(text))
+
+
+@contextmanager
+def _complete(path: Path) -> Iterator[Path]:
+    """Yield a file beside `path` that takes its place when whole, and goes if anything fails."""
+    part = path.with_name(f".part-{path.name}")  # the suffix stays: it names the format
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def _write_rates(path: Path, rows: "Sequence[RateRow]") -> None:
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", newline="", encoding="utf-8") as file:
+    with _complete(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["density", "dim", "kernel", "n", "radius", "bias2", "variance", "mise",
                          "slope", "paper_rate", "sharp_rate"])  # fmt: skip
@@ -206,15 +228,21 @@ def _write_rates(path: Path, rows: "Sequence[RateRow]") -> None:
             writer.writerow([row.density, best.dim, row.kernel, best.n, best.radius,
                              best.mise.bias2, best.mise.variance, best.mise.total, best.slope,
                              row.paper or "", row.sharp])  # fmt: skip
-    part.replace(path)
+
+
+def _check_file(name: str, path: Path) -> None:
+    """Refuse a file that could not be written, before there is anything to write."""
+    if not path.parent.is_dir():
+        raise ValueError(f"{name} must be in an existing folder, got {path}")
+    if path.is_dir():
+        raise ValueError(f"{name} must be a file, got the folder {path}")
 
 
 def _check_picture(path: Path) -> None:
     from fourierkernels.validation import check_choice
 
     check_choice("plot", path.suffix, [".png", ".svg", ".pdf"])
-    if not path.parent.is_dir():
-        raise ValueError(f"plot must be in an existing folder, got {path}")
+    _check_file("plot", path)
     if find_spec("matplotlib") is None:
         raise ImportError("plot needs matplotlib: pip install 'fourierkernels[plot]'")
 
@@ -225,9 +253,8 @@ def _plot_rates(path: Path, rows: "Sequence[RateRow]") -> None:
     mpl.use("Agg")
     from fourierkernels import plotting
 
-    part = path.with_name(f".part-{path.name}")
-    cast("Figure", plotting.plot_rates(rows).figure).savefig(part, dpi=150)
-    part.replace(path)
+    with _complete(path) as part:
+        cast("Figure", plotting.plot_rates(rows).figure).savefig(part, dpi=150)
 
 
 def main() -> None:
@@ -239,8 +266,10 @@ def main() -> None:
     except (ValueError, TypeError, OSError, ImportError) as error:
         _fail(str(error))
     except (typer.Abort, KeyboardInterrupt):
-        _fail("interrupted", status=130)
+        _fail("interrupted", status=_INTERRUPTED)
     else:
+        if status == _INTERRUPTED:
+            _fail("interrupted", status=_INTERRUPTED)
         raise SystemExit(status or 0)
 
 

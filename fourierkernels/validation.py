@@ -84,6 +84,8 @@ def check_weights(name: str, value: ArrayLike, n: int) -> FloatArray:
     weights = check_finite(name, as_real(name, value))
     if weights.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got shape {weights.shape}")
+    if not np.isfinite(weights.max() * n):
+        raise ValueError(f"{name} must have a finite sum, got a weight of {weights.max()}")
     if weights.min() < 0 or weights.sum() <= 0:
         raise ValueError(f"{name} must be non-negative and not all zero, got {weights.min()}")
     return weights

@@ -1,8 +1,10 @@
 """The command line as a user meets it: output, files, one-line errors."""
 
 import csv
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,12 +58,15 @@ def test_help_carries_an_example() -> None:
     [
         (["rates", "--density", "foo"], "density must be one of gaussian"),
         (["rates", "--power", "0"], "power must be at least 1, got 0"),
-        (["rates", "--power", "1.5"], "--power"),
+        (["rates", "--power", "1.5"], "power must be an integer, got '1.5'"),
+        (["rates", "--power", "2", "x"], "power must be an integer, got 'x'"),
+        (["rates", "--output", "missing/x.csv"], "output must be in an existing folder"),
+        (["rates", "--largest", "400"], "smallest and largest must keep 0 <= smallest"),
         (["rates", "--dim", "0"], "dim must be at least 1, got 0"),
         (["rates", "--density", "beta(0.3, 2)"], "density must be square integrable"),
         (["rates", "--plot", "missing/x.png"], "plot must be in an existing folder"),
         (["rates", "--plot", "x.doc"], "plot must be one of .png, .svg, .pdf, got '.doc'"),
-        (["rates", "--smallest", "5", "--largest", "3"], "smallest must be in 0..largest"),
+        (["rates", "--smallest", "5", "--largest", "3"], "smallest and largest must keep"),
         (["rates", "--bogus"], "No such option"),
         (["bogus"], "No such command"),
         (["heads", "missing-folder", "--text", "missing.txt"], "must exist"),
@@ -75,4 +80,25 @@ def test_errors_are_one_line_with_status_two_and_leave_nothing(
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rates_refuses_a_folder_as_output_and_leaves_no_part(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    done = run("rates", "--power", "1", "--output", str(tmp_path / "folder"))
+    assert done.returncode == 2
+    assert "output must be a file, got the folder" in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_an_interrupt_is_one_line_with_status_130_and_leaves_nothing(tmp_path: Path) -> None:
+    powers = map(str, range(1, 60))
+    arguments = ["rates", "--density", "mw15", "--power", *powers, "--output", "x.csv"]
+    command = [sys.executable, "-m", "fourierkernels.cli", *arguments, "--largest", "15"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        time.sleep(4.0)
+        process.send_signal(signal.SIGINT)
+        message = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert message == "error: interrupted\n"
     assert list(tmp_path.iterdir()) == []

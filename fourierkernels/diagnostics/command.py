@@ -54,6 +54,8 @@ def run_heads(
     check_choice("std", over, list(SPREADS))
     if output is not None:
         check_drawing()
+        if output.exists() and not output.is_dir():
+            raise ValueError(f"output must be a folder, got the file {output}")
     texts, tokens = _texts(text, ids, tokens)
     with _progress(len(texts)) as progress:
         summaries = compare_networks(checkpoint, texts, tokens=tokens, progress=progress, **options)

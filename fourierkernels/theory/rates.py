@@ -9,6 +9,7 @@ n^{-q/(D+q)}.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from fourierkernels.densities import Density, as_density
 from fourierkernels.kernels import FourierKernel, Kernel, as_kernel
@@ -142,9 +143,5 @@ def rate_table(
 
 def _short(x: float) -> str:
     """Write a fraction with a small denominator as one."""
-    if x == round(x):
-        return str(round(x))
-    for denominator in range(2, 13):
-        if abs(x * denominator - round(x * denominator)) < 1e-9:
-            return f"{round(x * denominator)}/{denominator}"
-    return f"{x:.4g}"
+    fraction = Fraction(x).limit_denominator(12)
+    return str(fraction) if abs(float(fraction) - x) < 1e-9 else f"{x:.4g}"

@@ -199,3 +199,12 @@ def test_missing_plotting_is_said_before_anything_is_computed(
     status, _, err = run(tiny("bert"), "--text", texts, "--output", tmp_path / "out")
     assert status == 2
     assert err == "error: drawing needs matplotlib: pip install 'fourierkernels[heads]'\n"
+
+
+def test_an_output_that_is_a_file_is_refused_before_the_work(
+    run: Run, tiny: Tiny, texts: Path
+) -> None:
+    options = ("--text", texts, "--tokens", "whitespace", "--output", texts)
+    status, out, err = run(tiny("bert"), *options)
+    assert (status, out) == (2, "")
+    assert err == f"error: output must be a folder, got the file {texts}\n"

@@ -95,6 +95,11 @@ def test_gradients_are_those_of_the_linear_map() -> None:
             TypeError,
             "x must be one of",
         ),
+        (
+            lambda: causal_dft(torch.full((2, 2), math.nan), length=2),
+            ValueError,
+            "x must be finite",
+        ),
         (lambda: fourier_mixing([[1.0]]), TypeError, "x must be a tensor, got list"),
         (lambda: fourier_mixing(tokens(2, 2), norm="half"), ValueError, "norm must be one of"),
     ],
