@@ -239,4 +239,5 @@ def test_no_warning_where_everything_is_defined() -> None:
     x, y = data(50)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        NadarayaWatson("gaussian").fit(x, y).predict(x)
+        predicted = NadarayaWatson("gaussian").fit(x, y).predict(x)
+    assert np.isfinite(predicted).all()
