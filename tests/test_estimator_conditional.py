@@ -96,3 +96,7 @@ def test_undefined_and_bad_input() -> None:
         model.density(x[:1], [np.nan])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         ConditionalDensity().fit(x, y[:-1])
+
+
+def test_only_estimators_that_can_stream_offer_it() -> None:
+    assert not hasattr(ConditionalDensity, "stream")

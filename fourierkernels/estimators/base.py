@@ -1,5 +1,6 @@
 """What density and regression share: parameters, fitted state, the kernel sum."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
@@ -11,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fourierkernels.estimators.boundary import Bounds, check_bounds, inside, reflect
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.kernels import FloatArray, Kernel, as_kernel
-from fourierkernels.sums import Plan, PreparedSum, check_tolerance
-from fourierkernels.sums.plan import Problem, plan_sum, spans
+from fourierkernels.sums import PreparedSum
 from fourierkernels.validation import check_weights
 
 
@@ -50,9 +50,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.bounds = bounds
 
-    def _fit_points(
-        self, X: FloatArray, sample_weight: ArrayLike | None, *, columns: int = 1
-    ) -> Self:
+    def _fit_points(self, X: FloatArray, sample_weight: ArrayLike | None) -> Self:
         n = len(X)
         weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
         self.weights_ = check_weights("sample_weight", weights, n)
@@ -66,33 +64,12 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self._images = reflect(
             X, self.weights_, self.bounds_, kernel=self.kernel_, radius=self.radius_
         )
-        self.plan_ = self._plan(columns)
+        self.plan_ = self._prepared(self._summed()).plan(X)
         return self
-
-    def stream(self, blocks: Iterable[ArrayLike]) -> Iterator[FloatArray]:
-        """Yield the estimate for each block of queries of shape ``(m, dim)``, as it is asked for.
-
-        What depends on the samples is computed once, so a query set larger than memory costs what
-        one call would; memory is O(n + modes) and one block.
-        """
-        check_is_fitted(self)
-        prepared = self._prepared(self._summed(), expected=len(self.points_))
-        for block in blocks:
-            yield self._estimate(prepared, self._queries(block))
 
     def _summed(self) -> FloatArray | None:
         """Return the responses that the estimate sums, if it has any."""
         return None
-
-    def _estimate(self, prepared: PreparedSum, queries: FloatArray) -> FloatArray:
-        raise NotImplementedError
-
-    def _plan(self, columns: int) -> Plan:
-        images, m = self._images.points, len(self.points_)
-        n, dim = images.shape
-        span = spans(images, self.points_, self.radius_)
-        tol = check_tolerance(self.tol)
-        return plan_sum(Problem(self.kernel_, n, m, dim, columns, span, tol), self.method)
 
     def _queries(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -128,6 +105,25 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         log, sign = self.kernel_.log_shape(self.radius_ * (self.points_[source] - points))
         terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
+
+
+class StreamingEstimator(KernelEstimator, ABC):
+    """An estimator whose answer is one sum per query, so that queries may come in blocks."""
+
+    def stream(self, blocks: Iterable[ArrayLike]) -> Iterator[FloatArray]:
+        """Yield the estimate for each block of queries of shape ``(m, dim)``, as it is asked for.
+
+        What depends on the samples is computed once, so a query set larger than memory costs what
+        one call would; memory is O(n + modes) and one block.
+        """
+        check_is_fitted(self)
+        prepared = self._prepared(self._summed(), expected=len(self.points_))
+        for block in blocks:
+            yield self._estimate(prepared, self._queries(block))
+
+    @abstractmethod
+    def _estimate(self, prepared: PreparedSum, queries: FloatArray) -> FloatArray:
+        """Return the estimate from the sums at checked queries."""
 
 
 def count_undefined(undefined: NDArray[np.bool_], why: str) -> str:

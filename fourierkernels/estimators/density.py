@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.densities import Density
 from fourierkernels.estimators.base import (
-    KernelEstimator,
+    StreamingEstimator,
     UndefinedWarning,
     count_undefined,
     validated,
@@ -25,7 +25,7 @@ from fourierkernels.theory import ise
 from fourierkernels.validation import check_integer
 
 
-class KernelDensity(DensityMixin, KernelEstimator):  # type: ignore[misc]
+class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     """Density estimate p̂(x) = Σ_i w_i ∏_d R_d K(R_d(x_d - x_id)) / Σ_i w_i.
 
     A scikit-learn estimator. Kernels with negative lobes (odd powers) can give a negative

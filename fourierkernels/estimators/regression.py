@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import (
-    KernelEstimator,
+    StreamingEstimator,
     UndefinedWarning,
     count_undefined,
     validated,
@@ -27,7 +27,7 @@ _WHY = (
 )
 
 
-class NadarayaWatson(RegressorMixin, KernelEstimator):  # type: ignore[misc]
+class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
     """Regression f̂(x) = Σ_i w_i y_i K_R(x - x_i) / Σ_i w_i K_R(x - x_i).
 
     A scikit-learn estimator. Where the denominator is within its own numerical error of zero the
@@ -104,8 +104,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         check_choice("undefined", self.undefined, ["nan", "raise"])
         points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
         self.responses_ = np.asarray(responses, dtype=np.float64)
-        columns = 1 + self.responses_.reshape(len(points), -1).shape[1]
-        return self._fit_points(points, sample_weight, columns=columns)
+        return self._fit_points(points, sample_weight)
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return f̂ at queries of shape ``(m, dim)``; shape ``(m,)`` or ``(m, k)`` as y had."""
