@@ -12,11 +12,18 @@ from fourierkernels.densities.base import Density, HasSpectralTail, Smoothness
 from fourierkernels.densities.beta import Beta
 from fourierkernels.densities.mixtures import GaussianMixture, marron_wand
 from fourierkernels.densities.multivariate import CorrelatedGaussian
+from fourierkernels.densities.responses import (
+    REGRESSION_FUNCTIONS,
+    RegressionFunction,
+    additive,
+    as_regression_function,
+)
 from fourierkernels.densities.univariate import Cauchy, Gamma, Gaussian, Laplace
 from fourierkernels.validation import check_choice
 
 __all__ = [
     "DENSITIES",
+    "REGRESSION_FUNCTIONS",
     "Beta",
     "Cauchy",
     "CorrelatedGaussian",
@@ -26,8 +33,11 @@ __all__ = [
     "GaussianMixture",
     "HasSpectralTail",
     "Laplace",
+    "RegressionFunction",
     "Smoothness",
+    "additive",
     "as_density",
+    "as_regression_function",
     "marron_wand",
 ]
 
