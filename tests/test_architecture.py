@@ -21,7 +21,7 @@ ALLOWED = {
     "estimators": {"theory", "densities", "sums", "kernels", "validation"},
     "simulation": {"estimators", "theory", "densities", "sums", "kernels", "validation"},
     "attention": {"sums", "kernels", "validation"},
-    "mixing": {"validation"},
+    "mixing": {"attention", "validation"},
     "diagnostics": {"validation"},
     "plotting": {
         "diagnostics", "attention", "simulation", "estimators", "theory", "densities", "sums",

@@ -1,4 +1,4 @@
-"""Token mixing by Fourier transforms, without attention weights."""
+"""Token mixers: attention, Fourier transforms and baselines, behind one interface."""
 
 try:
     import torch  # noqa: F401
@@ -9,7 +9,53 @@ except ModuleNotFoundError as error:
         'fourierkernels.mixing needs PyTorch: pip install "fourierkernels[torch]"'
     ) from error
 
-from fourierkernels.mixing.causal import causal_dft
-from fourierkernels.mixing.fourier import fourier_mixing
+from fourierkernels.mixing.attention import (
+    AttentionMixer,
+    FourierMixer,
+    GaussianMixer,
+    SoftmaxMixer,
+)
+from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer, walsh_hadamard
+from fourierkernels.mixing.causal import CausalDFTMixer, causal_dft
+from fourierkernels.mixing.fourier import DFTMixer, fourier_mixing
+from fourierkernels.mixing.mixer import (
+    FixedMixer,
+    PaddingIgnoredWarning,
+    TokenMixer,
+    mixing_matrices,
+)
+from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
+from fourierkernels.mixing.registry import (
+    MIXERS,
+    CostRow,
+    Mixer,
+    cost_table,
+    create_mixer,
+    mixer_names,
+)
 
-__all__ = ["causal_dft", "fourier_mixing"]
+__all__ = [
+    "MIXERS",
+    "AttentionMixer",
+    "CausalDFTMixer",
+    "CostRow",
+    "DFTMixer",
+    "DenseMixer",
+    "FixedMixer",
+    "FourierMixer",
+    "GaussianMixer",
+    "HadamardMixer",
+    "Mixer",
+    "NoMixer",
+    "PaddingIgnoredWarning",
+    "ParametrisedDFTMixer",
+    "SoftmaxMixer",
+    "TokenMixer",
+    "causal_dft",
+    "cost_table",
+    "create_mixer",
+    "fourier_mixing",
+    "mixer_names",
+    "mixing_matrices",
+    "walsh_hadamard",
+]

@@ -1,24 +1,33 @@
-"""The DFT with a causal mask, in O(N log N).
+"""The DFT with a causal mask: by matrix, by chirp convolution, and step by step.
 
-Token m sees the tokens up to itself: y_m = Σ_{n<=m} ω^{mn} x_n, ω = exp(-2πi/L). Since
-mn = (m² + n² - (m-n)²)/2, the sum is a causal convolution with a chirp,
+Token m sees the tokens up to itself: y_m = Σ_{n<=m} ω^{mn} x_n, ω = exp(-2πi/L), where L is one
+number for a model, its longest sequence ([chen_attention]_ section 3.2.2 has L = N, which changes
+as a sequence grows). Since mn = (m² + n² - (m-n)²)/2, the sum is a causal convolution with a chirp,
 
     y_m = c_m Σ_{n<=m} (c_n x_n) conj(c_{m-n}),    c_k = exp(-πi k²/L),
 
-which an FFT of twice the length computes without an N × N matrix (Bluestein's trick under a mask).
+so no N × N matrix is needed. One FFT of twice the length computes it (Bluestein's trick under a
+mask), but its rounding carries about 1e-16 of every later token into every earlier one. Halving
+the sequence again and again keeps the arrow of time exact: at each level only first halves act, on
+their second halves, by an FFT without padding; what is left are small triangles.
 """
 
 import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from fourierkernels.mixing.mixer import FixedMixer
 from fourierkernels.mixing.validation import check_tokens
-from fourierkernels.validation import check_integer
+from fourierkernels.validation import check_choice, check_integer
+
+CAUSAL_METHODS = ("halving", "chirp", "matrix")
+_TRIANGLE = 32  # tokens that are mixed by a dense triangle
 
 
-def causal_dft(x: Tensor, *, length: int) -> Tensor:
-    """Return the lower-triangular DFT over tokens, by a chirp convolution.
+def causal_dft(x: Tensor, *, length: int, method: str = "chirp") -> Tensor:
+    """Return the lower-triangular DFT over tokens.
 
     Parameters
     ----------
@@ -27,6 +36,9 @@ def causal_dft(x: Tensor, *, length: int) -> Tensor:
     length : int
         L of ω = exp(-2πi/L): one number for a model, its longest sequence. With L = N it would
         change as a sequence grows, and step-by-step decoding would disagree with training.
+    method : {"chirp", "halving", "matrix"}
+        One convolution, O(N log N); the same by halves, O(N log² N), whose earlier outputs do not
+        change by a single bit with later tokens; the masked matrix, O(N²), the reference.
 
     Returns
     -------
@@ -35,12 +47,13 @@ def causal_dft(x: Tensor, *, length: int) -> Tensor:
     Raises
     ------
     TypeError, ValueError
-        For a tensor that is not floating, has fewer than two dimensions or is empty, and for a
-        `length` that is not an integer of at least N.
+        For a tensor that is not floating, has fewer than two dimensions or is empty, for a
+        `length` that is not an integer of at least N, and for another `method`.
 
     Notes
     -----
-    Source: the masked matrix of [chen_attention]_ section 3.2.2; the convolution is this package's.
+    Source: the masked matrix of [chen_attention]_ section 3.2.2; the convolutions are this
+    package's.
 
     Examples
     --------
@@ -49,15 +62,10 @@ def causal_dft(x: Tensor, *, length: int) -> Tensor:
     [[1.0], [-1.0]]
     """
     check_tokens("x", x, complex_too=True)
-    n = x.shape[-2]
-    if check_integer("length", length) < n:
-        raise ValueError(f"length must be at least the {n} tokens of x, got {length}")
-    chirp = _chirp(n, length, x)
-    size = 2 * n  # no wrap-around: differences go up to n - 1
-    signal = torch.fft.fft(x * chirp, size, dim=-2)
-    response = torch.fft.fft(chirp.conj(), size, dim=-2)
-    mixed: Tensor = torch.fft.ifft(signal * response, dim=-2)[..., :n, :] * chirp
-    return mixed
+    if check_integer("length", length) < x.shape[-2]:
+        raise ValueError(f"length must be at least the {x.shape[-2]} tokens of x, got {length}")
+    method = check_choice("method", method, list(CAUSAL_METHODS))
+    return _by_method(x if x.is_complex() else x.to(x.dtype.to_complex()), length, method)
 
 
 def causal_dft_matrix(n: int, *, length: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -68,10 +76,131 @@ def causal_dft_matrix(n: int, *, length: int, dtype: torch.dtype = torch.float64
     return torch.polar(torch.ones_like(angle), angle).tril()
 
 
+class CausalDFTMixer(FixedMixer):
+    """The decoder's mixing of [chen_attention]_: Re((mask ∘ W_L) x W_E) / √(LE).
+
+    Parameters
+    ----------
+    length : int
+        L, fixed for the life of the model.
+    method : {"halving", "chirp", "matrix"}
+        As in :func:`causal_dft`. The default is the one that is exactly causal.
+    **options
+        Of :class:`TokenMixer`.
+
+    Examples
+    --------
+    >>> mixer = CausalDFTMixer(1, length=2)
+    >>> mixer(torch.tensor([[[1.0], [2.0]]])).flatten()
+    tensor([ 0.7071, -0.7071])
+    """
+
+    def __init__(
+        self, dim: int, *, length: int, method: str = "halving", zero_padding: bool = False
+    ) -> None:
+        super().__init__(dim, length=length, causal=True, zero_padding=zero_padding)
+        self.method = check_choice("method", method, list(CAUSAL_METHODS))
+
+    def values(self, x: Tensor) -> Tensor:
+        """Return the orthonormal DFT over features, complex ``(B, 1, N, E)``."""
+        transformed: Tensor = torch.fft.fft(x, dim=-1, norm="ortho")
+        return transformed.unsqueeze(1)
+
+    def matrix(self, n: int, like: Tensor) -> Tensor:
+        """Return the masked matrix over √L."""
+        return masked_matrix(n, self._length, like) * self._scale
+
+    def row(self, m: int, like: Tensor) -> Tensor:
+        """Return ω^{mn} / √L for n <= m: what a step of decoding needs, without the matrix."""
+        return masked_row(m, self._length, like) * self._scale
+
+    def mix(self, values: Tensor) -> Tensor:
+        """Return the masked DFT over tokens by the chosen method."""
+        return _by_method(values, self._length, self.method) * self._scale
+
+    def combine(self, mixed: Tensor) -> Tensor:
+        """Return the real part, ``(B, N, E)``."""
+        return mixed.squeeze(1).real
+
+    @property
+    def _scale(self) -> float:
+        return 1 / math.sqrt(self._length)
+
+    @property
+    def _length(self) -> int:
+        assert self.length is not None  # the constructor saw to it
+        return self.length
+
+
+def masked_matrix(n: int, length: int, like: Tensor) -> Tensor:
+    """Return the masked matrix ``(n, n)`` in the complex dtype and on the device of `like`."""
+    return causal_dft_matrix(n, length=length).to(like.device, like.dtype)
+
+
+def masked_row(m: int, length: int, like: Tensor) -> Tensor:
+    """Return row m of the masked matrix up to its diagonal, ``(m + 1,)``."""
+    phase = (m * torch.arange(m + 1, device=like.device)) % length
+    angle = phase.double() * (-2.0 * math.pi / length)
+    return torch.polar(torch.ones_like(angle), angle).to(like.dtype)
+
+
+def causal_by_halves(x: Tensor, length: int) -> Tensor:
+    """Return the masked DFT of complex tokens; output m depends on tokens n <= m to the last bit.
+
+    A node of 2h tokens adds, to its second half, the convolution of its first half with the chirp.
+    The lags are 1..2h-1, so a circular convolution of 2h points wraps around into the first half
+    only, which is thrown away. Triangles of `_TRIANGLE` tokens remain on the diagonal.
+    """
+    n = x.shape[-2]
+    levels = max(0, math.ceil(math.log2(n / _TRIANGLE)))
+    size = _TRIANGLE << levels if levels else n
+    chirp = _chirp(size, length, x)
+    signal = pad(x * chirp[:n], (0, 0, 0, size - n))  # (..., size, E)
+    mixed = _triangles(signal, chirp, size >> levels)
+    for level in range(levels):
+        mixed = mixed + _second_halves(signal, chirp, _TRIANGLE << level)
+    return mixed[..., :n, :] * chirp[:n]
+
+
+def causal_by_chirp(x: Tensor, length: int) -> Tensor:
+    """Return the masked DFT of complex tokens by one convolution of twice the length."""
+    n = x.shape[-2]
+    chirp, size = _chirp(n, length, x), 2 * n  # no wrap-around: lags go up to n - 1
+    signal = torch.fft.fft(x * chirp, size, dim=-2)
+    response = torch.fft.fft(chirp.conj(), size, dim=-2)
+    mixed: Tensor = torch.fft.ifft(signal * response, dim=-2)[..., :n, :] * chirp
+    return mixed
+
+
+def _by_method(x: Tensor, length: int, method: str) -> Tensor:
+    if method == "matrix":
+        return masked_matrix(x.shape[-2], length, x) @ x
+    return causal_by_chirp(x, length) if method == "chirp" else causal_by_halves(x, length)
+
+
+def _triangles(signal: Tensor, chirp: Tensor, block: int) -> Tensor:
+    """Σ_{n<=m} s_n conj(c_{m-n}) for m and n of the same block."""
+    k = torch.arange(block, device=signal.device)
+    toeplitz = chirp[:block, 0].conj()[(k[:, None] - k).clamp(min=0)].tril()  # (block, block)
+    mixed: Tensor = toeplitz @ _nodes(signal, block)
+    return mixed.flatten(-3, -2)
+
+
+def _second_halves(signal: Tensor, chirp: Tensor, half: int) -> Tensor:
+    """Σ_n s_n conj(c_{m-n}) for n in the first and m in the second half of each node."""
+    first = _nodes(signal, 2 * half)[..., :half, :]  # (..., nodes, half, E)
+    response = torch.fft.fft(chirp[: 2 * half].conj(), dim=-2)
+    product = torch.fft.fft(first, 2 * half, dim=-2) * response
+    second: Tensor = torch.fft.ifft(product, dim=-2)[..., half:, :]
+    return pad(second, (0, 0, half, 0)).flatten(-3, -2)
+
+
+def _nodes(signal: Tensor, size: int) -> Tensor:
+    return signal.reshape(*signal.shape[:-2], -1, size, signal.shape[-1])
+
+
 def _chirp(n: int, length: int, like: Tensor) -> Tensor:
     """exp(-πi k²/L), shape ``(n, 1)``; k² is reduced modulo 2L before it becomes an angle."""
     k = torch.arange(n, device=like.device)
     angle = ((k * k) % (2 * length)).double() * (-math.pi / length)
-    chirp = torch.polar(torch.ones_like(angle), angle)[:, None]
-    wide = like.dtype in {torch.float64, torch.complex128}
-    return chirp if wide else chirp.to(torch.complex64)
+    return torch.polar(torch.ones_like(angle), angle)[:, None].to(like.dtype)

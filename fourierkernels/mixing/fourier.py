@@ -1,13 +1,28 @@
-"""FNet's mixing: the real part of a two-dimensional DFT."""
+"""FNet's mixing, the real part of a two-dimensional DFT, by FFT and by matrices.
+
+    y = Re(W_N x W_E),    (W_N)_mn = exp(-2πi mn/N)
+
+[leethorp2021fnet]_ eq. 3, unnormalised; [chen_attention]_ section 3.2.1 divides by √(NE).
+"""
+
+import math
 
 import torch
 from torch import Tensor
 
+from fourierkernels.mixing.mixer import FixedMixer
 from fourierkernels.mixing.validation import check_tokens
 from fourierkernels.validation import check_choice
 
+NORMS = ("backward", "ortho")
+METHODS = ("auto", "fft", "matrix")
+# Longest sequence for which "auto" takes matrices, by kind of device. On TPUs they win up to 4,096
+# tokens ([leethorp2021fnet]_ section 3.3), on GPUs never; on a CPU never either, as measured by
+# experiments/benchmarks/mixers.py.
+MATRIX_CROSSOVER = {"xla": 4096}
 
-def fourier_mixing(x: Tensor, *, norm: str = "backward") -> Tensor:
+
+def fourier_mixing(x: Tensor, *, norm: str = "backward", method: str = "fft") -> Tensor:
     """Return Re F_seq(F_hidden(x)), the DFT over tokens and features.
 
     Parameters
@@ -16,12 +31,15 @@ def fourier_mixing(x: Tensor, *, norm: str = "backward") -> Tensor:
         Tokens and features, float32 or float64.
     norm : {"backward", "ortho"}
         Unnormalised as in [leethorp2021fnet]_ eq. 3, or divided by √(NE) as in [chen_attention]_.
+    method : {"fft", "matrix", "auto"}
+        O(NE log NE), or O(NE (N + E)) by real cosine and sine matrices; "auto" takes matrices
+        for N up to the `MATRIX_CROSSOVER` of the device: on a CPU or GPU the FFT always wins.
 
     Raises
     ------
     TypeError, ValueError
         For a tensor that is not real floating, has fewer than two dimensions or is empty, and for
-        another `norm`.
+        another `norm` or `method`.
 
     Examples
     --------
@@ -29,5 +47,96 @@ def fourier_mixing(x: Tensor, *, norm: str = "backward") -> Tensor:
     [[6.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     check_tokens("x", x)
-    mixed: Tensor = torch.fft.fft2(x, norm=check_choice("norm", norm, ["backward", "ortho"])).real
+    check_choice("norm", norm, list(NORMS))
+    if _by_matrix(check_choice("method", method, list(METHODS)), x):
+        return _matrix_mixing(x, norm)
+    mixed: Tensor = torch.fft.fft2(x, norm=norm).real
     return mixed
+
+
+def dft_matrix(n: int, *, like: Tensor) -> Tensor:
+    """Return exp(-2πi jk/n), ``(n, n)``, complex, in the precision and on the device of `like`.
+
+    Examples
+    --------
+    >>> dft_matrix(2, like=torch.ones(1)).real
+    tensor([[ 1.,  1.],
+            [ 1., -1.]])
+    """
+    k = torch.arange(n, device=like.device)
+    angle = ((k[:, None] * k) % n).double() * (-2.0 * math.pi / n)  # exact integers first
+    wide = like.dtype in {torch.float64, torch.complex128}
+    return torch.polar(torch.ones_like(angle), angle).to(
+        torch.complex128 if wide else torch.complex64
+    )
+
+
+class DFTMixer(FixedMixer):
+    """FNet's mixing as a layer, without parameters; any number of tokens.
+
+    Parameters
+    ----------
+    norm : {"backward", "ortho"}
+        As in :func:`fourier_mixing`.
+    method : {"auto", "fft", "matrix"}
+        As in :func:`fourier_mixing`.
+    **options
+        Of :class:`TokenMixer`; it cannot be causal, see :class:`CausalDFTMixer`.
+
+    Examples
+    --------
+    >>> DFTMixer(3)(torch.ones(1, 2, 3)).tolist()
+    [[[6.0, 0.0, 0.0], [0.0, 0.0, 0.0]]]
+    """
+
+    _table: Tensor | None
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        norm: str = "backward",
+        method: str = "fft",
+        length: int | None = None,
+        zero_padding: bool = False,
+    ) -> None:
+        super().__init__(dim, length=length, zero_padding=zero_padding)
+        self.norm = check_choice("norm", norm, list(NORMS))
+        self.method = check_choice("method", method, list(METHODS))
+        longest = self.length if self.method == "matrix" else None
+        table = None if longest is None else dft_matrix(longest, like=torch.empty(()))
+        self.register_buffer("_table", table, persistent=False)  # W_L, the usual case N = L
+
+    def values(self, x: Tensor) -> Tensor:
+        """Return the DFT over features, complex ``(B, 1, N, E)``."""
+        transformed: Tensor = torch.fft.fft(x, dim=-1, norm=self.norm)
+        return transformed.unsqueeze(1)
+
+    def matrix(self, n: int, like: Tensor) -> Tensor:
+        """Return W_N, divided by √N if orthonormal."""
+        kept = self._table if n == self.length and like.dtype is torch.complex64 else None
+        matrix = dft_matrix(n, like=like) if kept is None else kept
+        return matrix / math.sqrt(n) if self.norm == "ortho" else matrix
+
+    def mix(self, values: Tensor) -> Tensor:
+        """Return the DFT over tokens."""
+        if _by_matrix(self.method, values):
+            return super().mix(values)
+        mixed: Tensor = torch.fft.fft(values, dim=-2, norm=self.norm)
+        return mixed
+
+    def combine(self, mixed: Tensor) -> Tensor:
+        """Return the real part, ``(B, N, E)``."""
+        return mixed.squeeze(1).real
+
+
+def _by_matrix(method: str, x: Tensor) -> bool:
+    crossover = MATRIX_CROSSOVER.get(x.device.type, 0)
+    return method == "matrix" or (method == "auto" and x.shape[-2] <= crossover)
+
+
+def _matrix_mixing(x: Tensor, norm: str) -> Tensor:
+    """Re(W_N x W_E) = C_N x C_E - S_N x S_E with W = C - iS: real products only."""
+    left, right = dft_matrix(x.shape[-2], like=x), dft_matrix(x.shape[-1], like=x)
+    mixed = left.real @ (x @ right.real) - left.imag @ (x @ right.imag)
+    return mixed / math.sqrt(x.shape[-2] * x.shape[-1]) if norm == "ortho" else mixed

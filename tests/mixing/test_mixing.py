@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tolerances import TOLERANCE
 
 from fourierkernels.mixing import causal_dft, fourier_mixing
-from fourierkernels.mixing.causal import causal_dft_matrix
+from fourierkernels.mixing.causal import CAUSAL_METHODS, causal_dft_matrix
 
 
 def tokens(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> torch.Tensor:
@@ -29,21 +29,23 @@ def test_fourier_mixing_is_the_matrix_product(norm: str) -> None:
     torch.testing.assert_close(fourier_mixing(x, norm=norm), expected, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
-@given(n=st.integers(1, 70), more=st.integers(0, 50))
-def test_causal_dft_is_the_masked_matrix(n: int, more: int) -> None:
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 140), more=st.integers(0, 50), method=st.sampled_from(CAUSAL_METHODS))
+def test_causal_dft_is_the_masked_matrix(n: int, more: int, method: str) -> None:
     x = tokens(2, n, 3)
     expected = causal_dft_matrix(n, length=n + more) @ x.to(torch.complex128)
-    gap = (causal_dft(x, length=n + more) - expected).abs().max()
+    gap = (causal_dft(x, length=n + more, method=method) - expected).abs().max()
     assert gap <= TOLERANCE["float64"]["exact"] * expected.abs().max()
 
 
-def test_chirp_convolution_agrees_to_rounding_at_a_long_length() -> None:
+@pytest.mark.parametrize("method", ["chirp", "halving"])
+def test_convolutions_agree_to_rounding_at_a_long_length(method: str) -> None:
     """Specification, section 5: 7e-16 when the phases are reduced before the exponential."""
     n = 2048
     x = tokens(n, 4)
     expected = causal_dft_matrix(n, length=n) @ x.to(torch.complex128)
-    gap = torch.linalg.norm(causal_dft(x, length=n) - expected) / torch.linalg.norm(expected)
+    found = causal_dft(x, length=n, method=method)
+    gap = torch.linalg.norm(found - expected) / torch.linalg.norm(expected)
     assert gap < 1.5e-15
 
 
@@ -58,6 +60,17 @@ def test_later_tokens_do_not_change_earlier_outputs() -> None:
     first, second = causal_dft(x, length=32), causal_dft(changed, length=32)
     torch.testing.assert_close(first[:12], second[:12], rtol=0, atol=1e-13)
     assert (first[12:] - second[12:]).abs().min() > 1e-3
+
+
+@pytest.mark.parametrize("n", [33, 64, 100])
+def test_halving_keeps_later_tokens_out_to_the_last_bit(n: int) -> None:
+    """One convolution keeps them out up to rounding only."""
+    x = tokens(n, 3).requires_grad_()
+    for t in range(n - 1):
+        y = causal_dft(x, length=n, method="halving")[t].real.sum()
+        assert torch.count_nonzero(torch.autograd.grad(y, x)[0][t + 1 :]) == 0
+    leak = torch.autograd.grad(causal_dft(x, length=n)[n // 2].real.sum(), x)[0][n // 2 + 1 :]
+    assert 0 < leak.abs().max() < 1e-13
 
 
 def test_a_fixed_length_agrees_with_step_by_step_decoding() -> None:
@@ -102,6 +115,12 @@ def test_gradients_are_those_of_the_linear_map() -> None:
         ),
         (lambda: fourier_mixing([[1.0]]), TypeError, "x must be a tensor, got list"),
         (lambda: fourier_mixing(tokens(2, 2), norm="half"), ValueError, "norm must be one of"),
+        (lambda: fourier_mixing(tokens(2, 2), method="sft"), ValueError, "method must be one of"),
+        (
+            lambda: causal_dft(tokens(2, 2), length=2, method="fft"),
+            ValueError,
+            "method must be one of halving",
+        ),
     ],
 )
 def test_bad_input_is_refused(call: object, error: type[Exception], message: str) -> None:

@@ -1,0 +1,254 @@
+"""What every token mixer is: values, a mixing matrix, and a way back to the model's features.
+
+A mixer maps tokens x, ``(B, N, E)``, to tokens. Whatever its form, it is
+
+    mixer(x) = combine(M(x) values(x)),    M(x) of shape (B, H, N, N),
+
+with H heads, one for mixers that know none. Attention computes M from the tokens; Fourier, linear
+and random mixing have a fixed one. `forward` is the fast way to the same result, so the matrix is
+both the reference of the fast path and what diagnostics look at.
+"""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.validation import check_integer
+
+# Everything a mixer keeps between two steps of decoding; the batch is the first dimension.
+State = tuple[Tensor, ...]
+
+_WORKING_DTYPE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+
+
+class PaddingIgnoredWarning(UserWarning):
+    """Padding was given to a mixer that mixes padded tokens into all others."""
+
+
+class TokenMixer(nn.Module, ABC):
+    """Base of the mixers.
+
+    Parameters
+    ----------
+    dim : int
+        Features E of a token.
+    length : int or None
+        Longest sequence; None if any will do.
+    causal : bool
+        Token m sees tokens n <= m only.
+    zero_padding : bool
+        Set padded tokens to zero before they are mixed: the masked alternative for mixers that
+        cannot leave them out. Attention masks padding properly and ignores the option.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option breaks its rule; in the forward pass, if the tokens do not fit.
+    """
+
+    masks_padding: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        length: int | None = None,
+        causal: bool = False,
+        zero_padding: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dim = check_integer("dim", dim)
+        self.length = None if length is None else check_integer("length", length)
+        self.causal, self.zero_padding = bool(causal), bool(zero_padding)
+
+    @abstractmethod
+    def values(self, x: Tensor) -> Tensor:
+        """Return what is mixed, ``(B, H, N, D)``, real or complex."""
+
+    @abstractmethod
+    def combine(self, mixed: Tensor) -> Tensor:
+        """Return tokens ``(B, N, E)`` from mixed values ``(B, H, N, D)``."""
+
+    @abstractmethod
+    def mixing_matrix(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
+        """Return M, ``(B, H, N, N)``: row m says how much of each token is in token m.
+
+        Real for attention, linear and random mixing, complex for Fourier mixing.
+        """
+
+    @abstractmethod
+    def forward(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
+        """Mix tokens ``(B, N, E)``; `padding` is boolean, ``(B, N)``, True to be ignored."""
+
+    @abstractmethod
+    def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Mix one more token ``(B, 1, E)`` into what `state` remembers of the earlier ones.
+
+        Successive steps return what one pass over the whole sequence returns.
+
+        Raises
+        ------
+        ValueError
+            If the mixer is not causal, or the sequence grows beyond its length.
+        """
+
+    def extra_repr(self) -> str:
+        """Show what the projections do not."""
+        return f"dim={self.dim}, length={self.length}, causal={self.causal}"
+
+    def check_tokens(self, x: Tensor, padding: Tensor | None = None) -> None:
+        """Refuse tokens or padding of another shape, and sequences that are too long."""
+        if x.ndim != 3 or x.shape[-1] != self.dim or x.shape[1] == 0:
+            raise ValueError(
+                f"x must have shape (batch, tokens, {self.dim}), got shape {tuple(x.shape)}"
+            )
+        if self.length is not None and x.shape[1] > self.length:
+            raise ValueError(f"x must have at most length = {self.length} tokens, got {x.shape[1]}")
+        if padding is None:
+            return
+        if padding.dtype is not torch.bool:
+            raise TypeError(f"padding must be boolean, got {padding.dtype}")
+        if padding.shape != x.shape[:2]:
+            raise ValueError(
+                f"padding must have shape {tuple(x.shape[:2])}, got shape {tuple(padding.shape)}"
+            )
+
+    def check_step(self, x: Tensor) -> None:
+        """Refuse to step without a causal order, or by more than one token."""
+        if not self.causal:
+            raise ValueError(
+                f"step needs a causal mixer, got {type(self).__name__} with causal=False"
+            )
+        self.check_tokens(x)
+        if x.shape[1] != 1:
+            raise ValueError(f"x must be one token, (batch, 1, {self.dim}), got {x.shape[1]}")
+
+
+class FixedMixer(TokenMixer):
+    """A mixer whose matrix does not depend on the tokens: y = combine(M values(x)).
+
+    Half precision is mixed in float32 and returned as it came. Padding cannot be left out of a
+    fixed matrix: it is mixed as it is, with a :class:`PaddingIgnoredWarning`, or set to zero
+    first (`zero_padding`). Zeroed padding no longer says anything, but its *number* still changes
+    the result wherever the matrix depends on N, as a DFT does.
+    """
+
+    @abstractmethod
+    def matrix(self, n: int, like: Tensor) -> Tensor:
+        """Return M for n tokens, ``(n, n)``, in the dtype and on the device of values `like`."""
+
+    def row(self, m: int, like: Tensor) -> Tensor:
+        """Return the row of token m over tokens 0..m, ``(m + 1,)``."""
+        return self.matrix(m + 1, like)[-1]
+
+    def mix(self, values: Tensor) -> Tensor:
+        """Return M values; the slow way, which faster mixers replace."""
+        return self.matrix(values.shape[-2], values) @ values
+
+    def values(self, x: Tensor) -> Tensor:
+        """Return the tokens themselves, ``(B, 1, N, E)``."""
+        return x.unsqueeze(1)
+
+    def combine(self, mixed: Tensor) -> Tensor:
+        """Return the mixed tokens themselves, ``(B, N, E)``."""
+        return mixed.squeeze(1)
+
+    def forward(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
+        """Mix tokens ``(B, N, E)``."""
+        self.check_tokens(x, padding)
+        tokens = self._without_padding(_widen(x), padding)
+        with torch.autocast(x.device.type, enabled=False):
+            return self.combine(self.mix(self.values(tokens))).to(x.dtype)
+
+    def mixing_matrix(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
+        """Return M, ``(B, 1, N, N)``; with `zero_padding` the columns of padding are zero."""
+        self.check_tokens(x, padding)
+        matrix = self.matrix(x.shape[1], self.values(_widen(x)))
+        matrix = matrix.expand(x.shape[0], 1, *matrix.shape)
+        if padding is None or not self.zero_padding:
+            return matrix
+        return matrix.masked_fill(padding[:, None, None, :], 0.0)
+
+    def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Mix one more token ``(B, 1, E)``: the state is the values so far, O(m E) a step."""
+        self.check_step(x)
+        new = self.values(_widen(x))
+        seen = new if state is None else torch.cat([state[0], new], dim=-2)
+        m = seen.shape[-2] - 1
+        if self.length is not None and m >= self.length:
+            raise ValueError(f"x must have at most length = {self.length} tokens, got {m + 1}")
+        mixed = self.row(m, seen) @ seen  # (B, 1, D)
+        return self.combine(mixed.unsqueeze(-2)).to(x.dtype), (seen,)
+
+    def _without_padding(self, x: Tensor, padding: Tensor | None) -> Tensor:
+        if padding is None:
+            return x
+        if self.zero_padding:
+            return x.masked_fill(padding[..., None], 0.0)
+        if not torch.compiler.is_compiling() and padding.device.type == "cpu" and padding.any():
+            warnings.warn(
+                f"{type(self).__name__} mixes padded tokens into all others; zero_padding=True "
+                "sets them to zero first",
+                PaddingIgnoredWarning,
+                stacklevel=3,
+            )
+        return x
+
+
+def mixing_matrices(model: nn.Module, *inputs: Any, **options: Any) -> dict[str, Tensor]:
+    """Run a model once and return the mixing matrix of every mixer in it, by module name.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Anything that holds token mixers.
+    *inputs, **options
+        Of its forward pass.
+
+    Returns
+    -------
+    dict of str to Tensor
+        ``(B, H, N, N)`` each, in the order of the calls; complex for Fourier mixing.
+
+    Examples
+    --------
+    >>> from fourierkernels.mixing import create_mixer
+    >>> model = nn.Sequential(create_mixer("dft", dim=4))
+    >>> matrices = mixing_matrices(model, torch.ones(1, 2, 4))
+    >>> matrices["0"].real.round(decimals=3)
+    tensor([[[[ 0.7070,  0.7070],
+              [ 0.7070, -0.7070]]]])
+    """
+    found: dict[str, Tensor] = {}
+    with torch.no_grad(), _recording(model, found):
+        model(*inputs, **options)
+    return found
+
+
+@contextmanager
+def _recording(model: nn.Module, found: dict[str, Tensor]) -> Iterator[None]:
+    def record(name: str) -> Any:
+        def hook(mixer: TokenMixer, inputs: tuple[Tensor, ...], options: dict[str, Any]) -> None:
+            found[name] = mixer.mixing_matrix(*inputs, **options)
+
+        return hook
+
+    handles = [
+        module.register_forward_pre_hook(record(name), with_kwargs=True)
+        for name, module in model.named_modules()
+        if isinstance(module, TokenMixer)
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _widen(x: Tensor) -> Tensor:
+    return x.to(_WORKING_DTYPE.get(x.dtype, x.dtype))
