@@ -93,7 +93,7 @@ class RegressionError:
         It estimates `mean` and does not follow a few wild replicates: signed kernels have a heavy
         tail, because their denominators can come near zero.
         """
-        return _over_columns(self.values, _median_of_means)
+        return _over_columns(self.values, median_of_means)
 
     @property
     def median(self) -> FloatArray:
@@ -222,6 +222,12 @@ def central_box(density: Density, dim: int = 1) -> tuple[tuple[float, float], ..
     sample = draw(density, 2**16, np.random.default_rng(0), dim=dim)
     low, high = np.quantile(sample, [0.05, 0.95], axis=0)
     return tuple((float(a), float(b)) for a, b in zip(low, high, strict=True))
+
+
+def median_of_means(values: FloatArray) -> float:
+    """Return the median of the means of 16 groups: a mean that a few wild values cannot move."""
+    groups = np.array_split(values, min(_GROUPS, len(values)))
+    return float(np.median([group.mean() for group in groups]))
 
 
 class _Task(NamedTuple):
@@ -365,8 +371,3 @@ def _over_columns(values: FloatArray, statistic: Callable[[FloatArray], float]) 
 
 def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values)))
-
-
-def _median_of_means(values: FloatArray) -> float:
-    groups = np.array_split(values, min(_GROUPS, len(values)))
-    return float(np.median([group.mean() for group in groups]))

@@ -136,7 +136,7 @@ def test_far_queries_do_not_underflow() -> None:
     nearest = x[np.argmax(x)]
     assert found.undefined[0] == 0.0
     assert found.bias[0, 0] == pytest.approx(math.sin(2 * nearest[0]) - math.sin(2e3), rel=1e-9)
-    assert found.variance[0, 0] == pytest.approx(0.09, rel=1e-9)
+    assert found.variance[0, 0] == pytest.approx(0.09, rel=1e-7)  # exponents carry eps · 10^7
 
 
 def test_robust_centre_ignores_a_few_wild_replicates() -> None:

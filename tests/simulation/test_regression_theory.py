@@ -1,0 +1,236 @@
+"""Large-sample regression error: against quadrature, closed forms, and the simulation."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from tolerances import MONTE_CARLO_SIGMAS
+
+from fourierkernels.densities import as_density
+from fourierkernels.densities.responses import REGRESSION_FUNCTIONS
+from fourierkernels.kernels import KERNELS, FourierKernel
+from fourierkernels.simulation import RegressionError, mse
+from fourierkernels.theory import regression
+from fourierkernels.theory.regression import (
+    regression_asymptotics,
+    regression_at_radius,
+    regression_radius,
+)
+
+ALL = list(KERNELS)
+FINITE_ORDER = [name for name, kernel in KERNELS.items() if math.isfinite(kernel.order)]
+NOISE = 0.3
+
+
+def by_quad(density: str, function: str, kernel: str, x: float, r: float) -> tuple[float, float]:
+    """Bias and n times the variance at one point, by adaptive quadrature."""
+    p, f, k = as_density(density).pdf, REGRESSION_FUNCTIONS[function].value, KERNELS[kernel].value
+
+    def integral(g: object) -> float:
+        ends = np.unique([*np.linspace(x - 30.0, x + 30.0, 121), 0.0, 1.0])
+        return sum(quad(g, a, b, epsabs=1e-13)[0] for a, b in pairwise(ends))  # type: ignore[arg-type]
+
+    def shape(y: float) -> float:
+        return float(r * k(r * (x - y)) * p(y))
+
+    mass = integral(shape)
+    bias = integral(lambda y: shape(y) * (f(y) - f(x))) / mass
+    second = integral(
+        lambda y: shape(y) * r * k(r * (x - y)) * (NOISE**2 + (f(y) - f(x) - bias) ** 2)
+    )
+    return bias, second / mass**2
+
+
+@pytest.mark.parametrize("kernel", ALL)
+@pytest.mark.parametrize(
+    ("density", "function"), [("gaussian", "sine"), ("laplace", "kink"), ("beta", "jump")]
+)
+def test_fixed_radius_terms_agree_with_adaptive_quadrature(
+    density: str, function: str, kernel: str
+) -> None:
+    terms = regression_at_radius(
+        density, function, kernel, n=1, radius=3.0, at=[[0.4]], noise_variance=NOISE**2
+    )
+    bias, variance = by_quad(density, function, kernel, 0.4, 3.0)
+    assert terms.bias[0] == pytest.approx(bias, rel=1e-7, abs=1e-9)
+    assert terms.variance[0] == pytest.approx(variance, rel=1e-7)
+
+
+def gaps(found: RegressionError, terms: object, n: int, order: float) -> dict[str, float]:
+    """Simulated less exact total in standard errors, next order of size `order` allowed."""
+    total = terms.total[0]  # type: ignore[attr-defined]
+    allowed = order * total
+    bias_error = found.bias[:, 0].std() / math.sqrt(len(found.bias))
+    shift = abs(found.mean_bias[0] - terms.bias[0])  # type: ignore[attr-defined]
+    return {
+        "total": max(0.0, abs(found.mean[0] - total) - allowed) / found.standard_error[0],
+        "bias": max(0.0, shift - order * math.sqrt(total)) / bias_error,
+    }
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("kernel", ALL)
+def test_simulation_agrees_with_the_fixed_radius_terms(kernel: str, dim: int) -> None:
+    radius, n = {1: (6.0, 20_000), 2: (3.0, 20_000), 3: (2.0, 20_000)}[dim]
+    at = np.full((1, dim), 0.5)
+    found = mse(
+        "gaussian", "sine", kernel, n=n, radius=radius, replicates=150, dim=dim, at=at,
+        noise=NOISE, rng=np.random.default_rng(dim),
+    )  # fmt: skip
+    terms = regression_at_radius(
+        "gaussian", "sine", kernel, n=n, radius=radius, at=at, noise_variance=NOISE**2
+    )
+    peak = radius**dim / (n * float(as_density("gaussian").pdf(0.5)) ** dim)  # R^D/(n p)
+    for name, sigmas in gaps(found, terms, n, peak).items():
+        assert sigmas < MONTE_CARLO_SIGMAS, name
+
+
+@pytest.mark.parametrize("noise", ["heteroscedastic", "student"])
+@pytest.mark.parametrize("function", ["kink", "jump", "quadratic"])
+def test_simulation_agrees_for_other_functions_and_noise(function: str, noise: str) -> None:
+    at = np.array([[0.2]])
+    found = mse(
+        "laplace", function, "fourier4", n=20_000, radius=8.0, replicates=200, at=at,
+        noise=noise, rng=np.random.default_rng(0),
+    )  # fmt: skip
+    level = {"heteroscedastic": 0.09 * 1.04, "student": 0.27}[noise]
+    terms = regression_at_radius(
+        "laplace", function, "fourier4", n=20_000, radius=8.0, at=at, noise_variance=level
+    )
+    # σ² varies over the kernel by its second moment: 0.09 · μ₂/R² of 0.0936
+    order = 8.0 / (20_000 * 0.4) + (0.012 if noise == "heteroscedastic" else 0.0)
+    for name, sigmas in gaps(found, terms, 20_000, order).items():
+        assert sigmas < MONTE_CARLO_SIGMAS, name
+
+
+def test_what_is_left_beyond_the_fixed_radius_terms_falls_like_one_over_n() -> None:
+    left = []
+    for n in (60, 240):
+        found = mse("gaussian", "sine", "fourier4", n=n, radius=4.0, at=[0.5], noise=NOISE,
+                    replicates=40_000, rng=np.random.default_rng(1))  # fmt: skip
+        terms = regression_at_radius(
+            "gaussian", "sine", "fourier4", n=n, radius=4.0, at=[[0.5]], noise_variance=NOISE**2
+        )
+        left.append(found.mean[0] / terms.total[0] - 1.0)
+    assert 0.02 < left[0] < 0.1
+    assert left[0] / left[1] == pytest.approx(4.0, rel=0.3)
+
+
+@pytest.mark.parametrize("kernel", ["fourier2", "fourier6"])
+@pytest.mark.parametrize(("radius", "part"), [(4.0, "bias"), (10.0, "variance")])
+def test_one_per_cent_in_bias_or_variance_is_seen(kernel: str, radius: float, part: str) -> None:
+    n, at = 20_000, [[0.5]]
+    found = mse("gaussian", "sine", kernel, n=n, radius=radius, at=at, noise=NOISE,
+                replicates=500, rng=np.random.default_rng(5))  # fmt: skip
+    low, high = (
+        regression_at_radius(
+            "gaussian", "sine", kernel, n=n, radius=radius, at=at, noise_variance=level
+        )
+        for level in (NOISE**2, 2 * NOISE**2)
+    )
+    exact = low.bias[0] if part == "bias" else (high.variance - low.variance)[0]  # linear in σ²
+    values = found.bias[:, 0] if part == "bias" else found.variance[:, 0]
+    error = MONTE_CARLO_SIGMAS * values.std() / math.sqrt(len(values))
+    assert abs(values.mean() - exact) < error
+    assert abs(values.mean() - 0.99 * exact) > error
+    assert abs(values.mean() - 1.01 * exact) > error
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("kernel", FINITE_ORDER)
+def test_leading_terms_are_the_limit_of_the_fixed_radius_terms(kernel: str, dim: int) -> None:
+    at = np.array([[0.5, -0.3][:dim]])
+    gap = []
+    for radius in (8.0, 32.0, 128.0):
+        options = {"n": 10**9, "radius": radius, "at": at, "noise_variance": NOISE**2}
+        exact = regression_at_radius("gaussian", "sine", kernel, **options)  # type: ignore[arg-type]
+        leading = regression_asymptotics("gaussian", "sine", kernel, **options)  # type: ignore[arg-type]
+        ratios = (exact.bias[0] / leading.bias[0], exact.variance[0] / leading.variance[0])
+        gap.append([abs(ratio - 1.0) for ratio in ratios])
+    assert np.all(np.array(gap[1]) < 0.5 * np.array(gap[0]) + 1e-6)
+    assert np.all(np.array(gap[2]) < 0.5 * np.array(gap[1]) + 1e-6)
+    assert np.all(np.array(gap[2]) < (0.05 if kernel == "fourier2" else 0.02))
+
+
+def test_bias_of_power_two_has_its_closed_form_at_the_centre() -> None:
+    """f = x² and N(0, 1) at 0: ∫ 2 t² p(t)/t² dt = 1, so the bias is √(2π)/(2πR)."""
+    terms = regression_asymptotics(
+        "gaussian", "quadratic", "fourier2", n=10, radius=7.0, at=[[0.0]], noise_variance=1.0
+    )
+    expected = math.sqrt(2 * math.pi) / (2 * math.pi * 7.0)
+    assert terms.bias[0] == pytest.approx(expected, rel=1e-9)
+    assert terms.variance[0] == pytest.approx(
+        2 / (3 * math.pi) * 7.0 / 10 * math.sqrt(2 * math.pi), rel=1e-12
+    )
+
+
+def test_bias_of_power_two_is_not_local() -> None:
+    """A kink of f at 1 changes the leading bias at -1; with power 4 it does not."""
+    at = [[-1.0]]
+
+    def bias(function: str, kernel: str) -> float:
+        terms = regression_asymptotics(
+            "gaussian", function, kernel, n=10, radius=7.0, at=at, noise_variance=1.0
+        )
+        return float(terms.bias[0])
+
+    assert bias("linear", "fourier4") == pytest.approx(-bias("kink", "fourier4"), rel=1e-12)
+    assert abs(bias("linear", "fourier2") + bias("kink", "fourier2")) > 0.01
+
+
+@pytest.mark.parametrize(("kernel", "exponent"), [("fourier2", 1 / 3), ("fourier4", 1 / 5),
+                                                  ("gaussian", 1 / 5)])  # fmt: skip
+def test_best_radius_grows_at_its_rate(kernel: str, exponent: float) -> None:
+    at = np.linspace(-1.5, 1.5, 9)[:, None]
+    radii = [
+        regression_radius("gaussian", "sine", kernel, n=n, at=at, noise_variance=0.09)
+        for n in (10**5, 10**7)
+    ]
+    assert math.log(radii[1] / radii[0]) / math.log(100) == pytest.approx(exponent, abs=0.01)
+
+
+def test_best_radius_of_the_sinc_grows_like_the_root_of_the_logarithm() -> None:
+    at = np.linspace(-1.5, 1.5, 21)[:, None]
+    for n in (10**3, 10**6):
+        radius = regression_radius("gaussian", "sine", "fourier1", n=n, at=at, noise_variance=0.09)
+        assert radius == pytest.approx(2.0 + math.sqrt(math.log(n)), rel=0.15)
+
+
+@pytest.mark.parametrize("kernel", ["fourier2", "fourier4"])
+def test_a_wrong_transform_is_seen(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stretching the argument of the kernel by 1 % moves the fixed-radius bias by 1 or 2 %."""
+    options = {"n": 10, "radius": 30.0, "at": [[0.5]], "noise_variance": 0.09}
+    before = regression_at_radius("gaussian", "sine", kernel, **options).bias[0]  # type: ignore[arg-type]
+    plain = FourierKernel.value
+    monkeypatch.setattr(FourierKernel, "value", lambda self, u: plain(self, 1.01 * np.asarray(u)))
+    after = regression_at_radius("gaussian", "sine", kernel, **options).bias[0]  # type: ignore[arg-type]
+    assert after / before == pytest.approx(1.01 ** -KERNELS[kernel].order, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": "fourier1"}, "kernel must have order 1 or 2, got fourier1 of order inf"),
+        ({"function": "kink", "at": [[0.0]]}, r"at must avoid the break of f at 0\.0"),
+        ({"density": "correlated"}, "density must be on the line, got one in 2 dimensions"),
+        ({"density": "beta", "at": [[1.5]]}, r"at must have a positive density, got 0 at 1\.5"),
+        ({"radius": 0.0}, "radius must be positive"),
+        ({"noise_variance": 0.0}, "noise_variance must be positive"),
+        ({"n": 0}, "n must be at least 1"),
+    ],
+)
+def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
+    known = {"density": "gaussian", "function": "sine", "kernel": "fourier4", "n": 10,
+             "radius": 4.0, "at": [[0.5]], "noise_variance": 0.09}  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        regression_asymptotics(**{**known, **options})  # type: ignore[arg-type]
+
+
+def test_quadrature_has_converged(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"n": 10, "radius": 5.0, "at": [[0.5], [1.2]], "noise_variance": 0.09}
+    coarse = regression_at_radius("mw3", "doppler", "fourier3", **options)  # type: ignore[arg-type]
+    monkeypatch.setattr(regression, "_PHASE", 4.0)
+    fine = regression_at_radius("mw3", "doppler", "fourier3", **options)  # type: ignore[arg-type]
+    np.testing.assert_allclose(coarse.total, fine.total, rtol=1e-9)
