@@ -12,8 +12,10 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 
+from fourierkernels.attention.op import attend
 from fourierkernels.attention.reference import (
     ScoreFunction,
+    additive,
     fourier_scores,
     gaussian_scores,
     nadaraya_watson,
@@ -28,7 +30,9 @@ from fourierkernels.attention.validation import (
     check_power,
     check_radius,
 )
-from fourierkernels.validation import check_number
+from fourierkernels.validation import check_choice, check_number
+
+IMPLEMENTATIONS = ("fused", "reference")
 
 
 @overload
@@ -45,6 +49,7 @@ def fourier_attention(
     eps: float = ...,
     return_weights: Literal[False] = ...,
     allow_signed: bool = ...,
+    implementation: Literal["fused", "reference"] = ...,
 ) -> Tensor: ...
 @overload
 def fourier_attention(
@@ -60,6 +65,7 @@ def fourier_attention(
     eps: float = ...,
     return_weights: Literal[True],
     allow_signed: bool = ...,
+    implementation: Literal["fused", "reference"] = ...,
 ) -> tuple[Tensor, Tensor]: ...
 def fourier_attention(
     query: Tensor,
@@ -74,12 +80,15 @@ def fourier_attention(
     eps: float = 0.0,
     return_weights: bool = False,
     allow_signed: bool = False,
+    implementation: Literal["fused", "reference"] = "fused",
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Nadaraya-Watson regression of the values on the keys with the kernel ∏ sinc^l.
 
     h_i = Σ_j w_ij v_j / (Σ_j w_ij + eps), w_ij = ∏_d (sin x_d / x_d)^l, x = R (q_i - k_j):
-    [nguyen2022fourierformer]_, eq. 15. Log-weights with a running maximum, so that nothing
-    underflows; memory is O(N M D).
+    [nguyen2022fourierformer]_, eq. 15. No weight underflows: products are kept as significand and
+    exponent, or as logarithms. The fused implementation stores no N x M array and is used unless
+    something is asked for that only the reference has, which stores O(N M D): dropout, the
+    weights, a mask that requires a gradient. Second derivatives are the reference's, too.
 
     Parameters
     ----------
@@ -104,6 +113,8 @@ def fourier_attention(
     allow_signed : bool
         Accept odd powers. Their denominator may come near zero or be negative, and the ratio is
         returned as it is.
+    implementation : {"fused", "reference"}
+        The operator for CPU and CUDA, or always the reference, for any device.
 
     Returns
     -------
@@ -117,6 +128,8 @@ def fourier_attention(
         CPU only.
     TypeError
         If an argument or dtype is of the wrong kind.
+    BuildError
+        If the CUDA kernels are needed and cannot be built; the message says how to go on.
 
     Examples
     --------
@@ -125,15 +138,57 @@ def fourier_attention(
     tensor([[[0.1713]]])
     """
     check_inputs(query, key, value)
-    score = partial(
-        fourier_scores,
-        radius=check_radius(radius, query),
-        power=check_power(power, allow_signed=allow_signed),
-    )
-    bias = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    radius = check_radius(radius, query)
+    power = check_power(power, allow_signed=allow_signed)
+    attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
+    check_choice("implementation", implementation, IMPLEMENTATIONS)
+    trained_mask = attn_mask is not None and attn_mask.requires_grad
+    if implementation == "fused" and not (return_weights or dropout_p or trained_mask):
+        return _fused(query, key, value, radius, attn_mask, power, is_causal, eps)
+    score = partial(fourier_scores, radius=radius, power=power)
+    bias = _bias(attn_mask, is_causal, query, key)
     output, weights = _attend(score, query, key, value, bias, dropout_p, eps)
     return (output, weights) if return_weights else output
+
+
+def _fused(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    radius: Tensor,
+    attn_mask: Tensor | None,
+    power: int,
+    is_causal: bool,
+    eps: float,
+) -> Tensor:
+    """Call the operator in its own shapes: (B, H, N, D), and a radius per head and feature."""
+    given, working = query.dtype, WORKING_DTYPE[query.dtype]
+    tensors = (_with_batch(tensor.to(working)) for tensor in (query, key, value))
+    heads = query.shape[-3] if query.ndim > 2 else 1
+    if radius.ndim > 1:
+        radius = radius[:, 0, 0, :]  # (H or 1, D or 1)
+    radius = radius.expand(heads, query.shape[-1])
+    mask = None if attn_mask is None else _mask_with_batch(attn_mask, query)
+    if mask is not None and mask.dtype is not torch.bool:
+        mask = mask.to(working)
+    with _without_autocast(query.device.type):
+        output: Tensor = attend(*tensors, radius, mask, power, is_causal, eps)[0]
+    return output.reshape(*query.shape[:-1], value.shape[-1]).to(given)
+
+
+def _with_batch(tensor: Tensor) -> Tensor:
+    if tensor.ndim < 4:
+        return tensor[(None,) * (4 - tensor.ndim)]
+    return tensor.flatten(0, -4)  # (B, H, N, D)
+
+
+def _mask_with_batch(mask: Tensor, query: Tensor) -> Tensor:
+    """Return the mask in four dimensions; what it shares is expanded only beyond one batch."""
+    mask = mask[(None,) * (max(4, query.ndim) - mask.ndim)]
+    if query.ndim > 4:
+        mask = mask.expand(*query.shape[:-3], *mask.shape[-3:]).flatten(0, -4)
+    return mask
 
 
 @overload
@@ -192,7 +247,8 @@ def softmax_attention(
     """
     check_inputs(query, key, value)
     scale = query.shape[-1] ** -0.5 if scale is None else check_number("scale", scale)
-    bias = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    bias = _bias(attn_mask, is_causal, query, key)
     score = partial(softmax_scores, scale=scale)
     output, weights = _attend(
         score, query, key, value, bias, check_dropout("dropout_p", dropout_p), 0.0
@@ -259,7 +315,8 @@ def gaussian_attention(
     """
     check_inputs(query, key, value)
     sigma = query.shape[-1] ** 0.25 if sigma is None else check_number("sigma", sigma, above=0.0)
-    bias = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    bias = _bias(attn_mask, is_causal, query, key)
     score = partial(gaussian_scores, sigma=sigma)
     dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
     output, weights = _attend(score, query, key, value, bias, dropout_p, eps)
@@ -283,6 +340,12 @@ def _attend(
             score, query, key, value, bias=bias, dropout_p=dropout_p, eps=eps
         )
     return output.to(given), weights.to(given)
+
+
+def _bias(attn_mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
+    """Return the mask as what is added to the log-weights in the working precision."""
+    working = query.to(WORKING_DTYPE[query.dtype])
+    return additive(attn_mask, working, key.shape[-2], is_causal=is_causal)
 
 
 def _without_autocast(device_type: str) -> AbstractContextManager[object]:

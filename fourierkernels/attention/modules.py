@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, overload
 
 import torch
@@ -200,7 +201,8 @@ class FourierAttention(nn.Module):
         key, value = _complete(query, key, value)
         self._check_shapes(query, key, value)
         mask, is_causal = _merge_masks(attn_mask, key_padding_mask, is_causal, query, key)
-        output, weights = fourier_attention(
+        attend = partial(
+            fourier_attention,
             self._heads(self.query_projection(query)),
             self._heads(self.key_projection(key)),
             self._heads(self.value_projection(value)),
@@ -211,10 +213,11 @@ class FourierAttention(nn.Module):
             dropout_p=self.dropout if self.training else 0.0,
             eps=self.eps,
             allow_signed=self.allow_signed,
-            return_weights=True,
         )
-        output = self.output_projection(output.transpose(1, 2).flatten(start_dim=2))
-        return (output, weights) if need_weights else output
+        if need_weights:
+            output, weights = attend(return_weights=True)
+            return self._join(output), weights
+        return self._join(attend())
 
     def extra_repr(self) -> str:
         """Show what the projections do not."""
@@ -225,6 +228,10 @@ class FourierAttention(nn.Module):
     def _heads(self, projected: Tensor) -> Tensor:
         shape = (*projected.shape[:2], self.num_heads, self.embed_dim // self.num_heads)
         return projected.reshape(shape).transpose(1, 2)  # (B, H, N, D)
+
+    def _join(self, heads: Tensor) -> Tensor:
+        joined: Tensor = self.output_projection(heads.transpose(1, 2).flatten(start_dim=2))
+        return joined  # (B, N, E)
 
     def _check_shapes(self, query: Tensor, key: Tensor, value: Tensor) -> None:
         inputs = {"query": query, "key": key, "value": value}

@@ -191,6 +191,26 @@ def nadaraya_watson(
     return weights @ value, weights
 
 
+def additive(mask: Tensor | None, query: Tensor, keys: int, *, is_causal: bool) -> Tensor | None:
+    """Return a mask as what is added to log|w|, broadcastable to ``(..., N, M)``, or None.
+
+    Examples
+    --------
+    >>> additive(None, torch.zeros(2, 1), 2, is_causal=True)
+    tensor([[0., -inf],
+            [0., 0.]])
+    """
+    bias = None
+    if mask is not None:
+        bias = mask.to(query.dtype)
+        if mask.dtype is torch.bool:
+            bias = torch.zeros_like(bias).masked_fill(~mask, -math.inf)
+    if is_causal:
+        later = torch.ones(query.shape[-2], keys, dtype=torch.bool, device=query.device).triu(1)
+        bias = (query.new_zeros(()) if bias is None else bias).masked_fill(later, -math.inf)
+    return bias
+
+
 def _differences(query: Tensor, key: Tensor) -> Tensor:
     return query.unsqueeze(-2) - key.unsqueeze(-3)  # (..., N, M, D)
 

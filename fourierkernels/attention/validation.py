@@ -2,14 +2,15 @@
 
 Types, shapes, dtypes and devices are always checked: they cost nothing. Values are read only on a
 CPU: on a GPU the answer would have to come back before the next kernel starts, which stalls every
-call and cannot be captured in a graph, and under torch.compile there is no value to read. There a
-NaN spreads to the output, where it is seen.
+call and cannot be captured in a graph, and under torch.compile or vmap there is no one value to
+read. There a NaN spreads to the output, where it is seen.
 """
 
 import math
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from fourierkernels.validation import check_integer, check_number
 
@@ -85,22 +86,19 @@ def check_power(power: int, *, allow_signed: bool) -> int:
 def check_mask(
     attn_mask: Tensor | None, *, is_causal: bool, query: Tensor, key: Tensor
 ) -> Tensor | None:
-    """Return what is added to the log-weights, broadcastable to ``(..., N, M)``, or None."""
-    if attn_mask is not None:
-        check_mask_kind(attn_mask, query)
-    if is_causal and attn_mask is not None:
+    """Return the mask, boolean or floating, broadcastable to ``(..., N, M)``, or None."""
+    if attn_mask is None:
+        return None
+    check_mask_kind(attn_mask, query)
+    if is_causal:
         raise ValueError(
             "attn_mask must be None when is_causal=True, "
             f"got a mask of shape {tuple(attn_mask.shape)}"
         )
     shape = (*query.shape[:-1], key.shape[-2])
-    if is_causal:
-        return _as_bias(torch.ones(shape[-2:], dtype=torch.bool, device=query.device).tril(), query)
-    if attn_mask is None:
-        return None
     if not _broadcasts(attn_mask.shape, shape):
         raise ValueError(f"attn_mask must broadcast to {shape}, got shape {tuple(attn_mask.shape)}")
-    return _as_bias(attn_mask, query)
+    return attn_mask
 
 
 def check_mask_kind(attn_mask: Tensor, query: Tensor) -> None:
@@ -172,14 +170,6 @@ def _as_radius(radius: object, query: Tensor) -> Tensor:
     return torch.tensor(number, dtype=WORKING_DTYPE[query.dtype], device=query.device)
 
 
-def _as_bias(mask: Tensor, query: Tensor) -> Tensor:
-    working = WORKING_DTYPE[query.dtype]
-    if mask.dtype is torch.bool:
-        zeros = torch.zeros(mask.shape, dtype=working, device=mask.device)
-        return zeros.masked_fill(~mask, -math.inf)
-    return mask.to(working)
-
-
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether `shape` broadcasts to `target` without enlarging it."""
     tail = target[len(target) - len(shape) :]
@@ -189,4 +179,6 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def _readable(tensor: Tensor) -> bool:
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+    if torch.compiler.is_compiling() or is_functorch_wrapped_tensor(tensor):
+        return False
+    return tensor.device.type == "cpu"
