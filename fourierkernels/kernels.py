@@ -75,6 +75,9 @@ class Kernel(Protocol):
     def transform(self, s: ArrayLike) -> FloatArray:
         """K̂(s), real and even."""
 
+    def gap(self, s: ArrayLike) -> FloatArray:
+        """1 - K̂(s), to full relative accuracy where it is small."""
+
     def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(log|shape(u)|, sign of shape(u))."""
 
@@ -119,6 +122,10 @@ class GaussianKernel:
     def transform(self, s: ArrayLike) -> FloatArray:
         """exp(-s²/2), elementwise."""
         return np.exp(-0.5 * _square(s))
+
+    def gap(self, s: ArrayLike) -> FloatArray:
+        """1 - exp(-s²/2), elementwise."""
+        return -np.expm1(-0.5 * _square(s))
 
     def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(-u²/2, 1): exact where the value itself underflows."""
@@ -236,6 +243,12 @@ class FourierKernel:
         inside = np.minimum(size, self.support)  # the spline is continuous: zero at its end
         return np.asarray(self._spline(inside) / self._peak)
 
+    def gap(self, s: ArrayLike) -> FloatArray:
+        """Return 1 - K̂(s), elementwise: near 0 from the spline's own polynomial there."""
+        size = np.abs(np.asarray(s, float))
+        near = np.polynomial.polynomial.polyval(np.minimum(size, 1.0), self._gap_series)
+        return np.where(size < 0.5 * self.knots[0], near, 1.0 - self.transform(size))
+
     def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(l log|sinc u|, sign), with -inf where sinc is exactly zero."""
         base = sinc(u)
@@ -245,8 +258,9 @@ class FourierKernel:
     def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
         """|l cot u - l/u| is at most l (1/|sin u| + 1/|u|), and l|u|/2 near 0."""
         size = np.abs(np.asarray(u, float))
+        large = np.maximum(size, 1.0)
         with np.errstate(divide="ignore"):
-            far = 1.0 / np.abs(np.sin(size)) + 1.0 / size
+            far = 1.0 / np.abs(np.sin(large)) + 1.0 / large
         slope = np.where(size < 1.0, 0.5 * size, far)
         return np.asarray(self.power * slope * np.asarray(u_error, float))
 
@@ -276,6 +290,13 @@ class FourierKernel:
     @cached_property
     def _peak(self) -> float:
         return float(self._spline(0.0))
+
+    @cached_property
+    def _gap_series(self) -> FloatArray:
+        """Coefficients of 1 - K̂(s) in powers of s, from 0 to the first knot, rounded once."""
+        l = self.power  # noqa: E741 - the literature's letter
+        taylor = [_spline_derivative(l, j) / math.factorial(j) for j in range(l)]
+        return np.array([0.0, *(float(-((-1) ** j) * taylor[j] / taylor[0]) for j in range(1, l))])
 
 
 def _square(x: ArrayLike) -> FloatArray:

@@ -19,6 +19,8 @@ FAST = TOLERANCE["float64"]["fast"]
 FAST_METHODS = [name for name in METHODS if name != "reference"]
 KERNEL_NAMES = [*KERNELS, "fourier9"]
 ANY_DIMENSION = [name for name in METHODS if name != "bandlimited"]
+# Single precision serves coarse tolerances only, and says so at finer ones.
+TOL = {name: 1e-2 if name == "direct_float32" else 1e-12 for name in METHODS}
 
 
 def problem(n: int, m: int, dim: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,7 +59,9 @@ def test_fast_path_agrees_with_the_reference(method: str, name: str, dim: int) -
     points, at, y = problem(300, 37, dim)
     weights = np.random.default_rng(1).random(300)
     options = {"kernel": name, "radius": np.linspace(0.7, 2.5, dim), "weights": weights}
-    fast = kernel_sum(points, at, responses=y, method=method, refine=False, **options)
+    fast = kernel_sum(
+        points, at, responses=y, method=method, refine=False, tol=TOL[method], **options
+    )
     slow = kernel_sum(points, at, responses=y, method="reference", **options)
     scale = np.ldexp(1.0, fast.exponent - slow.exponent)
     gap = np.abs(fast.denominator * scale - slow.denominator)
@@ -71,7 +75,8 @@ def test_fast_path_agrees_with_the_reference(method: str, name: str, dim: int) -
 @pytest.mark.parametrize("name", ["gaussian", "fourier4"])
 def test_nothing_underflows_in_128_dimensions(method: str, name: str) -> None:
     points, at, y = problem(50, 5, 128)
-    sums = kernel_sum(points, at, kernel=name, radius=6.0, responses=y, method=method)
+    sums = kernel_sum(points, at, kernel=name, radius=6.0, responses=y, method=method,
+                      tol=TOL[method])  # fmt: skip
     assert np.all(sums.log_totals() < -745)  # far below the least positive double
     assert np.all(np.isfinite(sums.log_totals()))
     assert np.all(sums.totals() == 0)
@@ -82,8 +87,8 @@ def test_nothing_underflows_in_128_dimensions(method: str, name: str) -> None:
 def test_far_queries_of_the_gaussian_give_the_nearest_response(method: str) -> None:
     points = np.linspace(-1, 1, 10).reshape(-1, 1)
     sums = kernel_sum(points, [[5.0], [-50.0]], kernel="gaussian", radius=10.0,
-                      responses=np.arange(10.0), method=method)  # fmt: skip
-    np.testing.assert_allclose(sums.ratios()[:, 0], [9.0, 0.0], atol=1e-12)
+                      responses=np.arange(10.0), method=method, tol=TOL[method])  # fmt: skip
+    np.testing.assert_allclose(sums.ratios()[:, 0], [9.0, 0.0], atol=TOL[method])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -93,7 +98,7 @@ def test_a_query_at_a_common_zero_of_all_sincs_is_undefined(method: str, power: 
     radius = 3.0
     lattice = (math.pi / radius * np.arange(30.0)).reshape(-1, 1)
     sums = kernel_sum(lattice[:10], lattice[25:26], kernel=f"fourier{power}", radius=radius,
-                      responses=np.arange(10.0), method=method)  # fmt: skip
+                      responses=np.arange(10.0), method=method, tol=TOL[method])  # fmt: skip
     assert sums.undefined.all()
     assert np.isnan(sums.ratios()).all()
 
@@ -109,7 +114,7 @@ def test_a_signed_denominator_that_cancels_is_undefined(method: str) -> None:
             (middle, high) if math.sin(middle) / middle > 0.21723362821122166 else (low, middle)
         )
     sums = kernel_sum([[u], [-low]], [[0.0]], kernel="fourier1", radius=1.0,
-                      responses=[1.0, 2.0], method=method)  # fmt: skip
+                      responses=[1.0, 2.0], method=method, tol=TOL[method])  # fmt: skip
     assert abs(sums.denominator[0]) < 1e-14
     assert sums.undefined.all()
 
@@ -118,7 +123,8 @@ def test_a_signed_denominator_that_cancels_is_undefined(method: str) -> None:
 def test_coincident_points_have_weight_one(method: str) -> None:
     points = np.random.default_rng(0).normal(size=(1, 3))
     for name in KERNELS:
-        sums = kernel_sum(points, points, kernel=name, radius=2.0, method=method)
+        sums = kernel_sum(points, points, kernel=name, radius=2.0, method=method,
+                          tol=TOL[method])  # fmt: skip
         assert sums.totals()[0] == pytest.approx(1.0, rel=FAST)
 
 
@@ -127,7 +133,7 @@ def test_points_without_weight_change_nothing(method: str) -> None:
     points, at, y = problem(60, 9, 2)
     weights = np.ones(60)
     weights[::3] = 0
-    options = {"kernel": "fourier4", "radius": 2.0, "method": method}
+    options = {"kernel": "fourier4", "radius": 2.0, "method": method, "tol": TOL[method]}
     zeroed = kernel_sum(points, at, weights=weights, responses=y, **options)
     kept = weights > 0
     removed = kernel_sum(points[kept], at, responses=y[kept], **options)
@@ -159,7 +165,7 @@ def test_inputs_are_not_written_to() -> None:
         np.testing.assert_array_equal(array, copy)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if TOL[name] == 1e-12])
 @settings(max_examples=25, deadline=None)
 @given(
     shift=st.floats(-1e3, 1e3),

@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
-from test_sums import KERNEL_NAMES, problem
+from test_sums import KERNEL_NAMES, TOL, problem
 from tolerances import TOLERANCE
 
 from fourierkernels.sums import METHODS, PARTS, KernelSums, PreparedSum, bandlimited, kernel_sum
 from fourierkernels.sums.parts import slopes
 
 FAST = TOLERANCE["float64"]["fast"]
-CALCULUS = [name for name in METHODS if name != "direct"]
+# Of sums of 39 terms, each at most about 6 in size.
+ROUNDING = {name: 2e-5 if name == "direct_float32" else 1e-10 for name in METHODS}
+CALCULUS = [name for name in METHODS if not name.startswith("direct")]
 
 
 def unscaled(sums: KernelSums) -> np.ndarray:
@@ -63,7 +65,8 @@ def test_slope_of_the_integral_is_the_sum(name: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_of_queries_give_what_one_call_gives(method: str) -> None:
     points, at, y = problem(300, 50, 2)
-    options = {"kernel": "fourier4", "radius": 2.0, "responses": y, "method": method}
+    options = {"kernel": "fourier4", "radius": 2.0, "responses": y, "method": method,
+               "tol": TOL[method]}  # fmt: skip
     prepared = PreparedSum(points, **options)
     blocks = [prepared.at(block).ratios() for block in np.array_split(3 * at, 5)]
     whole = kernel_sum(points, 3 * at, **options).ratios()
@@ -109,10 +112,10 @@ def test_a_block_far_away_leaves_the_other_blocks_to_the_transform() -> None:
 def test_sums_left_out_are_those_without_the_sample(method: str, name: str) -> None:
     points, _, y = problem(40, 1, 2)
     weights = np.random.default_rng(4).integers(0, 3, 40).astype(float)
-    options = {"kernel": name, "radius": 1.2, "method": method}
+    options = {"kernel": name, "radius": 1.2, "method": method, "tol": TOL[method]}
     left = PreparedSum(points, weights=weights, responses=y, **options).left_out(points, weights, y)
     for i in (0, 7, 39):
         rest = np.delete(np.arange(40), i)
         sums = kernel_sum(points[rest], points[[i]], weights=weights[rest], responses=y[rest],
                           kernel=name, radius=1.2, method="reference")  # fmt: skip
-        np.testing.assert_allclose(unscaled(left)[i], unscaled(sums)[0], atol=1e-10)
+        np.testing.assert_allclose(unscaled(left)[i], unscaled(sums)[0], atol=ROUNDING[method])

@@ -43,7 +43,7 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         "gcv" look at the responses; by default the density rule for the design points.
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
-    method : {"auto", "direct", "bandlimited", "reference"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "reference"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.

@@ -53,14 +53,16 @@ def kernel_sum(
         Non-negative, 1 each by default.
     responses : array of shape (n,) or (n, k), optional
         What the numerators sum.
-    method : {"auto", "direct", "bandlimited", "reference"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "reference"}
         "auto" takes the one that a cost model finds cheapest.
     tol : float
-        Accuracy of band-limited sums relative to the largest, 1e-12 at best. Direct sums ignore it:
-        their error is rounding, which grows with radius times range (see ``Plan.accuracy``).
+        Accuracy relative to the largest sum, 1e-12 at best. Band-limited sums are cut to it, and
+        at 1e-5 or so direct sums may use single precision. The error of the others is rounding,
+        which grows with radius times range (see ``Plan.accuracy``).
     refine : bool
-        Whether rows whose denominator is below √tol of the largest are summed directly after a
-        band-limited sum, so that ratios and logarithms keep √tol. Not needed for absolute errors.
+        Whether rows whose denominator is faint, below √tol of the largest, are summed directly in
+        double precision afterwards, so that ratios and logarithms keep √tol. Not needed for
+        absolute errors.
     parts : sequence of {"value", "slope", "cumulative"}, optional
         What stands in each dimension: the shape (by default), its slope shape'(u), or its integral
         from -∞ to u, u = R_d(x_d - x_id).

@@ -17,7 +17,10 @@ from fourierkernels.sums.result import KernelSums
 from fourierkernels.validation import check_choice
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
+# Compiled products raise a mantissa below 2 to the power before its exponent is taken out again.
+LARGEST_POWER = {"float32": 64, "float64": 512}
 _EPS = float(np.finfo(float).eps)
+_SINGLE_EPS = float(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,8 @@ class Problem:
 class Plan:
     """The method chosen, its estimated time in seconds, and the accuracy it promises.
 
-    `accuracy` is relative to the largest sum; for direct sums relative to each row's own terms, and
-    it grows with the radius times the range of the data, whose angles carry that rounding.
+    `accuracy` is relative to the largest sum. It grows with the radius times the range of the data,
+    whose angles carry that rounding.
     """
 
     method: str
@@ -91,6 +94,11 @@ class Method:
         Problem -> why this method cannot do it, or an empty string.
     seconds : callable
         Problem -> estimated time on this machine's cores.
+    accuracy : callable
+        Problem -> what it reaches, relative to the largest sum.
+    exact : bool
+        Whether every row is as accurate as its own terms allow in float64; rows of the others are
+        summed again where their denominator is faint.
     """
 
     name: str
@@ -99,6 +107,7 @@ class Method:
     refusal: Callable[[Problem], str]
     seconds: Callable[[Problem], float]
     accuracy: Callable[[Problem], float]
+    exact: bool = True
 
     def load(self) -> "Callable[..., Summer]":
         """Return the class whose instances compute the sums."""
@@ -110,27 +119,39 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _direct_refusal(problem: Problem) -> str:
+def _direct_refusal(problem: Problem, dtype: str = "float64") -> str:
     if not problem.plain:
         return "has no compiled slopes and integrals"
     if isinstance(problem.kernel, GaussianKernel):
         return ""
     if not isinstance(problem.kernel, FourierKernel):
         return f"has no compiled form of kernel {problem.kernel.name}"
-    return "" if problem.kernel.power <= 512 else "has powers up to 512"
+    most = LARGEST_POWER[dtype]
+    return "" if problem.kernel.power <= most else f"has powers up to {most}"
+
+
+def _single_refusal(problem: Problem) -> str:
+    reached = _single_accuracy(problem)
+    coarse = f"reaches {reached:.1e} at this radius and range of data"
+    return _direct_refusal(problem, "float32") or (coarse if reached > problem.tol else "")
 
 
 def _direct_seconds(problem: Problem) -> float:
     """Nanoseconds per pair, fitted on one 2-core machine (AVX-512): a ratio between the methods."""
     gaussian = isinstance(problem.kernel, GaussianKernel)
-    pair = (0.8 + 0.15 * problem.dim) if gaussian else (1.4 + 0.55 * problem.dim)
-    pair += 0.15 * (problem.columns - 1)
+    pair = (0.9 + 0.05 * problem.dim) if gaussian else (0.8 + 0.25 * problem.dim)
+    pair += 0.1 * (problem.columns - 1)
     return 1e-9 * pair * problem.n * problem.m / min(_cores(), math.ceil(problem.m / 16))
 
 
-def _direct_accuracy(problem: Problem) -> float:
-    """Coordinates are scaled before they are subtracted: the angle carries the span's rounding."""
-    return 1e-15 * problem.dim + 4.0 * _EPS * sum(problem.bands)
+def _direct_accuracy(problem: Problem, eps: float = _EPS) -> float:
+    """Coordinates are scaled before they are subtracted: an angle carries the span's rounding."""
+    steepness = math.sqrt(getattr(problem.kernel, "power", 1))  # |d shape/du| <= 0.6 of it
+    return eps * sum(4.0 + 2.0 * steepness * band for band in problem.bands)
+
+
+def _single_accuracy(problem: Problem) -> float:
+    return _direct_accuracy(problem, _SINGLE_EPS)
 
 
 def _bandlimited_refusal(problem: Problem) -> str:
@@ -163,8 +184,12 @@ METHODS = {
     for method in (
         Method("direct", "fourierkernels.sums.direct", "DirectSum",
                _direct_refusal, _direct_seconds, _direct_accuracy),
+        Method("direct_float32", "fourierkernels.sums.direct", "SinglePrecisionSum",
+               _single_refusal, lambda problem: 0.55 * _direct_seconds(problem), _single_accuracy,
+               exact=False),
         Method("bandlimited", "fourierkernels.sums.bandlimited", "BandlimitedSum",
-               _bandlimited_refusal, _bandlimited_seconds, lambda problem: problem.accuracy),
+               _bandlimited_refusal, _bandlimited_seconds, lambda problem: problem.accuracy,
+               exact=False),
         Method("reference", "fourierkernels.sums.reference", "ReferenceSum",
                lambda problem: "", _reference_seconds, lambda problem: 1e-15 * problem.dim),
     )
@@ -194,4 +219,5 @@ def spans(points: FloatArray, at: FloatArray, radius: FloatArray) -> tuple[float
     """Return radius times the range of data and queries together, per dimension."""
     high = np.maximum(points.max(axis=0), at.max(axis=0))
     low = np.minimum(points.min(axis=0), at.min(axis=0))
-    return tuple(float(span) for span in radius * (high - low))
+    with np.errstate(over="ignore"):  # an infinite span is refused by who asked
+        return tuple(float(span) for span in radius * (high - low))

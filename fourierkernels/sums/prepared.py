@@ -19,6 +19,9 @@ from fourierkernels.validation import (
     check_weights,
 )
 
+_RADII = (1e-100, 1e100)
+_LARGEST_SPAN = 1e15
+
 
 class PreparedSum:
     """Samples, weights and responses, checked once and prepared for many blocks of queries.
@@ -60,7 +63,7 @@ class PreparedSum:
         self.kernel = as_kernel(kernel)
         self.points = check_points("points", points)
         n, dim = self.points.shape
-        self.radius = check_radius(radius, dim)
+        self.radius = _check_range(check_radius(radius, dim))
         self.weights = np.ones(n) if weights is None else check_weights("weights", weights, n)
         self.responses = _as_responses(responses, n)
         self.method, self.tol, self.expected = method, check_tolerance(tol), expected
@@ -133,14 +136,14 @@ class PreparedSum:
 
     def _problem(self, queries: FloatArray, plain: bool) -> Problem:
         n, dim = self.points.shape
-        band = spans(self.points, queries, self.radius)
+        band = _check_spans(spans(self.points, queries, self.radius))
         columns = 1 + self.responses.shape[1]
         m = max(len(queries), self.expected)
         return Problem(self.kernel, n, m, dim, columns, band, self.tol, plain)
 
     def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
-        """Rows of a band-limited sum whose denominator is below its error over √tol."""
-        if method != "bandlimited":
+        """Rows of an inexact sum whose denominator is below its error over √tol."""
+        if METHODS[method].exact:
             return np.zeros(0, np.intp)
         return np.flatnonzero(np.abs(sums.denominator) < sums.error / math.sqrt(self.tol))
 
@@ -161,6 +164,26 @@ def check_tolerance(tol: float) -> float:
     if not 1e-12 <= value <= 1e-2:
         raise ValueError(f"tol must be in [1e-12, 1e-2], got {tol}")
     return value
+
+
+def _check_range(radius: FloatArray) -> FloatArray:
+    """Return a radius whose products and squares stay within floating point."""
+    bad = radius[(radius < _RADII[0]) | (radius > _RADII[1])]
+    if len(bad):
+        raise ValueError(
+            f"radius must be in [{_RADII[0]:g}, {_RADII[1]:g}], got {bad[0]}; rescale the data"
+        )
+    return radius
+
+
+def _check_spans(spans: tuple[float, ...]) -> tuple[float, ...]:
+    """Return radius times range of the data: beyond 1e15 a phase in float64 has no digit left."""
+    if not max(spans) <= _LARGEST_SPAN:
+        raise ValueError(
+            "radius must be small enough that radius times the range of points and queries is at "
+            f"most {_LARGEST_SPAN:g}, got {max(spans):g}"
+        )
+    return spans
 
 
 def _as_responses(responses: ArrayLike | None, n: int) -> FloatArray:
