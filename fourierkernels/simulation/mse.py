@@ -230,6 +230,24 @@ def median_of_means(values: FloatArray) -> float:
     return float(np.median([group.mean() for group in groups]))
 
 
+def quadrature(
+    density: Density, dim: int = 1, *, nodes: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss-Legendre points ``(m, dim)`` on the central box and weights for ∫ g(x) p(x) dx.
+
+    Parameters
+    ----------
+    nodes : int, optional
+        Per dimension; by default 96, 24 or 10 in one, two or three dimensions.
+    """
+    x, weight = np.polynomial.legendre.leggauss(nodes or _NODES[dim])
+    half = [(0.5 * (high - low), 0.5 * (high + low)) for low, high in central_box(density, dim)]
+    axes = np.meshgrid(*(a * x + b for a, b in half), indexing="ij")
+    points = np.stack([axis.ravel() for axis in axes], axis=1)
+    weights = np.ravel(math.prod(np.ix_(*(a * weight for a, _ in half))))
+    return points, weights * _density_at(density, points)
+
+
 class _Task(NamedTuple):
     kernel: Kernel
     radius: FloatArray  # (dim,)
@@ -327,23 +345,13 @@ def _places(
     density: Density, dim: int, at: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray | None]:
     if at is None:
-        points, weights = _quadrature(density, dim)
-        return points, weights * _density_at(density, points)
+        return quadrature(density, dim)
     column = np.reshape(at, (-1, 1)) if dim == 1 and np.ndim(at) < 2 else at
     points = check_points("at", column, dim=dim)
     empty = np.flatnonzero(~(_density_at(density, points) > 0))
     if len(empty):
         raise ValueError(f"at must have a positive density, got 0 at {points[empty[0]].tolist()}")
     return points, None
-
-
-def _quadrature(density: Density, dim: int) -> tuple[FloatArray, FloatArray]:
-    """Gauss-Legendre nodes ``(m, dim)`` and weights ``(m,)`` on the central box."""
-    x, weight = np.polynomial.legendre.leggauss(_NODES[dim])
-    half = [(0.5 * (high - low), 0.5 * (high + low)) for low, high in central_box(density, dim)]
-    axes = np.meshgrid(*(a * x + b for a, b in half), indexing="ij")
-    weights = math.prod(np.ix_(*(a * weight for a, _ in half)))
-    return np.stack([axis.ravel() for axis in axes], axis=1), np.ravel(weights)
 
 
 def _density_at(density: Density, points: FloatArray) -> FloatArray:

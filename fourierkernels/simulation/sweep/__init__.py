@@ -1,0 +1,27 @@
+"""Sweeps of simulated error: many cells, many processes or a cluster, one line per finished cell.
+
+A sweep is the product densities × kernels × sizes × dimensions × radius rules × blocks of
+replicates. Each cell draws from a generator keyed by its identity, so its numbers do not depend on
+who computes it, when, or beside what. Finished cells are kept on disk whatever happens; the same
+call goes on where the last one ended.
+"""
+
+from fourierkernels.simulation.sweep.cells import Cell, Sweep
+from fourierkernels.simulation.sweep.compute import RULES, TASKS, Outcome, compute
+from fourierkernels.simulation.sweep.driver import run_sweep
+from fourierkernels.simulation.sweep.results import Results, read_results
+from fourierkernels.simulation.sweep.summary import Row, summarise
+
+__all__ = [
+    "RULES",
+    "TASKS",
+    "Cell",
+    "Outcome",
+    "Results",
+    "Row",
+    "Sweep",
+    "compute",
+    "read_results",
+    "run_sweep",
+    "summarise",
+]

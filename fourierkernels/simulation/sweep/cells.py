@@ -1,0 +1,205 @@
+"""What a sweep consists of: its cells, and the identity of each."""
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fourierkernels import __version__
+from fourierkernels.densities import as_density
+from fourierkernels.densities.responses import as_regression_function
+from fourierkernels.kernels import as_kernel
+from fourierkernels.simulation.noise import as_noise
+from fourierkernels.validation import check_choice, check_integer, check_number
+
+TASK_NAMES = ["density", "regression"]
+RULE_NAMES = {
+    "density": ["optimal", "normal_reference", "lscv", "plugin"],
+    "regression": ["optimal"],
+}
+_FORMAT = 1  # of the results file
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One unit of work: a block of replicates of one setting.
+
+    Attributes
+    ----------
+    task : {"density", "regression"}
+    density, kernel : str
+    n, dim : int
+    radius : str
+        A number, or a rule of :data:`fourierkernels.simulation.sweep.RULES`.
+    block, replicates : int
+        Number of the block, and how many replicates it holds.
+    seed : int
+        Of the sweep; with the other fields it determines the random numbers.
+    function, noise : str
+        Of a regression, else empty.
+    at : float or None
+        Every coordinate of the point of a regression; None for the integrated error.
+    """
+
+    task: str
+    density: str
+    kernel: str
+    n: int
+    dim: int
+    radius: str
+    block: int
+    replicates: int
+    seed: int
+    function: str = ""
+    noise: str = ""
+    at: float | None = None
+
+    @cached_property
+    def _digest(self) -> bytes:
+        return hashlib.sha256(_canonical(asdict(self)).encode()).digest()
+
+    @property
+    def key(self) -> str:
+        """Identity of the cell, 32 hexadecimal digits."""
+        return self._digest.hex()[:32]
+
+    def rng(self) -> np.random.Generator:
+        """Return the cell's own generator: seeded by what the cell is, not by when it runs."""
+        words = np.frombuffer(self._digest, dtype="<u4")
+        return np.random.default_rng(np.random.SeedSequence([int(word) for word in words]))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.task} {self.density} {self.kernel} n={self.n} dim={self.dim} "
+            f"radius={self.radius} block={self.block}"
+        )
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Densities × kernels × sizes × dimensions × radius rules × blocks of replicates.
+
+    Parameters
+    ----------
+    densities, kernels : tuple of str
+        Names, as the registries know them.
+    sizes, dims : tuple of int
+    radii : tuple of str
+        Numbers or rules: "optimal" is the exact (density) or large-sample (regression) optimum;
+        for densities also the rules of the estimators that look at each sample.
+    replicates, blocks : int
+        Replicates per cell, and cells per setting.
+    seed : int
+    task : {"density", "regression"}
+        Integrated squared error of density estimates, or mean squared error of regressions.
+    function, noise, at
+        Of regressions; see :class:`Cell`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown names, empty or repeated axes, numbers out of range: before anything runs.
+
+    Examples
+    --------
+    >>> sweep = Sweep(densities=("gaussian",), kernels=("fourier1", "fourier4"), sizes=(100, 1000))
+    >>> len(sweep.cells())
+    4
+    """
+
+    densities: tuple[str, ...]
+    kernels: tuple[str, ...]
+    sizes: tuple[int, ...]
+    dims: tuple[int, ...] = (1,)
+    radii: tuple[str, ...] = ("optimal",)
+    replicates: int = 100
+    blocks: int = 1
+    seed: int = 0
+    task: str = "density"
+    function: str = "sine"
+    noise: str = "gaussian"
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("task", self.task, TASK_NAMES)
+        for axis in ("densities", "kernels", "sizes", "dims", "radii"):
+            values = tuple(getattr(self, axis))
+            object.__setattr__(self, axis, values)
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"{axis} must be distinct and at least one, got {values}")
+        for check, values in self._checks():
+            for value in values:
+                check(value)
+        self._check_numbers()
+
+    def _checks(self) -> "list[tuple[Callable[[Any], object], tuple[Any, ...]]]":
+        return [
+            (as_density, self.densities),
+            (as_kernel, self.kernels),
+            (lambda n: check_integer("sizes", n, least=2), self.sizes),
+            (_check_dim, self.dims),
+            (lambda rule: _check_rule(rule, self.task), self.radii),
+        ]
+
+    def _check_numbers(self) -> None:
+        check_integer("replicates", self.replicates, least=2)
+        check_integer("blocks", self.blocks)
+        check_integer("seed", self.seed, least=0)
+        as_regression_function(self.function)
+        as_noise(self.noise)
+        if self.at is not None:
+            check_number("at", self.at)
+
+    def cells(self) -> list[Cell]:
+        """Return all cells, the most expensive first, so that workers end together."""
+        axes = (self.densities, self.kernels, self.sizes, self.dims, self.radii, range(self.blocks))
+        cells = [
+            Cell(self.task, density, kernel, n, dim, radius, block, self.replicates, self.seed)
+            for density, kernel, n, dim, radius, block in itertools.product(*axes)
+        ]  # fmt: skip
+        if self.task == "regression":
+            target = {"function": self.function, "noise": self.noise, "at": self.at}
+            cells = [replace(cell, **target) for cell in cells]  # type: ignore[arg-type]
+        return sorted(cells, key=lambda cell: -cell.n * cell.dim)
+
+    def header(self) -> dict[str, Any]:
+        """Return the first line of a results file: what its numbers depend on."""
+        config = json.loads(_canonical(asdict(self)))
+        return {
+            "format": _FORMAT,
+            "fourierkernels": __version__,
+            "numpy": np.__version__,
+            "sweep": config,
+            "digest": hashlib.sha256(_canonical(config).encode()).hexdigest()[:16],
+        }
+
+
+def as_number(rule: str) -> float | None:
+    """Return the radius if the rule is a number, else None."""
+    try:
+        return float(rule)
+    except ValueError:
+        return None
+
+
+def _check_dim(dim: int) -> None:
+    if check_integer("dims", dim) > 3:
+        raise ValueError(f"dims must be at most 3, got {dim}")
+
+
+def _check_rule(rule: str, task: str) -> None:
+    number = as_number(rule)
+    if number is None:
+        check_choice("radii", rule, RULE_NAMES[task])
+    elif not (math.isfinite(number) and number > 0):
+        raise ValueError(f"radii must be positive and finite, got {rule}")
+
+
+def _canonical(value: dict[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
