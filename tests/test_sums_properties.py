@@ -1,5 +1,7 @@
 """Kernel sums on data drawn by hypothesis: any size, scale and dtype, mad values included."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -112,3 +114,14 @@ def test_integers_duplicates_and_one_sample_are_ordinary_data() -> None:
 def test_points_without_columns_are_refused() -> None:
     with pytest.raises(ValueError, match=r"points must .* got shape \(3, 0\)"):
         kernel_sum(np.zeros((3, 0)), np.zeros((1, 0)), kernel="gaussian", radius=1.0)
+
+
+@pytest.mark.parametrize("method", ["direct", "direct_float32"])
+def test_weights_far_below_those_of_the_padding_are_summed(method: str) -> None:
+    """The tiles are padded at the centre of the data, where this query is and no sample."""
+    points = np.stack([np.full(128, 10.0), np.full(128, -10.0)])
+    sums = kernel_sum(points, np.zeros((1, 128)), kernel="fourier4", radius=2.0, method=method,
+                      tol=1e-2, responses=[7.0, 1.0], refine=False)  # fmt: skip
+    exact = 512 * math.log(abs(math.sin(20.0)) / 20.0) + math.log(2.0)
+    assert sums.log_totals()[0] == pytest.approx(exact, rel=1e-6)
+    assert sums.ratios()[0, 0] == pytest.approx(4.0, rel=1e-4)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fourierkernels.attention import blocked, cuda
+from fourierkernels.attention import cpu, cuda
 from fourierkernels.attention.reference import additive, fourier_scores, nadaraya_watson
 
 _Three = tuple[Tensor, Tensor, Tensor]
@@ -44,8 +44,7 @@ def attend(
     mask : Tensor or None
         Boolean or floating, four dimensions, each 1 or that of ``(B, H, N, M)``.
     """
-    bias = additive(mask, query, key.shape[-2], is_causal=is_causal)
-    return blocked.forward(query, key, value, radius, bias, power=power, eps=eps)
+    return cpu.forward(query, key, value, radius, mask, power=power, causal=is_causal, eps=eps)
 
 
 @torch.library.custom_op(
@@ -66,9 +65,10 @@ def attend_backward(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of query, key, value and radius."""
-    bias = additive(mask, query, key.shape[-2], is_causal=is_causal)
-    saved = output, significand, exponent
-    return blocked.backward(grad, query, key, value, radius, bias, *saved, power=power)
+    return cpu.backward(
+        grad, query, key, value, radius, mask, output, significand, exponent,
+        power=power, causal=is_causal,
+    )  # fmt: skip
 
 
 @attend.register_kernel("cuda")

@@ -61,7 +61,10 @@ def mantissa(typing_context, x):
 
 @intrinsic
 def power_of_two(typing_context, n, like):
-    """2**n in the precision of `like` for int32 n <= 0; 0 where that is below its normal range."""
+    """2**n in the precision of `like`, for int32 n; 0 where that is beyond its normal range.
+
+    Products that are exactly zero have any exponent: zero times this must be zero.
+    """
     form = _FORMATS[like]
 
     def generate(context, builder, signature, arguments):
@@ -69,7 +72,8 @@ def power_of_two(typing_context, n, like):
         n = arguments[0] if form.width == 32 else builder.sext(arguments[0], integer)
         stored = builder.add(n, ir.Constant(integer, form.bias))
         field = builder.shl(stored, ir.Constant(integer, form.fraction))
-        normal = builder.icmp_signed(">", stored, ir.Constant(integer, 0))
+        below = builder.sub(stored, ir.Constant(integer, 1))  # wraps around for stored <= 0
+        normal = builder.icmp_unsigned("<", below, ir.Constant(integer, 2 * form.bias))
         value = builder.select(normal, field, ir.Constant(integer, 0))
         return builder.bitcast(value, _LLVM_FLOATS[form.width])
 

@@ -27,6 +27,7 @@ NOWHERE = -(2**30)  # the exponent of an empty sum
 
 # Value-safe flags: splitting numbers into bits relies on infinities and NaN.
 SUMMING = {"contract", "nsz", "arcp", "reassoc"}
+_LARGEST_UNSPLIT = 64  # a mantissa below 2 to this power is within single precision
 _NEAR = 0.0625  # square of the distance below which sin(x)/x is its series
 _LOG2_E = 1.0 / math.log(2.0)
 
@@ -104,17 +105,34 @@ def exp2_parts(log2):
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
 def raise_to(power, mantissas, exponents):
     """Raise a tile to an integer power: the bits of the power from the top, a squaring for each."""
-    for j in range(TILE):
-        exponents[j] *= np.int32(power)
-    base = mantissas if power & (power - 1) == 0 else mantissas.copy()  # 1, 2, 4, …: no products
     bit = 1
     while 2 * bit <= power:
         bit *= 2
+    if power > _LARGEST_UNSPLIT:
+        _raise_and_split(power, bit, mantissas, exponents)
+        return
+    for j in range(TILE):
+        exponents[j] *= np.int32(power)
+    base = mantissas if bit == power else mantissas.copy()  # 1, 2, 4, …: squares alone
     while bit > 1:
         bit //= 2
         _square(mantissas)
         if power & bit:
             _multiply(base, mantissas)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def _raise_and_split(power, bit, mantissas, exponents):
+    """Take the exponent out after each product, which would overflow at high powers."""
+    base, base_exponents = mantissas.copy(), exponents.copy()
+    while bit > 1:
+        bit //= 2
+        for j in range(TILE):
+            product, shift = mantissas[j] * mantissas[j], 2 * exponents[j]
+            if power & bit:
+                product, shift = product * base[j], shift + base_exponents[j]
+            exponents[j] = shift + exponent(product)
+            mantissas[j] = mantissa(product)
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")

@@ -17,8 +17,7 @@ from fourierkernels.sums.result import KernelSums
 from fourierkernels.validation import check_choice
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
-# Compiled products raise a mantissa below 2 to the power before its exponent is taken out again.
-LARGEST_POWER = {"float32": 64, "float64": 512}
+_LARGEST_POWER = 512  # exponents of compiled products are 32-bit integers
 _EPS = float(np.finfo(float).eps)
 _SINGLE_EPS = float(np.finfo(np.float32).eps)
 
@@ -119,21 +118,20 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _direct_refusal(problem: Problem, dtype: str = "float64") -> str:
+def _direct_refusal(problem: Problem) -> str:
     if not problem.plain:
         return "has no compiled slopes and integrals"
     if isinstance(problem.kernel, GaussianKernel):
         return ""
     if not isinstance(problem.kernel, FourierKernel):
         return f"has no compiled form of kernel {problem.kernel.name}"
-    most = LARGEST_POWER[dtype]
-    return "" if problem.kernel.power <= most else f"has powers up to {most}"
+    return "" if problem.kernel.power <= _LARGEST_POWER else f"has powers up to {_LARGEST_POWER}"
 
 
 def _single_refusal(problem: Problem) -> str:
     reached = _single_accuracy(problem)
     coarse = f"reaches {reached:.1e} at this radius and range of data"
-    return _direct_refusal(problem, "float32") or (coarse if reached > problem.tol else "")
+    return _direct_refusal(problem) or (coarse if reached > problem.tol else "")
 
 
 def _direct_seconds(problem: Problem) -> float:
