@@ -1,4 +1,4 @@
-"""The command line: ``fourierkernels rates`` and ``fourierkernels heads``.
+"""The command line: ``fourierkernels rates``, ``sweep`` and ``heads``.
 
 Commands stay thin: they parse, call the package, print and write. A ValueError, TypeError, OSError
 or a missing extra becomes one line on standard error and exit status 2.
@@ -91,6 +91,52 @@ def rates(
         _write_rates(output, rows)
     if plot is not None:
         _plot_rates(plot, rows)
+
+
+@app.command()
+def sweep(
+    results: Annotated[Path, typer.Argument(help="Results file, one line per finished cell.")],
+    task: Annotated[str | None, typer.Option(help="density (default) or regression.")] = None,
+    density: Annotated[
+        list[str] | None, typer.Option(help="Density of the data; repeat for more.")
+    ] = None,
+    kernel: Annotated[
+        list[str] | None, typer.Option(help="fourier<l> or gaussian; repeat for more.")
+    ] = None,
+    n: Annotated[list[int] | None, typer.Option(help="Sample size; repeat for more.")] = None,
+    dim: Annotated[list[int] | None, typer.Option(help="Dimension; repeat for more.")] = None,
+    radius: Annotated[
+        list[str] | None, typer.Option(help="A number or a rule (optimal); repeat for more.")
+    ] = None,
+    replicates: Annotated[int | None, typer.Option(help="Replicates per cell.")] = None,
+    blocks: Annotated[int | None, typer.Option(help="Cells per setting.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random numbers.")] = None,
+    function: Annotated[str | None, typer.Option(help="Regression function.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Noise of a regression.")] = None,
+    at: Annotated[
+        float | None, typer.Option(help="Point of a regression; integrated error without.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler instead.", metavar="ADDRESS")
+    ] = None,
+) -> None:
+    """Simulate errors over densities, kernels, sizes, dimensions and radius rules.
+
+    Finished cells are kept in RESULTS whatever happens; the same command, or RESULTS alone, goes
+    on where the last run ended.
+
+    Example: fourierkernels sweep rates.jsonl --kernel fourier1 --n 100 --n 1000 --workers 2
+    """
+    from fourierkernels.simulation.sweep.command import run
+
+    given = {
+        "task": task, "densities": density, "kernels": kernel, "sizes": n, "dims": dim,
+        "radii": radius, "replicates": replicates, "blocks": blocks, "seed": seed,
+        "function": function, "noise": noise, "at": at,
+    }  # fmt: skip
+    _check_file("results", results)
+    run(results, given, workers=workers, scheduler=scheduler)
 
 
 @app.command()

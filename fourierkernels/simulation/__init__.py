@@ -1,7 +1,7 @@
 """Monte Carlo: the error of estimators by simulation, with standard errors."""
 
 from fourierkernels.simulation.mise import Estimate, draw, ise, mise
-from fourierkernels.simulation.mse import RegressionError, central_box, mse
+from fourierkernels.simulation.mse import RegressionError, central_box, mse, quadrature
 from fourierkernels.simulation.noise import NOISES, Noise, as_noise
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "ise",
     "mise",
     "mse",
+    "quadrature",
 ]

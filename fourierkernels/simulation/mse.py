@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -190,8 +191,8 @@ def mse(
     target, shape = as_density(density), as_kernel(kernel)
     dim = _check_dim(target, dim)
     count = check_integer("replicates", replicates, least=2)
-    points, measure = _places(target, dim, at)
     law, f = as_noise(noise), as_regression_function(function)
+    points, measure = _places(target, f, dim, at)
     size = check_integer("n", n, least=2)
     designs = (_design(target, f, law, size, dim, rng) for _ in range(count))
     task = _Task(shape, check_radius(radius, dim), points)
@@ -231,21 +232,34 @@ def median_of_means(values: FloatArray) -> float:
 
 
 def quadrature(
-    density: Density, dim: int = 1, *, nodes: int | None = None
+    density: Density, dim: int = 1, *, nodes: int | None = None, breaks: tuple[float, ...] = ()
 ) -> tuple[FloatArray, FloatArray]:
     """Return Gauss-Legendre points ``(m, dim)`` on the central box and weights for ∫ g(x) p(x) dx.
 
     Parameters
     ----------
     nodes : int, optional
-        Per dimension; by default 96, 24 or 10 in one, two or three dimensions.
+        Per dimension and piece; by default 96, 24 or 10 in one, two or three dimensions.
+    breaks : tuple of float
+        Where f is not smooth: the box is cut there, in every dimension.
     """
-    x, weight = np.polynomial.legendre.leggauss(nodes or _NODES[dim])
-    half = [(0.5 * (high - low), 0.5 * (high + low)) for low, high in central_box(density, dim)]
-    axes = np.meshgrid(*(a * x + b for a, b in half), indexing="ij")
-    points = np.stack([axis.ravel() for axis in axes], axis=1)
-    weights = np.ravel(math.prod(np.ix_(*(a * weight for a, _ in half))))
+    unit = np.polynomial.legendre.leggauss(nodes or _NODES[dim])
+    axes = [_pieces(box, breaks, unit) for box in central_box(density, dim)]
+    grid = np.meshgrid(*(x for x, _ in axes), indexing="ij")
+    points = np.stack([axis.ravel() for axis in grid], axis=1)
+    weights = np.ravel(math.prod(np.ix_(*(weight for _, weight in axes))))
     return points, weights * _density_at(density, points)
+
+
+def _pieces(
+    box: tuple[float, float], breaks: tuple[float, ...], unit: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of all pieces of one side of the box; they crowd towards the breaks."""
+    low, high = box
+    ends = [low, *(end for end in breaks if low < end < high), high]
+    pieces = [(0.5 * (b - a), 0.5 * (a + b)) for a, b in pairwise(ends)]
+    x = np.concatenate([half * unit[0] + middle for half, middle in pieces])
+    return x, np.concatenate([half * unit[1] for half, _ in pieces])
 
 
 class _Task(NamedTuple):
@@ -342,10 +356,10 @@ def _sums(task: _Task, design: _Design) -> _Moments:
 
 
 def _places(
-    density: Density, dim: int, at: ArrayLike | None
+    density: Density, f: RegressionFunction, dim: int, at: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray | None]:
     if at is None:
-        return quadrature(density, dim)
+        return quadrature(density, dim, breaks=f.breaks)
     column = np.reshape(at, (-1, 1)) if dim == 1 and np.ndim(at) < 2 else at
     points = check_points("at", column, dim=dim)
     empty = np.flatnonzero(~(_density_at(density, points) > 0))

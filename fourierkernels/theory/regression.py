@@ -194,12 +194,20 @@ def regression_radius(
         )  # fmt: skip
         return math.log(float(share @ terms.total))
 
-    scale = as_density(density).spectral_scale
-    grid = math.log(scale) + np.linspace(-1.0, math.log(10.0 + 3.0 * n**0.34), 40)
-    best = int(np.argmin([error(float(r)) for r in grid]))
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-6})
+    low, high = _bracket(error, math.log(0.4 * as_density(density).spectral_scale))
+    found = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-4})
     return math.exp(float(found.x))
+
+
+def _bracket(error: Callable[[float], float], start: float) -> tuple[float, float]:
+    """Go up in steps of 20 % until the error is twice the least; return the neighbours of that."""
+    step, place, best = math.log(1.2), 0, math.inf
+    errors: list[float] = []
+    while not errors or errors[-1] < best + math.log(2.0):
+        errors.append(error(start + step * len(errors)))
+        place = int(np.argmin(errors))
+        best = errors[place]
+    return start + step * (place - 1), start + step * (place + 1)
 
 
 class _Problem(NamedTuple):

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from fourierkernels.densities import as_density
+from fourierkernels.densities.responses import as_regression_function
 from fourierkernels.kernels import FloatArray, as_kernel
 from fourierkernels.simulation.mise import draw, mise
 from fourierkernels.simulation.mse import mse, quadrature
@@ -91,7 +92,8 @@ def _best_for_regression(
     density: str, function: str, kernel: str, n: int, dim: int, noise: str
 ) -> float:
     """Return the radius of the least integrated large-sample error on the central box."""
-    points, weights = quadrature(as_density(density), dim, nodes=_PILOT[dim])
+    breaks = as_regression_function(function).breaks
+    points, weights = quadrature(as_density(density), dim, nodes=_PILOT[dim], breaks=breaks)
     level = as_noise(noise).variance(points)
     return regression_radius(
         density, function, kernel, n=n, at=points, noise_variance=level, weights=weights

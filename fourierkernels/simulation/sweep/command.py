@@ -1,0 +1,78 @@
+"""The work behind ``fourierkernels sweep``: a terminal around :func:`run_sweep`."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from fourierkernels.simulation.sweep.cells import Sweep
+from fourierkernels.simulation.sweep.driver import run_sweep
+from fourierkernels.simulation.sweep.results import read_results
+from fourierkernels.simulation.sweep.summary import Row, summarise
+
+_HEADER = ("density", "kernel", "D", "radius", "n", "mean R", "error", "± s.e.", "robust", "runs",
+           "undefined")  # fmt: skip
+_DEFAULTS: dict[str, Any] = {
+    "densities": ("gaussian",),
+    "kernels": ("fourier1", "fourier2", "fourier4", "gaussian"),
+    "sizes": (100, 1_000, 10_000),
+}
+
+
+def run(
+    path: Path, given: Mapping[str, object], *, workers: int, scheduler: str | None
+) -> list[Row]:
+    """Run or continue the sweep of a results file and show its summary on standard output.
+
+    Parameters
+    ----------
+    given : mapping
+        Parameters of :class:`Sweep`, None or empty where the user gave none. Without any, a file
+        that is there says itself which sweep it is of.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError, ImportError
+        As :func:`run_sweep`.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None and value != []}
+    if path.exists() and path.stat().st_size and not chosen:
+        sweep = read_results(path)[0]
+    else:
+        sweep = Sweep(**{**_DEFAULTS, **chosen})
+    with _progress() as report:
+        done = run_sweep(sweep, path, workers=workers, scheduler=scheduler, progress=report)
+    rows = summarise(done)
+    _show(sweep, rows)
+    return rows
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    console = Console(stderr=True)
+    columns = (TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
+    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
+        task = bar.add_task("cells", total=None)
+        yield lambda finished, total: bar.update(task, completed=finished, total=total)
+
+
+def _show(sweep: Sweep, rows: Sequence[Row]) -> None:
+    what = {"density": "mean integrated squared error", "regression": "mean squared error"}
+    table = Table(*_HEADER, title=f"{sweep.task}: {what[sweep.task]}", box=box.SIMPLE_HEAD)
+    for row in rows:
+        cell = row.cell
+        table.add_row(
+            cell.density, cell.kernel, str(cell.dim), cell.radius, str(cell.n),
+            f"{row.radius:.4g}", f"{row.mean:.4e}", f"{row.standard_error:.1e}",
+            f"{row.robust:.4e}", str(row.replicates), str(row.undefined),
+        )  # fmt: skip
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    console.print(table)

@@ -1,0 +1,87 @@
+"""``fourierkernels sweep`` as a user meets it: the table, resuming, interrupts, one-line errors."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fourierkernels.simulation.sweep import read_results
+
+SMALL = ["--kernel", "fourier4", "--kernel", "gaussian", "--n", "50", "--n", "100",
+         "--replicates", "3", "--blocks", "2"]  # fmt: skip
+
+
+def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "fourierkernels.cli", "sweep", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def test_sweep_prints_its_table_and_goes_on_from_the_file_alone(tmp_path: Path) -> None:
+    first = run("r.jsonl", *SMALL, "--workers", "2", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert first.stderr == ""
+    rows = [line.split() for line in first.stdout.splitlines() if line.split()[:1] == ["gaussian"]]
+    assert [(row[1], row[4], row[9]) for row in rows] == [
+        ("fourier4", "50", "6"), ("fourier4", "100", "6"),
+        ("gaussian", "50", "6"), ("gaussian", "100", "6"),
+    ]  # fmt: skip
+    lines = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "r.jsonl").write_bytes(b"".join(lines[:4]))
+    again = run("r.jsonl", cwd=tmp_path)
+    assert again.stdout == first.stdout
+    assert len(read_results(tmp_path / "r.jsonl")[1]) == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["r.jsonl", "--kernel", "foo"], "kernel must be one of"),
+        (["missing/r.jsonl"], "results must be in an existing folder"),
+        (["r.jsonl", "--task", "foo"], "task must be one of density, regression"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_sweep_and_a_foreign_file_are_refused_in_one_line(tmp_path: Path) -> None:
+    run("r.jsonl", *SMALL, cwd=tmp_path)
+    before = (tmp_path / "r.jsonl").read_bytes()
+    done = run("r.jsonl", *SMALL, "--seed", "5", cwd=tmp_path)
+    assert "error: results must be of the same sweep, got r.jsonl with seed = 0 (now 5)" in (
+        done.stderr
+    )
+    assert (tmp_path / "r.jsonl").read_bytes() == before
+    (tmp_path / "notes.txt").write_text("my notes\n", encoding="utf-8")
+    done = run("notes.txt", cwd=tmp_path)
+    assert done.stderr == (
+        "error: results must be of a sweep, got notes.txt: no valid header line\n"
+    )
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_says_so_and_keeps_finished_cells(workers: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    command = [sys.executable, "-m", "fourierkernels.cli", "sweep", "r.jsonl", "--task",
+               "regression", "--at", "0.5", "--kernel", "fourier4", "--n", "20000", "--radius",
+               "6", "--replicates", "40", "--blocks", "200", "--workers", workers]  # fmt: skip
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        for _ in range(1200):
+            if path.exists() and path.read_bytes().count(b"\n") > 2:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        message = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert message == "error: interrupted\n"
+    assert 2 <= len(read_results(path)[1]) < 200
