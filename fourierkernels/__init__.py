@@ -19,8 +19,8 @@ _HOMES = {
     "kernel_sum": "sums",
 }
 _MODULES = frozenset({
-    "attention", "densities", "diagnostics", "estimators", "kernels", "mixing", "plotting",
-    "simulation", "sums", "theory",
+    "attention", "densities", "diagnostics", "estimators", "kernels", "mixing", "models",
+    "plotting", "simulation", "sums", "theory",
 })  # fmt: skip
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         estimators,
         kernels,
         mixing,
+        models,
         plotting,
         simulation,
         sums,
@@ -55,6 +56,7 @@ __all__ = [
     "kernel_sum",
     "kernels",
     "mixing",
+    "models",
     "plotting",
     "simulation",
     "sums",

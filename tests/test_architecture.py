@@ -22,6 +22,7 @@ ALLOWED = {
     "simulation": {"estimators", "theory", "densities", "sums", "kernels", "validation"},
     "attention": {"sums", "kernels", "validation"},
     "mixing": {"attention", "validation"},
+    "models": {"mixing", "attention", "validation"},
     "diagnostics": {"validation"},
     "plotting": {
         "diagnostics", "attention", "simulation", "estimators", "theory", "densities", "sums",

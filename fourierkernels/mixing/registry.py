@@ -46,6 +46,10 @@ class Mixer:
         :class:`Size`; biases are left out, as in the paper's table.
     formula : str
         The operations, to be read.
+    complex_operations : bool
+        Whether they are multiply-adds of complex numbers.
+    attention : bool
+        Whether its matrix is computed from the tokens, by heads.
     """
 
     build: Build
@@ -57,6 +61,7 @@ class Mixer:
     operations: Count
     formula: str
     complex_operations: bool = False
+    attention: bool = False
 
 
 def _attention(cls: Build) -> Build:
@@ -83,7 +88,7 @@ def _attention_row(cls: Build, source: str, extra: int = 0) -> Mixer:
         _attention(cls), source, True, True, True,
         parameters=lambda s: 4 * s.dim**2 + extra,
         operations=lambda s: 2 * s.length**2 * s.dim + 4 * s.length * s.dim**2,
-        formula="2N²E + 4NE²",
+        formula="2N²E + 4NE²", attention=True,
     )  # fmt: skip
 
 

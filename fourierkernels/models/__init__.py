@@ -1,0 +1,85 @@
+"""Every model of the papers, as an assembly of blocks around an interchangeable token mixer.
+
+Checkpoints of others are read by :mod:`fourierkernels.models.huggingface` and
+:mod:`fourierkernels.models.fourierformer`.
+"""
+
+from fourierkernels.models.blocks import Block, BlockConfig, count_parameters
+from fourierkernels.models.decision import (
+    DECISION_PRESETS,
+    DecisionConfig,
+    DecisionTransformer,
+    decision_config,
+)
+from fourierkernels.models.encoder import (
+    ENCODER_PRESETS,
+    Encoder,
+    EncoderClassifier,
+    EncoderConfig,
+    PretrainingEncoder,
+    encoder_config,
+)
+from fourierkernels.models.language import (
+    LANGUAGE_PRESETS,
+    LanguageConfig,
+    LanguageModel,
+    language_config,
+)
+from fourierkernels.models.lra import ARENA_PRESETS, ArenaClassifier, ArenaConfig, arena_config
+from fourierkernels.models.search import Hypotheses, beam_search
+from fourierkernels.models.series import (
+    SERIES_PRESETS,
+    SeriesClassifier,
+    SeriesConfig,
+    series_config,
+)
+from fourierkernels.models.translation import (
+    TRANSLATION_PRESETS,
+    TranslationConfig,
+    TranslationModel,
+    translation_config,
+)
+from fourierkernels.models.vision import (
+    VISION_PRESETS,
+    VisionConfig,
+    VisionTransformer,
+    vision_config,
+)
+
+__all__ = [
+    "ARENA_PRESETS",
+    "DECISION_PRESETS",
+    "ENCODER_PRESETS",
+    "LANGUAGE_PRESETS",
+    "SERIES_PRESETS",
+    "TRANSLATION_PRESETS",
+    "VISION_PRESETS",
+    "ArenaClassifier",
+    "ArenaConfig",
+    "Block",
+    "BlockConfig",
+    "DecisionConfig",
+    "DecisionTransformer",
+    "Encoder",
+    "EncoderClassifier",
+    "EncoderConfig",
+    "Hypotheses",
+    "LanguageConfig",
+    "LanguageModel",
+    "PretrainingEncoder",
+    "SeriesClassifier",
+    "SeriesConfig",
+    "TranslationConfig",
+    "TranslationModel",
+    "VisionConfig",
+    "VisionTransformer",
+    "arena_config",
+    "beam_search",
+    "count_parameters",
+    "decision_config",
+    "encoder_config",
+    "language_config",
+    "series_config",
+    "translation_config",
+    "vision_config",
+]

@@ -1,0 +1,305 @@
+"""The block all models are made of: a token mixer, an optional reader of a memory, a feed-forward.
+
+Each is a sublayer with a residual connection and a LayerNorm, before it or after the sum:
+
+    pre:  x + f(norm(x))            post:  norm(x + f(x))
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fourierkernels.mixing import MIXERS, AttentionMixer, TokenMixer, create_mixer
+from fourierkernels.mixing.mixer import State
+from fourierkernels.validation import check_choice, check_integer
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+}
+NORMS = ("pre", "post")
+NO_OPTIONS: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class BlockConfig:
+    """Sizes and habits of a block.
+
+    Attributes
+    ----------
+    dim, hidden : int
+        Features E of a token, and of the feed-forward in between.
+    heads : int
+        Of attention.
+    length : int or None
+        Longest sequence, for mixers that need to know it.
+    mixer : str
+        A key of :data:`fourierkernels.mixing.MIXERS`; "none" leaves the sublayer out.
+    mixer_options : mapping
+        Of that mixer.
+    causal : bool
+        Tokens see earlier tokens only.
+    reads_memory : str or None
+        The kind of attention that reads another sequence (cross-attention), if any.
+    norm : {"pre", "post"}
+        Place of the LayerNorms.
+    attention_bias : bool
+        Whether the projections of attention have biases.
+    """
+
+    dim: int
+    hidden: int
+    heads: int = 1
+    length: int | None = None
+    mixer: str = "softmax"
+    mixer_options: Mapping[str, Any] = field(default_factory=dict)
+    causal: bool = False
+    reads_memory: str | None = None
+    norm: str = "post"
+    norm_eps: float = 1e-5
+    activation: str = "relu"
+    dropout: float = 0.1
+    attention_bias: bool = True
+
+
+class BlockState(NamedTuple):
+    """What a block remembers while decoding: of its own tokens, and of the memory it reads."""
+
+    own: State | None
+    memory: State | None
+
+
+class Residual(nn.Module):
+    """The LayerNorm, dropout and sum around a sublayer: `enter` it, `leave` it."""
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.before = check_choice("norm", config.norm, list(NORMS)) == "pre"
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Return what the sublayer gets."""
+        normed: Tensor = self.norm(x) if self.before else x
+        return normed
+
+    def leave(self, x: Tensor, change: Tensor) -> Tensor:
+        """Return the tokens with the change that the sublayer proposes."""
+        total: Tensor = x + self.dropout(change)
+        if not self.before:
+            total = self.norm(total)
+        return total
+
+
+class FeedForward(nn.Module):
+    """Two dense layers with an activation between them, token by token."""
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[
+            check_choice("activation", config.activation, list(ACTIVATIONS))
+        ]
+        self.widen = nn.Linear(config.dim, config.hidden)
+        self.narrow = nn.Linear(config.hidden, config.dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map tokens ``(B, N, E)``."""
+        mapped: Tensor = self.narrow(self.activation(self.widen(x)))
+        return mapped
+
+
+class Block(nn.Module):
+    """One layer of a model.
+
+    Parameters
+    ----------
+    config : BlockConfig
+        Sizes and habits.
+
+    Raises
+    ------
+    ValueError
+        If the mixer is unknown, or cannot be causal where it must be.
+    """
+
+    mixer: TokenMixer | None
+    reader: AttentionMixer | None
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.mixer = None if config.mixer == "none" else _create_mixer(config, config.mixer)
+        self.reader = _create_reader(config)
+        self.around_mixer = None if self.mixer is None else Residual(config)
+        self.around_reader = None if self.reader is None else Residual(config)
+        self.feed_forward, self.around_feed_forward = FeedForward(config), Residual(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        padding: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_padding: Tensor | None = None,
+    ) -> Tensor:
+        """Map tokens ``(B, N, E)``; the memory is ``(B, M, E)``, True in a padding is ignored."""
+        if self.mixer is not None and self.around_mixer is not None:
+            inner = self.around_mixer.enter(x)
+            x = self.around_mixer.leave(x, self.mixer(inner, padding=padding))
+        if self.reader is not None and memory is not None:
+            x = self._read(x, self.reader.memory(memory), memory_padding)
+        return self._feed(x)
+
+    def start(self, memory: Tensor | None = None) -> BlockState:
+        """Return the state before the first token; keys and values of the memory are kept."""
+        if self.reader is None or memory is None:
+            return BlockState(None, None)
+        return BlockState(None, self.reader.memory(memory))
+
+    def step(
+        self, x: Tensor, state: BlockState, *, memory_padding: Tensor | None = None
+    ) -> tuple[Tensor, BlockState]:
+        """Map one more token ``(B, 1, E)``: what `forward` returns for it, from the state."""
+        own = state.own
+        if self.mixer is not None and self.around_mixer is not None:
+            change, own = self.mixer.step(self.around_mixer.enter(x), state.own)
+            x = self.around_mixer.leave(x, change)
+        if state.memory is not None:
+            x = self._read(x, state.memory, memory_padding)
+        return self._feed(x), BlockState(own, state.memory)
+
+    def _read(self, x: Tensor, memory: State, padding: Tensor | None) -> Tensor:
+        assert self.reader is not None  # whoever has a memory has a reader
+        assert self.around_reader is not None
+        change = self.reader.read(self.around_reader.enter(x), memory, padding=padding)
+        return self.around_reader.leave(x, change)
+
+    def _feed(self, x: Tensor) -> Tensor:
+        inner = self.around_feed_forward.enter(x)
+        return self.around_feed_forward.leave(x, self.feed_forward(inner))
+
+
+def build_blocks(config: BlockConfig, layers: int, *, attention_layers: int = 0) -> nn.ModuleList:
+    """Return `layers` blocks, the last `attention_layers` of them with softmax attention.
+
+    The hybrid of [leethorp2021fnet]_ section 4.1 has two of these.
+    """
+    check_integer("layers", layers)
+    if not 0 <= check_integer("attention_layers", attention_layers, least=0) <= layers:
+        raise ValueError(f"attention_layers must be at most {layers}, got {attention_layers}")
+    attention = replace(config, mixer="softmax", mixer_options=NO_OPTIONS)
+    plain = layers - attention_layers
+    return nn.ModuleList(Block(config if i < plain else attention) for i in range(layers))
+
+
+def sinusoids(length: int, dim: int) -> Tensor:
+    """Return sin and cos of n/10000^(2i/E), ``(length, dim)``: first all sines, then all cosines.
+
+    Source: [vaswani2017attention]_ section 3.5, which interleaves them; the order of features is
+    that of the published FourierFormer and Marian code.
+    """
+    rate = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    angle = torch.arange(length, dtype=torch.float64)[:, None] * rate  # (length, ceil(dim/2))
+    cosines = torch.cos(angle)[:, : dim // 2]
+    return torch.cat([torch.sin(angle), cosines], dim=-1).to(torch.get_default_dtype())
+
+
+def check_tokens(tokens: Tensor, *, vocabulary: int, length: int) -> None:
+    """Refuse what is not ``(B, N)`` of token ids, N at most `length`; values on a CPU only."""
+    if tokens.is_floating_point() or tokens.dtype is torch.bool:
+        raise TypeError(f"tokens must be integers, got {tokens.dtype}")
+    if tokens.ndim != 2 or tokens.numel() == 0:
+        raise ValueError(f"tokens must be (batch, length), got shape {tuple(tokens.shape)}")
+    if tokens.shape[1] > length:
+        raise ValueError(f"tokens must be at most length = {length} long, got {tokens.shape[1]}")
+    if tokens.device.type == "cpu" and not torch.compiler.is_compiling():
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < 0 or high >= vocabulary:
+            raise ValueError(f"tokens must be in [0, {vocabulary}), got {low if low < 0 else high}")
+
+
+def initialise(model: nn.Module, *, std: float = 0.02) -> None:
+    """Draw dense layers and embeddings from N(0, std²), biases zero, as BERT and GPT-2 do."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Embedding | nn.Conv2d):
+            nn.init.normal_(module.weight, std=std)
+        if isinstance(module, nn.Linear | nn.Conv2d) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            nn.init.zeros_(module.weight[module.padding_idx].data)
+
+
+def initialise_uniformly(model: nn.Module, *, embedding_std: float) -> None:
+    """Draw dense layers uniformly by fan (Xavier), biases zero, embeddings from N(0, std²)."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=embedding_std)
+            if module.padding_idx is not None:
+                nn.init.zeros_(module.weight[module.padding_idx].data)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Return the number of trained numbers; a tied matrix counts once."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+_Config = TypeVar("_Config")
+
+
+def choose_preset(name: str, presets: Mapping[str, _Config], **changes: Any) -> _Config:
+    """Return a preset by its name, with changes.
+
+    Raises
+    ------
+    ValueError
+        If there is no such preset; the message lists them.
+    TypeError
+        If a change is to no field of the preset.
+    """
+    preset = presets[check_choice("preset", name, list(presets))]
+    return replace(preset, **changes)  # type: ignore[type-var]
+
+
+def select_rows(state: BlockState, rows: Tensor) -> BlockState:
+    """Return the state of other rows of the batch, as a beam search reorders them."""
+    return BlockState(*(_rows(part, rows) for part in state))
+
+
+def _rows(part: State | None, rows: Tensor) -> State | None:
+    return None if part is None else tuple(tensor.index_select(0, rows) for tensor in part)
+
+
+def _create_mixer(config: BlockConfig, name: str) -> TokenMixer:
+    own: dict[str, Any] = dict(config.mixer_options)
+    if name in MIXERS and MIXERS[name].attention:
+        own = {"bias": config.attention_bias, **own}
+    return create_mixer(
+        name, dim=config.dim, length=config.length, heads=config.heads, causal=config.causal, **own
+    )
+
+
+def _create_reader(config: BlockConfig) -> AttentionMixer | None:
+    if config.reads_memory is None:
+        return None
+    known = [name for name, row in MIXERS.items() if row.attention]
+    name = check_choice("reads_memory", config.reads_memory, known)
+    own = config.mixer_options if name == config.mixer else NO_OPTIONS
+    plain = replace(config, causal=False, length=None, mixer_options=own)
+    reader = _create_mixer(plain, name)
+    assert isinstance(reader, AttentionMixer)
+    return reader
+
+
+def run_blocks(blocks: Iterable[nn.Module], x: Tensor, **options: Tensor | None) -> Tensor:
+    """Return the tokens after all blocks."""
+    for block in blocks:
+        x = block(x, **options)
+    return x

@@ -1,0 +1,163 @@
+"""The decision transformer: offline reinforcement learning as prediction of the next action.
+
+[chen2021decision]_ section 3; [nguyen2022fourierformer]_ (conference version) section 4.4 replaces
+its attention. A trajectory is the sequence (return to go, state, action) of each time step, three
+tokens that share one embedding of the time step; GPT-2 blocks with ReLU; the action is read off the
+token of the state.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.models.blocks import (
+    BlockConfig,
+    build_blocks,
+    choose_preset,
+    initialise,
+    run_blocks,
+)
+
+
+@dataclass(frozen=True)
+class DecisionConfig:
+    """Sizes and habits of a :class:`DecisionTransformer`.
+
+    Attributes
+    ----------
+    states, actions : int
+        Dimensions of a state and of an action.
+    context : int
+        K, the time steps seen at once; the sequence has 3K tokens.
+    episode : int
+        Longest episode.
+    bounded : bool
+        Whether actions pass through tanh.
+    """
+
+    states: int = 11
+    actions: int = 3
+    context: int = 20
+    episode: int = 4096
+    dim: int = 128
+    layers: int = 3
+    heads: int = 1
+    mixer: str = "softmax"
+    mixer_options: Mapping[str, Any] = field(default_factory=dict)
+    bounded: bool = True
+    dropout: float = 0.1
+
+
+DECISION_PRESETS = {
+    "hopper": DecisionConfig(states=11, actions=3),
+    "halfcheetah": DecisionConfig(states=17, actions=6),
+    "walker2d": DecisionConfig(states=17, actions=6),
+}
+
+
+class Trajectory(NamedTuple):
+    """Predictions for each time step: next state, action, next return, ``(B, K, ·)``."""
+
+    states: Tensor
+    actions: Tensor
+    returns: Tensor
+
+
+class DecisionTransformer(nn.Module):
+    """Predict actions that reach a return.
+
+    Parameters
+    ----------
+    config : DecisionConfig
+        For instance ``decision_config("hopper", mixer="fourier")``.
+
+    Examples
+    --------
+    >>> model = DecisionTransformer(decision_config("hopper", dim=8, layers=1, episode=50))
+    >>> steps = torch.arange(4).expand(2, 4)
+    >>> returns, states, actions = (torch.zeros(2, 4, size) for size in (1, 11, 3))
+    >>> model(returns, states, actions, steps).actions.shape
+    torch.Size([2, 4, 3])
+    """
+
+    def __init__(self, config: DecisionConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.steps = nn.Embedding(config.episode, config.dim)
+        self.embed_return = nn.Linear(1, config.dim)
+        self.embed_state = nn.Linear(config.states, config.dim)
+        self.embed_action = nn.Linear(config.actions, config.dim)
+        self.norm = nn.LayerNorm(config.dim)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = build_blocks(_block(config), config.layers)
+        self.final_norm = nn.LayerNorm(config.dim)
+        self.predict_state = nn.Linear(config.dim, config.states)
+        self.predict_action = nn.Linear(config.dim, config.actions)
+        self.predict_return = nn.Linear(config.dim, 1)
+        initialise(self)
+
+    def forward(
+        self,
+        returns: Tensor,
+        states: Tensor,
+        actions: Tensor,
+        steps: Tensor,
+        *,
+        padding: Tensor | None = None,
+    ) -> Trajectory:
+        """Return the predictions; those for time t see nothing after (return, state) of t.
+
+        Parameters
+        ----------
+        returns, states, actions : Tensor
+            ``(B, K, 1)``, ``(B, K, states)`` and ``(B, K, actions)``; returns are those to go.
+        steps : Tensor
+            Time steps ``(B, K)`` of the episode.
+        padding : Tensor or None
+            Boolean ``(B, K)``, True where the trajectory has not begun.
+        """
+        if steps.shape[1] > self.config.context:
+            raise ValueError(
+                f"steps must be at most context = {self.config.context}, got {steps.shape[1]}"
+            )
+        tokens = [self.embed_return(returns), self.embed_state(states), self.embed_action(actions)]
+        x = torch.stack(tokens, dim=2) + self.steps(steps)[:, :, None]  # (B, K, 3, E)
+        x = self.dropout(self.norm(x.flatten(1, 2)))  # (B, 3K, E)
+        filled = None if padding is None else padding.repeat_interleave(3, dim=1)
+        x = self.final_norm(run_blocks(self.blocks, x, padding=filled))
+        _, at_state, at_action = x.unflatten(1, (-1, 3)).unbind(dim=2)
+        action = self.predict_action(at_state)
+        return Trajectory(
+            states=self.predict_state(at_action),
+            actions=torch.tanh(action) if self.config.bounded else action,
+            returns=self.predict_return(at_action),
+        )
+
+
+def decision_config(preset: str, **changes: Any) -> DecisionConfig:
+    """Return a preset of :data:`DECISION_PRESETS`, with changes.
+
+    Examples
+    --------
+    >>> decision_config("halfcheetah").actions
+    6
+    """
+    return choose_preset(preset, DECISION_PRESETS, **changes)
+
+
+def _block(config: DecisionConfig) -> BlockConfig:
+    return BlockConfig(
+        dim=config.dim,
+        hidden=4 * config.dim,
+        heads=config.heads,
+        length=3 * config.context,
+        mixer=config.mixer,
+        mixer_options=config.mixer_options,
+        causal=True,
+        norm="pre",
+        activation="relu",
+        dropout=config.dropout,
+    )

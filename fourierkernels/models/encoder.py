@@ -1,0 +1,230 @@
+"""The encoders of the FNet paper: BERT with its attention kept, replaced or left out.
+
+[leethorp2021fnet]_ section 3.2 and Table 5. Word, position and segment embeddings, LayerNorm and a
+projection as in [devlin2019bert]_ and its code; blocks that norm after the sum, with the tanh form
+of GELU and a LayerNorm epsilon of 1e-12. Pre-training adds a head for masked words and one for "is
+this the next sentence". The counts of Table 5 come out only if the output matrix over the words is
+counted beside the embedding, so it is not tied here unless asked for; and its three smallest-model
+columns are those of BERT (tests/models/test_encoder.py has both counts).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fourierkernels.models.blocks import (
+    BlockConfig,
+    build_blocks,
+    check_tokens,
+    choose_preset,
+    initialise,
+    run_blocks,
+)
+from fourierkernels.validation import check_integer
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Sizes and habits of an :class:`Encoder`.
+
+    Attributes
+    ----------
+    attention_layers : int
+        That many of the last layers have softmax attention, whatever the mixer.
+    padding_id : int or None
+        Token whose vector is zero and never trained.
+    tied_output : bool
+        Whether masked words are scored with the word vectors themselves, as in the checkpoints
+        that were published, instead of a matrix of its own.
+    """
+
+    dim: int
+    hidden: int
+    layers: int
+    heads: int
+    mixer: str = "fnet"
+    mixer_options: Mapping[str, Any] = field(default_factory=dict)
+    attention_layers: int = 0
+    vocabulary: int = 32_000
+    length: int = 512
+    segments: int = 4
+    padding_id: int | None = 3
+    activation: str = "gelu_tanh"
+    norm_eps: float = 1e-12
+    dropout: float = 0.1
+    tied_output: bool = False
+
+
+# Table 5; the number of heads is E/64, as in BERT and the compact models it follows.
+_SIZES = {
+    "large": EncoderConfig(dim=1024, hidden=4096, layers=24, heads=16),
+    "base": EncoderConfig(dim=768, hidden=3072, layers=12, heads=12),
+    "512x12": EncoderConfig(dim=512, hidden=2048, layers=12, heads=8),
+    "512x8": EncoderConfig(dim=512, hidden=2048, layers=8, heads=8),
+    "mini": EncoderConfig(dim=512, hidden=2048, layers=4, heads=8),
+    "256x4": EncoderConfig(dim=256, hidden=1024, layers=4, heads=4),
+    "micro": EncoderConfig(dim=256, hidden=1024, layers=2, heads=4),
+    "128x2": EncoderConfig(dim=128, hidden=512, layers=2, heads=2),
+}
+_KINDS: dict[str, dict[str, Any]] = {
+    "bert": {"mixer": "softmax"},
+    "linear": {"mixer": "linear"},
+    "fnet": {"mixer": "fnet"},
+    "random": {"mixer": "random"},
+    "ff_only": {"mixer": "none"},
+    "fnet_hybrid": {"mixer": "fnet", "attention_layers": 2},
+}
+ENCODER_PRESETS = {
+    f"{kind}_{size}": replace(config, **changes)
+    for kind, changes in _KINDS.items()
+    for size, config in _SIZES.items()
+}
+
+
+class Encoder(nn.Module):
+    """Map token ids to states.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        For instance ``encoder_config("fnet_base")``.
+
+    Examples
+    --------
+    >>> model = Encoder(encoder_config("fnet_128x2", vocabulary=50, length=8))
+    >>> model(torch.zeros(2, 8, dtype=torch.long)).shape
+    torch.Size([2, 8, 128])
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.padding_id)
+        self.positions = nn.Embedding(config.length, config.dim)
+        self.segments = nn.Embedding(config.segments, config.dim)
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.projection = nn.Linear(config.dim, config.dim)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = build_blocks(
+            _block(config), config.layers, attention_layers=config.attention_layers
+        )
+        self.pooler = nn.Linear(config.dim, config.dim)
+        initialise(self)
+
+    def forward(
+        self, tokens: Tensor, *, segments: Tensor | None = None, padding: Tensor | None = None
+    ) -> Tensor:
+        """Return states ``(B, N, E)``.
+
+        Parameters
+        ----------
+        tokens, segments : Tensor
+            Ids ``(B, N)``; all segments are 0 if None.
+        padding : Tensor or None
+            Boolean ``(B, N)``, True to be ignored. Fourier and dense mixers cannot: they warn, or
+            take it as zeros with ``mixer_options={"zero_padding": True}``.
+        """
+        check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
+        segments = torch.zeros_like(tokens) if segments is None else segments
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.words(tokens) + self.segments(segments) + self.positions(places)
+        x = self.dropout(self.projection(self.norm(x)))
+        return run_blocks(self.blocks, x, padding=padding)
+
+    def pool(self, states: Tensor) -> Tensor:
+        """Return tanh of a dense layer on the first token's state, ``(B, E)``."""
+        return torch.tanh(self.pooler(states[:, 0]))
+
+
+class PretrainingLogits(NamedTuple):
+    """Logits of the masked words ``(B, N, V)`` and of the next sentence ``(B, 2)``."""
+
+    words: Tensor
+    next_sentence: Tensor
+
+
+class PretrainingEncoder(nn.Module):
+    """An encoder with the two heads of [devlin2019bert]_.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        Of the encoder.
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.transform = nn.Linear(config.dim, config.dim)
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.output = nn.Linear(config.dim, config.vocabulary)
+        self.next_sentence = nn.Linear(config.dim, 2)
+        initialise(self)
+        self.encoder = Encoder(config)
+        if config.tied_output:
+            self.output.weight = self.encoder.words.weight
+
+    def forward(
+        self, tokens: Tensor, *, segments: Tensor | None = None, padding: Tensor | None = None
+    ) -> PretrainingLogits:
+        """Return both logits."""
+        states = self.encoder(tokens, segments=segments, padding=padding)
+        transformed = functional.gelu(self.transform(states), approximate="tanh")
+        words = self.output(self.norm(transformed))
+        return PretrainingLogits(words, self.next_sentence(self.encoder.pool(states)))
+
+
+class EncoderClassifier(nn.Module):
+    """An encoder with a dense layer on the pooled state: the tasks of GLUE.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        Of the encoder.
+    classes : int
+        Number of classes; 1 for regression.
+    """
+
+    def __init__(self, config: EncoderConfig, *, classes: int) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(config.dim, check_integer("classes", classes))
+        initialise(self)
+        self.encoder = Encoder(config)
+
+    def forward(
+        self, tokens: Tensor, *, segments: Tensor | None = None, padding: Tensor | None = None
+    ) -> Tensor:
+        """Return logits ``(B, classes)``."""
+        states = self.encoder(tokens, segments=segments, padding=padding)
+        logits: Tensor = self.head(self.dropout(self.encoder.pool(states)))
+        return logits
+
+
+def encoder_config(preset: str, **changes: Any) -> EncoderConfig:
+    """Return a preset of :data:`ENCODER_PRESETS`, with changes.
+
+    Examples
+    --------
+    >>> encoder_config("fnet_hybrid_base").attention_layers
+    2
+    """
+    return choose_preset(preset, ENCODER_PRESETS, **changes)
+
+
+def _block(config: EncoderConfig) -> BlockConfig:
+    return BlockConfig(
+        dim=config.dim,
+        hidden=config.hidden,
+        heads=config.heads,
+        length=config.length,
+        mixer=config.mixer,
+        mixer_options=config.mixer_options,
+        norm="post",
+        norm_eps=config.norm_eps,
+        activation=config.activation,
+        dropout=config.dropout,
+    )

@@ -1,0 +1,190 @@
+"""Checkpoints of the code that the FourierFormer authors published, by the names of its tensors.
+
+[nguyen2022fourierformer]_; the names are those of github.com/minhtannguyen/FourierFormer_NeurIPS.
+Three of its habits must be known to get its numbers: 1e-6 is added to the denominator of attention;
+the last token of a text has position 0; and the clusters of the adaptive softmax are stored last
+band first.
+
+Its training script saves the whole model, which cannot be read without running code; save
+``model.state_dict()`` there first.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fourierkernels.models.checkpoints import Rule, load_exactly, read_tensors, rename
+from fourierkernels.models.language import LANGUAGE_PRESETS, LanguageModel, language_config
+from fourierkernels.models.vision import VisionTransformer, vision_config
+
+EPS = 1e-6
+_BOTH = r"(weight|bias)"
+
+
+def _log_radius(tensor: Tensor) -> Sequence[Tensor]:
+    """Return log R, of one number or of one a feature; the sign of R does not matter."""
+    radius = tensor.abs().log()
+    return (radius.squeeze(0) if radius.numel() == 1 else radius,)
+
+
+def _halves(tensor: Tensor) -> Sequence[Tensor]:
+    return tensor.chunk(2)
+
+
+def _thirds(tensor: Tensor) -> Sequence[Tensor]:
+    return tensor.chunk(3)
+
+
+def _last_first(tensor: Tensor) -> Sequence[Tensor]:
+    return (tensor.flip(0),)
+
+
+def _names(*parts: str) -> tuple[str, ...]:
+    return tuple(rf"blocks.\1.mixer.{part}_projection.weight" for part in parts)
+
+
+def _language_rules(cutoffs: tuple[int, ...], vocabulary: int) -> tuple[Rule, ...]:
+    sizes = [high - low for low, high in zip((0, *cutoffs), (*cutoffs, vocabulary), strict=True)]
+
+    def bands(tensor: Tensor) -> Sequence[Tensor]:
+        return torch.split(tensor, sizes)
+
+    count = range(len(sizes))
+    return (
+        Rule(r"word_emb\.emb_layers\.0\.weight",
+             tuple(f"embedding.bands.{band}.weight" for band in count), bands),
+        Rule(r"crit\.out_layers\.0\.weight", ()),  # tied to the embedding
+        Rule(r"crit\.out_layers\.0\.bias", tuple(f"softmax.bias.{b}" for b in count), bands),
+        Rule(r"crit\.cluster_(weight|bias)", (r"softmax.clusters.\1",), _last_first),
+        Rule(r"pos_emb\.inv_freq", ()),
+        *(
+            Rule(rf"layers\.(\d+)\.dec_attn\.{letter}_net\.weight", _names(name))
+            for letter, name in zip("qkvo", ("query", "key", "value", "output"), strict=True)
+        ),
+        Rule(r"layers\.(\d+)\.dec_attn\.kv_net\.weight", _names("key", "value"), _halves),
+        Rule(r"layers\.(\d+)\.dec_attn\.paramR", (r"blocks.\1.mixer.log_radius",), _log_radius),
+        Rule(rf"layers\.(\d+)\.dec_attn\.layer_norm\.{_BOTH}",
+             (r"blocks.\1.around_mixer.norm.\2",)),
+        Rule(rf"layers\.(\d+)\.pos_ff\.CoreNet\.0\.{_BOTH}", (r"blocks.\1.feed_forward.widen.\2",)),
+        Rule(rf"layers\.(\d+)\.pos_ff\.CoreNet\.3\.{_BOTH}",
+             (r"blocks.\1.feed_forward.narrow.\2",)),
+        Rule(rf"layers\.(\d+)\.pos_ff\.layer_norm\.{_BOTH}",
+             (r"blocks.\1.around_feed_forward.norm.\2",)),
+    )  # fmt: skip
+
+
+_VISION_RULES = (
+    Rule(r"cls_token", ("prefix",)),
+    Rule(r"pos_embed", ("positions",)),
+    Rule(rf"patch_embed\.proj\.{_BOTH}", (r"patches.\1",)),
+    Rule(rf"blocks\.(\d+)\.norm1\.{_BOTH}", (r"blocks.\1.around_mixer.norm.\2",)),
+    Rule(rf"blocks\.(\d+)\.norm2\.{_BOTH}", (r"blocks.\1.around_feed_forward.norm.\2",)),
+    Rule(rf"blocks\.(\d+)\.attn\.qkv\.{_BOTH}",
+         tuple(rf"blocks.\1.mixer.{name}_projection.\2" for name in ("query", "key", "value")),
+         _thirds),
+    Rule(rf"blocks\.(\d+)\.attn\.proj\.{_BOTH}", (r"blocks.\1.mixer.output_projection.\2",)),
+    Rule(r"blocks\.(\d+)\.attn\.paramR", (r"blocks.\1.mixer.log_radius",), _log_radius),
+    Rule(rf"blocks\.(\d+)\.mlp\.fc1\.{_BOTH}", (r"blocks.\1.feed_forward.widen.\2",)),
+    Rule(rf"blocks\.(\d+)\.mlp\.fc2\.{_BOTH}", (r"blocks.\1.feed_forward.narrow.\2",)),
+    Rule(rf"norm\.{_BOTH}", (r"final_norm.\1",)),
+    Rule(rf"head\.{_BOTH}", (r"heads.0.\1",)),
+)  # fmt: skip
+
+
+def load_published_language(
+    path: str | Path, *, heads: int = 8, length: int = 256, cutoffs: tuple[int, ...] | None = None
+) -> LanguageModel:
+    """Load a published language model, Fourier or softmax; its sizes are read off the tensors.
+
+    Parameters
+    ----------
+    path : str or Path
+        A state dict, see :func:`read_tensors`.
+    heads, length : int
+        8 and 256 (small) or 384 (medium); no tensor tells.
+    cutoffs : tuple of int or None
+        Of the adaptive softmax; those of WikiText-103 if None.
+
+    Raises
+    ------
+    ValueError
+        If tensors are missing, unexpected or misshapen; all are listed.
+    """
+    tensors = {n.removeprefix("module."): t for n, t in read_tensors(path).items()}
+    cutoffs = LANGUAGE_PRESETS["small"].cutoffs if cutoffs is None else cutoffs
+    words = _required(tensors, "word_emb.emb_layers.0.weight")
+    model = LanguageModel(
+        language_config(
+            "small",
+            vocabulary=words.shape[0],
+            dim=words.shape[1],
+            layers=_count(tensors, "layers"),
+            hidden=_required(tensors, "layers.0.pos_ff.CoreNet.0.weight").shape[0],
+            heads=heads,
+            length=length,
+            cutoffs=cutoffs,
+            positions="from_the_end",
+            **_mixer(tensors.get("layers.0.dec_attn.paramR")),
+        )
+    )
+    load_exactly(model, rename(tensors, _language_rules(cutoffs, words.shape[0])))
+    return model.eval()
+
+
+def load_published_vision(path: str | Path, *, heads: int = 3) -> VisionTransformer:
+    """Load a published DeiT, Fourier or softmax; its sizes are read off the tensors.
+
+    Parameters
+    ----------
+    path : str or Path
+        A state dict, see :func:`read_tensors`.
+    heads : int
+        3 in the published code; no tensor tells.
+
+    Raises
+    ------
+    ValueError
+        If tensors are missing, unexpected or misshapen; all are listed.
+    """
+    tensors = {n.removeprefix("module."): t for n, t in read_tensors(path).items()}
+    kernel = _required(tensors, "patch_embed.proj.weight")  # (E, channels, patch, patch)
+    patches = _required(tensors, "pos_embed").shape[1] - 1
+    model = VisionTransformer(
+        vision_config(
+            "deit_tiny",
+            image=round(patches**0.5) * kernel.shape[2],
+            patch=kernel.shape[2],
+            channels=kernel.shape[1],
+            classes=_required(tensors, "head.weight").shape[0],
+            dim=kernel.shape[0],
+            layers=_count(tensors, "blocks"),
+            heads=heads,
+            hidden=_required(tensors, "blocks.0.mlp.fc1.weight").shape[0],
+            **_mixer(tensors.get("blocks.0.attn.paramR")),
+        )
+    )
+    load_exactly(model, rename(tensors, _VISION_RULES))
+    return model.eval()
+
+
+def _mixer(radius: Tensor | None) -> dict[str, Any]:
+    if radius is None:
+        return {"mixer": "softmax"}
+    options = {"eps": EPS, "radius_per_feature": radius.numel() > 1}
+    return {"mixer": "fourier", "mixer_options": options}
+
+
+def _required(tensors: Mapping[str, Tensor], name: str) -> Tensor:
+    if name not in tensors:
+        raise ValueError(
+            f"checkpoint must hold the tensors of the published model, missing: {name}"
+        )
+    return tensors[name]
+
+
+def _count(tensors: Mapping[str, Tensor], stack: str) -> int:
+    numbers = {int(name.split(".")[1]) for name in tensors if name.startswith(f"{stack}.")}
+    return max(numbers, default=-1) + 1

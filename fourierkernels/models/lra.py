@@ -1,0 +1,165 @@
+"""The classifiers of the Long Range Arena, on which FNet was compared for speed and accuracy.
+
+[tay2021long]_ and the configurations its authors published (ListOps, byte-level text, retrieval,
+pixels of CIFAR-10, Pathfinder); [leethorp2021fnet]_ section 4.2. Blocks norm first; the state of a
+class token, or the mean, passes a hidden layer; retrieval compares two documents by the features
+(a, b, a - b, ab). The published Pathfinder configuration projects attention to half the features;
+here it keeps them all, and pixels take the 4 heads of its transformer_base.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fourierkernels.models.blocks import (
+    BlockConfig,
+    build_blocks,
+    check_tokens,
+    choose_preset,
+    initialise_uniformly,
+    run_blocks,
+    sinusoids,
+)
+
+
+@dataclass(frozen=True)
+class ArenaConfig:
+    """Sizes and habits of an :class:`ArenaClassifier`.
+
+    Attributes
+    ----------
+    length : int
+        Longest input, without the class token.
+    pooling : {"class", "mean"}
+        State that is classified.
+    pairs : bool
+        Whether the input is two documents.
+    share_layers : bool
+        Whether all layers are one, as the published ListOps configuration has it.
+    padding_id : int
+        Token that is ignored where the mixer can.
+    """
+
+    vocabulary: int
+    classes: int
+    length: int
+    dim: int
+    hidden: int
+    layers: int
+    heads: int
+    mixer: str = "softmax"
+    mixer_options: Mapping[str, Any] = field(default_factory=dict)
+    pooling: str = "class"
+    pairs: bool = False
+    share_layers: bool = False
+    learned_positions: bool = False
+    dropout: float = 0.1
+    padding_id: int = 0
+
+
+ARENA_PRESETS = {
+    "listops": ArenaConfig(
+        18, 10, 2000, dim=512, hidden=2048, layers=6, heads=8, share_layers=True
+    ),
+    "text": ArenaConfig(257, 2, 4000, dim=256, hidden=1024, layers=4, heads=4),
+    "retrieval": ArenaConfig(257, 2, 4000, dim=128, hidden=512, layers=4, heads=4, pairs=True),
+    "image": ArenaConfig(
+        257, 10, 1024, dim=32, hidden=64, layers=1, heads=1, learned_positions=True, dropout=0.3
+    ),
+    "pathfinder": ArenaConfig(
+        257, 2, 1024, dim=128, hidden=128, layers=1, heads=4, pooling="mean", dropout=0.2
+    ),
+}
+
+
+class ArenaClassifier(nn.Module):
+    """Classify long sequences of tokens, or pairs of them.
+
+    Parameters
+    ----------
+    config : ArenaConfig
+        For instance ``arena_config("text", mixer="fnet")``.
+
+    Examples
+    --------
+    >>> model = ArenaClassifier(arena_config("image", mixer="fnet"))
+    >>> model(torch.ones(2, 1024, dtype=torch.long)).shape
+    torch.Size([2, 10])
+    """
+
+    positions: Tensor
+
+    def __init__(self, config: ArenaConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = nn.Embedding(config.vocabulary, config.dim)
+        self.front = nn.Parameter(torch.zeros(1, 1, config.dim))  # the class token
+        places = sinusoids(config.length + 1, config.dim)
+        if config.learned_positions:
+            self.positions = nn.Parameter(0.02 * torch.randn_like(places))
+        else:
+            self.register_buffer("positions", places, persistent=False)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = build_blocks(_block(config), 1 if config.share_layers else config.layers)
+        self.final_norm = nn.LayerNorm(config.dim)
+        self.hidden = nn.Linear(config.dim * (4 if config.pairs else 1), config.hidden)
+        self.head = nn.Linear(config.hidden, config.classes)
+        initialise_uniformly(self, embedding_std=1.0)
+
+    def forward(self, tokens: Tensor, other: Tensor | None = None) -> Tensor:
+        """Return logits ``(B, classes)`` of tokens ``(B, N)``, or of two documents."""
+        if self.config.pairs == (other is None):
+            rule = "given" if self.config.pairs else "None"
+            raise ValueError(f"other must be {rule} for this task, got {type(other).__name__}")
+        features = self.pool(tokens)
+        if other is not None:
+            second = self.pool(other)
+            features = torch.cat([features, second, features - second, features * second], dim=-1)
+        logits: Tensor = self.head(functional.relu(self.hidden(features)))
+        return logits
+
+    def pool(self, tokens: Tensor) -> Tensor:
+        """Return one state for each sequence, ``(B, E)``."""
+        check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
+        x, padding = self.words(tokens), tokens == self.config.padding_id
+        if self.config.pooling == "class":
+            x = torch.cat([self.front.expand(len(x), -1, -1), x], dim=1)
+            padding = functional.pad(padding, (1, 0))
+        x = self.dropout(x + self.positions[: x.shape[1]])
+        times = self.config.layers if self.config.share_layers else 1
+        x = run_blocks(list(self.blocks) * times, x, padding=padding)
+        states: Tensor = self.final_norm(x)
+        if self.config.pooling == "class":
+            return states[:, 0]
+        valid = (~padding)[..., None].to(x.dtype)
+        return (states * valid).sum(dim=1) / valid.sum(dim=1).clamp(min=1.0)
+
+
+def arena_config(preset: str, **changes: Any) -> ArenaConfig:
+    """Return a preset of :data:`ARENA_PRESETS`, with changes.
+
+    Examples
+    --------
+    >>> arena_config("text").length
+    4000
+    """
+    return choose_preset(preset, ARENA_PRESETS, **changes)
+
+
+def _block(config: ArenaConfig) -> BlockConfig:
+    return BlockConfig(
+        dim=config.dim,
+        hidden=config.hidden,
+        heads=config.heads,
+        length=config.length + 1,
+        mixer=config.mixer,
+        mixer_options=config.mixer_options,
+        norm="pre",
+        activation="gelu_tanh",
+        dropout=config.dropout,
+        attention_bias=False,
+    )

@@ -1,0 +1,137 @@
+"""The image classifier of the FourierFormer paper: DeiT-tiny with any token mixer.
+
+[touvron2021training]_: patches of 16 × 16 pixels, a class token (and, distilled, a token for the
+teacher), learned positions, blocks that norm first. [nguyen2022fourierformer]_ section 4.2: 12
+layers, 192 features. Its text says 4 heads; DeiT-tiny and the code its authors published have 3.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.models.blocks import (
+    BlockConfig,
+    build_blocks,
+    choose_preset,
+    initialise,
+    run_blocks,
+)
+
+
+@dataclass(frozen=True)
+class VisionConfig:
+    """Sizes and habits of a :class:`VisionTransformer`; `image` and `patch` are in pixels."""
+
+    image: int = 224
+    patch: int = 16
+    channels: int = 3
+    classes: int = 1000
+    dim: int = 192
+    layers: int = 12
+    heads: int = 3
+    hidden: int = 768
+    mixer: str = "softmax"
+    mixer_options: Mapping[str, Any] = field(default_factory=dict)
+    distilled: bool = False
+    norm_eps: float = 1e-6
+    dropout: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Number of patches and of the tokens in front of them."""
+        if self.image % self.patch:
+            raise ValueError(f"patch must divide image = {self.image}, got {self.patch}")
+        return int((self.image // self.patch) ** 2) + 1 + self.distilled
+
+
+_FOURIER: dict[str, Any] = {"mixer": "fourier", "mixer_options": {"radius": 1.0}}
+VISION_PRESETS = {
+    "deit_tiny": VisionConfig(),
+    "deit_tiny_distilled": VisionConfig(distilled=True),
+    "deit_tiny_fourier": VisionConfig(**_FOURIER),
+    "deit_tiny_4_heads": VisionConfig(heads=4),
+    "deit_small": VisionConfig(dim=384, heads=6, hidden=1536),
+    "deit_base": VisionConfig(dim=768, heads=12, hidden=3072),
+}
+
+
+class VisionTransformer(nn.Module):
+    """Classify images.
+
+    Parameters
+    ----------
+    config : VisionConfig
+        For instance ``vision_config("deit_tiny", mixer="fnet")``.
+
+    Examples
+    --------
+    >>> sizes = {"image": 8, "patch": 4, "dim": 8, "layers": 1, "heads": 2, "classes": 5}
+    >>> model = VisionTransformer(vision_config("deit_tiny", **sizes))
+    >>> model(torch.zeros(2, 3, 8, 8)).shape
+    torch.Size([2, 5])
+    """
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        self.config = config
+        prefix = 1 + config.distilled
+        self.patches = nn.Conv2d(config.channels, config.dim, config.patch, stride=config.patch)
+        self.prefix = nn.Parameter(0.02 * torch.randn(1, prefix, config.dim))  # class, teacher
+        self.positions = nn.Parameter(0.02 * torch.randn(1, config.tokens, config.dim))
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = build_blocks(_block(config), config.layers)
+        self.final_norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.heads = nn.ModuleList(nn.Linear(config.dim, config.classes) for _ in range(prefix))
+        initialise(self)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits ``(B, classes)``: of the class token, or the mean of both heads."""
+        return torch.stack(self.head_logits(images)).mean(dim=0)
+
+    def head_logits(self, images: Tensor) -> list[Tensor]:
+        """Return the logits of each head: class and, distilled, teacher, which training needs."""
+        states = self.states(images)
+        return [head(states[:, i]) for i, head in enumerate(self.heads)]
+
+    def states(self, images: Tensor) -> Tensor:
+        """Return the last states ``(B, tokens, E)`` of images ``(B, channels, image, image)``."""
+        shape = (self.config.channels, self.config.image, self.config.image)
+        if images.ndim != 4 or images.shape[1:] != shape:
+            raise ValueError(
+                f"images must have shape (batch, {', '.join(map(str, shape))}), "
+                f"got shape {tuple(images.shape)}"
+            )
+        patches = self.patches(images).flatten(2).transpose(1, 2)  # (B, patches, E)
+        x = torch.cat([self.prefix.expand(images.shape[0], -1, -1), patches], dim=1)
+        x = run_blocks(self.blocks, self.dropout(x + self.positions))
+        normed: Tensor = self.final_norm(x)
+        return normed
+
+
+def vision_config(preset: str, **changes: Any) -> VisionConfig:
+    """Return a preset of :data:`VISION_PRESETS`, with changes.
+
+    Examples
+    --------
+    >>> vision_config("deit_tiny").tokens
+    197
+    """
+    return choose_preset(preset, VISION_PRESETS, **changes)
+
+
+def _block(config: VisionConfig) -> BlockConfig:
+    return BlockConfig(
+        dim=config.dim,
+        hidden=config.hidden,
+        heads=config.heads,
+        length=config.tokens,
+        mixer=config.mixer,
+        mixer_options=config.mixer_options,
+        norm="pre",
+        norm_eps=config.norm_eps,
+        activation="gelu",
+        dropout=config.dropout,
+    )

@@ -1,0 +1,126 @@
+"""Translation: published counts, cached decoding, beam search against all sentences."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny_models import V, tokens, translation
+
+from fourierkernels import models
+from fourierkernels.mixing import mixer_names
+from fourierkernels.models.search import penalty
+
+
+def count(preset: str) -> float:
+    with torch.device("meta"):
+        model = models.TranslationModel(models.translation_config(preset))
+    return models.count_parameters(model) / 1e6
+
+
+def test_published_counts_of_both_models() -> None:
+    """Chen et al., section 4.3: 55 and 49 million, 55.75 and 49.45 cut off."""
+    attention = 4 * (512**2 + 512)
+    shared = 35_000 * 512 + 12 * (2 * 512 * 2048 + 2048 + 512)
+    norms = (6 * 2 + 6 * 3) * 2 * 512
+    assert count("dft_encoder") * 1e6 == shared + norms + 12 * attention
+    assert count("dft_both") * 1e6 == shared + norms + 6 * attention
+    assert (int(count("dft_encoder")), int(count("dft_both"))) == (55, 49)
+
+
+def test_full_transformer_has_80_million_only_with_an_output_matrix_of_its_own() -> None:
+    """Chen et al., abstract: "more than 80 million"; tied as the other two it has 62."""
+    assert round(count("attention")) == 62
+    assert round(count("attention") + 35_000 * 513 / 1e6) == 80
+
+
+@pytest.mark.parametrize("mixer", mixer_names(causal=True))
+def test_cached_decoding_equals_one_pass(mixer: str) -> None:
+    model = translation(decoder_mixer=mixer, reader="fourier").double().eval()
+    source, target = tokens(3, 9, vocabulary=V), tokens(3, 12, vocabulary=V, seed=1)
+    source[1, 6:] = 0
+    expected, state = model(source, target), model.start(source)
+    for t in range(12):
+        found, state = model.step(target[:, t : t + 1], state)
+        torch.testing.assert_close(found, expected[:, t], rtol=1e-11, atol=1e-11)
+    with pytest.raises(ValueError, match="at most length = 0 long"):
+        model.step(target[:, :1], state)
+
+
+def test_source_padding_changes_nothing_under_attention() -> None:
+    model = translation("attention").double().eval()
+    source, target = tokens(1, 9, vocabulary=V), tokens(1, 5, vocabulary=V, seed=1)
+    padded = torch.nn.functional.pad(source, (0, 3), value=0)
+    torch.testing.assert_close(model(padded, target), model(source, target))
+
+
+def _sentences(model: models.TranslationModel, longest: int) -> list[list[int]]:
+    """Every sequence that ends, and every one cut off at the limit."""
+    words = [w for w in range(model.config.vocabulary) if w != model.config.end_id]
+    ended = [
+        [*middle, model.config.end_id]
+        for n in range(longest - 1)
+        for middle in itertools.product(words, repeat=n)
+    ]
+    return ended + [list(middle) for middle in itertools.product(words, repeat=longest - 1)]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("preset", ["dft_both", "attention"])
+def test_a_wide_beam_finds_the_best_of_all_sentences(preset: str, alpha: float) -> None:
+    model = translation(preset, vocabulary=5, length=6).double().eval()
+    with torch.no_grad():  # sharper than at the start, so that lengths differ
+        model.embedding.weight.mul_(3.0)
+    source, longest = torch.tensor([[3, 4, 3], [4, 4, 2]]), 4
+    found = models.beam_search(model, source, beam=40, length_penalty=alpha, longest=longest)
+    for row in range(2):
+        scores = {}
+        for sentence in _sentences(model, longest):
+            target = torch.tensor([[model.config.start_id, *sentence]])
+            log_p = model(source[row : row + 1], target[:, :-1]).log_softmax(-1)
+            total = log_p.gather(-1, target[:, 1:, None]).sum().item()
+            scores[tuple(sentence)] = total / penalty(len(sentence), alpha)
+        best = sorted(scores.values(), reverse=True)[:4]
+        assert found.scores[row, :4].tolist() == pytest.approx(best, rel=1e-10)
+        sentence = max(scores, key=lambda s: scores[s])
+        written = found.tokens[row, 0, 1 : 1 + len(sentence)].tolist()
+        assert tuple(written) == sentence
+
+
+def test_a_beam_of_one_is_greedy() -> None:
+    model = translation(dim=16).eval()
+    source = tokens(4, 9, vocabulary=V)
+    found = models.beam_search(model, source, beam=1, length_penalty=0.0).tokens[:, 0]
+    for row in range(4):
+        written = [model.config.start_id]
+        while written[-1] != model.config.end_id and len(written) < model.config.length:
+            logits = model(source[row : row + 1], torch.tensor([written]))
+            written.append(int(logits[0, -1].argmax()))
+        assert found[row, : len(written)].tolist() == written
+
+
+def test_sentences_are_translated_alike_alone_and_in_a_batch() -> None:
+    model = translation("attention").double().eval()
+    source = tokens(3, 9, vocabulary=V)
+    together = models.beam_search(model, source)
+    for row in range(3):
+        alone = models.beam_search(model, source[row : row + 1])
+        torch.testing.assert_close(together.scores[row], alone.scores[0])
+
+
+def test_length_penalty_is_that_of_gnmt() -> None:
+    """Wu et al. (2016), eq. 14: ((5 + |Y|)/(5 + 1))^α."""
+    assert penalty(7, 0.6) == pytest.approx(2.0**0.6)
+    assert penalty(1, 0.6) == 1.0
+
+
+def test_bad_input_is_refused() -> None:
+    model, source = translation().eval(), tokens(1, 9, vocabulary=V)
+    with pytest.raises(ValueError, match="beam must be at least 1, got 0"):
+        models.beam_search(model, source, beam=0)
+    with pytest.raises(ValueError, match="longest must be at most the model's length 12, got 13"):
+        models.beam_search(model, source, longest=13)
+    with pytest.raises(ValueError, match="at most length = 12 long, got 13"):
+        model(tokens(1, 13, vocabulary=V), source)
+    with pytest.raises(ValueError, match="causal, as a decoder needs"):
+        models.TranslationModel(replace(model.config, decoder_mixer="dft"))
