@@ -124,6 +124,12 @@ class PhiKernel:
         inside = self._split.cosine_integral(np.minimum(size, self.cutoff)) / self.constant
         return np.where(size <= self.cutoff, inside, 0.0)
 
+    def gap(self, s: ArrayLike) -> FloatArray:
+        """Return 1 - K̂(s): the same integral with 1 - cos(su) in place of the cosine."""
+        size = np.abs(np.asarray(s, float))
+        inside = self._split.gap_integral(np.minimum(size, self.cutoff)) / self.constant
+        return np.where(size <= self.cutoff, inside, 1.0)
+
     def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(log|φ(sinc u)|, sign)."""
         shape = self.phi(sinc(u))
@@ -203,13 +209,25 @@ class _PhiSplit:
         return math.inf if far > 1e-3 * abs(total) else total
 
     def cosine_integral(self, s: FloatArray) -> FloatArray:
+        return self._integral(s, FourierKernel.transform, np.cos)
+
+    def gap_integral(self, s: FloatArray) -> FloatArray:
+        """∫ φ(sinc u) (1 - cos su) du, which does not cancel near s = 0."""
+        return self._integral(s, FourierKernel.gap, lambda x: 2.0 * np.square(np.sin(0.5 * x)))
+
+    def _integral(
+        self,
+        s: FloatArray,
+        part: Callable[[FourierKernel, FloatArray], FloatArray],
+        wave: PhiFunction,
+    ) -> FloatArray:
         total = np.zeros(s.shape)
         for power, coefficient in enumerate(self.coefficients, start=1):
             kernel = FourierKernel(power)
-            total = total + coefficient * kernel.constant * kernel.transform(s)
+            total = total + coefficient * kernel.constant * part(kernel, s)
         flat = np.ravel(s)
         blocks = np.array_split(flat, 1 + flat.size * self._nodes.size // 2**22)
-        rest = [np.cos(np.outer(block, self._nodes)) @ self._weighted_rest for block in blocks]
+        rest = [wave(np.outer(block, self._nodes)) @ self._weighted_rest for block in blocks]
         return np.asarray(total + 2.0 * np.concatenate(rest).reshape(s.shape))
 
     def _fit_polynomial(self) -> float | None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import erf, erfc
 
 from fourierkernels.densities import DENSITIES, Beta, CorrelatedGaussian, Gaussian
+from fourierkernels.densities.base import Power
 from fourierkernels.kernels import KERNELS, as_kernel
 from fourierkernels.theory import mise, optimal_radius, optimum, paper_rate, rate_table, sharp_rate
 
@@ -189,8 +190,8 @@ def test_local_slope_is_the_derivative_of_the_best_error(kernel: str) -> None:
 
 
 class Broken(Gaussian):
-    def cf(self, t: object) -> np.ndarray:
-        return np.full(np.shape(t), np.nan, dtype=complex)
+    def power(self, t: object) -> Power:
+        return Power(np.full(np.shape(t), np.nan), np.full(np.shape(t), np.nan))
 
 
 def test_a_density_whose_cf_is_nan_is_refused_instead_of_searched_for_ever() -> None:

@@ -8,10 +8,18 @@ the command line pick it up from there.
 import re
 from collections.abc import Callable
 
-from fourierkernels.densities.base import Density, HasSpectralTail, Smoothness
+from fourierkernels.densities.base import (
+    Density,
+    HasComponents,
+    HasMarginals,
+    HasSpectralTail,
+    HasSpectralWindow,
+    Smoothness,
+)
 from fourierkernels.densities.beta import Beta
 from fourierkernels.densities.mixtures import GaussianMixture, marron_wand
-from fourierkernels.densities.multivariate import CorrelatedGaussian
+from fourierkernels.densities.multivariate import CorrelatedGaussian, MultivariateMixture
+from fourierkernels.densities.product import Product
 from fourierkernels.densities.responses import (
     REGRESSION_FUNCTIONS,
     RegressionFunction,
@@ -31,8 +39,13 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "GaussianMixture",
+    "HasComponents",
+    "HasMarginals",
     "HasSpectralTail",
+    "HasSpectralWindow",
     "Laplace",
+    "MultivariateMixture",
+    "Product",
     "RegressionFunction",
     "Smoothness",
     "additive",

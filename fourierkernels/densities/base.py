@@ -1,7 +1,7 @@
 """What a density offers, and the smoothness classes of the theory."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,21 @@ FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complexfloating]
 
 GAUSSIAN_RANGE = 8.6  # |p̂|² of a unit Gaussian falls below 1e-32 there
+
+
+class Power(NamedTuple):
+    """|p̂|² and 1 - |p̂|²: near t = 0 the difference from one would lose every digit."""
+
+    kept: FloatArray
+    gap: FloatArray
+
+
+class Components(NamedTuple):
+    """A normal mixture as arrays of shapes ``(k,)``, ``(k, D)`` and ``(k, D, D)``."""
+
+    weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,9 @@ class Density(Protocol):
     def cf(self, t: ArrayLike) -> ComplexArray:
         """p̂(t) = E exp(i t·X)."""
 
+    def power(self, t: ArrayLike) -> Power:
+        """|p̂(t)|² and 1 - |p̂(t)|², each to full relative accuracy."""
+
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws: shape ``(n,)``, or ``(n, D)`` for D > 1."""
 
@@ -71,3 +89,56 @@ class HasSpectralTail(Protocol):
 
     def spectral_tail(self, t: float) -> float:
         """(1/π) ∫_t^∞ |p̂(s)|² ds."""
+
+
+@runtime_checkable
+class HasSpectralWindow(Protocol):
+    """What a density in D > 1 dimensions may offer so that integrals skip where |p̂| is nothing."""
+
+    def spectral_window(self, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of t_D outside which |p̂|² < 1e-32, each of shape ``(q,)``.
+
+        `rest` holds the other frequencies, shape ``(q, D - 1)``. Where there is no such t_D, the
+        lower end is above the upper one.
+        """
+
+
+@runtime_checkable
+class HasComponents(Protocol):
+    """What normal densities and their mixtures offer besides."""
+
+    @property
+    def components(self) -> Components:
+        """The normal components."""
+
+
+@runtime_checkable
+class HasMarginals(Protocol):
+    """What a product of densities on the line offers besides."""
+
+    @property
+    def marginals(self) -> tuple[Density, ...]:
+        """One density per dimension."""
+
+
+def power_of_exponent(exponent: FloatArray) -> Power:
+    """Return exp(-q) and 1 - exp(-q) for exponents q >= 0 of any shape."""
+    kept = np.exp(-exponent)
+    gap = np.asarray(1.0 - kept)
+    small = exponent < 0.5
+    gap[small] = -np.expm1(-exponent[small])
+    return Power(kept, gap)
+
+
+def power_of_mixture(weights: FloatArray, phases: FloatArray, exponents: FloatArray) -> Power:
+    """Return |Σ w exp(iθ - q)|² and one minus it; phases θ and exponents q of shape ``(..., k)``.
+
+    With the mean taken out (Σ w θ = 0), u = 1 - Re and v = Im give the gap 2u - u² - v² without
+    cancellation.
+    """
+    size = np.exp(-exponents)
+    real = (size * np.cos(phases)) @ weights
+    imaginary = (size * np.sin(phases)) @ weights
+    missing = (-np.expm1(-exponents) + 2.0 * size * np.square(np.sin(0.5 * phases))) @ weights
+    square = np.square(imaginary)
+    return Power(np.square(real) + square, missing * (2.0 - missing) - square)

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from fourierkernels.densities.base import ComplexArray, FloatArray, Smoothness
+from fourierkernels.densities.base import (
+    ComplexArray,
+    FloatArray,
+    Power,
+    Smoothness,
+    power_of_mixture,
+)
 from fourierkernels.validation import check_number
 
 
@@ -65,10 +71,23 @@ class Beta:
         near = np.abs(flat) <= self._far_from
         result = np.empty(flat.shape, complex)
         nodes, weights = self._nodes
-        result[near] = np.exp(1j * np.outer(flat[near], nodes)) @ weights
+        phases = np.outer(flat[near], nodes)
+        result.real[near] = np.cos(phases) @ weights
+        result.imag[near] = np.sin(phases) @ weights
         far = self._far(np.abs(flat[~near]))
         result[~near] = np.where(flat[~near] > 0, far, np.conj(far))
         return result.reshape(t.shape)
+
+    def power(self, t: ArrayLike) -> Power:
+        """|p̂|² and its gap, elementwise: near t = 0 from the centred nodes."""
+        t = np.asarray(t, float)
+        kept = np.asarray(np.square(np.abs(self.cf(t))))
+        gap = np.asarray(1.0 - kept)
+        near = np.abs(t) < _NEAR
+        nodes, weights = self._nodes
+        phases = t[near][..., None] * (nodes - weights @ nodes)
+        gap[near] = power_of_mixture(weights, phases, np.zeros_like(phases)).gap
+        return Power(kept, gap)
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""
@@ -81,7 +100,12 @@ class Beta:
         if t < start:
             nodes, weights = _gauss_panels(np.linspace(t, start, 2 + int((start - t) / 8.0)))
             near = float(weights @ np.square(np.abs(self.cf(nodes))))
-        return (near + self._far_energy(start)) / math.pi
+        far = self._far_energy(start) if t > self._far_from else self._whole_far_energy
+        return (near + far) / math.pi
+
+    @cached_property
+    def _whole_far_energy(self) -> float:
+        return self._far_energy(self._far_from)
 
     @property
     def _vanishes(self) -> bool:
@@ -152,11 +176,13 @@ def _endpoint_series(a: float, b: float, z: ComplexArray) -> ComplexArray:
 
 
 def _gauss_panels(breaks: FloatArray) -> tuple[FloatArray, FloatArray]:
-    x, weight = np.polynomial.legendre.leggauss(16)
     half = 0.5 * np.diff(breaks)[:, None]
-    return (breaks[:-1, None] + half * (1.0 + x)).ravel(), (half * weight).ravel()
+    nodes = breaks[:-1, None] + half * (1.0 + _LEGENDRE[0])
+    return nodes.ravel(), (half * _LEGENDRE[1]).ravel()
 
 
 _SMOOTH_FROM = 20
+_NEAR = 2.0  # |t| below which 1 - |p̂|² cancels
 _LARGEST_PRODUCT = 2500
+_LEGENDRE = np.polynomial.legendre.leggauss(16)
 _LAGUERRE = np.polynomial.laguerre.laggauss(24)

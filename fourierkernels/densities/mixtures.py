@@ -6,7 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.densities.base import GAUSSIAN_RANGE, ComplexArray, FloatArray, Smoothness
+from fourierkernels.densities.base import (
+    GAUSSIAN_RANGE,
+    ComplexArray,
+    Components,
+    FloatArray,
+    Power,
+    Smoothness,
+    power_of_mixture,
+)
 from fourierkernels.densities.univariate import normal_pdf
 from fourierkernels.validation import check_integer, check_number
 
@@ -57,6 +65,12 @@ class GaussianMixture:
         """Distance of the outermost means."""
         return max(self.means) - min(self.means)
 
+    @property
+    def components(self) -> Components:
+        """Weights, means and variances as arrays."""
+        weights, means, stds = (np.asarray(v) for v in (self.weights, self.means, self.stds))
+        return Components(weights, means[:, None], np.square(stds)[:, None, None])
+
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Density, elementwise."""
         x = np.asarray(x, float)
@@ -68,6 +82,13 @@ class GaussianMixture:
         t = np.asarray(t, float)
         parts = zip(self.weights, self.means, self.stds, strict=True)
         return np.asarray(sum(w * np.exp(1j * m * t - 0.5 * np.square(s * t)) for w, m, s in parts))
+
+    def power(self, t: ArrayLike) -> Power:
+        """|p̂|² and its gap, elementwise; the mean is taken out first."""
+        t = np.asarray(t, float)[..., None]
+        weights, means, stds = (np.asarray(v) for v in (self.weights, self.means, self.stds))
+        exponents = 0.5 * np.square(stds * t)
+        return power_of_mixture(weights, t * (means - weights @ means), exponents)
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""

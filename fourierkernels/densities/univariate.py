@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from fourierkernels.densities.base import GAUSSIAN_RANGE, ComplexArray, FloatArray, Smoothness
+from fourierkernels.densities.base import (
+    GAUSSIAN_RANGE,
+    ComplexArray,
+    Components,
+    FloatArray,
+    Power,
+    Smoothness,
+    power_of_exponent,
+)
 from fourierkernels.validation import check_number
 
 
@@ -47,6 +55,11 @@ class Gaussian:
         """8.6/std."""
         return GAUSSIAN_RANGE / self.std
 
+    @property
+    def components(self) -> Components:
+        """One normal component."""
+        return Components(np.ones(1), np.full((1, 1), self.mean), np.full((1, 1, 1), self.std**2))
+
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Density, elementwise."""
         return normal_pdf(np.asarray(x, float), self.mean, self.std)
@@ -55,6 +68,10 @@ class Gaussian:
         """exp(i t mean - t² std²/2)."""
         t = np.asarray(t, float)
         return np.asarray(np.exp(1j * self.mean * t - 0.5 * np.square(self.std * t)))
+
+    def power(self, t: ArrayLike) -> Power:
+        """exp(-t² std²) and its gap, elementwise."""
+        return power_of_exponent(np.square(self.std * np.asarray(t, float)))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""
@@ -101,6 +118,10 @@ class Cauchy:
         t = np.asarray(t, float)
         return np.asarray(np.exp(1j * self.location * t - self.scale * np.abs(t)))
 
+    def power(self, t: ArrayLike) -> Power:
+        """exp(-2 scale |t|) and its gap, elementwise."""
+        return power_of_exponent(2.0 * self.scale * np.abs(np.asarray(t, float)))
+
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""
         return self.location + self.scale * rng.standard_cauchy(n)
@@ -145,6 +166,10 @@ class Laplace:
         """exp(i t location)/(1 + scale² t²)."""
         t = np.asarray(t, float)
         return np.asarray(np.exp(1j * self.location * t) / (1.0 + np.square(self.scale * t)))
+
+    def power(self, t: ArrayLike) -> Power:
+        """(1 + scale² t²)^{-2} and its gap, elementwise."""
+        return power_of_exponent(2.0 * np.log1p(np.square(self.scale * np.asarray(t, float))))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""
@@ -198,6 +223,12 @@ class Gamma:
     def cf(self, t: ArrayLike) -> ComplexArray:
         """(1 - i scale t)^{-k}."""
         return np.asarray((1.0 - 1j * self.scale * np.asarray(t, float)) ** (-self.shape))
+
+    def power(self, t: ArrayLike) -> Power:
+        """(1 + scale² t²)^{-k} and its gap, elementwise."""
+        return power_of_exponent(
+            self.shape * np.log1p(np.square(self.scale * np.asarray(t, float)))
+        )
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""

@@ -4,18 +4,21 @@ The integrated squared error of one sample is exact, in frequency: see `fourierk
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fourierkernels.densities import Density, as_density
-from fourierkernels.kernels import FloatArray, Kernel
-from fourierkernels.theory.ise import IseIntegral, ise
+from fourierkernels.estimators.radius import choose_radius
+from fourierkernels.kernels import FloatArray, Kernel, as_kernel
+from fourierkernels.theory.ise import IseCurve, ise
 from fourierkernels.theory.mise import check_dimension
-from fourierkernels.validation import check_integer
+from fourierkernels.validation import check_integer, check_radius
 
-__all__ = ["Estimate", "draw", "ise", "mise"]
+__all__ = ["Estimate", "MiseEstimate", "draw", "ise", "mise"]
+
+_MOST = 2**20  # frequencies of one replicate
 
 
 @dataclass(frozen=True)
@@ -40,22 +43,44 @@ class Estimate:
         return float(self.values.std(ddof=1) / math.sqrt(len(self.values)))
 
 
+@dataclass(frozen=True)
+class MiseEstimate(Estimate):
+    """An estimate of the MISE.
+
+    Attributes
+    ----------
+    radii : array of shape (replicates, dim)
+        The radius of every replicate: the same in all, unless a rule found it.
+    resolved : array of shape (replicates,)
+        Whether a value is the exact ISE of its sample; see `mise`.
+    """
+
+    radii: FloatArray = field(repr=False)
+    resolved: NDArray[np.bool_] = field(repr=False)
+
+
 def mise(
     density: Density | str,
     kernel: Kernel | str,
     *,
     n: int,
-    radius: ArrayLike,
+    radius: ArrayLike | str,
     replicates: int,
     rng: np.random.Generator,
     dim: int = 1,
-) -> Estimate:
+) -> MiseEstimate:
     """Return the Monte Carlo estimate of the MISE from independent samples of size `n`.
+
+    Each value is the exact ISE of its sample. Only a sample whose range asks for more than 2^20
+    frequencies (heavy tails) has its far points summed at frequencies that do not resolve them:
+    such a value, marked in `resolved`, is not the ISE of its sample, but has its mean.
 
     Parameters
     ----------
-    density, kernel, n, radius, dim
+    density, kernel, n, dim
         As for :func:`fourierkernels.theory.mise`; D at most 3.
+    radius : float, array of shape (dim,) or str
+        R, or a rule of `fourierkernels.estimators.radius` that finds it for each sample.
     replicates : int
         Number of samples, at least 2.
     rng : numpy.random.Generator
@@ -63,7 +88,8 @@ def mise(
     Raises
     ------
     ValueError, TypeError
-        As :func:`fourierkernels.theory.mise`, and for fewer than two replicates.
+        As :func:`fourierkernels.theory.mise`, for fewer than two replicates, for an unknown rule
+        or one that does not fit the kernel or a sample.
 
     Examples
     --------
@@ -76,10 +102,19 @@ def mise(
     """
     size = check_integer("n", n)
     count = check_integer("replicates", replicates, least=2)
-    target = as_density(density)
+    target, shape = as_density(density), as_kernel(kernel)
     dim = check_dimension(target, dim)
-    integral = IseIntegral(target, kernel, radius, dim)
-    return Estimate(np.array([integral(draw(target, size, rng, dim=dim)) for _ in range(count)]))
+    if dim > 3:
+        raise ValueError(f"dim must be at most 3 for the ISE in frequency, got {dim}")
+    if not isinstance(radius, str):
+        radius = check_radius(radius, dim)
+    values, radii, resolved = np.empty(count), np.empty((count, dim)), np.empty(count, bool)
+    for i in range(count):
+        sample = draw(target, size, rng, dim=dim)
+        radii[i] = _radius(sample, shape, radius)
+        curve = IseCurve(target, shape, sample, largest=radii[i], most=_MOST, clip=True)
+        values[i], resolved[i] = curve(radii[i]), curve.resolved
+    return MiseEstimate(values, radii, resolved)
 
 
 def draw(density: Density, n: int, rng: np.random.Generator, *, dim: int = 1) -> FloatArray:
@@ -87,3 +122,10 @@ def draw(density: Density, n: int, rng: np.random.Generator, *, dim: int = 1) ->
     if density.dim > 1:
         return density.sample(n, rng)
     return np.stack([density.sample(n, rng) for _ in range(dim)], axis=1)
+
+
+def _radius(sample: FloatArray, kernel: Kernel, radius: FloatArray | str) -> FloatArray:
+    if not isinstance(radius, str):
+        return radius
+    ones = np.ones(len(sample))
+    return choose_radius(sample, ones, kernel, radius=radius, bandwidth=None)

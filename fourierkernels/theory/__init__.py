@@ -1,7 +1,14 @@
 """Error theory: exact MISE, optimal radii, rates."""
 
-from fourierkernels.theory.ise import ise
-from fourierkernels.theory.mise import Mise, Optimum, mise, optimal_radius, optimum
+from fourierkernels.theory.ise import IseCurve, ise
+from fourierkernels.theory.mise import mise, mise_error
+from fourierkernels.theory.normal import (
+    FullOptimum,
+    full_covariance_mise,
+    full_covariance_optimum,
+)
+from fourierkernels.theory.optimum import Optimum, optimal_radius, optimum
+from fourierkernels.theory.parts import Mise
 from fourierkernels.theory.rates import Rate, RateRow, paper_rate, rate_table, sharp_rate
 from fourierkernels.theory.regression import (
     RegressionTerms,
@@ -11,13 +18,18 @@ from fourierkernels.theory.regression import (
 )
 
 __all__ = [
+    "FullOptimum",
+    "IseCurve",
     "Mise",
     "Optimum",
     "Rate",
     "RateRow",
     "RegressionTerms",
+    "full_covariance_mise",
+    "full_covariance_optimum",
     "ise",
     "mise",
+    "mise_error",
     "optimal_radius",
     "optimum",
     "paper_rate",

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from fourierkernels.densities import Density, as_density
 from fourierkernels.kernels import FourierKernel, Kernel, as_kernel
-from fourierkernels.theory.mise import Optimum, optimum
+from fourierkernels.theory.optimum import Optimum, optimum
 from fourierkernels.validation import check_integer
 
 SIZES = tuple(10**e for e in range(2, 9))

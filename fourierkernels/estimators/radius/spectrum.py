@@ -4,89 +4,24 @@ Every radius of every kernel is scored from the same values: only quadrature wei
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 
-import finufft
 import numpy as np
 
 from fourierkernels.estimators.radius.sample import Sample
 from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.sums.spectrum import (
+    LARGEST_GRID,
+    Axis,
+    Factor,
+    empirical_transform,
+    fitted_axis,
+)
 
-Factor = tuple[Callable[[FloatArray], FloatArray], FloatArray]  # even f(t), its knots > 0, end last
-
-LARGEST_GRID = 2**23  # frequencies: about 0.8 GB with the transform's workspace
 _COMFORTABLE_GRID = 2**20
 _ACCURACY = 1e-12
-_ORDER = 16
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
 # Panel length times range of data. 16 nodes integrate any of these to rounding; the interpolation
 # in a panel with a knot errs by 1e-8, 2e-3, 2e-2, and only for pairs a full range apart.
 _PHASE = {1: 8.0, 2: 16.0, 3: 20.0}
-_TRANSFORMS = {1: finufft.nufft1d3, 2: finufft.nufft2d3, 3: finufft.nufft3d3}
-_VALUES = np.polynomial.legendre.legvander(_NODES, _ORDER - 1)  # (node, degree)
-_INTERPOLATION = (_VALUES * _WEIGHTS[:, None] * (np.arange(_ORDER) + 0.5)).T  # values to series
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Gauss-Legendre panels of one length on [0, panels · length], perhaps mirrored.
-
-    Attributes
-    ----------
-    length : float
-    panels : int
-    mirrored : bool
-        Whether the negative half-line has its own nodes; if not, integrands are even.
-    """
-
-    length: float
-    panels: int
-    mirrored: bool
-
-    @property
-    def size(self) -> int:
-        """Number of nodes."""
-        return _ORDER * self.panels * (2 if self.mirrored else 1)
-
-    @cached_property
-    def nodes(self) -> FloatArray:
-        """Nodes t, shape ``(size,)``."""
-        half = self._positive
-        return np.append(half, -half) if self.mirrored else half
-
-    @cached_property
-    def _positive(self) -> FloatArray:
-        middle = np.arange(self.panels)[:, None] + 0.5
-        return np.asarray(self.length * (middle + 0.5 * _NODES).ravel())
-
-    def weights(self, factor: Factor) -> FloatArray:
-        """Return q with q @ g(nodes) = (2π)^{-1} ∫ f(t) g(t) dt, up to the last knot of f.
-
-        Panels that a knot cuts are integrated piece by piece, g interpolated by its 16 values.
-        """
-        function, knots = factor
-        used = min(self.panels, math.ceil(knots[-1] / self.length))
-        weight = np.zeros((self.panels, _ORDER))
-        inside = self._positive[: used * _ORDER].reshape(used, _ORDER)
-        weight[:used] = 0.5 * self.length * _WEIGHTS * function(inside)
-        for panel in np.unique((knots / self.length).astype(int)):
-            if panel < self.panels:
-                weight[panel] = self._broken(function, knots, int(panel))
-        half = weight.ravel() / (2.0 * math.pi)
-        return np.append(half, half) if self.mirrored else 2.0 * half
-
-    def _broken(
-        self, function: Callable[[FloatArray], FloatArray], knots: FloatArray, panel: int
-    ) -> FloatArray:
-        cuts = knots / self.length - panel
-        cuts = np.concatenate([[0.0], cuts[(cuts > 0) & (cuts < 1)], [min(1.0, cuts[-1])]])
-        half = 0.5 * np.diff(cuts)[:, None]
-        place = (cuts[:-1, None] + half * (1.0 + _NODES)).ravel()  # in [0, 1], pieces in turn
-        weight = (half * _WEIGHTS).ravel() * self.length * function(self.length * (panel + place))
-        series = np.polynomial.legendre.legvander(2.0 * place - 1.0, _ORDER - 1)
-        return np.asarray(weight @ series @ _INTERPOLATION)
 
 
 class SampleSpectrum:
@@ -178,18 +113,13 @@ def comfortable_factor(sample: Sample, ends: FloatArray) -> float:
 
 
 def _axes(ranges: FloatArray, ends: FloatArray) -> list[Axis]:
-    axes = []
-    for i, (reach, end) in enumerate(zip(ranges, ends, strict=True)):
-        panels = math.ceil(max(4.0, end * reach / _PHASE[len(ends)]))
-        axes.append(Axis(float(end) / panels, panels, mirrored=i > 0))
-    return axes
+    phase = _PHASE[len(ends)]
+    return [
+        fitted_axis(float(end), float(reach), phase, mirrored=i > 0)
+        for i, (reach, end) in enumerate(zip(ranges, ends, strict=True))
+    ]
 
 
 def _power(sample: Sample, axes: list[Axis]) -> FloatArray:
-    grids = np.meshgrid(*(axis.nodes for axis in axes), indexing="ij", copy=False)
-    at = [np.ascontiguousarray(grid).ravel() for grid in grids]
-    coordinates = [np.ascontiguousarray(column) for column in sample.points.T]
-    strengths = sample.weights.astype(complex)
-    transform = _TRANSFORMS[len(axes)]
-    values = transform(*coordinates, strengths, *at, isign=1, eps=_ACCURACY, nthreads=1)
-    return np.asarray(values.real**2 + values.imag**2).reshape([axis.size for axis in axes])
+    values = empirical_transform(sample.points, sample.weights, axes, accuracy=_ACCURACY)
+    return np.asarray(values.real**2 + values.imag**2)
