@@ -34,9 +34,9 @@ ROOT = Path(__file__).parents[1]
 SEED = 2022
 # density, dimension, sizes: the window of the slope
 WINDOWS = (
-    ("gaussian", 1, (1_000, 3_000, 10_000, 30_000, 100_000)),
-    ("laplace", 1, (1_000, 3_000, 10_000, 30_000, 100_000)),
-    ("gaussian", 2, (1_000, 2_500, 6_300, 16_000)),
+    ("gaussian", 1, (1_000, 10_000, 100_000)),
+    ("laplace", 1, (1_000, 10_000, 100_000)),
+    ("gaussian", 2, (1_000, 4_000, 16_000)),
 )
 QUICK = (("gaussian", 1, (100, 200, 400)), ("laplace", 1, (100, 200, 400)))
 
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    replicates = 40 if options.quick else 200
+    replicates = 40 if options.quick else 160
     errors: list[Error] = []
     with tempfile.TemporaryDirectory() as scratch:
         cells = options.cells or Path(scratch)

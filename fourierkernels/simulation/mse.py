@@ -28,6 +28,7 @@ _PAIRS = 2**16  # held at once: they stay in the cache
 _FEW = 8  # queries that are cheaper summed one by one over many replicates
 _FAINT = 1e-6  # a denominator this small beside its terms is summed again, with its error
 _TINY = 1e-9  # likewise beside n K(0)^D: every sample is far away or at a zero of the kernel
+_TOLERANCE = 1e-9  # of sums over many points: far below any statistical error
 _NEAR_ZERO = 0.1  # of the density: denominators below it make the heavy tail
 _GROUPS = 16  # whose means the robust centre is the median of
 _NODES = {1: 96, 2: 24, 3: 10}  # per dimension, of the integrated error
@@ -342,11 +343,14 @@ def _sums(task: _Task, design: _Design) -> _Moments:
     """Return the moments at all points, each ``(m,)``; NaN where the fit is undefined."""
     kernel, radius, points = task
     columns = np.column_stack([design.signal, design.noise])
-    sums = kernel_sum(design.samples, points, kernel=kernel, radius=radius, responses=columns)
+    sums = kernel_sum(
+        design.samples, points, kernel=kernel, radius=radius, responses=columns, tol=_TOLERANCE
+    )
     square, scale = kernel.squared
     squares = kernel_sum(
-        design.samples, points, kernel=square, radius=scale * radius, responses=design.variance
-    )
+        design.samples, points, kernel=square, radius=scale * radius, responses=design.variance,
+        tol=_TOLERANCE,
+    )  # fmt: skip
     mean, noise = sums.ratios().T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         gap = squares.exponent - 2 * sums.exponent

@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
 from fourierkernels.densities import as_density
 from fourierkernels.densities.responses import as_regression_function
-from fourierkernels.kernels import FloatArray, as_kernel
-from fourierkernels.simulation.mise import draw, mise
+from fourierkernels.kernels import FloatArray
+from fourierkernels.simulation.mise import mise
 from fourierkernels.simulation.mse import mse, quadrature
 from fourierkernels.simulation.noise import as_noise
 from fourierkernels.simulation.sweep.cells import Cell, as_number
-from fourierkernels.theory import ise, optimal_radius, regression_radius
+from fourierkernels.theory import optimal_radius, regression_radius
 
 _PILOT = {1: 24, 2: 8, 3: 5}  # nodes per dimension of the integrated error that a radius minimises
 
@@ -108,12 +108,12 @@ def _at_optimum(cell: Cell) -> tuple[FloatArray, float]:
     return _at_radius(cell, _best_for_density(cell.density, cell.kernel, cell.n, cell.dim))
 
 
-def _at_radius(cell: Cell, radius: float) -> tuple[FloatArray, float]:
+def _at_radius(cell: Cell, radius: float | str) -> tuple[FloatArray, float]:
     found = mise(
         cell.density, cell.kernel, n=cell.n, radius=radius, dim=cell.dim,
         replicates=cell.replicates, rng=cell.rng(),
     )  # fmt: skip
-    return found.values, radius
+    return found.values, float(found.radii.mean())
 
 
 @lru_cache(maxsize=4096)
@@ -121,18 +121,9 @@ def _best_for_density(density: str, kernel: str, n: int, dim: int) -> float:
     return optimal_radius(density, kernel, n=n, dim=dim)
 
 
-def _estimated(name: str, cell: Cell) -> tuple[FloatArray, float]:
+def _estimated(cell: Cell) -> tuple[FloatArray, float]:
     """Choose the radius anew for each sample, as a user of the estimator would."""
-    from fourierkernels.estimators.radius import RADIUS_RULES  # loads scikit-learn
-
-    target, kernel, rng = as_density(cell.density), as_kernel(cell.kernel), cell.rng()
-    values, radii = [], []
-    for _ in range(cell.replicates):
-        sample = draw(target, cell.n, rng, dim=cell.dim)
-        radius = RADIUS_RULES[name](sample, np.ones(cell.n), kernel)
-        values.append(ise(target, kernel, sample, radius=radius))
-        radii.append(float(np.mean(radius)))
-    return np.array(values), float(np.mean(radii))
+    return _at_radius(cell, cell.radius)
 
 
 Errors = Callable[[Cell], tuple[FloatArray, float]]
@@ -140,11 +131,8 @@ TASKS: dict[str, Errors] = {"density": _density, "regression": _regression}
 RULES: dict[str, Errors] = {
     "number": _at_number,
     "optimal": _at_optimum,
-    **{
-        name: partial(_estimated, name)
-        for name in ("normal_reference", "lscv", "plugin")
-    },
-}  # fmt: skip
+    **dict.fromkeys(("normal_reference", "lscv", "plugin"), _estimated),
+}
 
 
 @contextmanager
