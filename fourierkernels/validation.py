@@ -51,8 +51,9 @@ def as_real(name: str, value: ArrayLike) -> FloatArray:
 
 def check_finite(name: str, array: FloatArray) -> FloatArray:
     """Return `array` unchanged if all of it is finite; name the first place that is not."""
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = np.argwhere(~finite)
         place = tuple(int(i) for i in bad[0])
         raise ValueError(
             f"{name} must be finite, got {array[place]} at index {place} "

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import fft, special
 
 from fourierkernels.kernels import FloatArray, GaussianKernel, Kernel
+from fourierkernels.sums.plan import extent
 from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
@@ -57,8 +58,8 @@ class BandlimitedSum:
     ) -> None:
         self._points, self._kernel, self._radius, self._tol = points, kernel, radius, tol
         self._columns = 1 + responses.shape[1]
-        self._pairs = _pairs(np.column_stack([weights, responses * weights[:, None]]))
-        self._low, self._high = points.min(axis=0), points.max(axis=0)
+        self._pairs = _pairs(weights, responses)
+        self._low, self._high = extent(points)
         self._spectra: dict[Grid, NDArray[np.complex128]] = {}
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
@@ -73,12 +74,12 @@ class BandlimitedSum:
         real = sums.view(np.float64)[:, : self._columns]  # one column's sum in each real part
         accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
         size = accuracy * max(peak, float(np.abs(real[:, 0]).max()))
-        return KernelSums(real[:, 1:].copy(), real[:, 0].copy(), np.full(len(real), size),
-                          np.zeros(len(real), np.int64))  # fmt: skip
+        return KernelSums(real[:, 1:].copy(), real[:, 0].copy(),
+                          np.broadcast_to(size, len(real)), np.broadcast_to(0, len(real)))  # fmt: skip
 
     def _cover(self, queries: FloatArray) -> None:
         """Widen the range to these queries; from the second time on by a quarter more."""
-        low, high = queries.min(axis=0), queries.max(axis=0)
+        low, high = extent(queries)
         if np.all(low >= self._low) and np.all(high <= self._high):
             return
         spare = 0.25 * (self._high - self._low) if self._spectra else 0.0
@@ -99,12 +100,15 @@ class BandlimitedSum:
         spectrum = self._spectra[grid] * math.prod(np.ix_(*(s.coefficients for s in series)))
         backward = _TRANSFORMS[len(grid)][1]
         sums = backward(*self._phases(queries, grid), spectrum, isign=1, **self._options)
-        return np.ascontiguousarray(np.atleast_2d(sums).T), float(np.linalg.norm(spectrum[0]))
+        power = np.square(spectrum[0].real) + np.square(spectrum[0].imag)
+        return np.ascontiguousarray(np.atleast_2d(sums).T), math.sqrt(power.sum())
 
-    def _phases(self, points: FloatArray, grid: Grid) -> FloatArray:
+    def _phases(self, points: FloatArray, grid: Grid) -> list[FloatArray]:
         centre = 0.5 * (self._low + self._high)
-        scale = np.array([2.0 * math.pi / period for period, _ in grid])
-        return np.ascontiguousarray(((points - centre) * scale).T)
+        return [
+            (column - middle) * (2.0 * math.pi / period)
+            for column, middle, (period, _) in zip(points.T, centre, grid, strict=True)
+        ]
 
     @property
     def _options(self) -> dict[str, float]:
@@ -208,11 +212,14 @@ def _windowed_spectrum(
     return period, spectrum[first : first + modes]
 
 
-def _pairs(columns: FloatArray) -> NDArray[np.complex128]:
+def _pairs(weights: FloatArray, responses: FloatArray) -> NDArray[np.complex128]:
     """Two real columns travel as one complex one: the kernel is real, so they do not mix."""
-    if columns.shape[1] % 2:
-        columns = np.column_stack([columns, np.zeros(len(columns))])
-    return np.ascontiguousarray(columns).view(np.complex128).T.copy()
+    pairs = np.zeros((responses.shape[1] // 2 + 1, len(weights)), np.complex128)
+    pairs[0].real = weights
+    for k, column in enumerate(responses.T, start=1):
+        half = pairs[k // 2].imag if k % 2 else pairs[k // 2].real
+        np.multiply(column, weights, out=half)
+    return pairs
 
 
 def _even(modes: float) -> int:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fourierkernels.kernels import FloatArray, Kernel, as_kernel
 from fourierkernels.sums.parts import check_parts, slopes
-from fourierkernels.sums.plan import METHODS, Plan, Problem, Summer, plan_sum, spans
+from fourierkernels.sums.plan import METHODS, Plan, Problem, Summer, extent, plan_sum
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.validation import (
     as_real,
@@ -66,6 +66,7 @@ class PreparedSum:
         self.radius = _check_range(check_radius(radius, dim))
         self.weights = np.ones(n) if weights is None else check_weights("weights", weights, n)
         self.responses = _as_responses(responses, n)
+        self._low, self._high = extent(self.points)
         self.method, self.tol, self.expected = method, check_tolerance(tol), expected
         self._summers: dict[str, Summer] = {}
 
@@ -127,16 +128,21 @@ class PreparedSum:
 
     def _summer(self, method: str) -> Summer:
         if method not in self._summers:
+            samples = self.points, self.weights, self.responses
             used = self.weights > 0  # a point without weight must not set the scale of a row
+            if not used.all():
+                samples = tuple(array[used] for array in samples)  # type: ignore[assignment]
             self._summers[method] = METHODS[method].load()(
-                self.points[used], self.weights[used], self.responses[used],
-                kernel=self.kernel, radius=self.radius, tol=self.tol,
-            )  # fmt: skip
+                *samples, kernel=self.kernel, radius=self.radius, tol=self.tol
+            )
         return self._summers[method]
 
     def _problem(self, queries: FloatArray, plain: bool) -> Problem:
         n, dim = self.points.shape
-        band = _check_spans(spans(self.points, queries, self.radius))
+        low, high = extent(queries)
+        with np.errstate(over="ignore"):
+            band = np.maximum(high, self._high) - np.minimum(low, self._low)
+            band = _check_spans(self.radius * band)
         columns = 1 + self.responses.shape[1]
         m = max(len(queries), self.expected)
         return Problem(self.kernel, n, m, dim, columns, band, self.tol, plain)
@@ -176,14 +182,14 @@ def _check_range(radius: FloatArray) -> FloatArray:
     return radius
 
 
-def _check_spans(spans: tuple[float, ...]) -> tuple[float, ...]:
+def _check_spans(spans: FloatArray) -> tuple[float, ...]:
     """Return radius times range of the data: beyond 1e15 a phase in float64 has no digit left."""
-    if not max(spans) <= _LARGEST_SPAN:
+    if not spans.max() <= _LARGEST_SPAN:
         raise ValueError(
             "radius must be small enough that radius times the range of points and queries is at "
-            f"most {_LARGEST_SPAN:g}, got {max(spans):g}"
+            f"most {_LARGEST_SPAN:g}, got {spans.max():g}"
         )
-    return spans
+    return tuple(map(float, spans))
 
 
 def _as_responses(responses: ArrayLike | None, n: int) -> FloatArray:

@@ -65,6 +65,8 @@ class KernelSums:
 
     def totals(self) -> FloatArray:
         """Σ_i w_i ∏ shape, unscaled, shape ``(m,)``; tiny sums underflow to 0 here."""
+        if not self.exponent.any():
+            return self.denominator
         return np.ldexp(self.denominator, self.exponent)
 
     def log_totals(self) -> FloatArray:
