@@ -11,6 +11,11 @@ from typing import Literal, overload
 
 import torch
 from torch import Tensor
+from torch._C._functorch import (
+    get_unwrapped,
+    is_functorch_wrapped_tensor,
+    is_gradtrackingtensor,
+)
 
 from fourierkernels.attention.op import attend
 from fourierkernels.attention.reference import (
@@ -172,9 +177,24 @@ def _fused(
     mask = None if attn_mask is None else _mask_with_batch(attn_mask, query)
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(working)
+    _refuse_functional_derivatives(query, key, value, radius)
     with _without_autocast(query.device.type):
         output: Tensor = attend(*tensors, radius, mask, power, is_causal, eps)[0]
     return output.reshape(*query.shape[:-1], value.shape[-1]).to(given)
+
+
+def _refuse_functional_derivatives(*tensors: Tensor) -> None:
+    """torch.library has no derivatives for torch.func; its own message names no way out."""
+    if torch.compiler.is_compiling():
+        return
+    for tensor in tensors:
+        while is_functorch_wrapped_tensor(tensor):
+            if is_gradtrackingtensor(tensor):
+                raise NotImplementedError(
+                    "fourier_attention must be differentiated by torch.autograd, got a derivative "
+                    'of torch.func (grad, vjp, jacrev): pass implementation="reference" for that'
+                )
+            tensor = get_unwrapped(tensor)
 
 
 def _with_batch(tensor: Tensor) -> Tensor:

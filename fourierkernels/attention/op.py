@@ -44,7 +44,23 @@ def attend(
     mask : Tensor or None
         Boolean or floating, four dimensions, each 1 or that of ``(B, H, N, M)``.
     """
-    return cpu.forward(query, key, value, radius, mask, power=power, causal=is_causal, eps=eps)
+    if query.numel() == 0 or value.numel() == 0:
+        rows = query.shape[:_ROW]
+        exponent = torch.zeros(rows, dtype=torch.int32)
+        return query.new_zeros((*rows, value.shape[-1])), query.new_full(rows, torch.inf), exponent
+    centred = _centred(query, key, radius)
+    ones = torch.ones_like(radius)
+    return cpu.forward(*centred, value, ones, mask, power=power, causal=is_causal, eps=eps)
+
+
+def _centred(query: Tensor, key: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
+    """Return u = R (q - c) and v = R (k - c), rounded once, with c the mean of the keys.
+
+    Only differences count, but sines are taken of u and v: a common offset would cost their digits.
+    """
+    centre, scale = key.mean(dim=2, keepdim=True).double(), radius[:, None].double()
+    u, v = ((scale * (side - centre)).to(query.dtype) for side in (query, key))
+    return u, v
 
 
 @torch.library.custom_op(
@@ -65,10 +81,17 @@ def attend_backward(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of query, key, value and radius."""
-    return cpu.backward(
-        grad, query, key, value, radius, mask, output, significand, exponent,
-        power=power, causal=is_causal,
-    )  # fmt: skip
+    if output.numel() == 0:
+        dq, dk, dv, dr = (leaf.new_zeros(leaf.shape) for leaf in (query, key, value, radius))
+    else:
+        u, v = _centred(query, key, radius)
+        du, dv, dvalue, dlog = cpu.backward(
+            grad, u, v, value, torch.ones_like(radius), mask, output, significand, exponent,
+            power=power, causal=is_causal,
+        )  # fmt: skip
+        dq, dk = (radius[:, None] * side for side in (du, dv))
+        dv, dr = dvalue, dlog / radius
+    return dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous()
 
 
 @attend.register_kernel("cuda")

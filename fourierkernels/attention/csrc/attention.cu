@@ -165,6 +165,10 @@ extern "C" const char* fk_error(int) { return "no error"; }
 
 // ---- entry points ------------------------------------------------------------------------------
 
+extern "C" int fk_problem_size() { return int(sizeof(Problem<Real>)); }
+
+extern "C" int fk_packing_size() { return int(sizeof(Packing)); }
+
 extern "C" int fk_tile_rows() { return Tile<Real>::rows; }
 
 extern "C" int fk_pack(const Packing* packing, void* stream) { return run_pack(*packing, stream); }
