@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from fourierkernels.attention.cuda_build import SIZES, build, variant_for
+from fourierkernels.attention.offsets import common_offset, radius_gradient
 
 _CHUNK = 16  # features are padded to its multiples
 _REALS = {torch.float32: "float", torch.float64: "double"}
@@ -87,7 +88,7 @@ class _Packed:
     value: Tensor
     radius: Tensor
     mask: Tensor | None
-    centre: Tensor
+    centre: Tensor  # (B, H, 1, D)
 
 
 @cache
@@ -186,19 +187,6 @@ def backward(
     return dq, dk, dv, radius_gradient(query, key, radius, dq, dk, packed.centre)
 
 
-def radius_gradient(
-    query: Tensor, key: Tensor, radius: Tensor, dq: Tensor, dk: Tensor, centre: Tensor
-) -> Tensor:
-    """Return dR, ``(H, D)``: the weights depend on R q and R k only, so R dR = Σ q dq + Σ k dk.
-
-    They depend on differences, too: a common offset is removed first, which would cost digits.
-    """
-    centre = centre.unsqueeze(2)  # (B, H, 1, D)
-    total = ((query - centre) * dq).sum(dim=(0, 2), dtype=torch.float64)
-    total += ((key - centre) * dk).sum(dim=(0, 2), dtype=torch.float64)
-    return (total / radius).to(radius.dtype)
-
-
 def _pack(
     library: Library,
     query: Tensor,
@@ -207,7 +195,7 @@ def _pack(
     radius: Tensor,
     mask: Tensor | None,
 ) -> _Packed:
-    centre, radius = key.mean(dim=2).contiguous(), radius.contiguous()  # (B, H, D), (H, D)
+    centre, radius = common_offset(key, radius).contiguous(), radius.contiguous()
     sides = [_pack_features(library, side.contiguous(), radius, centre) for side in (query, key)]
     columns = _pack_columns(library, value.contiguous())
     return _Packed(library, sides[0], sides[1], columns, radius, mask, centre)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fourierkernels.attention import cpu, cuda
+from fourierkernels.attention.offsets import common_offset
 from fourierkernels.attention.reference import additive, fourier_scores, nadaraya_watson
 
 _Three = tuple[Tensor, Tensor, Tensor]
@@ -54,12 +55,9 @@ def attend(
 
 
 def _centred(query: Tensor, key: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
-    """Return u = R (q - c) and v = R (k - c), rounded once, with c the mean of the keys.
-
-    Only differences count, but sines are taken of u and v: a common offset would cost their digits.
-    """
-    centre, scale = key.mean(dim=2, keepdim=True).double(), radius[:, None].double()
-    u, v = ((scale * (side - centre)).to(query.dtype) for side in (query, key))
+    """Return u = R (q - c) and v = R (k - c), rounded once, with c the offset they share."""
+    offset, scale = common_offset(key, radius).double(), radius[:, None].double()
+    u, v = ((scale * (side - offset)).to(query.dtype) for side in (query, key))
     return u, v
 
 

@@ -28,8 +28,8 @@ struct Packing {
   int batches_heads, heads, n, width, padded_n, padded_width;
 };
 
-// One entry, `at` in (B H, width', rows'). Features are centred in double: only differences count,
-// and a common offset would cost their digits.
+// One entry, `at` in (B H, width', rows'). The offset that queries and keys share is removed in
+// double: only differences count, and it would cost their digits.
 FK_HD void pack_one(const Packing& p, long long at) {
   const int row = int(at % p.padded_n), d = int(at / p.padded_n % p.padded_width);
   const int head = int(at / p.padded_n / p.padded_width);

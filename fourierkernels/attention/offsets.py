@@ -1,0 +1,37 @@
+"""What follows from weights that depend on R q and R k through their difference only.
+
+Queries and keys may be moved together, so an offset they share need not cost digits; and the
+gradient of R is known once those of q and k are.
+"""
+
+import torch
+from torch import Tensor
+
+_STEP = 16.0  # of R c: nothing is moved that is closer to 0 than half of it
+
+
+def common_offset(key: Tensor, radius: Tensor) -> Tensor:
+    """Return c, ``(B, H, 1, D)``: near the first key if that is far from 0, else 0.
+
+    Sines are taken of R (q - c) and R (k - c), whose rounding grows with their size. Of the keys
+    only the first is looked at, because every causal row sees it: no output may depend on what
+    comes later, not in its last bit.
+
+    Parameters
+    ----------
+    key : Tensor
+        ``(B, H, M, D)``, M at least 1.
+    radius : Tensor
+        ``(H, D)``.
+    """
+    scale = radius[:, None]  # (H, 1, D)
+    return _STEP * torch.round(scale * key[:, :, :1] / _STEP) / scale
+
+
+def radius_gradient(
+    query: Tensor, key: Tensor, radius: Tensor, dq: Tensor, dk: Tensor, offset: Tensor
+) -> Tensor:
+    """Return dR, ``(H, D)``, by homogeneity: R dR = Σ q dq + Σ k dk, here less the offset."""
+    total = ((query - offset) * dq).sum(dim=(0, 2), dtype=torch.float64)
+    total += ((key - offset) * dk).sum(dim=(0, 2), dtype=torch.float64)
+    return (total / radius).to(radius.dtype)
