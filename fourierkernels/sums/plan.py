@@ -1,6 +1,8 @@
 """Which path computes a kernel sum: a row per method, with what it can do and what it costs.
 
-To add a method, write its function and a row; tests and :func:`plan_sum` pick it up.
+To add a method, write its function and a row; tests and :func:`plan_sum` pick it up. The times were
+fitted to CPU times on one machine (AMD EPYC, AVX-512); what decides is their ratio, which
+``experiments/benchmarks/kernel_plan.py`` measures anew.
 """
 
 import math
@@ -50,6 +52,9 @@ class Problem:
     @property
     def modes(self) -> tuple[float, ...]:
         """About how many Fourier modes the band-limited sum takes, per dimension."""
+        if isinstance(self.kernel, GaussianKernel):  # periodised without a window
+            width = math.sqrt(2.0 * math.log(10.0 / self.tol))
+            return tuple(width * (band + 1.05 * width) / math.pi + 4.0 for band in self.bands)
         extra = 4.0 * math.log(10.0 / self.tol)
         cutoff = self.kernel.cutoff
         return tuple(
@@ -135,11 +140,13 @@ def _single_refusal(problem: Problem) -> str:
 
 
 def _direct_seconds(problem: Problem) -> float:
-    """Nanoseconds per pair, fitted on one 2-core machine (AVX-512): a ratio between the methods."""
+    """Nanoseconds per pair, samples in tiles of 256, and threads beyond a few milliseconds."""
     gaussian = isinstance(problem.kernel, GaussianKernel)
-    pair = (0.9 + 0.05 * problem.dim) if gaussian else (0.8 + 0.25 * problem.dim)
-    pair += 0.1 * (problem.columns - 1)
-    return 1e-9 * pair * problem.n * problem.m / min(_cores(), math.ceil(problem.m / 16))
+    pair = (1.05 + 0.06 * problem.dim) if gaussian else (1.3 + 0.28 * problem.dim)
+    pair += 0.28 * (problem.columns - 1)
+    work = 1e-9 * pair * 256 * math.ceil(problem.n / 256) * problem.m
+    threads = min(_cores(), math.ceil(problem.m / 16)) if work > 4e-3 else 1
+    return 1e-4 + work / threads
 
 
 def _direct_accuracy(problem: Problem, eps: float = _EPS) -> float:
@@ -166,11 +173,12 @@ def _bandlimited_refusal(problem: Problem) -> str:
 
 
 def _bandlimited_seconds(problem: Problem) -> float:
-    pairs = (problem.columns + 1) // 2
-    spread = {1: 50e-9, 2: 300e-9, 3: 2500e-9}[problem.dim]  # a point to its grid neighbours
+    """Seconds on one thread: to spread each point to its neighbours on the grid, and the FFTs."""
+    spread, point = {1: (42e-9, 40e-9), 2: (118e-9, 14e-9), 3: (555e-9, 19e-9)}[problem.dim]
     grid = float(2**problem.dim) * math.prod(problem.modes)
-    one = spread * (problem.n + problem.m) + 12e-9 * grid * max(1.0, math.log2(grid) / 10.0)
-    return 1e-3 + pairs * one
+    pairs = (problem.columns + 1) // 2
+    transforms = spread * (problem.n + problem.m) + point * grid * max(1.0, math.log2(grid) / 10.0)
+    return 8e-4 + pairs * transforms
 
 
 def _reference_seconds(problem: Problem) -> float:
