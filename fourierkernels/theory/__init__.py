@@ -1,5 +1,9 @@
-"""Error theory: exact MISE, optimal radii, rates."""
+"""Error theory: exact MISE, optimal radii, rates, theorems; formulas in `theory.symbolic`."""
 
+from importlib import import_module
+from types import ModuleType
+
+from fourierkernels.theory import theorems
 from fourierkernels.theory.ise import IseCurve, ise
 from fourierkernels.theory.mise import mise, mise_error
 from fourierkernels.theory.normal import (
@@ -9,7 +13,8 @@ from fourierkernels.theory.normal import (
 )
 from fourierkernels.theory.optimum import Optimum, optimal_radius, optimum
 from fourierkernels.theory.parts import Mise
-from fourierkernels.theory.rates import Rate, RateRow, paper_rate, rate_table, sharp_rate
+from fourierkernels.theory.rate import Rate, sharp_rate, sharp_regression_rate
+from fourierkernels.theory.rates import RateRow, paper_rate, rate_table
 from fourierkernels.theory.regression import (
     RegressionTerms,
     regression_asymptotics,
@@ -38,4 +43,13 @@ __all__ = [
     "regression_at_radius",
     "regression_radius",
     "sharp_rate",
+    "sharp_regression_rate",
+    "theorems",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "symbolic":  # loaded on first use: it needs SymPy
+        return import_module(f"{__name__}.symbolic")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+

@@ -1,44 +1,19 @@
-"""Rates of the best exact MISE in n: what the paper proves, what is sharp, and the evidence.
+"""Rates of the best exact MISE in n: what the paper proves, what is sharp, and the optima.
 
-Sharp rates come from balancing variance ~ R^D/n with squared bias. A kernel of order r has bias²
-~ R^{-2r} as long as ∫|t|^{2r}|p̂|² is finite; a density with |p̂|² ~ t^{-2β} leaves at least the
-energy beyond the cutoff, ~ R^{-(2β-1)}. The slower of the two decides: bias² ~ R^{-q} gives
-n^{-q/(D+q)}.
+The rates themselves are in `fourierkernels.theory.rate`, the theorems that state them in
+`fourierkernels.theory.theorems`.
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from fourierkernels.densities import Density, as_density
-from fourierkernels.kernels import FourierKernel, Kernel, as_kernel
+from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.optimum import Optimum, optimum
-from fourierkernels.validation import check_integer
+from fourierkernels.theory.rate import Rate, sharp_rate
+from fourierkernels.theory.theorems import THEOREMS, Setting
 
 SIZES = tuple(10**e for e in range(2, 9))
-
-
-@dataclass(frozen=True)
-class Rate:
-    """(log n)^log_power · n^{-exponent}, with the statement it comes from."""
-
-    exponent: float
-    log_power: float
-    source: str
-
-    def __call__(self, n: float) -> float:
-        """Value at n, up to the unknown constant."""
-        return float(math.log(n) ** self.log_power * n**-self.exponent)
-
-    def slope(self, n: float) -> float:
-        """Local slope at n: d log / d log n."""
-        return self.log_power / math.log(n) - self.exponent
-
-    def __str__(self) -> str:
-        power = "" if self.log_power == 1 else f"^{_short(self.log_power)}"
-        log = f"(log n){power} " if self.log_power else ""
-        return f"{log}n^-{_short(self.exponent)}"
 
 
 @dataclass(frozen=True)
@@ -52,34 +27,6 @@ class RateRow:
     sharp: Rate
 
 
-def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) -> Rate:
-    """Return the sharp rate of the best MISE over radii.
-
-    Raises
-    ------
-    ValueError
-        If `dim` is below 1.
-
-    Examples
-    --------
-    >>> str(sharp_rate("laplace", "fourier1")), str(sharp_rate("gaussian", "fourier1"))
-    ('n^-3/4', '(log n)^1/2 n^-1')
-    """
-    density, kernel = as_density(density), as_kernel(kernel)
-    dim = max(check_integer("dim", dim), density.dim)
-    smooth = density.smoothness
-    by_kernel = 2.0 * kernel.order
-    if smooth.kind == "supersmooth":
-        if math.isinf(by_kernel):
-            return Rate(1.0, dim / smooth.exponent, "K̂ = 1 near 0: bias falls like |p̂| itself")
-        return Rate(by_kernel / (dim + by_kernel), 0.0, "order of the kernel")
-    by_density = 2.0 * smooth.exponent - 1.0
-    q = min(by_kernel, by_density)
-    reason = "order of the kernel" if by_kernel < by_density else "smoothness of the density"
-    log_power = dim / (dim + q) if by_kernel == by_density else 0.0  # bias² ~ R^-q log R
-    return Rate(q / (dim + q), log_power, reason)
-
-
 def paper_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) -> Rate | None:
     """Return the rate proved in [nguyen2022fourierformer]_, or None where it states none.
 
@@ -91,27 +38,11 @@ def paper_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
     >>> str(paper_rate("laplace", "fourier1")), paper_rate("laplace", "fourier2")
     ('n^-1/2', None)
     """
-    density, kernel = as_density(density), as_kernel(kernel)
-    dim = max(check_integer("dim", dim), density.dim)
-    if not isinstance(kernel, FourierKernel) or kernel.power == 3:
-        return None
-    if kernel.power == 1:
-        return _theorem_3a(density, dim)
-    smooth = density.smoothness
-    if smooth.kind == "ordinary_smooth" and smooth.exponent <= 3:
-        return None
-    source = "Theorem 3(b)" if kernel.power == 2 else "Theorem 1, m = 1"
-    return Rate(2.0 / (dim + 2.0), 0.0, source)
-
-
-def _theorem_3a(density: Density, dim: int) -> Rate | None:
-    smooth = density.smoothness
-    if smooth.kind == "supersmooth":
-        return Rate(1.0, dim / smooth.exponent, "Theorem 3(a), supersmooth")
-    if smooth.exponent <= 1:
-        return None
-    q = smooth.exponent - 1.0
-    return Rate(q / (dim + q), 0.0, "Theorem 3(a), ordinary smooth")
+    setting = Setting.of(density, kernel, dim=dim)
+    for theorem in THEOREMS.values():
+        if theorem.error == "mise" and theorem.claimed is not None and theorem.applies(setting):
+            return theorem.claimed(setting)
+    return None
 
 
 def rate_table(
@@ -139,9 +70,3 @@ def rate_table(
             best = optimum(target, kernel, n=n, dim=dim)
             rows.append(RateRow(label, kernel.name, best, paper, sharp))
     return rows
-
-
-def _short(x: float) -> str:
-    """Write a fraction with a small denominator as one."""
-    fraction = Fraction(x).limit_denominator(12)
-    return str(fraction) if abs(float(fraction) - x) < 1e-9 else f"{x:.4g}"

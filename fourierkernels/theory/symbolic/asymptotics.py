@@ -26,7 +26,7 @@ class Asymptotics:
     Attributes
     ----------
     radius, error : Formula
-        R* and MISE* to leading order; for l = 1 and a supersmooth density with the next order.
+        R* and MISE* to leading order; for l = 1, a supersmooth density and D = 1 exactly.
     exponent : sympy.Expr
         e in MISE* ~ n^{-e}, up to logarithms.
     log_power : sympy.Expr
@@ -142,9 +142,14 @@ def _tied(spectrum: Spectrum, facts: _Facts, dim: int) -> Asymptotics:
 
 
 def _unlimited(spectrum: Spectrum, facts: _Facts, dim: int) -> Asymptotics:
-    """Return the radius where |p̂|² meets 1/(n+1); then nothing is left but the variance."""
+    """Return the radius where |p̂|² meets 1/(n+1) and the error there; on the line both exactly.
+
+    In more dimensions the radius is that of the leading order, and one coordinate is beyond it.
+    """
     radius = spectrum.edge(N)
-    error = ((facts.roughness * radius) ** dim - spectrum.energy(0) ** dim) / N
+    variance = ((facts.roughness * radius) ** dim - spectrum.energy(0) ** dim) / N
+    share = 1 + 1 / N if dim == 1 else 1
+    error = variance + share * dim * spectrum.beyond(radius) * _whole(spectrum, dim - 1)
     growth = sympy.limit(N * sympy.diff(radius, N) * sympy.log(N) / radius, N, sympy.oo)
     reason = "the kernel's transform is 1 near 0: bias falls like the spectrum itself"
     return _result(radius, sympy.simplify(error), sympy.Integer(1), dim * growth, reason)

@@ -12,6 +12,7 @@ from typing import Any
 import sympy
 
 from fourierkernels.theory.symbolic.formula import Formula
+from fourierkernels.theory.symbolic.spectra import energy_beyond
 from fourierkernels.theory.symbolic.splines import positive_pieces
 from fourierkernels.validation import check_choice
 
@@ -133,5 +134,4 @@ def _whole(spectrum: Any) -> Any:
 
 
 def _beyond(spectrum: Any) -> Any:
-    value = sympy.integrate(spectrum**2, (_T, _R, sympy.oo)) / sympy.pi
-    return sympy.simplify(value)
+    return energy_beyond(spectrum**2, _T, _R)

@@ -45,10 +45,21 @@ class Spectrum:
         """
         return _energy(self, sympy.nsimplify(times, rational=True))
 
+    def beyond(self, radius: Any) -> Any:
+        """Return (1/π) ∫_R^∞ |p̂|² dt: the squared bias of the sinc kernel."""
+        return energy_beyond(self.power, _T, radius)
+
     def edge(self, n: Any) -> Any:
         """Return the R > 0 with |p̂(R)|² = 1/(n + 1): best for l = 1 on the line, exactly."""
         roots = sympy.solve(sympy.Eq(sympy.log(self.power), -sympy.log(n + 1)), _T)
         return sympy.simplify(roots[-1])
+
+
+def energy_beyond(power: Any, t: Any, radius: Any) -> Any:
+    """Return (1/π) ∫_R^∞ power dt, with erfc where a difference from 1 would cancel."""
+    edge = sympy.Symbol("R", positive=True)
+    value = sympy.integrate(power, (t, edge, sympy.oo)) / sympy.pi
+    return sympy.simplify(sympy.expand(value.rewrite(sympy.erfc))).subs(edge, radius)
 
 
 @lru_cache

@@ -1,0 +1,227 @@
+"""Putting a theorem to the test: slopes, verdict, and the smallest constant of its bound."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fourierkernels.densities import Density
+from fourierkernels.densities.responses import RegressionFunction
+from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.theory.rate import Rate
+from fourierkernels.theory.slopes import Correction, Slope, fit_slope, limit_slope, local_slopes
+from fourierkernels.theory.theorems import evidence
+from fourierkernels.theory.theorems.base import Evidence, Measured, Setting, Theorem, Verdict
+from fourierkernels.theory.theorems.registry import as_theorem
+from fourierkernels.theory.theorems.tail import tail_bound
+
+_LEVELS = (0.5, 0.2, 0.1, 0.05, 0.01)  # δ of the constant of a tail bound
+_WIDEST = 0.02  # interval of a slope; a wider one tells no rate from another
+_RESIDUAL = 0.02  # slope that the next order in R^D/n may leave between simulation and computation
+
+
+class _Method(NamedTuple):
+    """How the errors of one kind of theorem are found; one row per kind."""
+
+    compute: evidence.Computation
+    sizes: tuple[int, ...]
+    log_sizes: tuple[int, ...]  # where the sharp rate has a logarithm: its next order is slow
+    simulate: evidence.Simulation | None
+    simulated_sizes: tuple[int, ...]
+    worst: Callable[[Theorem, Setting, float, float], float]  # error over bound at (n, R)
+    factors: FloatArray  # radii of the constant, times the best
+
+
+def _over_bound(
+    error: Callable[[Setting, float, float], float],
+) -> Callable[[Theorem, Setting, float, float], float]:
+    def ratio(theorem: Theorem, setting: Setting, n: float, radius: float) -> float:
+        return error(setting, n, radius) / theorem.bound(setting, n, radius)
+
+    return ratio
+
+
+def _worst_level(theorem: Theorem, setting: Setting, n: float, radius: float) -> float:
+    del theorem
+    return max(
+        evidence.quantile_at(setting, n, radius, level) / tail_bound(setting, n, radius, level)
+        for level in _LEVELS
+    )
+
+
+def _decades(first: int, last: int) -> tuple[int, ...]:
+    return tuple(10**e for e in range(first, last + 1))
+
+
+_METHODS: dict[str, _Method] = {
+    "mise": _Method(
+        compute=evidence.exact_mise,
+        sizes=_decades(6, 14),
+        log_sizes=_decades(6, 14),
+        simulate=None,
+        simulated_sizes=(),
+        worst=_over_bound(evidence.mise_at),
+        factors=np.geomspace(0.25, 4.0, 9),
+    ),
+    "mse": _Method(
+        compute=evidence.first_order_mse,
+        sizes=_decades(4, 9),
+        log_sizes=_decades(8, 16),
+        simulate=evidence.simulated_mse(),
+        simulated_sizes=(1_000, 4_000, 16_000),
+        worst=_over_bound(evidence.mse_at),
+        factors=np.geomspace(0.5, 2.0, 5),
+    ),
+    "tail": _Method(
+        compute=evidence.normal_quantile,
+        sizes=_decades(4, 12),
+        log_sizes=_decades(4, 12),
+        simulate=evidence.simulated_quantile(),
+        simulated_sizes=(500, 2_000, 8_000),
+        worst=_worst_level,
+        factors=np.geomspace(0.5, 2.0, 5),
+    ),
+}
+
+
+def verify(
+    theorem: Theorem | str,
+    density: Density | str,
+    kernel: Kernel | str,
+    function: RegressionFunction | str | None = None,
+    *,
+    dim: int = 1,
+    sizes: Sequence[int] | None = None,
+    beyond: bool = False,
+    simulate: bool = True,
+    simulation: evidence.Simulation | None = None,
+    simulated_sizes: Sequence[int] | None = None,
+) -> Evidence:
+    """Return the evidence for a theorem in one setting.
+
+    The verdict compares the claimed rate with the slope of computed errors in the limit: exact MISE
+    for densities, the error to first order in R^D/n for regression. Where these are not exact, a
+    simulation over smaller n must agree with them; if not, or if the extrapolation has not settled,
+    the verdict is "undecided".
+
+    Parameters
+    ----------
+    theorem : Theorem or str
+        A theorem, or its name in :data:`~fourierkernels.theory.theorems.THEOREMS`.
+    density, kernel, function
+        Objects or names; a regression function where the theorem is about regression.
+    dim : int
+        D, for a product of copies of a density on the line.
+    sizes : sequence of int, optional
+        The window of n, at least five in geometric progression.
+    beyond : bool
+        Measure although an assumption fails: the theorem may be true beyond what it assumes.
+    simulate : bool
+        Whether to simulate where the computed error is not exact.
+    simulation : callable (setting, sizes) -> Measured, optional
+        Instead of the default simulation.
+    simulated_sizes : sequence of int, optional
+        The window of n of the simulation, at least three.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown names, a missing regression function, sizes that do not fit.
+
+    Examples
+    --------
+    >>> result = verify("3a ordinary smooth", "laplace", "fourier1")
+    >>> result.verdict, str(result.claimed), str(result.sharp)
+    ('holds, loose', 'n^-1/2', 'n^-3/4')
+    """
+    theorem = as_theorem(theorem)
+    setting = Setting.of(density, kernel, function, dim=dim)
+    checks = theorem.check(setting)
+    method = _METHODS[theorem.error]
+    if not (beyond or all(check.holds for check in checks)):
+        return Evidence(theorem.name, setting, checks, "not applicable", None, None)
+    sharp = theorem.sharp(setting)
+    claimed = theorem.claimed(setting) if theorem.claimed else None
+    window = method.log_sizes if sharp.log_power else method.sizes
+    computed = method.compute(setting, window if sizes is None else sizes)
+    slope = _slope_beside(sharp, computed)
+    simulated = None
+    if method.simulate is not None and simulate:
+        reachable = method.simulated_sizes if simulated_sizes is None else simulated_sizes
+        simulated = (simulation or method.simulate)(setting, reachable)
+    residual = _residual(method, setting, simulated)
+    gap = _gap(claimed or sharp, sharp, computed)
+    constant, worst = _smallest_constant(theorem, method, setting, computed)
+    return Evidence(
+        theorem=theorem.name,
+        setting=setting,
+        checks=checks,
+        verdict=_judge(gap, residual),
+        claimed=claimed,
+        sharp=sharp,
+        computed=computed,
+        local=local_slopes(computed.sizes, computed.errors),
+        slope=slope,
+        simulated=simulated,
+        simulated_slope=_fitted(simulated),
+        residual=residual,
+        constant=constant,
+        worst=worst,
+    )
+
+
+def _judge(gap: Slope, residual: Slope | None) -> Verdict:
+    """Sharp if error over claimed rate has slope 0, loose if it falls, false if it rises."""
+    width = gap.high - gap.low
+    if residual is not None and 0.0 not in residual:
+        return "undecided"
+    if 0.0 in gap:
+        return "holds and sharp" if width <= _WIDEST else "undecided"
+    if width > _WIDEST and min(abs(gap.low), abs(gap.high)) < 0.5 * width:
+        return "undecided"  # the extrapolation itself moved by more than it says
+    return "holds, loose" if gap.high < 0.0 else "does not hold"
+
+
+def _gap(rate: Rate, sharp: Rate, computed: Measured) -> Slope:
+    """Slope, in the limit, of the error over a rate."""
+    ratio = computed.errors / np.array([rate(n) for n in computed.sizes])
+    return limit_slope(computed.sizes, ratio, correction=_correction(sharp))
+
+
+def _slope_beside(sharp: Rate, computed: Measured) -> Slope:
+    """Exponent of n in the limit, with the logarithms of the sharp rate taken out."""
+    logs = np.log(computed.sizes) ** sharp.log_power
+    return limit_slope(computed.sizes, computed.errors / logs, correction=_correction(sharp))
+
+
+def _correction(sharp: Rate) -> Correction:
+    return "logarithm" if sharp.log_power else "power"
+
+
+def _fitted(simulated: Measured | None) -> Slope | None:
+    if simulated is None or simulated.standard_errors is None:
+        return None
+    return fit_slope(simulated.sizes, simulated.errors, simulated.standard_errors)
+
+
+def _residual(method: _Method, setting: Setting, simulated: Measured | None) -> Slope | None:
+    """Slope of simulated over computed error at the same n and R, with room for the next order."""
+    if simulated is None or simulated.standard_errors is None:
+        return None
+    computed = method.compute(setting, [int(n) for n in simulated.sizes])
+    ratio = simulated.errors / computed.errors
+    fit = fit_slope(simulated.sizes, ratio, simulated.standard_errors / computed.errors)
+    return Slope(fit.value, fit.low - _RESIDUAL, fit.high + _RESIDUAL)
+
+
+def _smallest_constant(
+    theorem: Theorem, method: _Method, setting: Setting, computed: Measured
+) -> tuple[float, tuple[float, float]]:
+    places = [
+        (float(n), float(factor * radius))
+        for n, radius in zip(computed.sizes, computed.radii, strict=True)
+        for factor in method.factors
+    ]
+    ratios = [method.worst(theorem, setting, n, radius) for n, radius in places]
+    worst = int(np.argmax(ratios))
+    return float(ratios[worst]), places[worst]
