@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.interpolate import BarycentricInterpolator
 from scipy.optimize import minimize, minimize_scalar
 
 from fourierkernels.densities import Density, as_density
@@ -16,6 +17,8 @@ from fourierkernels.theory.parts import Mise, Parts
 from fourierkernels.validation import check_integer
 
 _SWEEPS = 2
+_NEAR = 4  # radii of the grid on either side of the best
+_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -99,12 +102,14 @@ def optimal_radius(density: Density | str, kernel: Kernel | str, *, n: int, dim:
 
 
 def _best_radius(density: Density, kernel: Kernel, n: int, dim: int) -> float:
-    total = _log_total(density, kernel, n)
-    low, high = _profile(density, kernel, dim).bracket(n)
-    found = minimize_scalar(
-        lambda x: total(np.full(dim, x)), bounds=(low, high), method="bounded",
-        options={"xatol": 1e-9},
-    )  # fmt: skip
+    profile = _profile(density, kernel, dim)
+    low, high = profile.bracket(n)
+    if marginals(density, dim) is None:  # every radius costs a sum over millions of nodes
+        total = profile.interpolated(n, low, high)
+    else:
+        exact = _log_total(density, kernel, n)
+        total = lambda x: exact(np.full(dim, x))  # noqa: E731
+    found = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
     return math.exp(float(found.x))
 
 
@@ -137,7 +142,8 @@ class _Profile:
 
     def __init__(self, density: Density, kernel: Kernel, dim: int) -> None:
         self._density, self._kernel, self._dim = density, kernel, dim
-        self._radii: list[float] = [0.1 * density.spectral_scale]
+        first = 0.1 if marginals(density, dim) is not None else 0.3
+        self._radii: list[float] = [first * density.spectral_scale]
         self._parts: list[Parts] = []
 
     def bracket(self, n: int) -> tuple[float, float]:
@@ -156,6 +162,25 @@ class _Profile:
         self._at(place + 1)
         low = self._radii[place - 1] if place else 0.5 * self._radii[0]
         return math.log(low), math.log(self._radii[place + 1])
+
+    def interpolated(self, n: int, low: float, high: float) -> Callable[[float], float]:
+        """Return the logarithm of the error between two logarithms of radii.
+
+        Bias and noise are interpolated on a logarithmic scale from the nine radii of the grid that
+        are nearest: to about 1e-8, so that the error at the minimum is exact to rounding.
+        """
+        middle = 0.5 * (low + high)
+        place = int(np.argmin(np.abs(np.log(self._radii) - middle)))
+        near = range(max(0, place - _NEAR), place + _NEAR + 1)
+        parts = [self._at(i) for i in near]
+        x = np.log([self._radii[i] for i in near])
+        curves = BarycentricInterpolator(x, np.log([[max(v, _TINY) for v in p] for p in parts]))
+
+        def total(at: float) -> float:
+            bias, noise = curves(at)
+            return float(np.logaddexp(bias, noise - math.log(n)))
+
+        return total
 
     def _at(self, i: int) -> Parts:
         while len(self._parts) <= i:
