@@ -74,8 +74,8 @@ class BandlimitedSum:
         real = sums.view(np.float64)[:, : self._columns]  # one column's sum in each real part
         accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
         size = accuracy * max(peak, float(np.abs(real[:, 0]).max()))
-        return KernelSums(real[:, 1:].copy(), real[:, 0].copy(),
-                          np.broadcast_to(size, len(real)), np.broadcast_to(0, len(real)))  # fmt: skip
+        error, exponent = np.broadcast_to(size, len(real)), np.broadcast_to(0, len(real))
+        return KernelSums(real[:, 1:].copy(), real[:, 0].copy(), error, exponent)
 
     def _cover(self, queries: FloatArray) -> None:
         """Widen the range to these queries; from the second time on by a quarter more."""

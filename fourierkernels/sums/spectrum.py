@@ -107,7 +107,7 @@ class Axis:
 
     def _pieces(self, knots: FloatArray) -> list[_Piece]:
         places = self._places(knots)
-        cut = np.unique(np.floor(places[places != np.round(places)]).astype(int))
+        cut = sorted({math.floor(place) for place in places if place != round(place)})
         return [self._piece(places, int(panel)) for panel in cut if panel < self.panels]
 
     def _piece(self, places: FloatArray, panel: int) -> _Piece:

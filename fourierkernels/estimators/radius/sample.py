@@ -97,7 +97,8 @@ def moments(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
 
 def interquartile_range(points: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the weighted interquartile range per column, shape ``(dim,)``."""
-    low, high = np.quantile(points, [0.25, 0.75], axis=0, weights=weights, method="inverted_cdf")
+    alike = None if (weights == weights[0]).all() else weights  # unweighted quantiles need no sort
+    low, high = np.quantile(points, [0.25, 0.75], axis=0, weights=alike, method="inverted_cdf")
     return np.asarray(high - low)
 
 
