@@ -63,7 +63,7 @@ def full_covariance_mise(density: Density | str, *, n: int, covariance: ArrayLik
     >>> density = CorrelatedGaussian(0.9)
     >>> error = full_covariance_mise(density, n=1000, covariance=0.1 * density.covariance)
     >>> round(error.total / density.roughness, 4)
-    0.0253
+    0.0134
     """
     parts = _components(density)
     samples = check_integer("n", n)
@@ -86,7 +86,7 @@ def full_covariance_optimum(density: Density | str, *, n: int) -> FullOptimum:
     --------
     >>> best = full_covariance_optimum("gaussian", n=1000)
     >>> round(1 / math.sqrt(best.covariance[0, 0]), 4)
-    3.6953
+    3.6719
     """
     parts = _components(density)
     samples = check_integer("n", n)
