@@ -64,7 +64,7 @@ CASES = {
     "larger than the size needs": Case(dim=20, columns=10, size=64),
     "features beyond columns": Case(dim=50, columns=7, size=64, scale=0.5),
     "columns beyond features": Case(dim=4, columns=60, size=64),
-    "four chunks": Case(dim=64, columns=64, size=64),
+    "four chunks": Case(dim=64, columns=64, size=64, scale=0.5),
     "causal": Case(n=150, m=150, options={"causal": True}),
     "causal, more queries": Case(n=150, m=70, options={"causal": True}),
     "causal, more keys": Case(n=70, m=150, options={"causal": True}),

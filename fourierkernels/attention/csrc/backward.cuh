@@ -54,10 +54,9 @@ FK_HD View<Real> view(const Problem<Real>& p, bool keys, int head) {
           columns + (long long)head * p.padded_columns * padded, keys ? p.keys : p.queries, padded};
 }
 
-// The normalised weight P_ij of a pair.
+// The normalised weight P_ij of a pair, from its weight.
 template <class Real>
-FK_HD Real normalised(const Problem<Real>& p, int head, int i, int j, Scaled<Real> product) {
-  const Scaled<Real> weight = finish(p, head, i, j, product);
+FK_HD Real normalised(const Problem<Real>& p, int head, int i, Scaled<Real> weight) {
   if (weight.exponent == kNone) return Real(0);
   const long long at = (long long)head * p.queries + i;
   return weight.significand * two_to<Real>(weight.exponent - p.exponent[at]) / p.significand[at];
@@ -84,12 +83,13 @@ FK_PROGRAM void weights_of_tile(Threads& threads, const Problem<Real>& p, int he
   }
   threads.each([&](int thread, State& state) {
     const int y = thread / kSide, x = thread % kSide;
+    const int mine = first + y * T::edge, theirs = begin + x * T::edge;
+    finish<KEYS>(p, mine, theirs, state.pairs);
     FK_UNROLL for (int a = 0; a < T::edge; ++a) {
       Pack<Real> row;
       FK_UNROLL for (int b = 0; b < T::edge; ++b) {
-        const int mine = first + y * T::edge + a, theirs = begin + x * T::edge + b;
         Scaled<Real>& weight = state.pairs.weight[a][b];
-        row.at[b] = normalised(p, head, KEYS ? theirs : mine, KEYS ? mine : theirs, weight);
+        row.at[b] = normalised(p, head, KEYS ? theirs + b : mine + a, weight);
         weight.significand = row.at[b];
         state.product[a][b] = Real(0);
       }
@@ -185,11 +185,13 @@ FK_HD void write_gradients(const Problem<Real>& p, int head, int y, int x, int f
 }
 
 template <class Real, int SIZE, bool KEYS, class Threads>
-FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& p, int block, char* memory) {
+FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, int block,
+                               char* memory) {
   using T = Tile<Real>;
   using State = BackwardState<Real, SIZE, KEYS>;
   const BackwardShared<Real, KEYS> shared(memory);
-  const int tiles = ceil_div(KEYS ? p.keys : p.queries, T::rows), head = block / tiles;
+  const int tiles = ceil_div(KEYS ? whole.keys : whole.queries, T::rows), head = block / tiles;
+  const Problem<Real> p = of_head(whole, head);
   const int place = block % tiles;
   const int first = (KEYS ? place : tiles - 1 - place) * T::rows;  // causal: longest loops first
   const View<Real> own = view(p, KEYS, head), other = view(p, !KEYS, head);

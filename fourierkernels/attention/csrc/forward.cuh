@@ -76,11 +76,13 @@ FK_HD void normalise(int y, int x, const int* peaks, ForwardState<Real, SIZE>& s
 }
 
 template <class Real, int SIZE, class Threads>
-FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& p, int block, char* memory) {
+FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, int block,
+                              char* memory) {
   using T = Tile<Real>;
   using State = ForwardState<Real, SIZE>;
   const ForwardShared<Real> shared(memory);
-  const int tiles = ceil_div(p.queries, T::rows), head = block / tiles;
+  const int tiles = ceil_div(whole.queries, T::rows), head = block / tiles;
+  const Problem<Real> p = of_head(whole, head);
   const int first = (tiles - 1 - block % tiles) * T::rows;  // causal: the longest rows start first
   const int lines = 3 * kChunk;
   const Real* query = p.query + (long long)head * 3 * p.padded_features * p.padded_queries + first;
@@ -110,12 +112,12 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& p, int bloc
     }
     threads.each([&](int thread, State& state) {
       const int y = thread / kSide, x = thread % kSide;
+      finish<false>(p, first + y * T::edge, column + x * T::edge, state.pairs);
       FK_UNROLL for (int a = 0; a < T::edge; ++a) {
         int peak = kNone;
         FK_UNROLL for (int b = 0; b < T::edge; ++b) {
-          Scaled<Real>& weight = state.pairs.weight[a][b];
-          weight = finish(p, head, first + y * T::edge + a, column + x * T::edge + b, weight);
-          peak = weight.exponent > peak ? weight.exponent : peak;
+          const int exponent = state.pairs.weight[a][b].exponent;
+          peak = exponent > peak ? exponent : peak;
         }
         shared.peaks[(y * T::edge + a) * kSide + x] = peak;
       }

@@ -105,21 +105,34 @@ FK_HD bool is_zero(const Scaled<Real>& w) {
   return w.exponent < kZero / 2;
 }
 
-// w^l by squaring; each product is below 4.
+// w^l. Up to kDirectPower the significand is left below 2^l, which costs no rescaling.
+constexpr int kDirectPower = 16;
+
 template <class Real>
 FK_HD Scaled<Real> power_of(Scaled<Real> base, int l) {
-  Scaled<Real> result = {Real(1), 0};
   if (is_zero(base)) return {Real(0), kNone};
+  Scaled<Real> result = {Real(1), 0};
+  const bool rescale = l > kDirectPower;
   for (;;) {
     if (l & 1) {
       result.exponent += base.exponent;
-      multiply(result, base.significand);
+      result.significand *= base.significand;
+      if (rescale) renormalise(result);
     }
     l >>= 1;
     if (l == 0) return result;
     base.exponent *= 2;
-    multiply(base, base.significand);
+    base.significand *= base.significand;
+    if (rescale) renormalise(base);
   }
+}
+
+// The default power, without branches.
+template <class Real>
+FK_HD Scaled<Real> fourth_power(Scaled<Real> base) {
+  const bool zero = is_zero(base);
+  const Real square = base.significand * base.significand;
+  return {zero ? Real(0) : square * square, zero ? kNone : 4 * base.exponent};
 }
 
 FK_HD float exp2_of(float x) { return exp2f(x); }
@@ -214,7 +227,7 @@ FK_HD void multiply_sinc(Real x, Real s, Real& numerator, Real& denominator) {
   const Real y = x * x;
   const bool near = y < Real(0.0625);
   numerator *= near ? sinc_series(y) : s;
-  denominator *= near ? Real(1) : x;
+  if (!near) denominator *= x;
 }
 
 // d/dx log|sin x / x| = cot x - 1/x = -sum_k c_k x^(2k-1), here for |x| < 1/2.

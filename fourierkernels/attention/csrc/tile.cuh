@@ -145,16 +145,52 @@ FK_HD void multiply_chunk(int y, int x, const Real* own, const Real* other, Pair
   }
 }
 
-// Turns the product of a pair into its weight: power, mask, bounds.
+// The problem of one head: its masks begin where the head's do.
 template <class Real>
-FK_HD Scaled<Real> finish(const Problem<Real>& p, int head, int i, int j, Scaled<Real> product) {
-  if (i >= p.queries || j >= p.keys || (p.causal && j > i)) return {Real(0), kNone};
-  const long long at = (head / p.heads) * p.mask_stride[0] + (head % p.heads) * p.mask_stride[1] +
-                       i * p.mask_stride[2] + j * p.mask_stride[3];
-  if (p.attend && !p.attend[at]) return {Real(0), kNone};
-  Scaled<Real> weight = power_of(product, p.power);
-  if (p.bias && weight.exponent != kNone) multiply_exp(weight, p.bias[at]);
-  return weight;
+FK_HD Problem<Real> of_head(Problem<Real> p, int head) {
+  const long long at =
+      (head / p.heads) * p.mask_stride[0] + (head % p.heads) * p.mask_stride[1];
+  if (p.attend) p.attend += at;
+  if (p.bias) p.bias += at;
+  return p;
+}
+
+// Turns the products of the pairs of rows `own`, ... and `other`, ... into weights: bounds, mask,
+// power. KEYS: the own rows are keys. What all pairs share is decided outside the loops.
+template <bool KEYS, class Real>
+FK_HD void finish(const Problem<Real>& p, int own, int other, Pairs<Real>& pairs) {
+  constexpr int E = Tile<Real>::edge;
+  FK_UNROLL for (int a = 0; a < E; ++a)
+    FK_UNROLL for (int b = 0; b < E; ++b) {
+      const int i = KEYS ? other + b : own + a, j = KEYS ? own + a : other + b;
+      const bool inside = i < p.queries && j < p.keys && !(p.causal && j > i);
+      if (!inside) pairs.weight[a][b].exponent = kNone;
+    }
+  if (p.attend) {
+    FK_UNROLL for (int a = 0; a < E; ++a)
+      FK_UNROLL for (int b = 0; b < E; ++b) {
+        const long long i = KEYS ? other + b : own + a, j = KEYS ? own + a : other + b;
+        int& exponent = pairs.weight[a][b].exponent;
+        if (exponent != kNone && !p.attend[i * p.mask_stride[2] + j * p.mask_stride[3]])
+          exponent = kNone;
+      }
+  }
+  if (p.power == 4) {
+    FK_UNROLL for (int a = 0; a < E; ++a)
+      FK_UNROLL for (int b = 0; b < E; ++b) pairs.weight[a][b] = fourth_power(pairs.weight[a][b]);
+  } else {
+    FK_UNROLL for (int a = 0; a < E; ++a)
+      FK_UNROLL for (int b = 0; b < E; ++b) pairs.weight[a][b] = power_of(pairs.weight[a][b], p.power);
+  }
+  if (p.bias) {
+    FK_UNROLL for (int a = 0; a < E; ++a)
+      FK_UNROLL for (int b = 0; b < E; ++b) {
+        const long long i = KEYS ? other + b : own + a, j = KEYS ? own + a : other + b;
+        Scaled<Real>& weight = pairs.weight[a][b];
+        if (weight.exponent != kNone)
+          multiply_exp(weight, p.bias[i * p.mask_stride[2] + j * p.mask_stride[3]]);
+      }
+  }
 }
 
 // ---- products of a staged matrix of pairs with staged columns ----------------------------------
