@@ -7,9 +7,8 @@ best radius of each) beside one Monte Carlo cell of it (1,000 replicates at N = 
 sample beside a bare finufft transform of type 1 with as many frequencies and the same tolerance,
 and beside the estimate on a grid, by direct sums and by this package's fast sums, integrated (same
 ISE, their relative difference is in the column `difference`); exact errors of a correlated
-Gaussian in D = 3. Each row is the
-best of `repeats`. Set OMP_NUM_THREADS and NUMBA_NUM_THREADS to 1 for one core. Writes CSV and the provenance as JSON; quote
-ratios from one run, not seconds.
+Gaussian in D = 3. Each row is the best of `repeats`. Set OMP_NUM_THREADS and NUMBA_NUM_THREADS to 1
+for one core. Writes CSV and the provenance as JSON; quote ratios from one run, not seconds.
 """
 
 import argparse
@@ -41,7 +40,7 @@ PACKAGES = ("fourierkernels", "numpy", "scipy", "finufft", "numba")
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: seconds are the best of the repeats; memory is the peak of the process so far."""
+    """One measurement: best of the repeats, and the peak memory of the process so far."""
 
     task: str
     n: int
