@@ -28,7 +28,7 @@ from fourierkernels.theory.theorems import (
 from fourierkernels.theory.theorems.assumptions import decay
 from fourierkernels.theory.theorems.evidence import central_points, quantile_at
 from fourierkernels.theory.theorems.tail import tail_bound, tail_radius
-from fourierkernels.theory.theorems.verify import _METHODS
+from fourierkernels.theory.theorems.verification import _METHODS
 
 # --- verdicts: the table of the specification (section 3) ----------------------------------------
 

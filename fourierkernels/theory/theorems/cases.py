@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fourierkernels.theory.theorems.base import Evidence
-from fourierkernels.theory.theorems.verify import verify
+from fourierkernels.theory.theorems.verification import verify
 
 
 class Case(NamedTuple):
@@ -58,11 +58,10 @@ REGRESSION_CASES = (
         )
     ),
 )
+CASES = (*DENSITY_CASES, *REGRESSION_CASES)
 
 
-def table(
-    cases: Iterable[Case] = (*DENSITY_CASES, *REGRESSION_CASES), **options: Any
-) -> list[Evidence]:
+def table(cases: Iterable[Case] = CASES, **options: Any) -> list[Evidence]:
     """Return the evidence for every case; `options` go to :func:`verify`.
 
     Examples
