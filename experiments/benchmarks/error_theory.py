@@ -5,7 +5,7 @@
 Rows: the full exact table (six powers and the Gaussian kernel, five densities, N = 1e2 ... 1e8, the
 best radius of each) beside one Monte Carlo cell of it (1,000 replicates at N = 1e4); the ISE of one
 sample beside a bare finufft transform of type 1 with as many frequencies and the same tolerance,
-and beside the estimate on a grid, by direct sums and by this package's fast sums, integrated (same
+and beside the estimate on a grid, by this package's three kinds of sums, integrated (same
 ISE, their relative difference is in the column `difference`); exact errors of a correlated
 Gaussian in D = 3. Each row is the best of `repeats`. Set OMP_NUM_THREADS and NUMBA_NUM_THREADS to 1
 for one core. Writes CSV and the provenance as JSON; quote ratios from one run, not seconds.
@@ -35,6 +35,7 @@ from fourierkernels.theory.optimum import _profile
 ROOT = Path(__file__).parents[2]
 DENSITIES = ("gaussian", "cauchy", "laplace", "beta", "gamma")
 KERNELS = (*(f"fourier{power}" for power in range(1, 7)), "gaussian")
+GRID_METHODS = ("bandlimited", "direct", "reference")
 PACKAGES = ("fourierkernels", "numpy", "scipy", "finufft", "numba")
 
 
@@ -117,7 +118,7 @@ def ise_rows(n: int, *, repeats: int) -> list[Row]:
                                                       largest=radius)]
                        for r in radius * np.linspace(0.3, 1.0, 20)]),
     ]  # fmt: skip
-    return rows + [grid_row(sample, radius, method) for method in ("bandlimited", "direct")]
+    return rows + [grid_row(sample, radius, method) for method in GRID_METHODS]
 
 
 def grid_row(sample: np.ndarray, radius: float, method: str) -> Row:

@@ -144,9 +144,9 @@ class IseCurve:
         self, points: FloatArray, shares: FloatArray, reach: FloatArray
     ) -> ComplexArray:
         """φ_n of centred points: one transform; those out of reach, if any, term by term."""
-        near = (np.abs(points) <= reach * (1.0 + 1e-12)).all(axis=1)
-        if near.all():
+        if self.resolved:
             return empirical_transform(points, shares, self._axes, accuracy=_ACCURACY)
+        near = (np.abs(points) <= reach).all(axis=1)
         total = np.zeros([axis.size for axis in self._axes], np.complex128)
         if near.any():
             total += empirical_transform(points[near], shares[near], self._axes, accuracy=_ACCURACY)
