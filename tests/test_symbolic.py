@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from fourierkernels.densities import as_density, as_regression_function
 from fourierkernels.kernels import FourierKernel, GaussianKernel, as_kernel
-from fourierkernels.theory import mise, optimum, sharp_rate, symbolic
+from fourierkernels.theory import mise, optimum, regression_at_radius, sharp_rate, symbolic
 from fourierkernels.theory.symbolic.splines import lost_energy
 
 POWERS = range(1, 9)
@@ -238,6 +238,35 @@ def test_regression_variance_uses_the_roughness() -> None:
         value = symbolic.regression_variance(power, dim=2)(R=3.0, n=100, p0=0.2, sigma=0.5)
         rough = as_kernel(f"fourier{power}").roughness
         assert float(value) == pytest.approx(0.25 * (3.0 * rough) ** 2 / (100 * 0.2), rel=1e-12)
+
+
+@pytest.mark.parametrize("power", [2, 3, 4, 5, 6])
+def test_expansion_meets_the_error_at_a_large_radius(power: int) -> None:
+    """f = sin 2x, N(0, 1), at x = 1/2, noise 0.3: within 0.5 %, so that 1 % would show."""
+    f, p, x, radius, n = as_regression_function("sine"), as_density("gaussian"), 0.5, 300.0, 10**9
+    exact = regression_at_radius(
+        p, f, f"fourier{power}", n=n, radius=radius, at=[[x]], noise_variance=0.09
+    )
+    terms, p0 = symbolic.expansion(power), float(p.pdf(x))
+    variance = terms.variance(R=radius, n=n, p0=p0, sigma=0.3)
+    assert exact.variance[0] / float(variance) == pytest.approx(1, rel=0.005)
+    if power > 2:  # the singular integral of l = 2 has its own test
+        values = {"f1": f.slope(x), "f2": f.curvature(x), "p0": p0, "p1": -x * p0}
+        bias = float(terms.bias(R=radius, **values))
+        assert exact.bias[0] / bias == pytest.approx(1, rel=0.005)
+
+
+def test_best_radius_of_regression_is_the_minimum() -> None:
+    values = {"b": 0.7, "n": 1e5, "p0": 0.3, "sigma": 0.4}
+    terms = symbolic.expansion(4)
+    radius = float(terms.radius(**values))
+
+    def error(at: float) -> float:
+        variance = terms.variance(R=at, n=1e5, p0=0.3, sigma=0.4)
+        return 0.49 / at**4 + float(variance)
+
+    assert float(terms.best(**values)) / error(radius) == pytest.approx(1, rel=1e-12)
+    assert min(error(0.99 * radius), error(1.01 * radius)) > error(radius)
 
 
 def test_singular_bias_of_the_fejer_kernel_is_the_limit_of_the_exact_one() -> None:

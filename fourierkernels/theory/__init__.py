@@ -21,6 +21,7 @@ from fourierkernels.theory.regression import (
     regression_at_radius,
     regression_radius,
 )
+from fourierkernels.theory.slopes import Slope, fit_slope, limit_slope, local_slopes
 
 __all__ = [
     "FullOptimum",
@@ -30,9 +31,13 @@ __all__ = [
     "Rate",
     "RateRow",
     "RegressionTerms",
+    "Slope",
+    "fit_slope",
     "full_covariance_mise",
     "full_covariance_optimum",
     "ise",
+    "limit_slope",
+    "local_slopes",
     "mise",
     "mise_error",
     "optimal_radius",
@@ -52,4 +57,3 @@ def __getattr__(name: str) -> ModuleType:
     if name == "symbolic":  # loaded on first use: it needs SymPy
         return import_module(f"{__name__}.symbolic")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
