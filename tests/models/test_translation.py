@@ -9,7 +9,7 @@ from tiny_models import V, tokens, translation
 
 from fourierkernels import models
 from fourierkernels.mixing import mixer_names
-from fourierkernels.models.search import penalty
+from fourierkernels.models.search import _Beam, _settled, penalty
 
 
 def count(preset: str) -> float:
@@ -106,6 +106,15 @@ def test_sentences_are_translated_alike_alone_and_in_a_batch() -> None:
     for row in range(3):
         alone = models.beam_search(model, source[row : row + 1])
         torch.testing.assert_close(together.scores[row], alone.scores[0])
+
+
+def test_search_goes_on_while_a_beginning_can_still_win() -> None:
+    """A longer sentence divides by more: -1.5 becomes -0.375 at 19 tokens and α = 1."""
+    tokens = torch.ones(1, 1, 3, dtype=torch.long)
+    beam = _Beam(tokens, torch.tensor([[-1.5]]), tokens, torch.tensor([[-1.0]]))
+    assert not _settled(beam, longest=20, alpha=1.0)
+    assert _settled(beam, longest=20, alpha=0.0)
+    assert _settled(beam._replace(log_p=torch.tensor([[-4.1]])), longest=20, alpha=1.0)
 
 
 def test_length_penalty_is_that_of_gnmt() -> None:
