@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 RADIUS, POWER, SEED = 2.0, 4, 2022
 PACKAGES = ("fourierkernels", "torch", "numba", "pykeops")
 # Entries that the arrays of a method may have: some hold several such arrays at once.
-_ENTRIES = {"cpu": 2**28, "cuda": 2**31}
+_ENTRIES = {"cpu": 2**27, "cuda": 2**31}
 _SLOTS, _SLOTS_PER_COLUMN, _SLOTS_BACKWARD = 9.89, 1.42, 52.0
 _LANES = 128  # warp instructions times lanes that a multiprocessor issues in one clock
 
