@@ -125,3 +125,13 @@ def test_weights_far_below_those_of_the_padding_are_summed(method: str) -> None:
     exact = 512 * math.log(abs(math.sin(20.0)) / 20.0) + math.log(2.0)
     assert sums.log_totals()[0] == pytest.approx(exact, rel=1e-6)
     assert sums.ratios()[0, 0] == pytest.approx(4.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("method", ["auto", "direct", "reference"])
+@pytest.mark.parametrize("distance", [1e3, 1e4, 1e5, 1e6])
+def test_the_nearest_sample_has_all_the_weight_far_away(method: str, distance: float) -> None:
+    """Exponents of these weights go down to -1e13, beyond 32 bits."""
+    points, y = np.array([[-3.0, 0.0], [0.0, 0.0], [2.0, 0.0]]), np.array([5.0, 7.0, 1.0])
+    at = np.array([[distance, 0.0], [-distance, 0.0]])
+    sums = kernel_sum(points, at, kernel="gaussian", radius=4.0, responses=y, method=method)
+    np.testing.assert_allclose(sums.ratios()[:, 0], [1.0, 5.0], rtol=1e-12)

@@ -104,7 +104,7 @@ class BandlimitedSum:
         return np.ascontiguousarray(np.atleast_2d(sums).T), math.sqrt(power.sum())
 
     def _phases(self, points: FloatArray, grid: Grid) -> list[FloatArray]:
-        centre = 0.5 * (self._low + self._high)
+        centre = 0.5 * self._low + 0.5 * self._high
         return [
             (column - middle) * (2.0 * math.pi / period)
             for column, middle, (period, _) in zip(points.T, centre, grid, strict=True)

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from fourierkernels.kernels import FloatArray, FourierKernel, Kernel
 from fourierkernels.sums.bits import constant, power_of_two
@@ -31,6 +32,9 @@ _QUERIES = 16  # queries that go through a tile together, and the least a thread
 _SERIAL_BELOW = (
     4e6  # pairs times dimensions: about a millisecond, less than it takes to wake a thread
 )
+_HALF_LOG2_E = 0.5 / math.log(2.0)
+_FAR = 5e8  # of -log2 of a weight: half of where its exponent is cut off
+_LEAST_EXPONENT = -(2.0**62)
 _EPS = float(np.finfo(float).eps)
 
 
@@ -53,7 +57,8 @@ class DirectSum:
         self._power = kernel.power if isinstance(kernel, FourierKernel) else 0
         self._centre = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)  # small arguments of sin
         samples = radius * (points - self._centre)
-        self._reach = float(np.abs(samples).max())
+        self._samples, self._span = samples, np.abs(samples).max(axis=0)
+        self._reach = float(self._span.max())
         self._eps = float(np.finfo(self.dtype).eps)
         self._rounding = 4 * self._eps + 8 * _EPS * math.sqrt(len(points))
         self._scale = np.maximum(np.abs(responses).max(axis=0, initial=0.0), np.finfo(float).tiny)
@@ -70,12 +75,26 @@ class DirectSum:
             np.zeros(m),  # error
             np.zeros(m, np.int64),  # exponent
         )
+        base = self._bases(queries)
         reach = 2 * self._eps * (1.0 + np.abs(queries).max(axis=1) + self._reach)  # error of u
         work = float(queries.size) * TILE * len(self._rows)
         run = _sum_serially if work < _SERIAL_BELOW else _sum_in_parallel
         run(self._coordinates(queries), self._rows, self._columns, self._power,
-            reach.astype(self.dtype), self.dtype(self._rounding), *sums)  # fmt: skip
-        return KernelSums(sums[0] * self._scale, *sums[1:])
+            base.astype(self.dtype), reach.astype(self.dtype), self.dtype(self._rounding),
+            *sums)  # fmt: skip
+        numerator, denominator, error, exponent = sums
+        exponent = np.maximum(exponent - base, _LEAST_EXPONENT).astype(np.int64)
+        return KernelSums(numerator * self._scale, denominator, error, exponent)
+
+    def _bases(self, queries: FloatArray) -> FloatArray:
+        """Return -log2 of the largest Gaussian weight where exponents would overflow, else 0."""
+        bases = np.zeros(len(queries))
+        farthest = np.square(np.abs(queries) + self._span).sum(axis=1)
+        far = np.flatnonzero(_HALF_LOG2_E * farthest > _FAR)
+        if self._power == 0 and len(far):
+            nearest = cKDTree(self._samples).query(queries[far])[0]
+            bases[far] = np.floor(_HALF_LOG2_E * np.square(nearest))
+        return bases
 
     def _coordinates(self, x: FloatArray) -> NDArray[np.floating]:
         return sines(x, self.dtype) if self._power else x.astype(self.dtype)
@@ -88,24 +107,24 @@ class SinglePrecisionSum(DirectSum):
 
 
 @njit(cache=True, error_model="numpy")
-def _sum_serially(queries, rows, columns, power, reach, rounding, numerator, denominator, error,
-                  exponent):  # fmt: skip
+def _sum_serially(queries, rows, columns, power, base, reach, rounding, numerator, denominator,
+                  error, exponent):  # fmt: skip
     for start in range(0, len(queries), _QUERIES):
-        _sum_block(start, queries, rows, columns, power, reach, rounding, numerator, denominator,
-                   error, exponent)  # fmt: skip
-
-
-@njit(parallel=True, cache=True, error_model="numpy")
-def _sum_in_parallel(queries, rows, columns, power, reach, rounding, numerator, denominator, error,
-                     exponent):  # fmt: skip
-    for block in prange((len(queries) + _QUERIES - 1) // _QUERIES):
-        _sum_block(block * _QUERIES, queries, rows, columns, power, reach, rounding, numerator,
+        _sum_block(start, queries, rows, columns, power, base, reach, rounding, numerator,
                    denominator, error, exponent)  # fmt: skip
 
 
+@njit(parallel=True, cache=True, error_model="numpy")
+def _sum_in_parallel(queries, rows, columns, power, base, reach, rounding, numerator, denominator,
+                     error, exponent):  # fmt: skip
+    for block in prange((len(queries) + _QUERIES - 1) // _QUERIES):
+        _sum_block(block * _QUERIES, queries, rows, columns, power, base, reach, rounding,
+                   numerator, denominator, error, exponent)  # fmt: skip
+
+
 @njit(cache=True, error_model="numpy")
-def _sum_block(start, queries, rows, columns, power, reach, rounding, numerator, denominator, error,
-               exponent):  # fmt: skip
+def _sum_block(start, queries, rows, columns, power, base, reach, rounding, numerator, denominator,
+               error, exponent):  # fmt: skip
     stop = min(start + _QUERIES, len(queries))
     mantissas = np.empty(TILE, queries.dtype)  # unpacked from one array they would lose, for the
     noise = np.empty(TILE, queries.dtype)  # compiler, the contiguous layout and with it the vectors
@@ -115,7 +134,7 @@ def _sum_block(start, queries, rows, columns, power, reach, rounding, numerator,
     for tile in range(len(rows)):
         for i in range(start, stop):
             if power == 0:
-                gaussian_pairs(queries[i], rows[tile], mantissas, exponents, noise)
+                gaussian_pairs(queries[i], rows[tile], base[i], mantissas, exponents, noise)
                 _gaussian_noise(dim, reach[i], rounding, noise)
             else:
                 sinc_pairs(queries[i], rows[tile], power, mantissas, exponents, noise)

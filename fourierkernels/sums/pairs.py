@@ -77,10 +77,11 @@ def sinc_pairs(query, row, power, mantissas, exponents, least):
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def gaussian_pairs(query, row, mantissas, exponents, squares):
-    """Fill mantissas and exponents with those of exp(-|u - v|²/2), and the squared distances.
+def gaussian_pairs(query, row, base, mantissas, exponents, squares):
+    """Fill mantissas and exponents with those of 2**base exp(-|u - v|²/2), and squares |u - v|².
 
-    `query` has shape ``(dim,)``, `row` ``(dim · 256,)``; the rest is as in :func:`sinc_pairs`.
+    `query` has shape ``(dim,)``, `row` ``(dim · 256,)``, `base` keeps the exponents of a far query
+    within 32 bits; the rest is as in :func:`sinc_pairs`.
     """
     squares[:] = constant(0.0, squares[0])
     d, dim = 0, len(query)
@@ -91,13 +92,14 @@ def gaussian_pairs(query, row, mantissas, exponents, squares):
         _add_square(query[d:], row[TILE * d :], squares)
         d += 1
     for j in range(TILE):
-        mantissas[j], exponents[j] = exp2_parts(constant(-0.5 * _LOG2_E, squares[0]) * squares[j])
+        log2 = constant(-0.5 * _LOG2_E, base) * squares[j] + base
+        mantissas[j], exponents[j] = exp2_parts(log2)
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
 def exp2_parts(log2):
     """Return 2**log2 as a factor in [2**-1/2, 2**1/2] and an int32 exponent, for log2 <= 1e9."""
-    log2 = max(log2, constant(-1e8, log2))
+    log2 = max(log2, constant(-1e9, log2))
     whole = np.floor(log2 + constant(0.5, log2))
     return _exp_series((log2 - whole) * constant(math.log(2.0), log2)), np.int32(whole)
 

@@ -182,7 +182,7 @@ def _bandlimited_seconds(problem: Problem) -> float:
 
 
 def _reference_seconds(problem: Problem) -> float:
-    return 60e-9 * problem.n * problem.m * problem.dim
+    return 2e-4 + 60e-9 * problem.n * problem.m * problem.dim
 
 
 METHODS = {

@@ -141,11 +141,11 @@ class PreparedSum:
         n, dim = self.points.shape
         low, high = extent(queries)
         with np.errstate(over="ignore"):
-            band = np.maximum(high, self._high) - np.minimum(low, self._low)
-            band = _check_spans(self.radius * band)
+            spans = self.radius * (np.maximum(high, self._high) - np.minimum(low, self._low))
         columns = 1 + self.responses.shape[1]
         m = max(len(queries), self.expected)
-        return Problem(self.kernel, n, m, dim, columns, band, self.tol, plain)
+        bands = _check_spans(spans)
+        return Problem(self.kernel, n, m, dim, columns, bands, self.tol, plain)
 
     def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
         """Rows of an inexact sum whose denominator is below its error over √tol."""

@@ -41,7 +41,7 @@ def kernel_matrix(
         noise += PARTS[part].noise(kernel, u, 2 * _EPS * (1.0 + np.abs(u)))
     highest = log.max(axis=1, initial=-np.inf)
     highest = np.where(np.isfinite(highest), highest, 0.0)
-    exponent = np.ceil(highest / np.log(2.0))
+    exponent = np.maximum(np.ceil(highest / np.log(2.0)), -(2.0**62))  # an integer of 64 bits
     matrix = sign * np.exp(log - (exponent * np.log(2.0))[:, None])
     return matrix, noise, exponent.astype(np.int64)
 

@@ -1,0 +1,223 @@
+"""Hold the kernel sums against what bounds them, in one run; quote the ratios.
+
+    python experiments/benchmarks/kernel_limits.py [--output FOLDER] [--quick] [--repeats K]
+
+- `transform`: a band-limited sum over a bare pair of finufft transforms (type 1, type 2) with the
+  same points, modes and accuracy, on one thread; tol = 1e-12, normal-reference radius.
+- `regression`: Nadaraya-Watson over the density alone.
+- `direct`: billions of pairs times dimensions a second on one thread, over the multiply-add peak of
+  this core in the same precision, measured here; the ratio is a rate, not a time.
+- `lscv`: choosing the radius over one evaluation of the density at all samples.
+- `plan`: the time of the method that the plan chose over that of the faster of the two.
+
+The two sides of a ratio run in turn; a row has the median of each and the median of the ratios.
+"""
+
+import argparse
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numba
+import numpy as np
+
+import fourierkernels as fk
+from fourierkernels.estimators import UndefinedWarning
+from fourierkernels.kernels import as_kernel
+from fourierkernels.simulation.study import write_study
+from fourierkernels.sums import METHODS, PreparedSum, bandlimited, kernel_sum
+from fourierkernels.theory import optimal_radius
+
+ROOT = Path(__file__).parents[2]
+SEED = 2022
+KERNELS = ("gaussian", *(f"fourier{power}" for power in range(1, 7)))
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: `value` over `limit`, in seconds or, for `direct`, in 1e9 per second."""
+
+    what: str
+    kernel: str
+    dim: int
+    n: int
+    m: int
+    detail: str
+    value: float
+    limit: float
+    ratio: float
+
+
+def in_turn(value: Run, limit: Run, repeats: int) -> tuple[float, float, float]:
+    """Return the median seconds of both and the median of their ratios, after one warm-up."""
+    seconds = np.empty((repeats, 2))
+    for k in range(-1, repeats):
+        for side, run in enumerate((value, limit)):
+            start = time.perf_counter()
+            run()
+            if k >= 0:
+                seconds[k, side] = time.perf_counter() - start
+    return (*np.median(seconds, axis=0), float(np.median(seconds[:, 0] / seconds[:, 1])))
+
+
+def sample(n: int, dim: int, stream: int = 0) -> np.ndarray:
+    """Return standard normal points of shape ``(n, dim)``."""
+    return np.random.default_rng([SEED, n, dim, stream]).normal(size=(n, dim))
+
+
+def transform_rows(sizes: list[tuple[int, int]], repeats: int) -> Iterator[Row]:
+    """Band-limited sums over a bare pair of transforms."""
+    for (dim, n), name in itertools.product(sizes, KERNELS):
+        x, at = sample(n, dim), sample(n, dim, 1)
+        radius = optimal_radius("gaussian", name, n=n, dim=dim)
+        options = {"kernel": name, "radius": radius, "method": "bandlimited", "refine": False}
+        try:
+            pair, modes = bare_pair(x, at, name, radius)
+            value, limit, ratio = in_turn(partial(kernel_sum, x, at, **options), pair, repeats)
+        except ValueError as refusal:
+            print(f"transform {name} D={dim} n={n}: {refusal}")
+            continue
+        yield Row("transform", name, dim, n, n, "x".join(map(str, modes)), value, limit, ratio)
+
+
+def bare_pair(x: np.ndarray, at: np.ndarray, name: str, radius: float) -> tuple[Run, list[int]]:
+    """Return a bare type 1 and type 2 transform with the points and modes of the sum."""
+    prepared = PreparedSum(x, kernel=name, radius=radius, method="bandlimited")
+    prepared.plan(at)  # refuses what would not fit
+    reach = np.maximum(x.max(0), at.max(0)) - np.minimum(x.min(0), at.min(0))
+    series = [bandlimited.fourier_series(as_kernel(name), radius, r, tol=1e-12) for r in reach]
+    phases = [
+        [np.ascontiguousarray(points[:, d] * (2 * np.pi / s.period)) for d, s in enumerate(series)]
+        for points in (x, at)
+    ]
+    modes = [len(s.coefficients) for s in series]
+    forward, backward = bandlimited._TRANSFORMS[len(modes)]
+    strengths = np.ones(len(x), np.complex128)
+
+    def pair() -> object:
+        spectrum = forward(*phases[0], strengths, tuple(modes), isign=-1, eps=1e-13, nthreads=1)
+        return backward(*phases[1], spectrum, isign=1, eps=1e-13, nthreads=1)
+
+    return pair, modes
+
+
+def regression_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
+    """Regression over density, at as many queries as samples."""
+    for n, name in itertools.product(sizes, ("gaussian", "fourier4")):
+        x, at = sample(n, 1), sample(n, 1, 1)
+        y = np.sin(2 * x[:, 0])
+        radius = optimal_radius("gaussian", name, n=n)
+        regression = fk.NadarayaWatson(name, radius=radius).fit(x, y)
+        density = fk.KernelDensity(name, radius=radius).fit(x)
+        pair = in_turn(partial(regression.predict, at), partial(density.density, at), repeats)
+        yield Row("regression", name, 1, n, n, regression.plan_.method, *pair)
+
+
+def direct_rows(dims: list[int], pairs: int, repeats: int) -> Iterator[Row]:
+    """Rates of the direct sums on one thread, over the multiply-add peak in their precision."""
+    methods = {"direct": np.float64, "direct_float32": np.float32}
+    for (method, dtype), name, dim in itertools.product(
+        methods.items(), ("fourier4", "gaussian"), dims
+    ):
+        n = 4096
+        x, at = sample(n, dim), sample(max(64, pairs // (n * dim)), dim, 1)
+        prepared = PreparedSum(x, kernel=name, radius=2.0, method=method, tol=1e-2)
+        elements = len(at) * n * dim
+        seconds, peak_seconds, _ = in_turn(
+            partial(prepared.at, at, refine=False), partial(multiply_add, dtype), repeats
+        )
+        rate, peak = 1e-9 * elements / seconds, 1e-9 * _FUSED / peak_seconds
+        yield Row("direct", name, dim, n, len(at), method, rate, peak, rate / peak)
+
+
+_FUSED = 2**28  # multiply-adds of one measurement of the peak
+
+
+def multiply_add(dtype: type[np.floating]) -> float:
+    """Run _FUSED multiply-adds that the compiler can keep in registers."""
+    return float(_multiply_add(np.full(128, 0.5, dtype), dtype(0.999), _FUSED // 128))
+
+
+@numba.njit(fastmath=True)
+def _multiply_add(x: np.ndarray, factor: float, count: int) -> float:
+    for _ in range(count // 16):
+        for j in range(128):
+            y = x[j]
+            for _ in range(16):  # a chain; those of the 128 lanes run side by side
+                y = y * factor + factor
+            x[j] = y
+    return x.sum()
+
+
+def lscv_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
+    """Cross-validated radii over one evaluation of the density."""
+    for n, name in itertools.product(sizes, KERNELS):
+        x = sample(n, 1)
+        chosen = fk.KernelDensity(name, radius="lscv").fit(x).radius_
+        density = fk.KernelDensity(name, radius=chosen).fit(x)
+        choose = fk.KernelDensity(name, radius="lscv")
+        pair = in_turn(partial(choose.fit, x), partial(density.density, x), repeats)
+        yield Row("lscv", name, 1, n, n, f"radius {chosen[0]:.3f}", *pair)
+
+
+def plan_rows(counts: list[int], radii: list[float], repeats: int) -> Iterator[Row]:
+    """Chosen method over the faster of direct and band-limited."""
+    cases = itertools.product(("gaussian", "fourier4"), (1, 2, 3), counts, counts, radii)
+    for name, dim, n, m, radius in cases:
+        x, at = sample(n, dim), sample(m, dim, 1)
+        sums = {}
+        for method in ("direct", "bandlimited"):
+            prepared = PreparedSum(x, kernel=name, radius=radius, method=method)
+            problem = prepared._problem(at, True)
+            if not METHODS[method].refusal(problem) and METHODS[method].seconds(problem) < 3:
+                sums[method] = prepared
+        if len(sums) < 2:
+            continue
+        chosen = PreparedSum(x, kernel=name, radius=radius).plan(at).method
+        run = partial(kernel_sum, x, at, kernel=name, radius=radius, refine=False)
+        other = "direct" if chosen == "bandlimited" else "bandlimited"
+        sides = partial(run, method=chosen), partial(run, method=other)
+        mine, theirs, ratio = in_turn(*sides, repeats)
+        yield Row("plan", name, dim, n, m, f"{chosen}, R = {radius:g}", mine, min(mine, theirs),
+                  max(1.0, ratio))  # fmt: skip
+
+
+def rows(quick: bool, repeats: int) -> Iterator[Row]:
+    """Yield all rows; the quick mode has the smallest sizes."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    dims, pairs = ([1, 16], 2**22) if quick else ([1, 2, 4, 16, 64], 2**27)
+    yield from direct_rows(dims, pairs, repeats)
+    numba.set_num_threads(threads)
+    transforms = [(1, 10**4)] if quick else [(1, 10**5), (1, 10**6), (2, 10**5), (3, 10**5)]
+    yield from transform_rows(transforms, repeats)
+    yield from regression_rows([10**4] if quick else [10**5, 10**6], repeats)
+    yield from lscv_rows([10**3] if quick else [10**4, 10**5, 10**6], repeats)
+    counts = [10**2, 10**3] if quick else [10**2, 10**3, 10**4, 10**5]
+    yield from plan_rows(counts, [4.0] if quick else [1.0, 4.0, 20.0], min(repeats, 3))
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
+    parser.add_argument("--quick", action="store_true", help="smallest sizes only")
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    repeats = 1 if options.quick else options.repeats
+    warnings.simplefilter("ignore", UndefinedWarning)
+    table = []
+    for row in rows(options.quick, repeats):
+        print(row, flush=True)
+        table.append(row)
+    config = {"seed": SEED, "repeats": repeats, "threads": numba.get_num_threads()}
+    write_study(options.output, "kernel_limits", table, config, source=Path(__file__))
+
+
+if __name__ == "__main__":
+    main()
