@@ -85,9 +85,9 @@ def test_bias_and_variance_have_ten_digits_up_to_ten_dimensions(
         with mp.workdps(45):
             bias2, noise = a**dim - 2 * b**dim + c**dim, v**dim - c**dim
         error = mise(density, kernel, n=7, radius=radius, dim=dim)
-        assert error.variance == pytest.approx(float(noise / 7), rel=DIGITS)
+        assert error.variance == pytest.approx(float(noise / 7), rel=DIGITS, abs=0.0)
         if not lost:
-            assert error.bias2 == pytest.approx(float(bias2), rel=DIGITS)
+            assert error.bias2 == pytest.approx(float(bias2), rel=DIGITS, abs=0.0)
 
 
 @pytest.mark.parametrize("radius", [6.0, 9.0, 14.0, 24.0])
@@ -97,7 +97,9 @@ def test_the_sinc_bias_keeps_its_digits_where_it_all_but_vanishes(radius: float)
         exact, rel=DIGITS
     )
     exact = math.exp(-2 * radius) / (2 * math.pi)
-    assert mise("cauchy", "fourier1", n=1, radius=radius).bias2 == pytest.approx(exact, rel=DIGITS)
+    assert mise("cauchy", "fourier1", n=1, radius=radius).bias2 == pytest.approx(
+        exact, rel=DIGITS, abs=0.0
+    )
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, "fourier12", "fourier31"])
@@ -117,7 +119,9 @@ def test_gap_of_a_kernel_from_phi_does_not_cancel() -> None:
         float(FourierKernel(4).gap(1e-7)), rel=1e-12
     )
     smooth = PhiKernel(lambda z: z**4 * np.exp(z))
-    assert float(smooth.gap(1e-7)) == pytest.approx(0.5e-14 * smooth.second_moment, rel=1e-6)
+    assert float(smooth.gap(1e-7)) == pytest.approx(
+        0.5e-14 * smooth.second_moment, rel=1e-6, abs=0.0
+    )
 
 
 # --- products ----------------------------------------------------------------------------------
@@ -127,7 +131,7 @@ def test_a_product_of_equal_marginals_is_the_density_on_the_line_in_d_dimensions
     same = Product((Laplace(),) * 4)
     expected = mise("laplace", "fourier4", n=20, radius=[1.0, 2.0, 3.0, 4.0], dim=4)
     assert mise(same, "fourier4", n=20, radius=[1.0, 2.0, 3.0, 4.0]) == expected
-    assert same.roughness == pytest.approx(Laplace().roughness ** 4, rel=1e-14)
+    assert same.roughness == pytest.approx(Laplace().roughness ** 4, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize("kernel", ["fourier1", "fourier2", "fourier4", "gaussian"])
@@ -144,17 +148,17 @@ def test_a_product_agrees_with_the_sum_over_the_plane(kernel: str) -> None:
     radii = (2.0, 1.5)
     exact = mise(product, kernel, n=1, radius=radii)
     seen = field_parts(Joint(), as_kernel(kernel), radii)  # type: ignore[arg-type]
-    assert seen.noise == pytest.approx(exact.variance, rel=1e-8)
-    assert seen.bias == pytest.approx(exact.bias2, rel=1e-6)
+    assert seen.noise == pytest.approx(exact.variance, rel=1e-8, abs=0.0)
+    assert seen.bias == pytest.approx(exact.bias2, rel=1e-6, abs=0.0)
 
 
 def test_best_radii_per_dimension_follow_the_scales() -> None:
     narrow = optimum(Product((Gaussian(), Gaussian())), "fourier4", n=500, per_dimension=True)
     wide = optimum(Product((Gaussian(), Gaussian(0, 8.0))), "fourier4", n=500, per_dimension=True)
-    assert wide.radii[0] == pytest.approx(narrow.radii[0], rel=1e-5)
-    assert wide.radii[1] == pytest.approx(narrow.radii[1] / 8.0, rel=1e-5)
-    assert wide.mise.total == pytest.approx(narrow.mise.total / 8.0, rel=1e-9)
-    assert wide.radius == pytest.approx(math.sqrt(math.prod(wide.radii)), rel=1e-12)
+    assert wide.radii[0] == pytest.approx(narrow.radii[0], rel=1e-5, abs=0.0)
+    assert wide.radii[1] == pytest.approx(narrow.radii[1] / 8.0, rel=1e-5, abs=0.0)
+    assert wide.mise.total == pytest.approx(narrow.mise.total / 8.0, rel=1e-9, abs=0.0)
+    assert wide.radius == pytest.approx(math.sqrt(math.prod(wide.radii)), rel=1e-12, abs=0.0)
     shared = optimum(Product((Gaussian(), Gaussian(0, 8.0))), "fourier4", n=500)
     assert shared.mise.total > 1.5 * wide.mise.total
     assert shared.radii == (shared.radius, shared.radius)
@@ -199,8 +203,8 @@ def test_closed_form_and_nodes_agree_for_the_gaussian_kernel(density: str, radiu
     seen = field_parts(target, GaussianKernel(), radii)
     matrix = np.diag(1.0 / np.square(radii))
     exact = full_covariance_mise(target, n=1, covariance=matrix)
-    assert seen.bias == pytest.approx(exact.bias2, rel=1e-9)
-    assert seen.noise == pytest.approx(exact.variance, rel=1e-9)
+    assert seen.bias == pytest.approx(exact.bias2, rel=1e-9, abs=0.0)
+    assert seen.noise == pytest.approx(exact.variance, rel=1e-9, abs=0.0)
     assert mise(target, "gaussian", n=1, radius=radii).total == pytest.approx(
         exact.total, rel=1e-13
     )
@@ -229,8 +233,8 @@ def test_two_rules_agree_to_ten_digits_in_three_dimensions(kernel: str, radius: 
 def test_closed_form_and_nodes_agree_for_two_humps_in_three_dimensions() -> None:
     seen = field_parts(TWIN3, GaussianKernel(), (3.0, 3.0, 3.0))
     exact = full_covariance_mise(TWIN3, n=1, covariance=np.eye(3) / 9.0)
-    assert seen.bias == pytest.approx(exact.bias2, rel=DIGITS)
-    assert seen.noise == pytest.approx(exact.variance, rel=DIGITS)
+    assert seen.bias == pytest.approx(exact.bias2, rel=DIGITS, abs=0.0)
+    assert seen.noise == pytest.approx(exact.variance, rel=DIGITS, abs=0.0)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "fourier1", "fourier2", "fourier5"])
@@ -239,9 +243,9 @@ def test_joint_nodes_agree_with_the_product_at_no_correlation(kernel: str, dim: 
     for radius in (1e-4, 3.0, 200.0):
         seen = field_parts(CorrelatedGaussian(0.0, dim), as_kernel(kernel), (radius,) * dim)
         exact = mise("gaussian", kernel, n=1, radius=radius, dim=dim)
-        assert seen.noise == pytest.approx(exact.variance, rel=DIGITS)
+        assert seen.noise == pytest.approx(exact.variance, rel=DIGITS, abs=0.0)
         if not (kernel == "fourier1" and radius == 200.0):  # exp(-200²)
-            assert seen.bias == pytest.approx(exact.bias2, rel=DIGITS)
+            assert seen.bias == pytest.approx(exact.bias2, rel=DIGITS, abs=0.0)
 
 
 def test_rotation_by_45_degrees_of_a_full_gaussian_kernel_changes_nothing() -> None:
@@ -253,8 +257,8 @@ def test_rotation_by_45_degrees_of_a_full_gaussian_kernel_changes_nothing() -> N
     matrix = turn.T @ np.diag(1.0 / radii**2) @ turn
     seen = full_covariance_mise(density, n=50, covariance=matrix)
     exact = mise(axes, "gaussian", n=50, radius=radii)
-    assert seen.bias2 == pytest.approx(exact.bias2, rel=1e-12)
-    assert seen.variance == pytest.approx(exact.variance, rel=1e-12)
+    assert seen.bias2 == pytest.approx(exact.bias2, rel=1e-12, abs=0.0)
+    assert seen.variance == pytest.approx(exact.variance, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -264,7 +268,7 @@ def test_best_bandwidth_matrix_of_a_normal_is_a_multiple_of_its_covariance(dim: 
     sphere = optimum("gaussian", "gaussian", n=1000, dim=dim)
     np.testing.assert_allclose(best.covariance, density.covariance / sphere.radius**2, rtol=2e-4)
     volume = math.sqrt(np.linalg.det(density.covariance))
-    assert best.mise.total == pytest.approx(sphere.mise.total / volume, rel=1e-8)
+    assert best.mise.total == pytest.approx(sphere.mise.total / volume, rel=1e-8, abs=0.0)
 
 
 def test_best_bandwidth_matrix_of_a_mixture_beats_one_radius_per_dimension() -> None:
@@ -279,7 +283,7 @@ def test_multivariate_mixture_keeps_the_contract_of_densities() -> None:
     points = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1)
     values, cell = TWIN.pdf(points), 0.05**2
     assert values.sum() * cell == pytest.approx(1.0, abs=1e-10)
-    assert np.square(values).sum() * cell == pytest.approx(TWIN.roughness, rel=1e-10)
+    assert np.square(values).sum() * cell == pytest.approx(TWIN.roughness, rel=1e-10, abs=0.0)
     t = np.array([0.7, -1.1])
     assert complex((values * np.exp(1j * points @ t)).sum() * cell) == pytest.approx(
         complex(TWIN.cf(t)), abs=1e-10

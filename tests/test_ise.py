@@ -34,7 +34,16 @@ def pairwise_ise(name: str, sample: np.ndarray, radius: float) -> float:
 def test_ise_agrees_with_sums_over_pairs(density: str, radius: float) -> None:
     sample = draw(as_density(density), 300, np.random.default_rng(1))
     seen = ise(density, "gaussian", sample, radius=radius)
-    assert seen == pytest.approx(pairwise_ise(density, sample, radius), rel=1e-10)
+    assert seen == pytest.approx(pairwise_ise(density, sample, radius), rel=1e-10, abs=0.0)
+
+
+@pytest.mark.parametrize("radius", [1.0, 2.7, 4.0])
+def test_points_at_the_ends_of_the_range_are_resolved(radius: float) -> None:
+    """Panels too long for the range of the sample fail here first: all pairs are a range apart."""
+    sample = np.repeat([[-25.0], [25.0]], 10, axis=0)
+    curve = IseCurve("gaussian", "gaussian", sample, largest=4.0)
+    exact = pairwise_ise("gaussian", sample, radius)
+    assert curve(radius) == pytest.approx(exact, rel=1e-10, abs=0.0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -46,7 +55,7 @@ def test_one_transform_serves_all_radii(density: str, kernel: str) -> None:
     assert curve.resolved
     for radius in (0.4, 1.7, 3.111, 5.3):
         exact = ise(density, kernel, sample, radius=radius)
-        assert curve(radius) == pytest.approx(exact, rel=1e-9)
+        assert curve(radius) == pytest.approx(exact, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +67,7 @@ def test_one_transform_serves_all_radii_in_more_dimensions(kernel: str, dim: int
     curve = IseCurve(density, kernel, sample, largest=2.0)
     for radius in (0.7, np.linspace(1.1, 1.9, dim)):
         exact = ise(density, kernel, sample, radius=radius)
-        assert curve(radius) == pytest.approx(exact, rel=1e-7)
+        assert curve(radius) == pytest.approx(exact, rel=1e-7, abs=0.0)
 
 
 @pytest.mark.parametrize("n", [70, 3000])
@@ -69,7 +78,7 @@ def test_transform_and_matrix_product_agree(n: int) -> None:
     sample, weights = density.sample(n, rng), rng.integers(1, 4, n).astype(float)
     repeated = np.repeat(sample, weights.astype(int), axis=0)
     seen = ise(density, "fourier4", sample, radius=2.0, weights=weights)
-    assert seen == pytest.approx(ise(density, "fourier4", repeated, radius=2.0), rel=1e-10)
+    assert seen == pytest.approx(ise(density, "fourier4", repeated, radius=2.0), rel=1e-10, abs=0.0)
 
 
 def test_ise_of_a_mixture_in_the_plane_agrees_with_a_grid_in_space() -> None:
@@ -82,7 +91,7 @@ def test_ise_of_a_mixture_in_the_plane_agrees_with_a_grid_in_space() -> None:
     for point in sample:
         estimate += kernel.value(1.5 * (grid - point)).prod(axis=-1) * 1.5**2 / len(sample)
     expected = np.square(estimate - twin.pdf(grid)).sum() * 0.01
-    assert ise(twin, "gaussian", sample, radius=1.5) == pytest.approx(expected, rel=1e-9)
+    assert ise(twin, "gaussian", sample, radius=1.5) == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
 def test_heavy_tails_keep_the_mean_where_a_sample_is_not_resolved() -> None:
