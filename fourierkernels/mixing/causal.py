@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from fourierkernels.mixing.fourier import keep_table, use_table
 from fourierkernels.mixing.mixer import FixedMixer
 from fourierkernels.mixing.validation import check_tokens
 from fourierkernels.validation import check_choice, check_integer
@@ -95,11 +96,16 @@ class CausalDFTMixer(FixedMixer):
     tensor([ 0.7071, -0.7071])
     """
 
+    _table: Tensor | None
+
     def __init__(
         self, dim: int, *, length: int, method: str = "halving", zero_padding: bool = False
     ) -> None:
         super().__init__(dim, length=length, causal=True, zero_padding=zero_padding)
         self.method = check_choice("method", method, list(CAUSAL_METHODS))
+        by_matrix = self.method == "matrix"
+        table = causal_dft_matrix(length, length=length) if by_matrix else None
+        self.register_buffer("_table", keep_table(table), persistent=False)
 
     def values(self, x: Tensor) -> Tensor:
         """Return the orthonormal DFT over features, complex ``(B, 1, N, E)``."""
@@ -108,6 +114,9 @@ class CausalDFTMixer(FixedMixer):
 
     def matrix(self, n: int, like: Tensor) -> Tensor:
         """Return the masked matrix over √L."""
+        kept = use_table(self._table, like)
+        if kept is not None:
+            return kept[:n, :n] * self._scale
         return masked_matrix(n, self._length, like) * self._scale
 
     def row(self, m: int, like: Tensor) -> Tensor:
@@ -116,6 +125,8 @@ class CausalDFTMixer(FixedMixer):
 
     def mix(self, values: Tensor) -> Tensor:
         """Return the masked DFT over tokens by the chosen method."""
+        if self.method == "matrix":
+            return super().mix(values)
         return _by_method(values, self._length, self.method) * self._scale
 
     def combine(self, mixed: Tensor) -> Tensor:

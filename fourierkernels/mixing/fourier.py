@@ -105,7 +105,7 @@ class DFTMixer(FixedMixer):
         self.method = check_choice("method", method, list(METHODS))
         longest = self.length if self.method == "matrix" else None
         table = None if longest is None else dft_matrix(longest, like=torch.empty(()))
-        self.register_buffer("_table", table, persistent=False)  # W_L, the usual case N = L
+        self.register_buffer("_table", keep_table(table), persistent=False)  # the case N = L
 
     def values(self, x: Tensor) -> Tensor:
         """Return the DFT over features, complex ``(B, 1, N, E)``."""
@@ -114,7 +114,7 @@ class DFTMixer(FixedMixer):
 
     def matrix(self, n: int, like: Tensor) -> Tensor:
         """Return W_N, divided by √N if orthonormal."""
-        kept = self._table if n == self.length and like.dtype is torch.complex64 else None
+        kept = use_table(self._table, like) if n == self.length else None
         matrix = dft_matrix(n, like=like) if kept is None else kept
         return matrix / math.sqrt(n) if self.norm == "ortho" else matrix
 
@@ -128,6 +128,21 @@ class DFTMixer(FixedMixer):
     def combine(self, mixed: Tensor) -> Tensor:
         """Return the real part, ``(B, N, E)``."""
         return mixed.squeeze(1).real
+
+
+def keep_table(matrix: Tensor | None) -> Tensor | None:
+    """Return a complex matrix as a real buffer in float32, ``(n, n, 2)``.
+
+    A complex buffer would lose its imaginary part when its module is moved to another dtype.
+    """
+    return None if matrix is None else torch.view_as_real(matrix.to(torch.complex64))
+
+
+def use_table(table: Tensor | None, like: Tensor) -> Tensor | None:
+    """Return the complex matrix that was kept, if it still has the precision of `like`."""
+    if table is None or table.dtype is not torch.float32 or like.dtype is not torch.complex64:
+        return None
+    return torch.view_as_complex(table)
 
 
 def _by_matrix(method: str, x: Tensor) -> bool:

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+from tolerances import TOLERANCE
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -27,6 +28,7 @@ from fourierkernels.mixing import (
     mixing_matrices,
     walsh_hadamard,
 )
+from fourierkernels.mixing.causal import CAUSAL_METHODS
 from fourierkernels.mixing.registry import Size
 
 N, E, H = 70, 8, 2  # more than two triangles of the causal DFT
@@ -230,6 +232,17 @@ def test_matrix_form_of_the_dft_equals_the_fft(norm: str) -> None:
     kept = DFTMixer(6, norm=norm, method="matrix", length=9)
     torch.testing.assert_close(kept(x.float()), fast.float(), rtol=1e-5, atol=1e-5)
     assert not kept.state_dict()
+
+
+@pytest.mark.parametrize("method", CAUSAL_METHODS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_causal_layers_agree_by_every_method(method: str, dtype: torch.dtype) -> None:
+    x = tokens(2, 45, E).to(dtype)
+    layer = create_mixer("causal_dft", dim=E, length=N, causal=True, method=method).to(dtype)
+    expected = create_mixer("causal_dft", dim=E, length=N, causal=True)(x.double())
+    tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]["fast"]
+    assert (layer(x) - expected).abs().max() < tolerance * expected.abs().max()
+    assert not layer.state_dict()
 
 
 def test_unitary_dft_keeps_the_energy_of_the_complex_transform() -> None:
