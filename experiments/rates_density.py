@@ -26,8 +26,8 @@ from matplotlib.lines import Line2D
 from fourierkernels import theory
 from fourierkernels.kernels import KERNELS
 from fourierkernels.plotting import COLOURS, LINES, MARKERS, style
-from fourierkernels.simulation.study import write_study
 from fourierkernels.simulation.sweep import Sweep, run_sweep, summarise
+from fourierkernels.study import write_study
 from fourierkernels.theory.slopes import fit_slope
 
 ROOT = Path(__file__).parents[1]

@@ -28,8 +28,8 @@ from fourierkernels.densities.responses import as_regression_function
 from fourierkernels.kernels import KERNELS
 from fourierkernels.plotting import COLOURS, LINES, MARKERS, style
 from fourierkernels.simulation import as_noise, quadrature
-from fourierkernels.simulation.study import write_study
 from fourierkernels.simulation.sweep import Row, Sweep, run_sweep, summarise
+from fourierkernels.study import write_study
 from fourierkernels.theory import regression_at_radius
 from fourierkernels.theory.slopes import fit_slope
 

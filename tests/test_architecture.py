@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "fourierkernels"
 ALLOWED = {
     "validation": set(),
     "sinc": set(),
+    "study": set(),
     "kernels": {"sinc", "validation"},
     "phi_kernel": {"kernels", "sinc", "validation"},
     "densities": {"kernels", "validation"},

@@ -28,7 +28,7 @@ import numpy as np
 import fourierkernels as fk
 from fourierkernels.estimators import UndefinedWarning
 from fourierkernels.kernels import as_kernel
-from fourierkernels.simulation.study import write_study
+from fourierkernels.study import write_study
 from fourierkernels.sums import METHODS, PreparedSum, bandlimited, kernel_sum
 from fourierkernels.theory import optimal_radius
 

@@ -13,30 +13,29 @@ Peers: pip install statsmodels KDEpy fastkde scikit-fda pykeops. A missing one i
 """
 
 import argparse
-import csv
 import json
-import os
-import platform
+import math
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 
 import numpy as np
 
 import fourierkernels as fk
+from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[2]
 SIZES = {1: (10**3, 10**4, 10**5, 10**6), 2: (10**4, 10**5), 3: (10**4, 10**5)}
 QUICK = {1: (10**3,)}
 _PAIRS = 2 * 10**8
 CHECKED = 300  # queries whose error is measured
-PACKAGES = ("fourierkernels", "numpy", "scipy", "scikit-learn", "statsmodels", "KDEpy", "fastkde",
-            "scikit-fda", "pykeops", "finufft", "numba")  # fmt: skip
+PACKAGES = ("fourierkernels", "scipy", "scikit-learn", "statsmodels", "KDEpy", "fastkde",
+            "scikit-fda", "pykeops")  # fmt: skip
 Array = np.ndarray
 Evaluate = Callable[[Array], Array]
 
@@ -62,7 +61,7 @@ class Cell:
     dim: int
     n: int
     seconds: float
-    share: float
+    share: float | str  # or why there is none
     peak_mb: float
     error: float
 
@@ -245,39 +244,15 @@ def measure(method: str, dim: int, n: int, budget: float) -> Cell:
     return Cell(peer.task, method, dim, n, float(np.median(runs)) / share, share, peak, error)
 
 
-def run_cell(method: str, dim: int, n: int, budget: float) -> dict[str, object]:
+def run_cell(method: str, dim: int, n: int, budget: float) -> Cell:
     """Measure in a fresh process; a failure or a timeout becomes a row that says so."""
     command = [sys.executable, __file__, "--cell", method, str(dim), str(n), str(budget)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20 * budget + 120)
-        return json.loads(done.stdout.splitlines()[-1])
+        return Cell(**json.loads(done.stdout.splitlines()[-1]))
     except (subprocess.TimeoutExpired, json.JSONDecodeError, IndexError) as failure:
         reason = type(failure).__name__
-        return {"task": METHODS[method].task, "method": method, "dim": dim, "n": n, "share": reason}
-
-
-def provenance(budget: float) -> dict[str, object]:
-    """Return what the numbers depend on: commit, versions, machine."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT)
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "missing"
-    machine = Path("/proc/cpuinfo")
-    lines = machine.read_text().splitlines() if machine.exists() else []
-    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
-    cpu = names[0] if names else platform.processor()
-    return {
-        "commit": commit.stdout.strip(),
-        "python": platform.python_version(),
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "versions": versions,
-        "seconds": budget,
-        "seed": 2022,
-    }
+        return Cell(METHODS[method].task, method, dim, n, math.nan, reason, math.nan, math.nan)
 
 
 def cells(sizes: dict[int, tuple[int, ...]]) -> list[tuple[str, int, int]]:
@@ -312,19 +287,13 @@ def main() -> None:
         method, dim, n, budget = options.cell
         print(json.dumps(asdict(measure(method, int(dim), int(n), float(budget)))))
         return
-    options.output.mkdir(parents=True, exist_ok=True)
     budget = 0.5 if options.quick else options.seconds
-    rows = []
+    rows: list[Cell] = []
     for method, dim, n in cells(QUICK if options.quick else SIZES):
         rows.append(run_cell(method, dim, n, budget))
         print(rows[-1], file=sys.stderr, flush=True)
-    path = options.output / "kernel_sums.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Cell)])
-        writer.writeheader()
-        writer.writerows(rows)
-    text = json.dumps(provenance(budget), indent=2) + "\n"
-    path.with_suffix(".json").write_text(text, encoding="utf-8")
+    write_study(options.output, "kernel_sums", rows, {"seed": 2022, "seconds": budget},
+                source=Path(__file__), packages=PACKAGES)  # fmt: skip
 
 
 if __name__ == "__main__":
