@@ -13,12 +13,19 @@ from fourierkernels.theory.theorems.base import (
     Setting,
     Theorem,
 )
-from fourierkernels.theory.theorems.cases import DENSITY_CASES, REGRESSION_CASES, Case, table
+from fourierkernels.theory.theorems.cases import (
+    CASES,
+    DENSITY_CASES,
+    REGRESSION_CASES,
+    Case,
+    table,
+)
 from fourierkernels.theory.theorems.evidence import simulated_mse, simulated_quantile
 from fourierkernels.theory.theorems.registry import THEOREMS, as_theorem
 from fourierkernels.theory.theorems.verification import verify
 
 __all__ = [
+    "CASES",
     "DENSITY_CASES",
     "NOT_IN_THE_PAPERS",
     "REGRESSION_CASES",

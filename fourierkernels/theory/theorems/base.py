@@ -151,22 +151,14 @@ class Evidence:
         return failed or (self.sharp.source if self.sharp else "")
 
     def row(self) -> dict[str, str | float | int]:
-        """Return one line of a table: names, rates, slope with interval, verdict, constant."""
-        setting, slope, window = self.setting, self.slope, self.computed
-        numbers: dict[str, str | float | int] = {}
-        if slope is not None and window is not None:
-            numbers = {
-                "slope": slope.value,
-                "slope_low": slope.low,
-                "slope_high": slope.high,
-                "n_from": window.sizes[0],
-                "n_to": window.sizes[-1],
-                "constant": self.constant,
-            }
-        if self.simulated_slope is not None:
-            numbers["simulated_slope"] = self.simulated_slope.value
-            numbers["simulated_low"] = self.simulated_slope.low
-            numbers["simulated_high"] = self.simulated_slope.high
+        """Return one line of a table, the same columns always, "" where there is nothing.
+
+        `slope` is that of computed errors in the limit; `simulated`, and `same_window` for the
+        computed errors at the same n, R and weights, are fitted over `simulated_from` to
+        `simulated_to`; each has `_low` and `_high`, but for `same_window`.
+        """
+        setting, fitted, residual = self.setting, self.simulated_slope, self.residual
+        simulated = self.simulated if fitted is not None else None
         return {
             "theorem": self.theorem,
             "density": str(setting.density),
@@ -177,8 +169,26 @@ class Evidence:
             "sharp_rate": str(self.sharp) if self.sharp else "",
             "verdict": self.verdict,
             "reason": self.reason,
-            **numbers,
+            **_interval("slope", self.slope),
+            "last_local": "" if self.local is None else float(self.local[-1]),
+            **_window("n", self.computed),
+            **_interval("simulated", fitted),
+            **_window("simulated", simulated),
+            "same_window": fitted.value - residual.value if fitted and residual else "",
+            **_interval("residual", residual),
+            "constant": "" if self.computed is None else self.constant,
         }
+
+
+def _interval(name: str, slope: Slope | None) -> dict[str, str | float]:
+    keys = (name, f"{name}_low", f"{name}_high")
+    values = ("",) * 3 if slope is None else (slope.value, slope.low, slope.high)
+    return dict(zip(keys, values, strict=True))
+
+
+def _window(name: str, measured: Measured | None) -> dict[str, str | int]:
+    ends = ("", "") if measured is None else (int(measured.sizes[0]), int(measured.sizes[-1]))
+    return dict(zip((f"{name}_from", f"{name}_to"), ends, strict=True))
 
 
 @dataclass(frozen=True)
