@@ -1,7 +1,6 @@
 """Fourier attention as a layer, with projections and a trainable radius."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.attention.functional import fourier_attention
+from fourierkernels.attention.radius import RADIUS_SHAPES, add_log_radius
 from fourierkernels.attention.validation import (
     check_dropout,
     check_eps,
@@ -17,14 +17,6 @@ from fourierkernels.attention.validation import (
     check_tensor,
 )
 from fourierkernels.validation import check_choice, check_integer, check_number
-
-# From heads H and head features D to the shape of R; a new way to share radii is a new row.
-RADIUS_SHAPES: dict[str, Callable[[int, int], tuple[int, ...]]] = {
-    "scalar": lambda heads, dim: (),
-    "head": lambda heads, dim: (heads, 1),
-    "feature": lambda heads, dim: (dim,),
-    "head_feature": lambda heads, dim: (heads, dim),
-}
 
 
 class FourierAttention(nn.Module):
@@ -117,12 +109,10 @@ class FourierAttention(nn.Module):
         self.output_projection = nn.Linear(self.embed_dim, self.embed_dim, **options)
 
     def _add_radius(self, learn: bool, options: dict[str, Any]) -> None:
-        shape = RADIUS_SHAPES[self.radius_shape](self.num_heads, self.embed_dim // self.num_heads)
-        log_radius = torch.empty(shape, **options)
-        if learn:
-            self.log_radius = nn.Parameter(log_radius)
-        else:
-            self.register_buffer("log_radius", log_radius)
+        add_log_radius(
+            self, self.initial_radius, shape=self.radius_shape, heads=self.num_heads,
+            dim=self.embed_dim // self.num_heads, learn=learn, **options,
+        )  # fmt: skip
 
     def reset_parameters(self) -> None:
         """Draw the projections anew (Xavier uniform, biases zero); the radius starts over."""
