@@ -1,4 +1,4 @@
-"""The command line: ``fourierkernels rates``, ``sweep`` and ``heads``.
+"""The command line: ``fourierkernels rates``, ``theorems``, ``sweep`` and ``heads``.
 
 Commands stay thin: they parse, call the package, print and write. A ValueError, TypeError, OSError
 or a missing extra becomes one line on standard error and exit status 2.
@@ -91,6 +91,49 @@ def rates(
         _write_rates(output, rows)
     if plot is not None:
         _plot_rates(plot, rows)
+
+
+@app.command()
+def theorems(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Theorems, by name; all without.", metavar="[NAME]..."),
+    ] = None,
+    density: Annotated[
+        str | None, typer.Option(help="Density, to look at one setting; needs a kernel.")
+    ] = None,
+    kernel: Annotated[str | None, typer.Option(help="fourier<l> or gaussian.")] = None,
+    function: Annotated[
+        str | None, typer.Option(help="Regression function, for theorems on regression.")
+    ] = None,
+    dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
+    beyond: Annotated[bool, typer.Option(help="Measure although an assumption fails.")] = False,
+    simulate: Annotated[
+        bool, typer.Option(help="Simulate where the computed error is not exact.")
+    ] = True,
+    output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+) -> None:
+    """Put the theorems of the papers to the test: stated and sharp rate, slope, verdict.
+
+    Without a density, every theorem in the settings of the book's table.
+
+    Example: fourierkernels theorems '3a ordinary smooth' --density laplace --kernel fourier1
+    """
+    from fourierkernels.theory.theorems import Case
+    from fourierkernels.theory.theorems.command import run
+
+    given = (density, kernel, function, dim != 1, beyond)
+    if any(given) and (density is None or kernel is None):
+        raise ValueError(f"density and kernel must both be given, got {density} and {kernel}")
+    if output is not None:
+        _check_file("output", output)
+    setting = Case("", density, kernel, function, dim, beyond) if density and kernel else None
+    rows = [found.row() for found in run(names or [], setting, simulate=simulate)]
+    if output is not None:
+        with _complete(output) as part, part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 @app.command()
