@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from fourierkernels.densities import Smoothness
+from fourierkernels.densities.responses import RegressionFunction
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.theory.theorems.base import Assumption, Setting
 
@@ -71,7 +72,7 @@ def smooth_function(times: int) -> Assumption:
         if f.growth > 1.0:
             return False, f"f grows like |x|^{f.growth:g}: its derivatives are not bounded"
         holds, reason = _continuous_derivatives(f.smoothness, times)
-        return holds, reason if holds else f"f has a {f.kind} at {f.breaks}: {reason}"
+        return holds, reason if holds else f"f has a {f.kind} at {_places(f)}: {reason}"
 
     return Assumption(f"f has {times} bounded continuous derivatives", test)
 
@@ -110,8 +111,7 @@ def supersmooth_product() -> Assumption:
     def test(setting: Setting) -> tuple[bool, str]:
         f = setting.response
         if f.smoothness.kind != "supersmooth":
-            at = ", ".join(f"{x:g}" for x in f.breaks)
-            return False, f"f has a {f.kind} at {at}: the transform of f p falls like a power"
+            return False, f"f has a {f.kind} at {_places(f)}: the transform of f p falls like a power"
         order = common_order(setting)
         return True, f"p and f p are supersmooth of order {order:g}"
 
@@ -178,6 +178,10 @@ def product_decay(setting: Setting) -> float:
 def _directions(dim: int) -> list[np.ndarray]:
     grid = np.stack(np.meshgrid(*([-1.0, 0.0, 1.0],) * dim, indexing="ij"), axis=-1)
     return [v for v in grid.reshape(-1, dim) if v.any() and v[np.flatnonzero(v)[0]] > 0]
+
+
+def _places(f: RegressionFunction) -> str:
+    return ", ".join(f"{x:g}" for x in f.breaks)
 
 
 def _class_of(name: str, smooth: Smoothness) -> str:
