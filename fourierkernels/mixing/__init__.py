@@ -17,6 +17,7 @@ from fourierkernels.mixing.attention import (
 )
 from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer, walsh_hadamard
 from fourierkernels.mixing.causal import CausalDFTMixer, causal_dft
+from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer, fourier_mixing
 from fourierkernels.mixing.mixer import (
     FixedMixer,
@@ -29,6 +30,7 @@ from fourierkernels.mixing.registry import (
     MIXERS,
     CostRow,
     Mixer,
+    Size,
     cost_table,
     create_mixer,
     mixer_names,
@@ -45,10 +47,12 @@ __all__ = [
     "FourierMixer",
     "GaussianMixer",
     "HadamardMixer",
+    "LinearFourierMixer",
     "Mixer",
     "NoMixer",
     "PaddingIgnoredWarning",
     "ParametrisedDFTMixer",
+    "Size",
     "SoftmaxMixer",
     "TokenMixer",
     "causal_dft",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from fourierkernels.mixing.attention import FourierMixer, GaussianMixer, SoftmaxMixer
 from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer
 from fourierkernels.mixing.causal import CausalDFTMixer
+from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer
 from fourierkernels.mixing.mixer import TokenMixer
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
@@ -92,6 +93,18 @@ def _attention_row(cls: Build, source: str, extra: int = 0) -> Mixer:
     )  # fmt: skip
 
 
+_FEATURES = 256  # m, the default of the mixer
+
+
+def _linear_fourier_row() -> Mixer:
+    return Mixer(
+        _attention(LinearFourierMixer), "nguyen2022fourierformer", True, True, True,
+        parameters=lambda s: 4 * s.dim**2 + 1,
+        operations=lambda s: 6 * _FEATURES * s.length * s.dim + 4 * s.length * s.dim**2,
+        formula="6mNE + 4NE², m = 256", attention=True,
+    )  # fmt: skip
+
+
 def _dense_row(learn: bool) -> Mixer:
     return Mixer(
         _without_heads(DenseMixer, learn=learn), "leethorp2021fnet", True, True, False,
@@ -133,6 +146,7 @@ MIXERS: dict[str, Mixer] = {
     "softmax": _attention_row(SoftmaxMixer, "vaswani2017attention"),
     "gaussian": _attention_row(GaussianMixer, "nguyen2022fourierformer"),
     "fourier": _attention_row(FourierMixer, "nguyen2022fourierformer", extra=1),
+    "linear_fourier": _linear_fourier_row(),
     "linear": _dense_row(learn=True),
     "random": _dense_row(learn=False),
     "none": Mixer(
@@ -163,8 +177,8 @@ def mixer_names(*, causal: bool) -> list[str]:
 
     Examples
     --------
-    >>> mixer_names(causal=True)
-    ['softmax', 'gaussian', 'fourier', 'linear', 'random', 'none', 'parametrised', 'causal_dft']
+    >>> " ".join(mixer_names(causal=True))
+    'softmax gaussian fourier linear_fourier linear random none parametrised causal_dft'
     """
     return [name for name, row in MIXERS.items() if (row.decoder if causal else row.encoder)]
 

@@ -102,7 +102,7 @@ def load_published_language(
     Parameters
     ----------
     path : str or Path
-        A state dict, see :func:`read_tensors`.
+        A state dict, see :func:`fourierkernels.models.checkpoints.read_tensors`.
     heads, length : int
         8 and 256 (small) or 384 (medium); no tensor tells.
     cutoffs : tuple of int or None
@@ -140,7 +140,7 @@ def load_published_vision(path: str | Path, *, heads: int = 3) -> VisionTransfor
     Parameters
     ----------
     path : str or Path
-        A state dict, see :func:`read_tensors`.
+        A state dict, see :func:`fourierkernels.models.checkpoints.read_tensors`.
     heads : int
         3 in the published code; no tensor tells.
 
