@@ -111,7 +111,8 @@ def supersmooth_product() -> Assumption:
     def test(setting: Setting) -> tuple[bool, str]:
         f = setting.response
         if f.smoothness.kind != "supersmooth":
-            return False, f"f has a {f.kind} at {_places(f)}: the transform of f p falls like a power"
+            where = f"f has a {f.kind} at {_places(f)}"
+            return False, f"{where}: the transform of f p falls like a power"
         order = common_order(setting)
         return True, f"p and f p are supersmooth of order {order:g}"
 
