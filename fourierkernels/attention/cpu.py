@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numba import njit, prange, types
+from numba import get_num_threads, njit, prange, types
 from numba.extending import overload
 from numpy.typing import NDArray
 from torch import Tensor
@@ -40,7 +40,7 @@ _Array = NDArray[np.floating]
 class _Layout(NamedTuple):
     """Heads laid out for the compiled loops; H stands for batch times heads."""
 
-    queries: _Array  # (H, N, 3D): [u, sin u, cos u]
+    queries: tuple[_Array, _Array, _Array]  # u, sin u, cos u, each (H, N, D)
     keys: _Array  # (H, tiles, 3D · 256)
     values: _Array  # (H, tiles, C · 256), C even
     mask: _Array  # (B, heads, N, M), or empty
@@ -71,7 +71,7 @@ def forward(
     batch, heads, n, _ = query.shape
     keys, width = key.shape[2], value.shape[3]
     layout = _lay_out(query, key, value, radius, mask)
-    output = np.zeros((batch * heads, n, width), layout.queries.dtype)
+    output = np.zeros((batch * heads, n, width), layout.keys.dtype)
     significand = np.full((batch * heads, n), np.inf, output.dtype)
     exponent = np.zeros((batch * heads, n), np.int32)
     if query.numel() and keys:
@@ -107,7 +107,7 @@ def backward(
     layout = _lay_out(query, key, value, radius, mask)
     slabs = max(1, min(-(-_TASKS // (batch * heads)), n // _SLAB))
     tiles = layout.keys.shape[1]
-    dq = np.zeros((batch * heads, n, dim), layout.queries.dtype)
+    dq = np.zeros((batch * heads, n, dim), layout.keys.dtype)
     dk = np.zeros((batch * heads, slabs, tiles, dim * TILE), dq.dtype)
     dv = np.zeros((batch * heads, slabs, *layout.values.shape[1:]), dq.dtype)
     grads = _padded(grad).flatten(0, 1).contiguous().numpy()
@@ -124,23 +124,22 @@ def backward(
 
 
 def _is_small(query: Tensor, keys: int) -> bool:
-    return query.numel() * keys < _SERIAL_BELOW
+    return query.numel() * keys < _SERIAL_BELOW or get_num_threads() == 1
 
 
 def _lay_out(
     query: Tensor, key: Tensor, value: Tensor, radius: Tensor, mask: Tensor | None
 ) -> _Layout:
-    scale = radius[:, None, :]
+    u = (query * radius[:, None, :]).flatten(0, 1)
+    v = (key * radius[:, None, :]).flatten(0, 1).mT  # (H, D, M)
+    v = torch.nn.functional.pad(v, (0, -v.shape[-1] % TILE)).unflatten(-1, (-1, TILE))
+    rows = torch.stack([v, v.sin(), v.cos()], dim=2).permute(0, 3, 1, 2, 4)  # (H, tiles, D, 3, 256)
     return _Layout(
-        _sines(query * scale).flatten(0, 1).numpy(),
-        _tiles(_sines(key * scale).flatten(0, 1)),
+        (u.contiguous().numpy(), u.sin().contiguous().numpy(), u.cos().contiguous().numpy()),
+        rows.flatten(2).contiguous().numpy(),
         _tiles(_padded(value).flatten(0, 1)),
         _expanded(mask, (*query.shape[:3], key.shape[2]), query.dtype),
     )
-
-
-def _sines(x: Tensor) -> Tensor:
-    return torch.stack([x, x.sin(), x.cos()], dim=-1).flatten(-2)
 
 
 def _padded(x: Tensor) -> Tensor:
@@ -181,8 +180,8 @@ def _expanded(mask: Tensor | None, shape: tuple[int, ...], dtype: torch.dtype) -
 @njit(cache=True, error_model="numpy")
 def _forward_serially(queries, keys, values, mask, m, power, causal, eps, output, significand,
                       exponent):  # fmt: skip
-    blocks = (queries.shape[1] + _ROWS - 1) // _ROWS
-    for task in range(len(queries) * blocks):
+    blocks = (queries[0].shape[1] + _ROWS - 1) // _ROWS
+    for task in range(len(queries[0]) * blocks):
         _forward_rows(task // blocks, task % blocks * _ROWS, queries, keys, values, mask, m, power,
                       causal, eps, output, significand, exponent)  # fmt: skip
 
@@ -190,8 +189,8 @@ def _forward_serially(queries, keys, values, mask, m, power, causal, eps, output
 @njit(parallel=True, cache=True, error_model="numpy")
 def _forward_in_parallel(queries, keys, values, mask, m, power, causal, eps, output, significand,
                          exponent):  # fmt: skip
-    blocks = (queries.shape[1] + _ROWS - 1) // _ROWS
-    for task in prange(len(queries) * blocks):
+    blocks = (queries[0].shape[1] + _ROWS - 1) // _ROWS
+    for task in prange(len(queries[0]) * blocks):
         _forward_rows(task // blocks, task % blocks * _ROWS, queries, keys, values, mask, m, power,
                       causal, eps, output, significand, exponent)  # fmt: skip
 
@@ -199,31 +198,46 @@ def _forward_in_parallel(queries, keys, values, mask, m, power, causal, eps, out
 @njit(cache=True, error_model="numpy")
 def _forward_rows(head, first, queries, keys, values, mask, m, power, causal, eps, output,
                   significand, exponent):  # fmt: skip
-    rows = min(_ROWS, queries.shape[1] - first)
-    weights = np.zeros((_ROWS, TILE), queries.dtype)
-    sums = np.zeros((_ROWS, values.shape[2] // TILE), queries.dtype)
-    totals = np.zeros(_ROWS, queries.dtype)
+    rows = min(_ROWS, queries[0].shape[1] - first)
+    weights = np.zeros((_ROWS, TILE), keys.dtype)
+    sums = np.zeros((_ROWS, values.shape[2] // TILE), keys.dtype)
+    totals = np.zeros(_ROWS, keys.dtype)
     tops = np.full(_ROWS, math.floor(math.log2(eps)) if eps > 0 else NOWHERE, np.int32)
     exponents = np.empty(TILE, np.int32)
+    coordinates = _interleaved(head, first, first + rows, queries)
     for tile in range(_tiles_in_sight(first + rows - 1, keys.shape[1], causal)):
         for i in range(rows):
-            query = queries[head, first + i]
-            _weigh(head, first + i, tile, query, keys[head, tile], mask, m, power, causal,
+            _weigh(head, first + i, tile, coordinates[i], keys[head, tile], mask, m, power, causal,
                    weights[i], exponents)  # fmt: skip
             top = _highest(weights[i], exponents, tops[i])
             if top > tops[i]:
                 shrink = power_of_two(np.int32(max(tops[i] - top, -2000)), eps)
                 totals[i] *= shrink
-                sums[i] *= shrink
+                for c in range(sums.shape[1]):
+                    sums[i, c] *= shrink
                 tops[i] = top
             totals[i] += _scale(weights[i], exponents, top)
         _add_products(weights, values[head, tile], sums)
     for i in range(rows):
         total = totals[i] + (eps * 2.0 ** -tops[i] if eps > 0 else 0.0)
         if total != 0:  # a row without weight keeps its output of 0 and its infinite total
-            output[head, first + i] = sums[i, : output.shape[2]] / total
+            for c in range(output.shape[2]):
+                output[head, first + i, c] = sums[i, c] / total
             significand[head, first + i] = total
             exponent[head, first + i] = tops[i]
+
+
+@njit(cache=True, error_model="numpy")
+def _interleaved(head, start, stop, queries):
+    """Rows [u, sin u, cos u] per feature, shape ``(rows, 3D)``."""
+    u, sin_u, cos_u = queries
+    rows = np.empty((stop - start, 3 * u.shape[2]), u.dtype)
+    for i in range(stop - start):
+        for d in range(u.shape[2]):
+            rows[i, 3 * d] = u[head, start + i, d]
+            rows[i, 3 * d + 1] = sin_u[head, start + i, d]
+            rows[i, 3 * d + 2] = cos_u[head, start + i, d]
+    return rows
 
 
 @njit(cache=True)
@@ -231,7 +245,7 @@ def _tiles_in_sight(row, tiles, causal):
     return min(tiles, row // TILE + 1) if causal else tiles
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", forceinline=True)
 def _weigh(head, row, tile, query, keys, mask, m, power, causal, mantissas, exponents):
     """Fill in the weights of one query and a tile of keys: zero where masked or beyond the end."""
     sinc_pairs(query, keys, power, mantissas, exponents, None)
@@ -240,7 +254,8 @@ def _weigh(head, row, tile, query, keys, mask, m, power, causal, mantissas, expo
     if causal:
         in_sight = min(in_sight, row + 1 - start)
     if in_sight < TILE:
-        mantissas[max(in_sight, 0) :] = constant(0.0, mantissas[0])
+        for j in range(max(in_sight, 0), TILE):
+            mantissas[j] = constant(0.0, mantissas[0])
     if mask.size > 0:
         heads = mask.shape[1]
         bias = mask[head // heads, head % heads, row]
@@ -250,7 +265,7 @@ def _weigh(head, row, tile, query, keys, mask, m, power, causal, mantissas, expo
             exponents[j] += shift
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _highest(mantissas, exponents, top):
     highest, zero = np.int32(top), constant(0.0, mantissas[0])
     for j in range(TILE):
@@ -258,7 +273,7 @@ def _highest(mantissas, exponents, top):
     return highest
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _scale(mantissas, exponents, top):
     """Turn mantissas into weights over 2**top; return their sum."""
     total = constant(0.0, mantissas[0])
@@ -306,7 +321,7 @@ def _eight_products(a, b, c, d, pair):
 def _backward_serially(queries, keys, values, mask, m, power, causal, grads, delta, significand,
                        exponent, dq, dk, dv):  # fmt: skip
     slabs = dk.shape[1]
-    for task in range(len(queries) * slabs):
+    for task in range(len(queries[0]) * slabs):
         _backward_slab(task // slabs, task % slabs, queries, keys, values, mask, m, power, causal,
                        grads, delta, significand, exponent, dq, dk, dv)  # fmt: skip
 
@@ -315,7 +330,7 @@ def _backward_serially(queries, keys, values, mask, m, power, causal, grads, del
 def _backward_in_parallel(queries, keys, values, mask, m, power, causal, grads, delta, significand,
                           exponent, dq, dk, dv):  # fmt: skip
     slabs = dk.shape[1]
-    for task in prange(len(queries) * slabs):
+    for task in prange(len(queries[0]) * slabs):
         _backward_slab(task // slabs, task % slabs, queries, keys, values, mask, m, power, causal,
                        grads, delta, significand, exponent, dq, dk, dv)  # fmt: skip
 
@@ -323,16 +338,17 @@ def _backward_in_parallel(queries, keys, values, mask, m, power, causal, grads, 
 @njit(cache=True, error_model="numpy")
 def _backward_slab(head, slab, queries, keys, values, mask, m, power, causal, grads, delta,
                    significand, exponent, dq, dk, dv):  # fmt: skip
-    n, slabs = queries.shape[1], dk.shape[1]
+    n, slabs = queries[0].shape[1], dk.shape[1]
     start, stop = slab * n // slabs, (slab + 1) * n // slabs
-    weights = np.empty(TILE, queries.dtype)
-    pull = np.empty(TILE, queries.dtype)
+    weights = np.empty(TILE, keys.dtype)
+    pull = np.empty(TILE, keys.dtype)
     exponents = np.empty(TILE, np.int32)
+    coordinates = _interleaved(head, start, stop, queries)
     for tile in range(_tiles_in_sight(stop - 1, keys.shape[1], causal)):
         for i in range(start, stop):
             if causal and i < tile * TILE:
                 continue
-            query = queries[head, i]
+            query = coordinates[i - start]
             _weigh(head, i, tile, query, keys[head, tile], mask, m, power, causal, weights,
                    exponents)  # fmt: skip
             _normalise(weights, exponents, exponent[head, i], significand[head, i])
@@ -345,7 +361,7 @@ def _backward_slab(head, slab, queries, keys, values, mask, m, power, causal, gr
                 )  # fmt: skip
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _normalise(mantissas, exponents, top, total):
     """Turn mantissas into P; a row without weight has an infinite total."""
     scale = constant(1.0, total) / total
@@ -356,14 +372,15 @@ def _normalise(mantissas, exponents, top, total):
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
 def _pull(power, grad, delta, columns, weights, pull):
     """Fill in G = l P (dO·v - Δ)."""
-    pull[:] = -delta
+    for j in range(TILE):
+        pull[j] = -delta
     for c in range(0, len(grad), 2):
         _add_pair(grad[c:], columns[c * TILE :], pull)
     for j in range(TILE):
         pull[j] *= constant(power, delta) * weights[j]
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _add_pair(grad, columns, pull):
     for j in range(TILE):
         pull[j] += grad[0] * columns[j] + grad[1] * columns[TILE + j]
@@ -375,7 +392,7 @@ def _add_outer(grad, weights, columns):
         _add_multiple(grad[c], weights, columns[c * TILE :])
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _add_multiple(factor, weights, column):
     for j in range(TILE):
         column[j] += factor * weights[j]

@@ -49,16 +49,18 @@ def attend(
         rows = query.shape[:_ROW]
         exponent = torch.zeros(rows, dtype=torch.int32)
         return query.new_zeros((*rows, value.shape[-1])), query.new_full(rows, torch.inf), exponent
-    centred = _centred(query, key, radius)
-    ones = torch.ones_like(radius)
-    return cpu.forward(*centred, value, ones, mask, power=power, causal=is_causal, eps=eps)
+    query, key, scale = _centred(query, key, radius)
+    return cpu.forward(query, key, value, scale, mask, power=power, causal=is_causal, eps=eps)
 
 
-def _centred(query: Tensor, key: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
-    """Return u = R (q - c) and v = R (k - c), rounded once, with c the offset they share."""
-    offset, scale = common_offset(key, radius).double(), radius[:, None].double()
+def _centred(query: Tensor, key: Tensor, radius: Tensor) -> _Three:
+    """Return R (q - c) and R (k - c), rounded once, and a radius of 1; all as they are if c = 0."""
+    offset = common_offset(key, radius)
+    if not offset.any():
+        return query, key, radius
+    offset, scale = offset.double(), radius[:, None].double()
     u, v = ((scale * (side - offset)).to(query.dtype) for side in (query, key))
-    return u, v
+    return u, v, torch.ones_like(radius)
 
 
 @torch.library.custom_op(
@@ -82,13 +84,13 @@ def attend_backward(
     if output.numel() == 0:
         dq, dk, dv, dr = (leaf.new_zeros(leaf.shape) for leaf in (query, key, value, radius))
     else:
-        u, v = _centred(query, key, radius)
-        du, dv, dvalue, dlog = cpu.backward(
-            grad, u, v, value, torch.ones_like(radius), mask, output, significand, exponent,
+        u, v, scale = _centred(query, key, radius)
+        dq, dk, dv, dr = cpu.backward(
+            grad, u, v, value, scale, mask, output, significand, exponent,
             power=power, causal=is_causal,
         )  # fmt: skip
-        dq, dk = (radius[:, None] * side for side in (du, dv))
-        dv, dr = dvalue, dlog / radius
+        if scale is not radius:  # derivatives in R (q - c), R (k - c) and log R
+            dq, dk, dr = radius[:, None] * dq, radius[:, None] * dk, dr / radius
     return dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous()
 
 

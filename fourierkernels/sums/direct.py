@@ -143,7 +143,8 @@ def _sum_block(start, queries, rows, columns, power, base, reach, rounding, nume
             top = _highest(used, mantissas, exponents, exponent[i])
             if top > exponent[i]:
                 shrink = math.ldexp(1.0, max(exponent[i] - top, -2000))
-                numerator[i] *= shrink
+                for k in range(numerator.shape[1]):
+                    numerator[i, k] *= shrink
                 denominator[i] *= shrink
                 error[i] *= shrink
                 exponent[i] = top

@@ -28,6 +28,9 @@ NOWHERE = -(2**30)  # the exponent of an empty sum
 # Value-safe flags: splitting numbers into bits relies on infinities and NaN.
 SUMMING = {"contract", "nsz", "arcp", "reassoc"}
 _LARGEST_UNSPLIT = 64  # a mantissa below 2 to this power is within single precision
+# Unsigned, because for signed indices numba adds a test of their sign that keeps loops scalar.
+_ROW, _SINES, _COSINES = np.uintp(3 * TILE), np.uintp(TILE), np.uintp(2 * TILE)
+_COLUMNS, _ONE, _TWO = np.uintp(3), np.uintp(1), np.uintp(2)
 _NEAR = 0.0625  # square of the distance below which sin(x)/x is its series
 _LOG2_E = 1.0 / math.log(2.0)
 
@@ -45,7 +48,7 @@ def tiles(x: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.ascontiguousarray(padded.transpose(0, 2, 1)).reshape(len(padded), k * TILE)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def sinc_pairs(query, row, power, mantissas, exponents, least):
     """Fill mantissas and exponents with those of ∏_d sinc(u_d - v_d)^power, for a tile of v.
 
@@ -66,13 +69,13 @@ def sinc_pairs(query, row, power, mantissas, exponents, least):
     _start(mantissas, exponents, least)
     d = 0
     while d + 4 <= dim:
-        _four_features(query[3 * d :], row[3 * TILE * d :], mantissas, exponents, least)
+        _four_features(np.uintp(d), query, row, mantissas, exponents, least)
         d += 4
     if d + 2 <= dim:
-        _two_features(query[3 * d :], row[3 * TILE * d :], mantissas, exponents, least)
+        _two_features(np.uintp(d), query, row, mantissas, exponents, least)
         d += 2
     if d < dim:
-        _one_feature(query[3 * d :], row[3 * TILE * d :], mantissas, exponents, least)
+        _one_feature(np.uintp(d), query, row, mantissas, exponents, least)
     raise_to(power, mantissas, exponents)
 
 
@@ -83,7 +86,8 @@ def gaussian_pairs(query, row, base, mantissas, exponents, squares):
     `query` has shape ``(dim,)``, `row` ``(dim · 256,)``, `base` keeps the exponents of a far query
     within 32 bits; the rest is as in :func:`sinc_pairs`.
     """
-    squares[:] = constant(0.0, squares[0])
+    for j in range(TILE):
+        squares[j] = constant(0.0, squares[0])
     d, dim = 0, len(query)
     while d + 4 <= dim:
         _add_four_squares(query[d:], row[TILE * d :], squares)
@@ -104,7 +108,7 @@ def exp2_parts(log2):
     return _exp_series((log2 - whole) * constant(math.log(2.0), log2)), np.int32(whole)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def raise_to(power, mantissas, exponents):
     """Raise a tile to an integer power: the bits of the power from the top, a squaring for each."""
     bit = 1
@@ -137,42 +141,43 @@ def _raise_and_split(power, bit, mantissas, exponents):
             mantissas[j] = mantissa(product)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _square(mantissas):
     for j in range(TILE):
         mantissas[j] *= mantissas[j]
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _multiply(base, mantissas):
     for j in range(TILE):
         mantissas[j] *= base[j]
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _start(mantissas, exponents, least):
-    mantissas[:] = constant(1.0, mantissas[0])
-    exponents[:] = np.int32(0)
-    if least is not None:
-        least[:] = constant(1.0, mantissas[0])
+    for j in range(TILE):  # a loop vectorises; filling a slice does not
+        mantissas[j] = constant(1.0, mantissas[0])
+        exponents[j] = np.int32(0)
+        if least is not None:
+            least[j] = constant(1.0, mantissas[0])
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
 def _factor(d, query, row, j):
     """Numerator and denominator of sinc(u_d - v_dj), and the size its relative error goes by."""
-    k = 3 * TILE * d + j
-    x = query[3 * d] - row[k]
-    s = query[3 * d + 1] * row[k + 2 * TILE] - query[3 * d + 2] * row[k + TILE]
+    k, i = _ROW * d + j, _COLUMNS * d
+    x = query[i] - row[k]
+    s = query[i + _ONE] * row[k + _COSINES] - query[i + _TWO] * row[k + _SINES]
     y = x * x
     series = _sinc_series(y)  # outside the choice below, which then compiles without a branch
     near, one = y < constant(_NEAR, y), constant(1.0, y)
     return (series if near else s), (one if near else x), (one if near else abs(s))
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def _one_feature(query, row, mantissas, exponents, least):
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _one_feature(d, query, row, mantissas, exponents, least):
     for j in range(TILE):
-        top, bottom, size = _factor(0, query, row, j)
+        top, bottom, size = _factor(d, query, row, np.uintp(j))
         product = mantissas[j] * (top / bottom)
         exponents[j] += exponent(product)
         mantissas[j] = mantissa(product)
@@ -180,11 +185,11 @@ def _one_feature(query, row, mantissas, exponents, least):
             least[j] = min(least[j], size)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def _two_features(query, row, mantissas, exponents, least):
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _two_features(d, query, row, mantissas, exponents, least):
     for j in range(TILE):
-        top_0, bottom_0, size_0 = _factor(0, query, row, j)
-        top_1, bottom_1, size_1 = _factor(1, query, row, j)
+        top_0, bottom_0, size_0 = _factor(d, query, row, np.uintp(j))
+        top_1, bottom_1, size_1 = _factor(d + np.uintp(1), query, row, np.uintp(j))
         product = mantissas[j] * ((top_0 * top_1) / (bottom_0 * bottom_1))
         exponents[j] += exponent(product)
         mantissas[j] = mantissa(product)
@@ -192,13 +197,13 @@ def _two_features(query, row, mantissas, exponents, least):
             least[j] = min(least[j], min(size_0, size_1))
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def _four_features(query, row, mantissas, exponents, least):
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _four_features(d, query, row, mantissas, exponents, least):
     for j in range(TILE):
-        top_0, bottom_0, size_0 = _factor(0, query, row, j)
-        top_1, bottom_1, size_1 = _factor(1, query, row, j)
-        top_2, bottom_2, size_2 = _factor(2, query, row, j)
-        top_3, bottom_3, size_3 = _factor(3, query, row, j)
+        top_0, bottom_0, size_0 = _factor(d, query, row, np.uintp(j))
+        top_1, bottom_1, size_1 = _factor(d + np.uintp(1), query, row, np.uintp(j))
+        top_2, bottom_2, size_2 = _factor(d + np.uintp(2), query, row, np.uintp(j))
+        top_3, bottom_3, size_3 = _factor(d + np.uintp(3), query, row, np.uintp(j))
         top, bottom = (
             (top_0 * top_1) * (top_2 * top_3),
             (bottom_0 * bottom_1) * (bottom_2 * bottom_3),
