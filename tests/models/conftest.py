@@ -1,13 +1,9 @@
-"""Helpers of this folder are importable by their name; training is reproducible, on one thread."""
+"""Training is reproducible, on one thread."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
