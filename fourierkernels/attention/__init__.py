@@ -13,11 +13,33 @@ except ModuleNotFoundError as error:
         'fourierkernels.attention needs PyTorch: pip install "fourierkernels[torch]"'
     ) from error
 
+from fourierkernels.attention.features import (
+    PhaseSpreadWarning,
+    fourier_features,
+    phase_spread,
+)
 from fourierkernels.attention.functional import (
     fourier_attention,
     gaussian_attention,
     softmax_attention,
 )
-from fourierkernels.attention.modules import FourierAttention
+from fourierkernels.attention.linear import (
+    FeatureState,
+    linear_fourier_attention,
+    linear_fourier_step,
+)
+from fourierkernels.attention.modules import FourierAttention, GaussianAttention
 
-__all__ = ["FourierAttention", "fourier_attention", "gaussian_attention", "softmax_attention"]
+__all__ = [
+    "FeatureState",
+    "FourierAttention",
+    "GaussianAttention",
+    "PhaseSpreadWarning",
+    "fourier_attention",
+    "fourier_features",
+    "gaussian_attention",
+    "linear_fourier_attention",
+    "linear_fourier_step",
+    "phase_spread",
+    "softmax_attention",
+]
