@@ -4,6 +4,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from fourierkernels.attention.validation import (
+    WORKING_DTYPE,
+    check_dropout,
+    check_inputs,
+    check_mask,
+)
+
 
 def fused_gaussian_attention(
     query: Tensor,
@@ -36,10 +43,11 @@ def fused_gaussian_attention(
     >>> fused_gaussian_attention(query, key, key, sigma=1.0)
     tensor([[[[0.6225]]]])
     """
-    working = torch.promote_types(query.dtype, torch.float32)
+    check_inputs(query, key, value)
+    mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    working = WORKING_DTYPE[query.dtype]
     q, k, v = query.to(working), key.to(working), value.to(working)
     half = -k.square().sum(dim=-1, keepdim=True) / 2
-    mask = attn_mask
     if mask is not None and mask.is_floating_point():
         mask = mask.to(working)
     with torch.autocast(query.device.type, enabled=False):
@@ -49,7 +57,7 @@ def fused_gaussian_attention(
             v,
             attn_mask=mask,
             is_causal=is_causal,
-            dropout_p=dropout_p,
+            dropout_p=check_dropout("dropout_p", dropout_p),
             scale=1.0,
         )
     return output.to(query.dtype)

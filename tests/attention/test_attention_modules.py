@@ -8,10 +8,16 @@ import pytest
 import torch
 from plain_attention import draw, relative_error
 from tolerances import TOLERANCE
-from torch import Tensor
+from torch import Tensor, nn
 
-from fourierkernels.attention import FourierAttention, fourier_attention
-from fourierkernels.attention.modules import RADIUS_SHAPES
+from fourierkernels.attention import (
+    FourierAttention,
+    fourier_attention,
+    gaussian_attention,
+)
+from fourierkernels.attention.gaussian import fused_gaussian_attention
+from fourierkernels.attention.modules import GaussianAttention
+from fourierkernels.attention.radius import RADIUS_SHAPES
 
 FAST = TOLERANCE["float64"]["fast"]
 SHAPES = {"scalar": (), "head": (2, 1), "feature": (3,), "head_feature": (2, 3)}  # H = 2, D = 3
@@ -182,6 +188,177 @@ def test_bfloat16_layers_run_and_train() -> None:
     assert torch.isfinite(module.log_radius.grad)
 
 
+# ---- the arguments of torch.nn.MultiheadAttention, held against it -----------------------------
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "no bias": {"bias": False},
+    "length first": {"batch_first": False},
+    "extra key": {"add_bias_kv": True},
+    "own features": {"kdim": 6, "vdim": 4},
+}
+CALLS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "mask": {"attn_mask": torch.ones(5, 5, dtype=torch.bool).tril()},
+    "added mask": {"attn_mask": draw(5, 5, seed=3).detach()},
+    "padding": {"key_padding_mask": torch.tensor([[False] * 3 + [True] * 2] * 3)},
+    "added padding": {"key_padding_mask": draw(3, 5, seed=4).detach()},
+    "padding and causal": {
+        "is_causal": True,
+        "key_padding_mask": torch.tensor([[False] * 4 + [True]] * 3),
+    },
+    "added padding and mask": {
+        "attn_mask": torch.ones(5, 5, dtype=torch.bool).tril(),
+        "key_padding_mask": draw(3, 5, seed=4).detach(),
+    },
+}
+
+
+def torch_layer(**options: Any) -> nn.MultiheadAttention:
+    """A layer of one head whose keys have one norm if the inputs have: then Gaussian = softmax."""
+    theirs = nn.MultiheadAttention(6, 1, dtype=torch.float64, **({"batch_first": True} | options))
+    rotation = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64))[0]
+    with torch.no_grad():
+        if theirs.in_proj_weight is not None:
+            theirs.in_proj_weight[6:12] = rotation
+        else:
+            theirs.k_proj_weight.copy_(rotation)
+        if theirs.in_proj_bias is not None:
+            theirs.in_proj_bias.normal_()
+            theirs.in_proj_bias[6:12] = 0
+            theirs.out_proj.bias.normal_()
+        if theirs.bias_k is not None:
+            theirs.bias_k /= theirs.bias_k.norm()
+    return theirs
+
+
+def their_masks(call: dict[str, Any]) -> dict[str, Any]:
+    """The same call in torch's convention: True is masked, and a causal call brings its mask."""
+    theirs = dict(call)
+    if theirs.pop("is_causal", False):
+        theirs["attn_mask"] = torch.ones(5, 5, dtype=torch.bool).tril()
+    if theirs.get("attn_mask") is not None and theirs["attn_mask"].dtype is torch.bool:
+        theirs["attn_mask"] = ~theirs["attn_mask"]
+    padding, mask = theirs.get("key_padding_mask"), theirs.get("attn_mask")
+    if padding is not None and mask is not None and padding.dtype != mask.dtype:
+        theirs["attn_mask"] = torch.zeros(5, 5, dtype=padding.dtype).masked_fill(mask, -torch.inf)
+    return theirs
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("arguments", ARGUMENTS)
+def test_gaussian_attention_of_keys_of_one_norm_is_torchs_layer(arguments: str, call: str) -> None:
+    theirs = torch_layer(**ARGUMENTS[arguments])
+    ours = GaussianAttention.from_multihead(theirs)
+    query, key, value = tokens(5), tokens(5, seed=1), tokens(5, theirs.vdim, seed=2)
+    key = key / key.norm(dim=-1, keepdim=True)
+    if not theirs.batch_first:
+        query, key, value = (side.transpose(0, 1) for side in (query, key, value))
+    for average in (False, True):
+        expected = theirs(
+            query, key, value, average_attn_weights=average, **their_masks(CALLS[call])
+        )
+        found = ours(
+            query, key, value, need_weights=True, average_attn_weights=average, **CALLS[call]
+        )
+        assert relative_error(found[0], expected[0]) < FAST
+        assert relative_error(found[1], expected[1]) < FAST
+    assert relative_error(ours(query, key, value, **CALLS[call]), expected[0]) < FAST
+
+
+@pytest.mark.parametrize("kind", [FourierAttention, GaussianAttention])
+def test_a_text_without_a_batch_is_the_batch_of_one(kind: type[Any]) -> None:
+    module, x = kind(6, 2, dtype=torch.float64), tokens()
+    padding = torch.tensor([False] * 3 + [True] * 2)
+    whole = module(x[:1], key_padding_mask=padding[None], need_weights=True)
+    alone = module(x[0], key_padding_mask=padding, need_weights=True)
+    assert torch.equal(alone[0], whole[0][0])
+    assert torch.equal(alone[1], whole[1][0])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_key_of_zeros_is_one_token_more(call: str) -> None:
+    module, x = layer(add_zero_attn=True, radius=1.0), tokens()
+    output, weights = module(x, need_weights=True, **CALLS[call])
+    assert weights.shape[-1] == 6
+    assert (weights[..., -1] > 0).all()
+    zeros = torch.zeros(3, 2, 1, 3, dtype=torch.float64)
+    keys, values = (
+        torch.cat([module._heads(projection(x)), zeros], dim=2)
+        for projection in (module.key_projection, module.value_projection)
+    )
+    query = module._heads(module.query_projection(x))
+    mask = torch.zeros(3, 2, 5, 6, dtype=torch.float64)
+    for name, given in CALLS[call].items():
+        given = torch.ones(5, 5, dtype=torch.bool).tril() if name == "is_causal" else given
+        if name == "key_padding_mask":
+            given = given[:, None, None] if given.is_floating_point() else ~given[:, None, None]
+        added = given if given.is_floating_point() else torch.where(given, 0.0, -torch.inf)
+        mask[..., :5] += added
+    expected = module._join(fourier_attention(query, keys, values, 1.0, attn_mask=mask))
+    assert relative_error(output, expected) < FAST
+    assert relative_error(module(x, **CALLS[call]), expected) < FAST
+
+
+@pytest.mark.parametrize("kind", [FourierAttention, GaussianAttention])
+@pytest.mark.parametrize("options", [{}, {"add_bias_kv": True, "add_zero_attn": True}])
+def test_layers_compile_without_breaks(kind: type[Any], options: dict[str, Any]) -> None:
+    module, x = kind(6, 2, dtype=torch.float64, **options), tokens()
+    padding = CALLS["padding"]["key_padding_mask"]
+    torch.compiler.reset()  # its limit of recompilations counts those of other tests
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for call in ({}, {"is_causal": True}, {"key_padding_mask": padding}):
+        assert relative_error(compiled(x, **call), module(x, **call)) < FAST
+
+
+@pytest.mark.parametrize("kind", [FourierAttention, GaussianAttention])
+def test_autocast_halves_the_projections_only(kind: type[Any]) -> None:
+    module, x = kind(6, 2, **({"radius": 1.0} if kind is FourierAttention else {})), tokens()
+    x = x.float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        output, weights = module(x, need_weights=True)
+        plain = module(x)
+        plain.sum().backward()
+    assert plain.dtype is torch.bfloat16
+    assert relative_error(output.double(), module(x).double()) < 0.03  # bfloat16 has 8 bits
+    assert all(p.grad is None or p.grad.dtype is torch.float32 for p in module.parameters())
+    assert weights.shape == (3, 2, 5, 5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_fused_gaussian_attention_is_its_reference(causal: bool) -> None:
+    query, key, value = (draw(2, 3, n, 4, seed=n) for n in (5, 7, 7))
+    inputs = (query, key, value)
+    fused = fused_gaussian_attention(*inputs, sigma=0.8, is_causal=causal)
+    reference = gaussian_attention(*inputs, sigma=0.8, is_causal=causal)
+    assert relative_error(fused, reference) < FAST
+    gradients = torch.autograd.grad(fused.square().sum(), inputs)
+    expected = torch.autograd.grad(reference.square().sum(), inputs)
+    for found, right in zip(gradients, expected, strict=True):
+        assert relative_error(found, right) < TOLERANCE["float64"]["gradient"]
+
+
+def test_fused_gaussian_attention_of_no_key_is_zero() -> None:
+    query = draw(1, 1, 2, 3, seed=0)
+    nothing = torch.zeros(2, 2, dtype=torch.bool)
+    output = fused_gaussian_attention(query, query, query, sigma=1.0, attn_mask=nothing)
+    assert torch.equal(output, torch.zeros_like(output))
+    assert torch.isfinite(torch.autograd.grad(output.sum(), query)[0]).all()
+
+
+def test_the_bandwidth_of_every_head_is_trained() -> None:
+    module, x = GaussianAttention(6, 2, learn_sigma=True, dtype=torch.float64), tokens()
+    module(x).square().sum().backward()
+    fused = module.log_sigma.grad.clone()
+    assert (fused != 0).all()
+    module.zero_grad()
+    module(x, need_weights=True)[0].square().sum().backward()
+    assert relative_error(fused, module.log_sigma.grad) < TOLERANCE["float64"]["gradient"]
+    assert "log_sigma" in GaussianAttention(6, 2).state_dict()
+    assert float(GaussianAttention(6, 2, sigma=0.7).sigma[0]) == pytest.approx(0.7)
+
+
 BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "heads": ({"num_heads": 4}, ValueError, "num_heads must divide embed_dim = 6, got 4"),
     "no heads": ({"num_heads": 0}, ValueError, "num_heads must be at least 1, got 0"),
@@ -207,10 +384,15 @@ def test_bad_options_are_refused(case: str) -> None:
 
 
 BAD_CALLS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "one token": (
-        {"query": torch.zeros(5, 6)},
+    "four dimensions": (
+        {"query": torch.zeros(2, 3, 5, 6)},
         ValueError,
-        r"query must have shape .* got shape \(5, 6\)",
+        r"query must have shape .* or, without a batch, .* got shape \(2, 3, 5, 6\)",
+    ),
+    "one of them without a batch": (
+        {"key": tokens()[0]},
+        ValueError,
+        r"key must have shape \(batch, length, 6\), got shape \(5, 6\)",
     ),
     "features": (
         {"key": tokens(5, 4)},
@@ -230,9 +412,9 @@ BAD_CALLS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "value alone": ({"value": tokens()}, ValueError, "value must come with a key"),
     "padding kind": (
-        {"key_padding_mask": torch.zeros(3, 5)},
+        {"key_padding_mask": torch.zeros(3, 5, dtype=torch.int64)},
         TypeError,
-        "key_padding_mask must be boolean, got torch.float32",
+        "key_padding_mask must be boolean or floating point, got torch.int64",
     ),
     "padding shape": (
         {"key_padding_mask": torch.zeros(3, 4, dtype=torch.bool)},
