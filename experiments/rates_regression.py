@@ -30,7 +30,7 @@ from fourierkernels.plotting import COLOURS, LINES, MARKERS, style
 from fourierkernels.simulation import as_noise, quadrature
 from fourierkernels.simulation.sweep import Row, Sweep, run_sweep, summarise
 from fourierkernels.study import write_study
-from fourierkernels.theory import regression_at_radius
+from fourierkernels.theory import regression_at_radius, regression_next_order
 from fourierkernels.theory.slopes import fit_slope
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +60,7 @@ class Error:
     standard_error: float
     robust: float
     large_sample: float
+    next_order: float
 
 
 @dataclass(frozen=True)
@@ -93,17 +94,17 @@ def derived_rate(function: str, kernel: str, dim: int) -> tuple[float, float]:
     return (1.0, dim / 2.0) if np.isinf(q) else (q / (dim + q), 0.0)
 
 
-def large_sample(row: Row) -> float:
-    """Return the integrated error of large samples at the radius of a row."""
+def large_sample(row: Row) -> tuple[float, float]:
+    """Return the integrated error of large samples at the radius of a row, and the next order."""
     cell = row.cell
     breaks = as_regression_function(cell.function).breaks
     nodes = {1: 96, 2: 24}[cell.dim]
     points, weights = quadrature(as_density(cell.density), cell.dim, nodes=nodes, breaks=breaks)
-    terms = regression_at_radius(
-        cell.density, cell.function, cell.kernel, n=cell.n, radius=row.radius, at=points,
-        noise_variance=as_noise(cell.noise).variance(points),
-    )  # fmt: skip
-    return float(weights @ terms.total)
+    setting = (cell.density, cell.function, cell.kernel)
+    options = {"n": cell.n, "radius": row.radius, "at": points,
+               "noise_variance": as_noise(cell.noise).variance(points)}  # fmt: skip
+    first = regression_at_radius(*setting, **options).total
+    return float(weights @ first), float(weights @ regression_next_order(*setting, **options))
 
 
 def simulate(
@@ -118,7 +119,7 @@ def simulate(
     rows = summarise(run_sweep(sweep, path, workers=workers))
     return [
         Error(function, dim, row.cell.kernel, row.cell.n, row.radius, row.replicates,
-              row.undefined, row.mean, row.standard_error, row.robust, large_sample(row))
+              row.undefined, row.mean, row.standard_error, row.robust, *large_sample(row))
         for row in rows
     ]  # fmt: skip
 
@@ -131,7 +132,7 @@ def fit(errors: Sequence[Error]) -> Fit:
     slope = fit_slope(sizes, means, spread)
     exact = fit_slope(sizes, [error.large_sample for error in errors], spread)
     exponent, log_power = derived_rate(first.function, first.kernel, first.dim)
-    gaps = [abs(e.mean - e.large_sample) / e.standard_error for e in errors]
+    gaps = [abs(e.mean - e.large_sample - e.next_order) / e.standard_error for e in errors]
     return Fit(first.function, first.dim, first.kernel, sizes[0], sizes[-1], slope.value,
                slope.low, slope.high, exact.value, -exponent, log_power, max(gaps))  # fmt: skip
 

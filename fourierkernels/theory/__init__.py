@@ -15,6 +15,7 @@ from fourierkernels.theory.optimum import Optimum, optimal_radius, optimum
 from fourierkernels.theory.parts import Mise
 from fourierkernels.theory.rate import Rate, sharp_rate, sharp_regression_rate
 from fourierkernels.theory.rates import RateRow, paper_rate, rate_table
+from fourierkernels.theory.ratio import regression_next_order
 from fourierkernels.theory.regression import (
     RegressionTerms,
     regression_asymptotics,
@@ -46,6 +47,7 @@ __all__ = [
     "rate_table",
     "regression_asymptotics",
     "regression_at_radius",
+    "regression_next_order",
     "regression_radius",
     "sharp_rate",
     "sharp_regression_rate",

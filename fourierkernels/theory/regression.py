@@ -4,15 +4,16 @@ Two levels. At a *fixed radius* R and n → ∞, with Δ(y) = f(y) - f(x) and in
 
     b = ∫ K_R Δ p / ∫ K_R p,    variance = ∫ K_R² (σ² + (Δ - b)²) p / (n (∫ K_R p)²),
 
-up to a relative error of order R^D/n: nothing is expanded in 1/R. When R → ∞ *as well*, b and the
-variance have the closed leading terms of :func:`regression_asymptotics`. Both are for products: a
+up to a relative error of order R^D/n, which `fourierkernels.theory.ratio` adds: nothing is expanded
+in 1/R. When R → ∞ *as well*, b and the variance have the closed leading terms of
+:func:`regression_asymptotics`. Both are for products: a
 density on the line for every coordinate, and f(x_1) + ... + f(x_D).
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +94,7 @@ def regression_at_radius(
     >>> print(f"{terms.total[0]:.5f}")
     0.00208
     """
-    problem = _problem(density, function, kernel, at, radius)
+    problem = pose(density, function, kernel, at, radius)
     moments = _moments(problem)
     shift, second = moments.slope / moments.mass, moments.square_slope / moments.square
     bias = shift.sum(axis=1)
@@ -142,7 +143,7 @@ def regression_asymptotics(
     >>> print(f"{terms.bias[0]:.4f} {terms.variance[0]:.5f}")
     -0.0261 0.00140
     """
-    problem = _problem(density, function, kernel, at, radius)
+    problem = pose(density, function, kernel, at, radius)
     points, shape = problem.points, problem.kernel
     for end in problem.function.breaks:
         if np.any(points == end):
@@ -210,7 +211,9 @@ def _bracket(error: Callable[[float], float], start: float) -> tuple[float, floa
     return start + step * (place - 1), start + step * (place + 1)
 
 
-class _Problem(NamedTuple):
+class Problem(NamedTuple):
+    """A checked question: points x, one radius per coordinate."""
+
     density: Density
     function: RegressionFunction
     kernel: Kernel
@@ -232,13 +235,17 @@ class _Moments(NamedTuple):
     square_curve: FloatArray
 
 
-def _problem(
+_ORDERS = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))  # (j, i) of the moments, K^j Δ^i
+
+
+def pose(
     density: Density | str,
     function: RegressionFunction | str,
     kernel: Kernel | str,
     at: ArrayLike,
     radius: ArrayLike,
-) -> _Problem:
+) -> Problem:
+    """Return the question; raises as :func:`regression_at_radius`."""
     target, points = as_density(density), check_points("at", at)
     if target.dim > 1:
         raise ValueError(f"density must be on the line, got one in {target.dim} dimensions")
@@ -246,41 +253,48 @@ def _problem(
     if len(empty):
         raise ValueError(f"at must have a positive density, got 0 at {empty[0]}")
     radii = check_radius(radius, points.shape[1])
-    return _Problem(target, as_regression_function(function), as_kernel(kernel), points, radii)
+    return Problem(target, as_regression_function(function), as_kernel(kernel), points, radii)
 
 
-def _moments(problem: _Problem) -> _Moments:
-    columns = [_line_moments(problem, x, float(r)) for x, r in
+def _moments(problem: Problem) -> _Moments:
+    return _Moments(*integrals(problem, _ORDERS))
+
+
+def integrals(problem: Problem, orders: tuple[tuple[int, int], ...]) -> list[FloatArray]:
+    """Return ∫ K_R^j Δ^i p for every (j, i), per point and coordinate, each ``(m, dim)``."""
+    columns = [_line_integrals(problem, x, float(r), orders) for x, r in
                zip(problem.points.T, problem.radius, strict=True)]  # fmt: skip
-    return _Moments(*(np.stack(each, axis=1) for each in zip(*columns, strict=True)))
+    return [np.stack(each, axis=1) for each in zip(*columns, strict=True)]
 
 
-def _line_moments(problem: _Problem, x: FloatArray, radius: float) -> _Moments:
-    """Return the moments of one coordinate, each ``(m,)``: one set of nodes for all points."""
+def _line_integrals(
+    problem: Problem, x: FloatArray, radius: float, orders: tuple[tuple[int, int], ...]
+) -> list[FloatArray]:
+    """Return the integrals of one coordinate, each ``(m,)``: one set of nodes for all points."""
     x, place = np.unique(x, return_inverse=True)  # a tensor grid repeats its coordinates
     reach = _reach(problem.density, x)
     breaks = (*_edges(problem), float(x.min() - reach), float(x.max() + reach))
-    waves = 2.0 * radius * problem.kernel.cutoff + _bandwidth(problem.density)
-    y, weight = _panels(breaks, _PHASE / waves)
+    top = max(j for j, _ in orders)
+    waves = top * radius * problem.kernel.cutoff
+    y, weight = _panels(breaks, _PHASE / (waves + _bandwidth(problem.density)))
     mass, value = weight * problem.density.pdf(y), problem.function.value(y)
     blocks = []
     for part in np.array_split(x, math.ceil(len(x) * len(y) / _BLOCK)):
         shape = radius * problem.kernel.value(radius * (part[:, None] - y))  # (points, nodes)
         rise = value - problem.function.value(part)[:, None]
-        square = shape * shape
-        blocks.append([shape @ mass, (shape * rise) @ mass, square @ mass,
-                       (square * rise) @ mass, (square * rise * rise) @ mass])  # fmt: skip
-    return _Moments(*(np.concatenate(each)[place] for each in zip(*blocks, strict=True)))
+        shapes, rises = list(accumulate([shape] * top, np.multiply)), (1.0, rise, rise * rise)
+        blocks.append([(shapes[j - 1] * rises[i]) @ mass for j, i in orders])
+    return [np.concatenate(each)[place] for each in zip(*blocks, strict=True)]
 
 
-def _order_two(problem: _Problem) -> FloatArray:
+def _order_two(problem: Problem) -> FloatArray:
     """(μ₂/R²)(f''/2 + f' p'/p), shape ``(m, dim)``."""
     x, f = problem.points, problem.function
     curve = 0.5 * f.curvature(x) + f.slope(x) * _log_slope(problem.density, x)
     return np.asarray(problem.kernel.second_moment * curve / np.square(problem.radius))
 
 
-def _order_one(problem: _Problem) -> FloatArray:
+def _order_one(problem: Problem) -> FloatArray:
     """(c/(π R p)) ∫_0^∞ [G(x+t) + G(x-t)]/t² dt, shape ``(m, dim)``."""
     small = 1e-6
     cusp = (1.0 - float(problem.kernel.transform(small))) / small
@@ -290,10 +304,10 @@ def _order_one(problem: _Problem) -> FloatArray:
     return np.asarray(cusp * integral / (math.pi * problem.radius))
 
 
-_LEADING_BIAS: dict[float, Callable[[_Problem], FloatArray]] = {1.0: _order_one, 2.0: _order_two}
+_LEADING_BIAS: dict[float, Callable[[Problem], FloatArray]] = {1.0: _order_one, 2.0: _order_two}
 
 
-def _hypersingular(problem: _Problem, x: float) -> float:
+def _hypersingular(problem: Problem, x: float) -> float:
     """∫_0^∞ [G(x+t) + G(x-t)]/t² dt / p(x): the symmetric sum is of order t² at 0."""
     density, f = problem.density, problem.function
     breaks = [0.0, _reach(density, np.array([x])), *(abs(x - edge) for edge in _edges(problem))]
@@ -330,7 +344,7 @@ def _reach(density: Density, x: FloatArray) -> float:
     return reach
 
 
-def _edges(problem: _Problem) -> tuple[float, ...]:
+def _edges(problem: Problem) -> tuple[float, ...]:
     edges = _EDGES.get(type(problem.density), lambda _: ())(problem.density)
     return (*edges, *problem.function.breaks)
 

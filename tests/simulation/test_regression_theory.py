@@ -13,6 +13,7 @@ from fourierkernels.densities.responses import REGRESSION_FUNCTIONS
 from fourierkernels.kernels import KERNELS, FourierKernel
 from fourierkernels.simulation import RegressionError, mse
 from fourierkernels.theory import regression
+from fourierkernels.theory.ratio import regression_next_order
 from fourierkernels.theory.regression import (
     regression_asymptotics,
     regression_at_radius,
@@ -234,3 +235,66 @@ def test_quadrature_has_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regression, "_PHASE", 4.0)
     fine = regression_at_radius("mw3", "doppler", "fourier3", **options)  # type: ignore[arg-type]
     np.testing.assert_allclose(coarse.total, fine.total, rtol=1e-9)
+
+
+# --- the next order ----------------------------------------------------------------------------
+
+
+def exact_error(density: str, function: str, kernel: str, n: int, r: float, x: float) -> float:
+    """Exact MSE for a kernel that is not negative: 1/B² = ∫ t e^{-tB} dt, the sample independent.
+
+    ∫ t [n E(k² V e^{-tk}) φ^{n-1} + n (n-1) (E k Δ e^{-tk})² φ^{n-2}] dt, φ(t) = E e^{-tk},
+    V = Δ² + σ²; t = e^v.
+    """
+    p, f, k = as_density(density).pdf, REGRESSION_FUNCTIONS[function].value, KERNELS[kernel].value
+    y = np.linspace(-12.0, 12.0, 24_001)
+    mass, weight = p(y) * (y[1] - y[0]), k(r * (x - y)) / k(0.0)
+    rise = f(y) - f(x)
+    total = 0.0
+    v = np.arange(-18.0, 30.0, 0.1)
+    for t in np.exp(v):
+        decay = np.exp(-t * weight)
+        phi = decay @ mass
+        first = n * ((weight**2 * (rise**2 + NOISE**2) * decay) @ mass) * phi ** (n - 1)
+        second = n * (n - 1) * ((weight * rise * decay) @ mass) ** 2 * phi ** (n - 2)
+        total += 0.1 * t * t * (first + second)
+    return total
+
+
+def test_the_exact_error_of_positive_kernels_is_that_of_the_simulation() -> None:
+    exact = exact_error("gaussian", "sine", "fourier4", 30, 4.0, 0.5)
+    found = mse("gaussian", "sine", "fourier4", n=30, radius=4.0, at=[0.5], noise=NOISE,
+                replicates=20_000, rng=np.random.default_rng(0))  # fmt: skip
+    assert abs(found.mean[0] - exact) < MONTE_CARLO_SIGMAS * found.standard_error[0]
+    assert found.standard_error[0] < 0.01 * exact
+
+
+@pytest.mark.parametrize("kernel", ["fourier2", "fourier4", "fourier6", "gaussian"])
+@pytest.mark.parametrize("function", ["sine", "quadratic"])
+def test_what_is_left_beyond_the_next_order_falls_like_one_over_n_cubed(
+    function: str, kernel: str
+) -> None:
+    left = []
+    for n in (200, 800):
+        options = {"n": n, "radius": 4.0, "at": [[0.5]], "noise_variance": NOISE**2}
+        exact = exact_error("gaussian", function, kernel, n, 4.0, 0.5)
+        first = regression_at_radius("gaussian", function, kernel, **options).total[0]  # type: ignore[arg-type]
+        extra = regression_next_order("gaussian", function, kernel, **options)[0]  # type: ignore[arg-type]
+        left.append(exact - first - extra)
+        assert abs(left[-1]) < 0.03 * abs(exact - first)
+    assert left[0] / left[1] == pytest.approx(64.0, rel=0.3)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("kernel", ALL)
+def test_simulation_of_small_samples_agrees_with_both_orders(kernel: str, dim: int) -> None:
+    radius, n = {1: (4.0, 300), 2: (2.5, 1_000), 3: (2.0, 3_000)}[dim]
+    at = np.full((1, dim), 0.5)
+    found = mse(
+        "gaussian", "sine", kernel, n=n, radius=radius, replicates=3_000, dim=dim, at=at,
+        noise=NOISE, rng=np.random.default_rng(dim),
+    )  # fmt: skip
+    options = {"n": n, "radius": radius, "at": at, "noise_variance": NOISE**2}
+    first = regression_at_radius("gaussian", "sine", kernel, **options).total[0]  # type: ignore[arg-type]
+    extra = regression_next_order("gaussian", "sine", kernel, **options)[0]  # type: ignore[arg-type]
+    assert abs(found.mean[0] - first - extra) < MONTE_CARLO_SIGMAS * found.standard_error[0]

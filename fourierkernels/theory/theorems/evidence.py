@@ -3,6 +3,7 @@
 import importlib
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from fourierkernels.kernels import FloatArray
 from fourierkernels.theory.mise import mise
 from fourierkernels.theory.optimum import optimum
 from fourierkernels.theory.pointwise import pointwise_error
+from fourierkernels.theory.ratio import regression_next_order
 from fourierkernels.theory.regression import regression_at_radius, regression_radius
 from fourierkernels.theory.theorems.base import Measured, Setting
 from fourierkernels.theory.theorems.tail import LEVEL, tail_radius
@@ -42,6 +44,19 @@ def first_order_mse(setting: Setting, sizes: Sequence[int]) -> Measured:
     radii, errors = _first_order(setting, tuple(sizes))
     method = "MSE to first order in R^D/n"
     return Measured(np.array(sizes, float), np.array(radii), np.array(errors), None, method)
+
+
+def second_order_mse(setting: Setting, sizes: Sequence[int]) -> Measured:
+    """Return the MSE of :func:`first_order_mse` with the next order in R^D/n, at its radii."""
+    first = first_order_mse(setting, sizes)
+    extra = [
+        regression_next_order(
+            setting.density, setting.response, setting.kernel, n=n, radius=radius,
+            at=central_points(setting.density, setting.dim), noise_variance=NOISE**2,
+        ).mean()
+        for n, radius in zip(sizes, first.radii, strict=True)
+    ]  # fmt: skip
+    return replace(first, errors=first.errors + extra, method="MSE to second order in R^D/n")
 
 
 @lru_cache

@@ -17,7 +17,7 @@ from fourierkernels.theory.theorems.tail import tail_bound
 
 _LEVELS = (0.5, 0.2, 0.1, 0.05, 0.01)  # δ of the constant of a tail bound
 _WIDEST = 0.02  # interval of a slope; a wider one tells no rate from another
-_RESIDUAL = 0.02  # slope that the next order in R^D/n may leave between simulation and computation
+_RESIDUAL = 0.02  # slope that orders not computed may leave between simulation and computation
 
 
 class _Method(NamedTuple):
@@ -28,6 +28,7 @@ class _Method(NamedTuple):
     log_sizes: tuple[int, ...]  # where the sharp rate has a logarithm: its next order is slow
     simulate: evidence.Simulation | None
     simulated_sizes: tuple[int, ...]
+    beside: evidence.Computation  # what the simulation is held against, at small n
     worst: Callable[[Theorem, Setting, float, float], float]  # error over bound at (n, R)
     factors: FloatArray  # radii of the constant, times the best
 
@@ -60,6 +61,7 @@ _METHODS: dict[str, _Method] = {
         log_sizes=_decades(6, 14),
         simulate=None,
         simulated_sizes=(),
+        beside=evidence.exact_mise,
         worst=_over_bound(evidence.mise_at),
         factors=np.geomspace(0.25, 4.0, 9),
     ),
@@ -69,6 +71,7 @@ _METHODS: dict[str, _Method] = {
         log_sizes=_decades(8, 16),
         simulate=evidence.simulated_mse(),
         simulated_sizes=(1_000, 4_000, 16_000),
+        beside=evidence.second_order_mse,
         worst=_over_bound(evidence.mse_at),
         factors=np.geomspace(0.5, 2.0, 5),
     ),
@@ -78,6 +81,7 @@ _METHODS: dict[str, _Method] = {
         log_sizes=_decades(4, 12),
         simulate=evidence.simulated_quantile(),
         simulated_sizes=(500, 2_000, 8_000),
+        beside=evidence.normal_quantile,
         worst=_worst_level,
         factors=np.geomspace(0.5, 2.0, 5),
     ),
@@ -208,7 +212,7 @@ def _residual(method: _Method, setting: Setting, simulated: Measured | None) -> 
     """Slope of simulated over computed error at the same n and R, with room for the next order."""
     if simulated is None or simulated.standard_errors is None:
         return None
-    computed = method.compute(setting, [int(n) for n in simulated.sizes])
+    computed = method.beside(setting, [int(n) for n in simulated.sizes])
     ratio = simulated.errors / computed.errors
     fit = fit_slope(simulated.sizes, ratio, simulated.standard_errors / computed.errors)
     return Slope(fit.value, fit.low - _RESIDUAL, fit.high + _RESIDUAL)
