@@ -219,7 +219,7 @@ def ise(
     Raises
     ------
     ValueError
-        As :class:`IseCurve`, which serves many radii.
+        As :class:`~fourierkernels.theory.IseCurve`, which serves many radii.
 
     Examples
     --------
