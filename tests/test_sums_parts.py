@@ -11,7 +11,7 @@ from fourierkernels.sums.parts import slopes
 FAST = TOLERANCE["float64"]["fast"]
 # Of sums of 39 terms, each at most about 6 in size.
 ROUNDING = {name: 2e-5 if name == "direct_float32" else 1e-10 for name in METHODS}
-CALCULUS = [name for name in METHODS if not name.startswith("direct")]
+CALCULUS = [name for name in METHODS if not name.startswith(("direct", "torch"))]
 
 
 def unscaled(sums: KernelSums) -> np.ndarray:

@@ -42,6 +42,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         method: str = "auto",
         tol: float = 1e-12,
         bounds: Bounds | None = None,
+        device: str = "cpu",
     ) -> None:
         self.kernel = kernel
         self.radius = radius
@@ -49,6 +50,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.tol = tol
         self.bounds = bounds
+        self.device = device
 
     def _fit_points(self, X: FloatArray, sample_weight: ArrayLike | None) -> Self:
         n = len(X)
@@ -97,6 +99,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             method=self.method,
             tol=self.tol,
             expected=expected,
+            device=self.device,
         )
 
     def _own_terms(self) -> FloatArray:

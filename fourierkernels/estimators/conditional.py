@@ -34,7 +34,7 @@ class ConditionalDensity(KernelEstimator):
         R, then S for the q responses; by default a density rule for both together.
     bandwidth : float or array of shape (dim + q,), optional
         1/radius, instead of `radius`.
-    method : {"auto", "direct", "direct_float32", "bandlimited", "reference"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.

@@ -41,13 +41,16 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         "silverman", "scott", "improved_sheather_jones".
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
-    method : {"auto", "direct", "direct_float32", "bandlimited", "reference"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.
     bounds : sequence of (low, high) or None per dimension, optional
         Where the density lives, None for an end that is open. Samples are reflected there; the
         estimate integrates to one on the box and is 0 outside.
+    device : {"cpu", "cuda", "cuda:<index>"}
+        Where sums run: "cuda" uses the operator of Fourier attention in double precision.
+        Derivatives and integrals need the CPU.
 
     Attributes
     ----------

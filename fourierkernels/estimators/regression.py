@@ -43,7 +43,7 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         "gcv" look at the responses; by default the density rule for the design points.
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
-    method : {"auto", "direct", "direct_float32", "bandlimited", "reference"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.
@@ -52,6 +52,9 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         their responses; queries outside are undefined.
     undefined : {"nan", "raise"}
         What to do at undefined queries.
+    device : {"cpu", "cuda", "cuda:<index>"}
+        Where sums run: "cuda" uses the operator of Fourier attention in double precision.
+        Derivatives need the CPU.
 
     Attributes
     ----------
@@ -80,10 +83,12 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         tol: float = 1e-12,
         bounds: Bounds | None = None,
         undefined: str = "nan",
+        device: str = "cpu",
     ) -> None:
         super().__init__(
-            kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol, bounds=bounds
-        )
+            kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol, bounds=bounds,
+            device=device,
+        )  # fmt: skip
         self.undefined = undefined
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -103,6 +103,8 @@ class Method:
     exact : bool
         Whether every row is as accurate as its own terms allow in float64; rows of the others are
         summed again where their denominator is faint.
+    on_device : bool
+        Whether it runs on a device of torch, which its class is told; never chosen on a CPU.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Method:
     seconds: Callable[[Problem], float]
     accuracy: Callable[[Problem], float]
     exact: bool = True
+    on_device: bool = False
 
     def load(self) -> "Callable[..., Summer]":
         """Return the class whose instances compute the sums."""
@@ -198,6 +201,9 @@ METHODS = {
                exact=False),
         Method("reference", "fourierkernels.sums.reference", "ReferenceSum",
                lambda problem: "", _reference_seconds, lambda problem: 1e-15 * problem.dim),
+        Method("torch", "fourierkernels.attention.estimator_sums", "TorchSum",
+               _direct_refusal, lambda problem: math.inf, _direct_accuracy,
+               exact=False, on_device=True),
     )
 }  # fmt: skip
 

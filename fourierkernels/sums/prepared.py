@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fourierkernels.kernels import FloatArray, Kernel, as_kernel
+from fourierkernels.sums.device import check_device
 from fourierkernels.sums.parts import check_parts, slopes
 from fourierkernels.sums.plan import METHODS, Plan, Problem, Summer, extent, plan_sum
 from fourierkernels.sums.result import KernelSums
@@ -35,6 +36,9 @@ class PreparedSum:
         As for :func:`fourierkernels.sums.kernel_sum`.
     expected : int
         How many queries are expected in all, for the choice of the method.
+    device : str
+        "cpu", or "cuda" or "cuda:<index>" for sums by the operator of attention, in double
+        precision; rows whose denominator is faint are summed again on the CPU.
 
     Raises
     ------
@@ -59,7 +63,9 @@ class PreparedSum:
         method: str = "auto",
         tol: float = 1e-12,
         expected: int = 1,
+        device: str = "cpu",
     ) -> None:
+        self.device = check_device(device)
         self.kernel = as_kernel(kernel)
         self.points = check_points("points", points)
         n, dim = self.points.shape
@@ -72,7 +78,7 @@ class PreparedSum:
 
     def plan(self, queries: FloatArray, *, plain: bool = True) -> Plan:
         """Return the method for these queries; `plain` unless slopes or integrals are summed."""
-        return plan_sum(self._problem(queries, plain), self.method)
+        return plan_sum(self._problem(queries, plain), self._method())
 
     def at(
         self, queries: ArrayLike, *, parts: Sequence[str] | None = None, refine: bool = True
@@ -126,14 +132,24 @@ class PreparedSum:
         exact = self._exact(at[rows], plain=True).at(at[rows], names)
         return sums.replaced(rows, exact.without(own[rows], responses[rows]))
 
+    def _method(self) -> str:
+        if self.device == "cpu" or self.method == "torch":
+            return self.method
+        if self.method != "auto":
+            raise ValueError(
+                f"method must be 'auto' or 'torch' with device {self.device!r}, got {self.method!r}"
+            )
+        return "torch"
+
     def _summer(self, method: str) -> Summer:
         if method not in self._summers:
             samples = self.points, self.weights, self.responses
             used = self.weights > 0  # a point without weight must not set the scale of a row
             if not used.all():
                 samples = tuple(array[used] for array in samples)  # type: ignore[assignment]
+            where = {"device": self.device} if METHODS[method].on_device else {}
             self._summers[method] = METHODS[method].load()(
-                *samples, kernel=self.kernel, radius=self.radius, tol=self.tol
+                *samples, kernel=self.kernel, radius=self.radius, tol=self.tol, **where
             )
         return self._summers[method]
 
