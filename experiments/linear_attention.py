@@ -9,8 +9,8 @@ the values, the baseline that needs no attention at all. Medians over data sets 
 
 Times: one head in float32 on one thread, the exact operator beside 256 features, forward.
 
-Low dimension: in D = 1, 2, 3 the band-limited sums of NadarayaWatson beside features, R = 2 and
-standard normal points.
+Low dimension: in D = 1, 2, 3 NadarayaWatson, which chooses band-limited or direct sums itself,
+beside features, R = 2 and standard normal points.
 
 Writes linear_attention_errors, _times and _low as CSV, each with its provenance as JSON.
 """
@@ -157,14 +157,14 @@ def time_at(dim: int, tokens: int, causal: bool, repeats: int) -> Time:
 
 
 def low_dimension(dim: int, tokens: int, repeats: int) -> list[Low]:
-    """Return the band-limited sums and Sobol features beside the exact answer."""
+    """Return the estimator and Sobol features beside the exact answer."""
     query, key, value = normal(tokens, (dim, dim, VALUES), SEED)
     exact = fourier_attention(query, key, value, RADIUS, power=POWER)
     spread = phase_spread(query, key, RADIUS, power=POWER).item()
     points = [x.numpy() for x in (query, key, value)]
 
     def estimate() -> Tensor:
-        estimator = NadarayaWatson(f"fourier{POWER}", radius=RADIUS, method="bandlimited")
+        estimator = NadarayaWatson(f"fourier{POWER}", radius=RADIUS)
         return torch.from_numpy(estimator.fit(points[1], points[2]).predict(points[0]))
 
     def features() -> Tensor:
@@ -175,7 +175,7 @@ def low_dimension(dim: int, tokens: int, repeats: int) -> list[Low]:
 
     rows = []
     for method, m, run in (
-        ("band-limited", 0, estimate),
+        ("estimator", 0, estimate),
         ("features", 256, features),
         ("features", 4096, features),
     ):

@@ -82,8 +82,8 @@ def linear_fourier_attention(
 
     The error falls like 1/√m, from a level that grows like exp(a²/2) with the spread a of the
     phases (:func:`phase_spread`): below a ≈ 1.5 it is useful, beyond the plain mean of the values
-    is about as good, and a :class:`PhaseSpreadWarning` says so. In dimensions up to 3
-    :class:`~fourierkernels.estimators.NadarayaWatson` is exact, and not slower.
+    is about as good, and a :class:`PhaseSpreadWarning` says so. In one and two dimensions
+    :class:`~fourierkernels.estimators.NadarayaWatson` is in linear time, too, and exact.
 
     Parameters
     ----------
