@@ -331,15 +331,19 @@ def test_padded_keys_do_not_count_and_a_query_without_keys_gets_zero(is_causal: 
     assert torch.count_nonzero(gradients[1][padding[:, None].expand(B, H, N)]) == 0
 
 
-def test_a_common_offset_does_not_matter_even_in_single_precision() -> None:
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_a_common_offset_does_not_matter_even_in_single_precision(is_causal: bool) -> None:
     query, key, value = inputs(dtype=torch.float32)
-    draws = fourier_features(D, 64, generator=generator())
+    query, key = ((256 * x).round() / 256 for x in (query, key))  # so that moving them is exact
+    options = {
+        "frequencies": fourier_features(D, 64, generator=generator()),
+        "is_causal": is_causal,
+    }
     expected = linear_fourier_attention(
-        query.double(), key.double(), value.double(), RADIUS, frequencies=draws
+        query.double(), key.double(), value.double(), RADIUS, **options
     )
-    moved = [(x.double() + 256.0).float() for x in (query, key)]  # rounds the inputs to 2^-16
-    output = linear_fourier_attention(*moved, value, RADIUS, frequencies=draws)
-    assert relative_error(output, expected) < 1e-4
+    output = linear_fourier_attention(query + 8192, key + 8192, value, RADIUS, **options)
+    assert relative_error(output, expected) < 4 * TOLERANCE["float32"]["fast"]
 
 
 def test_a_radius_per_feature_and_head_scales_the_inputs() -> None:
