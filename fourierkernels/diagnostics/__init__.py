@@ -8,6 +8,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fourierkernels.diagnostics.distances import METRICS, HeadMetric, head_distances
+from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
+from fourierkernels.diagnostics.kernel_gap import (
+    gaussian_counterpart,
+    gaussian_gap,
+    key_norm_spread,
+)
+from fourierkernels.diagnostics.maps import STATISTICS, MapStatistic, map_statistics
+from fourierkernels.diagnostics.profile import (
+    StatisticAccumulator,
+    StatisticSummary,
+    summarise_statistics,
+)
+from fourierkernels.diagnostics.resampling import (
+    NullComparison,
+    PoissonBootstrap,
+    permutation_null,
+)
 from fourierkernels.diagnostics.summary import (
     SPREADS,
     HeadAccumulator,
@@ -36,18 +53,32 @@ _HOMES = {
 __all__ = [
     "METRICS",
     "SPREADS",
+    "STATISTICS",
     "HeadAccumulator",
     "HeadMetric",
     "HeadSummary",
+    "MapStatistic",
+    "NullComparison",
+    "PoissonBootstrap",
+    "StatisticAccumulator",
+    "StatisticSummary",
     "TextFile",
+    "attention_flow",
     "attention_maps",
+    "attention_rollout",
     "compare_networks",
+    "gaussian_counterpart",
+    "gaussian_gap",
     "head_distances",
+    "key_norm_spread",
     "load_checkpoint",
     "load_tokenizer",
+    "map_statistics",
+    "permutation_null",
     "read_texts",
     "summarise_heads",
     "summarise_maps",
+    "summarise_statistics",
 ]
 
 

@@ -1,11 +1,14 @@
-"""Distances between the attention maps of the heads of a layer. Arrays only.
+"""Distances between the attention maps, or the outputs, of the heads of a layer. Arrays only.
 
 A map is the n x n matrix of attention weights of one head on one text of n tokens, padding cut away
 from keys *and* queries. The published table of distances between heads (nguyen2022fourierformer)
 gives no formula; "frobenius" is this package's reading of it, not a formula of its authors.
 
-To add a metric, write a function from maps (H, n, n) to distances (H, H) and add a row to
-:data:`METRICS`; the contract tests and the command line pick it up from there.
+Outputs are n x d, before or after the output projection; see
+:mod:`fourierkernels.diagnostics.outputs` for what may be compared.
+
+To add a metric, write a function from maps (H, n, n) or outputs (H, n, d) to distances (H, H) and
+add a row to :data:`METRICS`; the contract tests and the command line pick it up from there.
 """
 
 import math
@@ -14,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import xlogy
 
+from fourierkernels.diagnostics.maps import check_rows, row_entropies
+from fourierkernels.diagnostics.outputs import cka, map_cosine, token_cosine, token_distance
 from fourierkernels.validation import as_real, check_choice, check_finite
 
 FloatArray = NDArray[np.float64]
@@ -23,7 +27,9 @@ FloatArray = NDArray[np.float64]
 DEFAULT_METRIC = "frobenius_per_sqrt_n"
 # Below this share of the norms the Gram trick has lost too many digits: 2e-16 / 1e-3 is 2e-13.
 _NEAR = 1e-3
-_ROW_SUM_TOLERANCE = 1e-3  # rows of half-precision maps sum to one only to about 1e-3
+MAPS, OUTPUTS, PROJECTED = "maps", "outputs", "projected"  # what a metric compares
+# Changes of the basis of the values, undone by the output projection, that leave a metric alone.
+ANY_BASIS, ROTATIONS, NO_CHANGE = "any", "rotations", "none"
 
 
 @dataclass(frozen=True)
@@ -33,15 +39,22 @@ class HeadMetric:
     Attributes
     ----------
     function : callable
-        Maps of shape ``(H, n, n)`` to distances of shape ``(H, H)``.
+        Maps ``(H, n, n)`` or outputs ``(H, n, d)`` to distances ``(H, H)``.
     bound : callable
-        From n, the largest value two maps with rows of probabilities can have.
+        From n, the largest value that two maps with rows of probabilities, or two outputs, can
+        have.
     any_length : bool
         Whether values at different n may be averaged.
     triangle : bool
         Whether the triangle inequality holds.
     probabilities : bool
         Whether rows must be non-negative and sum to one.
+    of : str
+        What is compared: "maps", "outputs" (A V) or "projected" (A V W) of the heads.
+    invariance : str
+        Changes of the values' basis, undone by the output projection and so without effect on the
+        network, that leave the metric alone: "any", "rotations" or "none". Only a metric with
+        "any" is a property of the function that the network computes.
     """
 
     name: str
@@ -54,6 +67,8 @@ class HeadMetric:
     unit: str
     description: str
     source: str
+    of: str = MAPS
+    invariance: str = ANY_BASIS
 
 
 def frobenius(maps: FloatArray) -> FloatArray:
@@ -81,18 +96,12 @@ def frobenius_per_sqrt_n(maps: FloatArray) -> FloatArray:
 
 def jensen_shannon(maps: FloatArray) -> FloatArray:
     """Mean over rows of H((p + q)/2) - (H(p) + H(q))/2 in nats, for maps ``(H, n, n)``."""
-    own = _entropy(maps)  # (H,)
+    own = row_entropies(maps).mean(axis=-1)  # (H,)
     upper = np.zeros((len(maps), len(maps)))
     for a in range(len(maps) - 1):
-        mixed = _entropy((maps[a] + maps[a + 1 :]) / 2)
+        mixed = row_entropies((maps[a] + maps[a + 1 :]) / 2).mean(axis=-1)
         upper[a, a + 1 :] = np.maximum(mixed - (own[a] + own[a + 1 :]) / 2, 0.0)
     return upper + upper.T
-
-
-def _entropy(maps: FloatArray) -> FloatArray:
-    """Mean over rows of -Σ p log p (0 log 0 = 0) of each map ``(H, n, n)``, as ``(H,)``."""
-    entropy: FloatArray = -xlogy(maps, maps).sum(axis=-1).mean(axis=-1)
-    return entropy
 
 
 METRICS = {
@@ -134,6 +143,85 @@ METRICS = {
             description="Jensen-Shannon divergence of the rows, averaged over query rows",
             source="clark2019bert, there unsmoothed sums over rows instead of their mean",
         ),
+        HeadMetric(
+            name="cosine",
+            function=map_cosine,
+            bound=lambda n: 1.0,
+            any_length=True,
+            triangle=False,
+            probabilities=False,
+            normaliser="norms of the two maps",
+            unit="1 - cosine",
+            description="1 - cosine of the maps, as vectors of n² weights",
+            source="",
+        ),
+        HeadMetric(
+            name="projected_distance",
+            function=token_distance,
+            bound=lambda n: math.inf,
+            any_length=True,
+            triangle=True,
+            probabilities=False,
+            normaliser="n, the number of tokens",
+            unit="residual stream, per token",
+            description="distance of the outputs after the output projection, averaged over tokens",
+            source="",
+            of=PROJECTED,
+        ),
+        HeadMetric(
+            name="projected_cosine",
+            function=token_cosine,
+            bound=lambda n: 2.0,
+            any_length=True,
+            triangle=False,
+            probabilities=False,
+            normaliser="norms of the two outputs at each token",
+            unit="1 - cosine",
+            description="1 - cosine of the outputs after the projection, averaged over tokens",
+            source="",
+            of=PROJECTED,
+        ),
+        HeadMetric(
+            name="projected_cka",
+            function=cka,
+            bound=lambda n: 1.0,
+            any_length=True,
+            triangle=False,
+            probabilities=False,
+            normaliser="norms of the two centred Gram matrices",
+            unit="1 - CKA",
+            description="1 - linear CKA of the outputs after the output projection",
+            source="kornblith2019similarity",
+            of=PROJECTED,
+        ),
+        HeadMetric(
+            name="cka",
+            function=cka,
+            bound=lambda n: 1.0,
+            any_length=True,
+            triangle=False,
+            probabilities=False,
+            normaliser="norms of the two centred Gram matrices",
+            unit="1 - CKA",
+            description="1 - linear CKA of the outputs before the output projection",
+            source="kornblith2019similarity",
+            of=OUTPUTS,
+            invariance=ROTATIONS,
+        ),
+        HeadMetric(
+            name="output_distance",
+            function=token_distance,
+            bound=lambda n: math.inf,
+            any_length=True,
+            triangle=True,
+            probabilities=False,
+            normaliser="n, the number of tokens",
+            unit="values, per token",
+            description="distance of the outputs before the projection: no property of the network",
+            source="",
+            of=OUTPUTS,
+            invariance=NO_CHANGE,
+        ),
     )
 }
 
@@ -144,7 +232,8 @@ def head_distances(maps: ArrayLike, *, metric: str = DEFAULT_METRIC) -> FloatArr
     Parameters
     ----------
     maps : array_like, shape (H, n, n) or (L, H, n, n)
-        Attention weights of H heads (in L layers) on one text, padding cut away.
+        Attention weights of H heads (in L layers) on one text, padding cut away; for a metric of
+        outputs their outputs, ``(H, n, d)`` or ``(L, H, n, d)``.
     metric : str
         A key of :data:`METRICS`.
 
@@ -166,31 +255,25 @@ def head_distances(maps: ArrayLike, *, metric: str = DEFAULT_METRIC) -> FloatArr
            [2., 0.]])
     """
     row = METRICS[check_choice("metric", metric, list(METRICS))]
-    layers = _check_maps(as_real("maps", maps))
+    layers = _check_heads(as_real(row.of, maps), row.of)
     if row.probabilities:
-        _check_probabilities(layers, row.name)
-    n = layers.shape[-1]
+        check_rows(layers, row.name)
     heads = layers.shape[-3]
-    distances = [row.function(layer) for layer in layers.reshape(-1, heads, n, n)]
+    distances = [row.function(layer) for layer in layers.reshape(-1, *layers.shape[-3:])]
     return np.stack(distances).reshape(*layers.shape[:-2], heads)
 
 
-def _check_maps(maps: FloatArray) -> FloatArray:
-    if maps.ndim not in {3, 4} or maps.shape[-1] != maps.shape[-2] or maps.size == 0:
+def _check_heads(values: FloatArray, of: str) -> FloatArray:
+    """Return maps, which must be square, or outputs, of at least two heads."""
+    square = of != MAPS or values.shape[-1:] == values.shape[-2:-1]
+    if values.ndim not in {3, 4} or not square or values.size == 0:
+        size = "n, n" if of == MAPS else "n, features"
         raise ValueError(
-            f"maps must have shape (heads, n, n) or (layers, heads, n, n), got shape {maps.shape}"
+            f"{of} must have shape (heads, {size}) or (layers, heads, {size}), "
+            f"got shape {values.shape}"
         )
-    if maps.shape[-3] < 2:
+    if values.shape[-3] < 2:
         raise ValueError(
-            f"maps must have at least 2 heads for a distance between heads, got {maps.shape[-3]}"
+            f"{of} must have at least 2 heads for a distance between heads, got {values.shape[-3]}"
         )
-    return check_finite("maps", maps)
-
-
-def _check_probabilities(maps: FloatArray, metric: str) -> None:
-    worst = float(np.abs(maps.sum(axis=-1) - 1).max())
-    if maps.min() < 0 or worst > _ROW_SUM_TOLERANCE:
-        raise ValueError(
-            f"maps must have rows that are probabilities for {metric}, "
-            f"got least weight {maps.min():.3g} and row sums off by up to {worst:.3g}"
-        )
+    return check_finite(of, values)

@@ -12,7 +12,7 @@ from fourierkernels.diagnostics.capture import (
     load_checkpoint,
     load_tokenizer,
 )
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
 from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
 from fourierkernels.diagnostics.tokens import (
     TOKENS,
@@ -21,7 +21,7 @@ from fourierkernels.diagnostics.tokens import (
     cut_windows,
     encode_texts,
 )
-from fourierkernels.validation import check_integer
+from fourierkernels.validation import check_choice, check_integer
 
 _WARN_UNKNOWN = 0.1
 _HINT = f"try another tokenizer (tokens, --tokens): {', '.join(TOKENS)}"
@@ -67,6 +67,8 @@ def summarise_heads(
     ValueError
         For a checkpoint or texts that cannot be used; see the functions named above.
     """
+    if METRICS[check_choice("metric", metric, list(METRICS))].of != MAPS:
+        raise ValueError(f"metric must compare maps, the only thing captured, got {metric}")
     if not isinstance(checkpoint, Checkpoint):
         checkpoint = load_checkpoint(
             checkpoint, model_class=model_class, random_weights=random_weights, seed=seed

@@ -13,7 +13,9 @@ from fourierkernels.diagnostics import METRICS, head_distances
 Make = Callable[..., np.ndarray]
 EXACT = TOLERANCE["float64"]["exact"]
 FAST = TOLERANCE["float64"]["fast"]
-every_metric = pytest.mark.parametrize("metric", METRICS)
+every_metric = pytest.mark.parametrize(
+    "metric", [name for name, row in METRICS.items() if row.of == "maps"]
+)
 
 
 def subtracted(maps: np.ndarray) -> np.ndarray:
@@ -130,8 +132,8 @@ def test_bad_maps_are_refused(maps: object, error: type[Exception], message: str
 
 
 def test_unknown_metric_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"metric must be one of frobenius, .*got 'cosine'"):
-        head_distances(np.ones((2, 2, 2)) / 2, metric="cosine")
+    with pytest.raises(ValueError, match=r"metric must be one of frobenius, .*got 'euclid'"):
+        head_distances(np.ones((2, 2, 2)) / 2, metric="euclid")
 
 
 @pytest.mark.parametrize("maps", [np.ones((2, 3, 3)), np.array([[[2.0, -1.0]] * 2] * 2)])

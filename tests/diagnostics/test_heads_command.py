@@ -168,7 +168,7 @@ def test_published_checkpoint_runs_from_the_command_line(run: Run, texts: Path) 
         (["{one_head}", "--tokens", "whitespace"], "at least 2 heads"),
         (["{bert}", "--tokens", "letters"], "tokens must be one of auto, whitespace, smiles, ids"),
         (["{bert}", "--std", "layers"], "std must be one of pairs-texts, pairs, texts"),
-        (["{bert}", "--metric", "cosine"], "metric must be one of frobenius,"),
+        (["{bert}", "--metric", "euclid"], "metric must be one of frobenius,"),
         (["{bert}", "--batch-size", "0"], "batch_size must be at least 1, got 0"),
         (["{bert}", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["{bert}", "--ids", "x"], "text or ids must be given, one of them"),

@@ -1,0 +1,107 @@
+"""Attention as kernel regression on a trained network: how far softmax is from a Gaussian kernel.
+
+With weights softmax(s q·k) and σ² = 1/s, exp(-‖q - k‖²/(2σ²)) = exp(s q·k) exp(-s ‖k‖²/2) times a
+factor of the query, which cancels in the row. So keys of one common norm make the two the same
+[vaswani2017attention]_, and only the norms of the keys tell them apart.
+
+Neither number is a property of the function: a constant added to every key changes no softmax
+weight, but it changes the norms. `centred` takes the mean key away first.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fourierkernels.diagnostics.maps import check_probabilities
+from fourierkernels.validation import as_real, check_finite, check_positive
+
+FloatArray = NDArray[np.float64]
+
+
+def key_norm_spread(keys: ArrayLike, *, centred: bool = False) -> FloatArray:
+    """Return the standard deviation over the mean of the norms of the keys, of each head.
+
+    Parameters
+    ----------
+    keys : array_like, shape (..., n, d)
+        After rotary positions, if any.
+    centred : bool
+        Take the mean key of each head away first.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        0 for keys of one norm, and where all norms are zero.
+
+    Raises
+    ------
+    ValueError
+        If keys are not finite, or there are none.
+
+    Examples
+    --------
+    >>> key_norm_spread([[1.0, 0.0], [0.0, 3.0]])
+    array(0.5)
+    """
+    norms = np.linalg.norm(_keys(keys, centred), axis=-1)
+    mean = np.asarray(norms.mean(axis=-1))
+    spread: FloatArray = np.divide(
+        norms.std(axis=-1), mean, out=np.zeros_like(mean), where=mean > 0
+    )
+    return spread
+
+
+def gaussian_counterpart(
+    maps: ArrayLike, keys: ArrayLike, *, scale: float, centred: bool = False
+) -> FloatArray:
+    """Return the maps of Gaussian kernels with the queries, keys, masks and biases of softmax ones.
+
+    Parameters
+    ----------
+    maps : array_like, shape (H, n, n) or (L, H, n, n)
+        Softmax maps; weights that are zero stay so.
+    keys : array_like, shape (H, n, d) or (L, H, n, d)
+    scale : float
+        s, what multiplies q·k: 1/sqrt(d) mostly. σ² = 1/s.
+    centred : bool
+        Take the mean key of each head away first: same softmax, other Gaussian.
+
+    Returns
+    -------
+    ndarray, of the shape of `maps`
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, rows are not probabilities, or s is not positive.
+    """
+    array, points = check_probabilities(as_real("maps", maps)), _keys(keys, centred)
+    if points.shape[:-1] != array.shape[:-1]:
+        raise ValueError(
+            f"keys must have shape {(*array.shape[:-1], 'features')}, got {points.shape}"
+        )
+    s = float(check_positive("scale", scale))
+    with np.errstate(divide="ignore"):
+        logits = np.log(array) - s / 2 * np.square(points).sum(axis=-1)[..., None, :]
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    total: FloatArray = weights / weights.sum(axis=-1, keepdims=True)
+    return total
+
+
+def gaussian_gap(
+    maps: ArrayLike, keys: ArrayLike, *, scale: float, centred: bool = False
+) -> FloatArray:
+    """Return the total variation between softmax rows and Gaussian ones, averaged over rows.
+
+    In [0, 1]: the share of the weight that moves to other keys. Parameters as in
+    :func:`gaussian_counterpart`; the result has shape ``(H,)`` or ``(L, H)``.
+    """
+    other = gaussian_counterpart(maps, keys, scale=scale, centred=centred)
+    moved: FloatArray = np.abs(as_real("maps", maps) - other).sum(axis=-1).mean(axis=-1) / 2
+    return moved
+
+
+def _keys(keys: ArrayLike, centred: bool) -> FloatArray:
+    points = check_finite("keys", as_real("keys", keys))
+    if points.ndim < 2 or points.size == 0:
+        raise ValueError(f"keys must have shape (..., n, features), got {points.shape}")
+    return points - points.mean(axis=-2, keepdims=True) if centred else points

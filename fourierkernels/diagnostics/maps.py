@@ -1,0 +1,235 @@
+"""What the map of one head looks like: a registry of statistics of attention maps. Arrays only.
+
+A map is the n x n matrix of attention weights of one head on one text, padding cut away; its rows
+are probabilities. Every statistic is averaged over the query rows.
+
+To add a statistic, write a function from maps (H, n, n) and :class:`Tokens` to values (H,) and add
+a row to :data:`STATISTICS`; the tests and :func:`map_statistics` pick it up from there.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
+
+from fourierkernels.validation import as_real, check_choice, check_finite
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+LOCAL = 2  # a key is local if it is at most so far from its query
+_ROW_SUM_TOLERANCE = 1e-3  # rows of half-precision maps sum to one only to about 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """What is known of the n tokens of a map besides the weights.
+
+    Attributes
+    ----------
+    distances : ndarray, shape (n, n)
+        Distance from each query to each key, in tokens or in the unit of the positions.
+    special : ndarray of bool, shape (n,)
+        Which tokens are special: first and last marks, separators.
+    """
+
+    distances: FloatArray
+    special: BoolArray
+
+
+@dataclass(frozen=True)
+class MapStatistic:
+    """One number that describes the map of a head.
+
+    Attributes
+    ----------
+    function : callable
+        From maps ``(H, n, n)`` and :class:`Tokens` to values ``(H,)``.
+    """
+
+    name: str
+    function: Callable[[FloatArray, Tokens], FloatArray]
+    unit: str
+    description: str
+    source: str = ""
+
+
+def row_entropies(maps: FloatArray) -> FloatArray:
+    """-Σ p log p of each row (0 log 0 = 0) in nats, from ``(..., n, n)`` to ``(..., n)``."""
+    entropies: FloatArray = -xlogy(maps, maps).sum(axis=-1)
+    return entropies
+
+
+def _effective_keys(maps: FloatArray, tokens: Tokens) -> FloatArray:
+    counts: FloatArray = (1 / np.square(maps).sum(axis=-1)).mean(axis=-1)
+    return counts
+
+
+def _expected(maps: FloatArray, of: FloatArray | BoolArray) -> FloatArray:
+    """Mean over rows of Σ_j p_ij f_ij, for f of shape ``(n, n)``."""
+    values: FloatArray = (maps * of).sum(axis=-1).mean(axis=-1)
+    return values
+
+
+def _offset(maps: FloatArray, offset: int) -> FloatArray:
+    """Mean weight of the key `offset` places after the query, over all n rows."""
+    on_it = np.diagonal(maps, offset=offset, axis1=-2, axis2=-1)
+    weight: FloatArray = on_it.sum(axis=-1) / maps.shape[-1]
+    return weight
+
+
+STATISTICS = {
+    row.name: row
+    for row in (
+        MapStatistic(
+            name="entropy",
+            function=lambda maps, tokens: row_entropies(maps).mean(axis=-1),
+            unit="nats per row",
+            description="entropy of a row",
+            source="clark2019bert",
+        ),
+        MapStatistic(
+            name="effective_keys",
+            function=_effective_keys,
+            unit="keys",
+            description=(
+                "1 / Σ w² of a row: a kernel average of so many samples of equal weight has the "
+                "same variance"
+            ),
+        ),
+        MapStatistic(
+            name="distance",
+            function=lambda maps, tokens: _expected(maps, tokens.distances),
+            unit="tokens, or the unit of the positions",
+            description="mean distance from query to key",
+        ),
+        MapStatistic(
+            name="local",
+            function=lambda maps, tokens: _expected(maps, tokens.distances <= LOCAL),
+            unit="share of the weight",
+            description=f"weight on keys at most {LOCAL} away, the query's own place included",
+        ),
+        MapStatistic(
+            name="own_token",
+            function=lambda maps, tokens: _offset(maps, 0),
+            unit="share of the weight",
+            description="weight on the query's own place",
+        ),
+        MapStatistic(
+            name="first_token",
+            function=lambda maps, tokens: maps[:, :, 0].mean(axis=-1),
+            unit="share of the weight",
+            description="weight on the first token",
+        ),
+        MapStatistic(
+            name="previous_token",
+            function=lambda maps, tokens: _offset(maps, -1),
+            unit="share of the weight",
+            description="weight on the token before the query, over all rows",
+            source="clark2019bert",
+        ),
+        MapStatistic(
+            name="next_token",
+            function=lambda maps, tokens: _offset(maps, 1),
+            unit="share of the weight",
+            description="weight on the token after the query, over all rows",
+            source="clark2019bert",
+        ),
+        MapStatistic(
+            name="special_tokens",
+            function=lambda maps, tokens: maps[:, :, tokens.special].sum(axis=-1).mean(axis=-1),
+            unit="share of the weight",
+            description="weight on special tokens",
+            source="clark2019bert",
+        ),
+    )
+}
+
+
+def map_statistics(
+    maps: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    positions: ArrayLike | None = None,
+    special: ArrayLike | None = None,
+) -> dict[str, FloatArray]:
+    """Return statistics of the maps of a layer, or of every layer.
+
+    Parameters
+    ----------
+    maps : array_like, shape (H, n, n) or (L, H, n, n)
+        Attention weights on one text, padding cut away.
+    names : sequence of str, optional
+        Keys of :data:`STATISTICS`; all by default.
+    positions : array_like, shape (n,) or (n, dim), optional
+        Where the tokens are, for an image say; by default 0, 1, 2, ...
+    special : array_like of bool, shape (n,), optional
+        Which tokens are special; by default none is.
+
+    Returns
+    -------
+    dict
+        From names to arrays ``(H,)`` or ``(L, H)``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, another shape, or rows that are not probabilities.
+
+    Examples
+    --------
+    >>> map_statistics([[[0.5, 0.5], [0.0, 1.0]]], names=["effective_keys"])["effective_keys"]
+    array([1.5])
+    """
+    chosen = [check_choice("names", name, list(STATISTICS)) for name in names or STATISTICS]
+    array = check_probabilities(as_real("maps", maps))
+    tokens = _tokens(array.shape[-1], positions, special)
+    layers = array.reshape(-1, *array.shape[-3:])
+    return {
+        name: np.stack([STATISTICS[name].function(layer, tokens) for layer in layers]).reshape(
+            array.shape[:-2]
+        )
+        for name in chosen
+    }
+
+
+def check_probabilities(maps: FloatArray) -> FloatArray:
+    """Return maps ``(H, n, n)`` or ``(L, H, n, n)`` whose rows are probabilities.
+
+    Raises
+    ------
+    ValueError
+        For another shape, or for rows that are negative somewhere or do not sum to one.
+    """
+    if maps.ndim not in {3, 4} or maps.shape[-1] != maps.shape[-2] or maps.size == 0:
+        raise ValueError(
+            f"maps must have shape (heads, n, n) or (layers, heads, n, n), got shape {maps.shape}"
+        )
+    check_rows(check_finite("maps", maps), "this statistic")
+    return maps
+
+
+def check_rows(maps: FloatArray, purpose: str) -> None:
+    """Refuse maps whose rows are not probabilities, which `purpose` needs."""
+    worst = float(np.abs(maps.sum(axis=-1) - 1).max())
+    if maps.min() < 0 or worst > _ROW_SUM_TOLERANCE:
+        raise ValueError(
+            f"maps must have rows that are probabilities for {purpose}, "
+            f"got least weight {maps.min():.3g} and row sums off by up to {worst:.3g}"
+        )
+
+
+def _tokens(n: int, positions: ArrayLike | None, special: ArrayLike | None) -> Tokens:
+    places = check_finite("positions", as_real("positions", np.arange(n) if positions is None
+                                               else positions))  # fmt: skip
+    if places.ndim not in {1, 2} or len(places) != n:
+        raise ValueError(f"positions must have shape ({n},) or ({n}, dim), got {places.shape}")
+    places = places.reshape(n, -1)
+    marks = np.zeros(n, dtype=bool) if special is None else np.asarray(special)
+    if marks.shape != (n,) or marks.dtype != bool:
+        raise ValueError(
+            f"special must be booleans of shape ({n},), got {marks.dtype} of {marks.shape}"
+        )
+    return Tokens(np.linalg.norm(places[:, None] - places, axis=-1), marks)

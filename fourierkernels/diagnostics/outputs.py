@@ -1,0 +1,62 @@
+"""Distances between what the heads of a layer put out. Arrays only.
+
+The output of a head on a text is O_h = A_h V_h, of shape (n, d). The layer adds Σ_h O_h W_h to its
+residual stream, W_h being the head's slice of the output projection; so (O_h M, M⁻¹ W_h) is the
+same network for every invertible M, and distances of raw outputs are no property of it. Those of
+the projected outputs O_h W_h, of shape (n, E), are.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def token_distance(outputs: FloatArray) -> FloatArray:
+    """Mean over tokens of ‖o_a - o_b‖ of every pair of outputs ``(H, n, E)``, as ``(H, H)``."""
+    upper = np.zeros((len(outputs), len(outputs)))
+    for a in range(len(outputs) - 1):
+        gaps = np.linalg.norm(outputs[a] - outputs[a + 1 :], axis=-1)  # (H - a - 1, n)
+        upper[a, a + 1 :] = gaps.mean(axis=-1)
+    return upper + upper.T
+
+
+def token_cosine(outputs: FloatArray) -> FloatArray:
+    """1 - mean over tokens of cos(o_a, o_b) of every pair of outputs ``(H, n, E)``, ``(H, H)``."""
+    tokens = outputs.swapaxes(0, 1)  # (n, H, E)
+    return one_minus(cosines(tokens @ tokens.swapaxes(1, 2)).mean(axis=0))
+
+
+def cka(outputs: FloatArray) -> FloatArray:
+    """1 - linear CKA of every pair of outputs ``(H, n, E)``, as ``(H, H)``.
+
+    With outputs centred over the tokens and K_h = O_h O_hᵀ, CKA is ⟨K_a, K_b⟩ / (‖K_a‖ ‖K_b‖).
+    """
+    centred = outputs - outputs.mean(axis=1, keepdims=True)
+    kernels = (centred @ centred.swapaxes(1, 2)).reshape(len(outputs), -1)  # (H, n²)
+    return one_minus(cosines(kernels @ kernels.T))
+
+
+def map_cosine(maps: FloatArray) -> FloatArray:
+    """1 - ⟨A_a, A_b⟩ / (‖A_a‖ ‖A_b‖) of every pair of maps ``(H, n, n)``, as ``(H, H)``."""
+    flat = maps.reshape(len(maps), -1)
+    return one_minus(cosines(flat @ flat.T))
+
+
+def cosines(gram: FloatArray) -> FloatArray:
+    """Cosines from inner products ``(..., H, H)``: 1 of two zero vectors, 0 of a zero and another.
+
+    One token, or a head that puts out nothing, would otherwise make every average NaN.
+    """
+    norms = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1))
+    product = norms[..., :, None] * norms[..., None, :]
+    both_zero = (norms == 0)[..., :, None] & (norms == 0)[..., None, :]
+    ratio: FloatArray = np.divide(gram, product, out=both_zero.astype(float), where=product > 0)
+    return ratio
+
+
+def one_minus(similarity: FloatArray) -> FloatArray:
+    """Distances from similarities: symmetric whatever the order of additions, zero to oneself."""
+    distances = np.maximum(1 - (similarity + similarity.T) / 2, 0.0)
+    np.fill_diagonal(distances, 0.0)
+    return distances

@@ -1,0 +1,158 @@
+"""Intervals of means over texts, and what heads with nothing in common would look like.
+
+Arrays only, and memory that does not depend on the number of texts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
+from fourierkernels.diagnostics.maps import check_probabilities
+from fourierkernels.validation import as_real, check_integer
+
+FloatArray = NDArray[np.float64]
+
+LEVEL = 0.95
+
+
+class PoissonBootstrap:
+    """Bootstrap of means over a stream: each text counts Poisson(1) times in each replicate.
+
+    The multinomial counts of the bootstrap tend to independent Poisson ones, which need no text
+    to be kept [hanley2006poisson]_. The counts of a text follow from the seed and its number, so
+    two networks measured on the same texts get the same counts, in whatever order texts come:
+    differences of their replicates are those of a paired bootstrap.
+
+    Parameters
+    ----------
+    replicates : int
+    seed : int
+
+    Examples
+    --------
+    >>> bootstrap = PoissonBootstrap(replicates=200)
+    >>> for number, value in enumerate([1.0, 2.0, 3.0, 4.0]):
+    ...     bootstrap.add(number, value)
+    >>> low, high = bootstrap.interval()
+    >>> bool(1 <= low < 2.5 < high <= 4)
+    True
+    """
+
+    def __init__(self, *, replicates: int = 1000, seed: int = 0) -> None:
+        self._seed = check_integer("seed", seed, least=0)
+        self.counts = np.zeros(check_integer("replicates", replicates))  # (B,)
+        self._sums: FloatArray = np.zeros(())
+        self.texts = 0
+
+    def add(self, number: int, values: ArrayLike) -> None:
+        """Take in the values of text `number`, an array of the same shape each time."""
+        array = as_real("values", values)
+        drawn = np.random.default_rng([self._seed, number]).poisson(1.0, len(self.counts))
+        self.counts = self.counts + drawn
+        self._sums = self._sums + drawn.reshape(-1, *[1] * array.ndim) * array
+        self.texts += 1
+
+    def means(self) -> FloatArray:
+        """Return the mean of each replicate, ``(B, ...)``; NaN from fewer than two texts.
+
+        A replicate without any text is NaN too: among n texts its probability is exp(-n).
+        """
+        if self.texts < 2:
+            return np.full_like(self._sums, np.nan)
+        counts = np.where(self.counts > 0, self.counts, np.nan)
+        means: FloatArray = self._sums / counts.reshape(-1, *[1] * (self._sums.ndim - 1))
+        return means
+
+    def interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
+        """Return the two ends of the percentile interval of the mean."""
+        return percentile_interval(self.means(), level)
+
+
+def percentile_interval(means: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
+    """Return the percentiles of replicates ``(B, ...)`` that hold `level` between them."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    filled = means[~np.isnan(means).reshape(len(means), -1).any(axis=1)]
+    if not len(filled):
+        return np.full(means.shape[1:], np.nan), np.full(means.shape[1:], np.nan)
+    low, high = np.quantile(filled, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class NullComparison:
+    """Distances between the heads of each layer, beside those under permutation.
+
+    Attributes
+    ----------
+    observed : ndarray, shape (L,)
+        Mean over pairs.
+    null : ndarray, shape (R, L)
+        The same of R permutations.
+    p_value : ndarray, shape (L,)
+        (1 + #{null <= observed}) / (1 + R): small if heads are more alike than by chance.
+    """
+
+    observed: FloatArray
+    null: FloatArray
+    p_value: FloatArray
+
+
+def permuted_maps(maps: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return maps ``(..., H, n, n)`` with each row of each head permuted among its visible keys.
+
+    A key is visible to a query if any head gives it weight. Each row keeps its weights, so each
+    head keeps its entropy, but what it attends to is a matter of chance.
+    """
+    visible = np.broadcast_to((maps > 0).any(axis=-3, keepdims=True), maps.shape)
+    places = np.argsort(~visible, axis=-1, kind="stable")  # visible keys first, in order
+    drawn = np.argsort(np.where(visible, rng.random(maps.shape), 2.0), axis=-1)
+    permuted = np.empty_like(maps)
+    np.put_along_axis(permuted, places, np.take_along_axis(maps, drawn, axis=-1), axis=-1)
+    return permuted
+
+
+def permutation_null(
+    maps: ArrayLike,
+    *,
+    metric: str = DEFAULT_METRIC,
+    permutations: int = 199,
+    rng: np.random.Generator,
+) -> NullComparison:
+    """Compare the heads of each layer with heads as sharp that attend to unrelated keys.
+
+    Parameters
+    ----------
+    maps : array_like, shape (L, H, n, n)
+        Of one text.
+    metric : str
+        A key of :data:`~fourierkernels.diagnostics.distances.METRICS` that compares maps.
+
+    Raises
+    ------
+    ValueError
+        For a metric of outputs, another shape, or rows that are not probabilities.
+    """
+    array = check_probabilities(as_real("maps", maps))
+    if array.ndim != 4:
+        raise ValueError(f"maps must have shape (layers, heads, n, n), got {array.shape}")
+    if metric in METRICS and METRICS[metric].of != MAPS:
+        raise ValueError(f"metric must compare maps, got {metric}")
+    observed = _layer_means(array, metric)
+    null = np.stack(
+        [
+            _layer_means(permuted_maps(array, rng), metric)
+            for _ in range(check_integer("permutations", permutations))
+        ]
+    )
+    p_value = (1 + (null <= observed).sum(axis=0)) / (1 + permutations)
+    return NullComparison(observed, null, p_value)
+
+
+def _layer_means(maps: FloatArray, metric: str) -> FloatArray:
+    distances = head_distances(maps, metric=metric)
+    first, second = np.triu_indices(distances.shape[-1], k=1)
+    means: FloatArray = distances[:, first, second].mean(axis=-1)
+    return means
