@@ -40,10 +40,15 @@ if TYPE_CHECKING:
         load_tokenizer,
     )
     from fourierkernels.diagnostics.heads import compare_networks, summarise_heads
+    from fourierkernels.diagnostics.recording import AttentionCall, attention_calls
+    from fourierkernels.diagnostics.vectors import head_vectors
 
 # Public name -> the module that defines it and needs torch.
 _HOMES = {
+    "AttentionCall": "recording",
+    "attention_calls": "recording",
     "attention_maps": "capture",
+    "head_vectors": "vectors",
     "compare_networks": "heads",
     "load_checkpoint": "capture",
     "load_tokenizer": "capture",
@@ -54,6 +59,7 @@ __all__ = [
     "METRICS",
     "SPREADS",
     "STATISTICS",
+    "AttentionCall",
     "HeadAccumulator",
     "HeadMetric",
     "HeadSummary",
@@ -63,6 +69,7 @@ __all__ = [
     "StatisticAccumulator",
     "StatisticSummary",
     "TextFile",
+    "attention_calls",
     "attention_flow",
     "attention_maps",
     "attention_rollout",
@@ -70,6 +77,7 @@ __all__ = [
     "gaussian_counterpart",
     "gaussian_gap",
     "head_distances",
+    "head_vectors",
     "key_norm_spread",
     "load_checkpoint",
     "load_tokenizer",

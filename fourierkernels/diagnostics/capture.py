@@ -308,12 +308,20 @@ def attention_maps(
     ValueError
         If the network gives no n x n attention maps, or layers with different numbers of heads.
     """
+    for batch in sorted_batches(windows, batch_size):
+        yield from _batch_maps(checkpoint, batch)
+
+
+def sorted_batches(
+    windows: Iterable[list[int]], batch_size: int
+) -> Iterator[list[tuple[int, list[int]]]]:
+    """Yield batches of numbered windows; those of similar length meet, and are padded little."""
     check_integer("batch_size", batch_size)
     numbered = enumerate(windows)
     while chunk := list(islice(numbered, batch_size * _BATCHES_SORTED_TOGETHER)):
         chunk.sort(key=lambda pair: len(pair[1]))
         for start in range(0, len(chunk), batch_size):
-            yield from _batch_maps(checkpoint, chunk[start : start + batch_size])
+            yield chunk[start : start + batch_size]
 
 
 def _batch_maps(checkpoint: Checkpoint, batch: list[tuple[int, list[int]]]) -> Iterator[WindowMaps]:
@@ -328,15 +336,24 @@ def _batch_maps(checkpoint: Checkpoint, batch: list[tuple[int, list[int]]]) -> I
 def _forward(checkpoint: Checkpoint, batch: list[list[int]]) -> list[torch.Tensor]:
     """Return the maps of a padded batch, ``(B, H, n, n)`` for each call of attention."""
     longest = max(map(len, batch))
-    padding = getattr(checkpoint.model.config, "pad_token_id", None) or 0
-    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in batch])
-    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in batch])
+    ids, mask = token_batch(checkpoint, batch)
     output = checkpoint.model(input_ids=ids, attention_mask=mask, output_attentions=True)
     # A module shared by several layers (ALBERT) is there once a call; layers without attention in
     # a mixed network are None.
     layers = [maps for maps in getattr(output, "attentions", None) or () if maps is not None]
     _check_layers(checkpoint, layers, longest)
     return layers
+
+
+def token_batch(
+    checkpoint: Checkpoint, batch: list[list[int]]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return padded ids ``(B, n)``, and the mask that is 1 where they are not padding."""
+    longest = max(map(len, batch))
+    padding = getattr(checkpoint.model.config, "pad_token_id", None) or 0
+    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in batch])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in batch])
+    return ids, mask
 
 
 def _check_layers(checkpoint: Checkpoint, layers: list[torch.Tensor], n: int) -> None:

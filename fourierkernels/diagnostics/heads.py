@@ -21,6 +21,7 @@ from fourierkernels.diagnostics.tokens import (
     cut_windows,
     encode_texts,
 )
+from fourierkernels.diagnostics.vectors import head_vectors
 from fourierkernels.validation import check_choice, check_integer
 
 _WARN_UNKNOWN = 0.1
@@ -67,18 +68,19 @@ def summarise_heads(
     ValueError
         For a checkpoint or texts that cannot be used; see the functions named above.
     """
-    if METRICS[check_choice("metric", metric, list(METRICS))].of != MAPS:
-        raise ValueError(f"metric must compare maps, the only thing captured, got {metric}")
+    compared = METRICS[check_choice("metric", metric, list(METRICS))].of
     if not isinstance(checkpoint, Checkpoint):
         checkpoint = load_checkpoint(
             checkpoint, model_class=model_class, random_weights=random_weights, seed=seed
         )
     accumulator, reading = HeadAccumulator(metric=metric), Reading()
     windows = _windows(checkpoint, texts, tokens=tokens, context=context, reading=reading)
-    maps = attention_maps(checkpoint, windows, batch_size=batch_size)
-    for done, window in enumerate(maps, start=1):
+    captured: Iterator[Any] = attention_maps(checkpoint, windows, batch_size=batch_size)
+    if compared != MAPS:
+        captured = head_vectors(checkpoint, windows, batch_size=batch_size)
+    for done, window in enumerate(captured, start=1):
         check_known(reading, _HINT)
-        accumulator.add(window.maps)
+        accumulator.add(_compared(window, compared))
         if progress is not None:
             progress(reading.texts * done / reading.windows)
     if reading.windows == 0:
@@ -89,6 +91,13 @@ def summarise_heads(
     if reading.unknown_share > _WARN_UNKNOWN:
         warnings.warn(f"{reading.unknown_share:.0%} of the tokens are unknown", stacklevel=2)
     return accumulator.summary(n_texts=reading.texts, unknown=reading.unknown_share)
+
+
+def _compared(window: Any, what: str) -> Any:
+    values = getattr(window, what)
+    if values is None:
+        raise ValueError(f"metric of {what} outputs needs a linear layer after the heads, got none")
+    return values
 
 
 def _windows(

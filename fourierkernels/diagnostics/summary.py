@@ -12,7 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS, HeadMetric, head_distances
+from fourierkernels.diagnostics.distances import (
+    DEFAULT_METRIC,
+    MAPS,
+    METRICS,
+    HeadMetric,
+    head_distances,
+)
 from fourierkernels.validation import check_choice
 
 FloatArray = NDArray[np.float64]
@@ -139,7 +145,7 @@ class HeadAccumulator:
         self._shape: tuple[int, int] | None = None
 
     def add(self, maps: ArrayLike) -> None:
-        """Take in the maps ``(L, H, n, n)`` of one text.
+        """Take in the maps ``(L, H, n, n)`` of one text, or what else the metric compares.
 
         Raises
         ------
@@ -149,10 +155,13 @@ class HeadAccumulator:
         """
         array = np.asarray(maps)
         if array.ndim != 4:
-            raise ValueError(f"maps must have shape (layers, heads, n, n), got {array.shape}")
+            size = "n, n" if self._row.of == MAPS else "n, features"
+            raise ValueError(
+                f"{self._row.of} must have shape (layers, heads, {size}), got {array.shape}"
+            )
         distances = head_distances(array, metric=self._row.name)
         self._check_shape(distances.shape[0], distances.shape[1])
-        self._check_length(array.shape[-1])
+        self._check_length(array.shape[-2])
         above = np.triu_indices(distances.shape[1], k=1)
         pairs = distances[:, above[0], above[1]]  # (L, P)
         self._pairs.add(pairs)

@@ -190,6 +190,26 @@ def test_rxnmapper_through_the_wrong_tokenizer_is_refused() -> None:
         summarise_heads(RXNMAPPER, read_texts(DATA / "reactions.txt"))
 
 
+# Of the first measurement, too: 1 - CKA by layer, and what is after the output projection.
+
+
+@needs_minilm
+@pytest.mark.parametrize(
+    ("metric", "layers", "tolerance"),
+    [
+        ("cka", [0.767, 0.705, 0.683, 0.557, 0.563, 0.706], 0.05),
+        ("projected_distance", [1.50, 1.69, 1.73, 1.96, 2.16, 2.24], 0.25),
+        ("projected_cosine", [1.01] * 6, 0.03),
+    ],
+)
+def test_minilm_outputs_reproduce_the_first_measurement(
+    metric: str, layers: list[float], tolerance: float
+) -> None:
+    texts = list(read_texts(DATA / "sentences.txt"))[:20]
+    summary = summarise_heads(MINILM, texts, metric=metric)
+    np.testing.assert_allclose(summary.mean, layers, atol=tolerance)
+
+
 @needs_minilm
 def test_counting_padded_queries_would_inflate_the_distance(tiny: Tiny) -> None:
     # The trap that the capture avoids: padded query rows are full softmax rows.

@@ -1,0 +1,72 @@
+"""nn.MultiheadAttention taken apart: its queries, keys, values and outputs by head.
+
+The module returns weights at most, and calls no module for its projections, so they are computed
+again here from its parameters.
+"""
+
+import inspect
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+_SIGNATURE = inspect.signature(nn.MultiheadAttention.forward)
+
+
+def ask_for_weights(
+    module: nn.MultiheadAttention, args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Change the arguments of a forward pass so that it returns the weights of each head."""
+    bound = _SIGNATURE.bind(module, *args, **options)
+    bound.arguments.update(need_weights=True, average_attn_weights=False)
+    return bound.args[1:], bound.kwargs
+
+
+def torch_call(
+    module: nn.MultiheadAttention, args: tuple[Any, ...], options: dict[str, Any], weights: Tensor
+) -> dict[str, Any]:
+    """Return the fields of an :class:`~.recording.AttentionCall`, but its name."""
+    bound = _SIGNATURE.bind(module, *args, **options).arguments
+    inputs = [_batch_first(module, bound[side]) for side in ("query", "key", "value")]
+    query, key, value = (
+        _heads(module, part) for part in _with_extras(module, _projected(module, inputs))
+    )
+    maps = weights if weights.ndim == 4 else weights[None]
+    weight = module.out_proj.weight.detach()
+    return {
+        "maps": maps, "queries": query, "keys": key, "values": value, "outputs": maps @ value,
+        "scale": query.shape[-1] ** -0.5, "projection": module.out_proj,
+        "cross": bound["key"] is not bound["query"],
+        "slices": weight.T.reshape(module.num_heads, -1, module.embed_dim),
+    }  # fmt: skip
+
+
+def _batch_first(module: nn.MultiheadAttention, tensor: Tensor) -> Tensor:
+    if tensor.ndim == 2:
+        return tensor[None]
+    return tensor if module.batch_first else tensor.transpose(0, 1)  # (B, N, E)
+
+
+def _projected(module: nn.MultiheadAttention, inputs: list[Tensor]) -> list[Tensor]:
+    weights: Any = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+    if module.in_proj_weight is not None:
+        weights = module.in_proj_weight.chunk(3)
+    bias: Any = (None,) * 3 if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
+    return [linear(x, w, b) for x, w, b in zip(inputs, weights, bias, strict=True)]
+
+
+def _with_extras(module: nn.MultiheadAttention, parts: list[Tensor]) -> list[Tensor]:
+    """Add what the module puts behind the keys and values: learnt ones, and zeros."""
+    query, key, value = parts
+    if module.bias_k is not None and module.bias_v is not None:
+        key = torch.cat([key, module.bias_k.expand(len(key), 1, -1)], dim=1)
+        value = torch.cat([value, module.bias_v.expand(len(value), 1, -1)], dim=1)
+    if module.add_zero_attn:
+        key, value = (torch.cat([x, x.new_zeros(len(x), 1, x.shape[-1])], 1) for x in (key, value))
+    return [query, key, value]
+
+
+def _heads(module: nn.MultiheadAttention, tensor: Tensor) -> Tensor:
+    batch, n, _ = tensor.shape
+    return tensor.reshape(batch, n, module.num_heads, -1).transpose(1, 2)  # (B, H, N, d)
