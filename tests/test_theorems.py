@@ -106,6 +106,13 @@ def test_theorem_4_is_false_where_the_product_is_not_supersmooth() -> None:
     assert found.local.mean() == pytest.approx(-0.8, abs=0.05)
 
 
+def test_a_missing_logarithm_is_seen() -> None:
+    """At β = 3/2, order and smoothness tie: squared bias R^{-2} log R, not R^{-2}."""
+    found = verify("3b ordinary smooth", "gamma(1.5)", "fourier2", beyond=True)
+    assert str(found.sharp) == "(log n)^1/3 n^-2/3"
+    assert found.verdict == "does not hold"
+
+
 @pytest.mark.parametrize("kernel", ["fourier2", "fourier3"])
 def test_simulated_regression_confirms_the_computed_error(kernel: str) -> None:
     name = "regression of order 1" if kernel == "fourier2" else "regression of order 2"

@@ -104,7 +104,8 @@ def verify(
     """Return the evidence for a theorem in one setting.
 
     The verdict compares the claimed rate with the slope of computed errors in the limit: exact MISE
-    for densities, the error to first order in R^D/n for regression. Where these are not exact, a
+    for densities, the error to first order in R^D/n for regression; powers of log n, which no slope
+    tells apart, with those of the sharp rate. Where these are not exact, a
     simulation over smaller n must agree with them; if not, or if the extrapolation has not settled,
     the verdict is "undecided".
 
@@ -160,7 +161,7 @@ def verify(
         theorem=theorem.name,
         setting=setting,
         checks=checks,
-        verdict=_judge(gap, residual),
+        verdict=_with_logarithms(_judge(gap, residual), claimed or sharp, sharp),
         claimed=claimed,
         sharp=sharp,
         computed=computed,
@@ -184,6 +185,13 @@ def _judge(gap: Slope, residual: Slope | None) -> Verdict:
     if width > _WIDEST and min(abs(gap.low), abs(gap.high)) < 0.5 * width:
         return "undecided"  # the extrapolation itself moved by more than it says
     return "holds, loose" if gap.high < 0.0 else "does not hold"
+
+
+def _with_logarithms(verdict: Verdict, rate: Rate, sharp: Rate) -> Verdict:
+    """Tell rates apart that differ in powers of log n alone: no slope over a window does."""
+    if verdict != "holds and sharp" or rate.log_power == sharp.log_power:
+        return verdict
+    return "holds, loose" if rate.log_power > sharp.log_power else "does not hold"
 
 
 def _gap(rate: Rate, sharp: Rate, computed: Measured) -> Slope:
