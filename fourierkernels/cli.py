@@ -323,8 +323,9 @@ def _check_file(name: str, path: Path) -> None:
     """Refuse a file that could not be written, before there is anything to write."""
     if not path.parent.is_dir():
         raise ValueError(f"{name} must be in an existing folder, got {path}")
-    if path.is_dir():
-        raise ValueError(f"{name} must be a file, got the folder {path}")
+    if path.exists() and not path.is_file():
+        what = "folder" if path.is_dir() else "device"
+        raise ValueError(f"{name} must be a file, got the {what} {path}")
 
 
 def _check_picture(path: Path) -> None:

@@ -85,3 +85,16 @@ def test_an_interrupt_says_so_and_keeps_finished_cells(workers: str, tmp_path: P
     assert process.returncode == 130
     assert message == "error: interrupted\n"
     assert 2 <= len(read_results(path)[1]) < 200
+
+
+def test_an_address_without_a_port_is_one_line(tmp_path: Path) -> None:
+    done = run("r.jsonl", *SMALL, "--scheduler", "nonsense", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "scheduler must be reachable, got 'nonsense' (missing port" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_results_are_a_file(tmp_path: Path) -> None:
+    done = run("/dev/null", *SMALL, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: results must be a file, got the device /dev/null\n"

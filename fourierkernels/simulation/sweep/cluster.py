@@ -31,8 +31,10 @@ def on_cluster(cells: Sequence[Cell], address: str) -> Generator[tuple[Cell, Out
     if find_spec("distributed") is None:
         raise ImportError("scheduler needs Dask: pip install 'fourierkernels[cluster]'")
     from distributed import Client, as_completed
+    from distributed.comm.addressing import parse_address, parse_host_port
 
     try:
+        parse_host_port(parse_address(address)[1])  # a client that cannot start complains later too
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         message = f"scheduler must be reachable, got {address!r} ({_first_line(error)})"
