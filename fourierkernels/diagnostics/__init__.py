@@ -7,6 +7,14 @@ any source work without them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fourierkernels.diagnostics.clusters import (
+    Association,
+    head_clusters,
+    head_linkage,
+    head_positions,
+    nearest_distances,
+    redundancy_against_importance,
+)
 from fourierkernels.diagnostics.distances import METRICS, HeadMetric, head_distances
 from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import (
@@ -39,7 +47,9 @@ if TYPE_CHECKING:
         load_checkpoint,
         load_tokenizer,
     )
+    from fourierkernels.diagnostics.gates import gated_heads
     from fourierkernels.diagnostics.heads import compare_networks, summarise_heads
+    from fourierkernels.diagnostics.importance import head_importance, pruning_curve
     from fourierkernels.diagnostics.recording import AttentionCall, attention_calls
     from fourierkernels.diagnostics.vectors import head_vectors
 
@@ -48,7 +58,10 @@ _HOMES = {
     "AttentionCall": "recording",
     "attention_calls": "recording",
     "attention_maps": "capture",
+    "gated_heads": "gates",
+    "head_importance": "importance",
     "head_vectors": "vectors",
+    "pruning_curve": "importance",
     "compare_networks": "heads",
     "load_checkpoint": "capture",
     "load_tokenizer": "capture",
@@ -59,6 +72,7 @@ __all__ = [
     "METRICS",
     "SPREADS",
     "STATISTICS",
+    "Association",
     "AttentionCall",
     "HeadAccumulator",
     "HeadMetric",
@@ -74,16 +88,24 @@ __all__ = [
     "attention_maps",
     "attention_rollout",
     "compare_networks",
+    "gated_heads",
     "gaussian_counterpart",
     "gaussian_gap",
+    "head_clusters",
     "head_distances",
+    "head_importance",
+    "head_linkage",
+    "head_positions",
     "head_vectors",
     "key_norm_spread",
     "load_checkpoint",
     "load_tokenizer",
     "map_statistics",
+    "nearest_distances",
     "permutation_null",
+    "pruning_curve",
     "read_texts",
+    "redundancy_against_importance",
     "summarise_heads",
     "summarise_maps",
     "summarise_statistics",

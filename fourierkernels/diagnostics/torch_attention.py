@@ -70,3 +70,10 @@ def _with_extras(module: nn.MultiheadAttention, parts: list[Tensor]) -> list[Ten
 def _heads(module: nn.MultiheadAttention, tensor: Tensor) -> Tensor:
     batch, n, _ = tensor.shape
     return tensor.reshape(batch, n, module.num_heads, -1).transpose(1, 2)  # (B, H, N, d)
+
+
+def in_layout_of(module: nn.MultiheadAttention, outputs: Tensor, example: Tensor) -> Tensor:
+    """Return outputs ``(B, N, E)`` in the layout that the module returned `example` in."""
+    if example.ndim == 2:
+        return outputs[0]
+    return outputs if module.batch_first else outputs.transpose(0, 1)
