@@ -212,6 +212,9 @@ def heads(
         str, typer.Option(help=f"What ± runs over: one of {', '.join(SPREADS)}.")
     ] = DEFAULT_SPREAD,
     seed: Annotated[int, typer.Option(help="Seed of the random weights.")] = 0,
+    against: Annotated[
+        str | None, typer.Option(help="Another checkpoint, to compare with on the same texts.")
+    ] = None,
 ) -> None:
     """Measure how different the attention heads of a checkpoint are.
 
@@ -236,6 +239,7 @@ def heads(
         batch_size=batch_size,
         model_class=model_class,
         seed=seed,
+        against=against,
     )
 
 

@@ -15,6 +15,7 @@ from fourierkernels.diagnostics.clusters import (
     nearest_distances,
     redundancy_against_importance,
 )
+from fourierkernels.diagnostics.comparison import HeadDifference, head_difference
 from fourierkernels.diagnostics.distances import METRICS, HeadMetric, head_distances
 from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import (
@@ -75,6 +76,7 @@ __all__ = [
     "Association",
     "AttentionCall",
     "HeadAccumulator",
+    "HeadDifference",
     "HeadMetric",
     "HeadSummary",
     "MapStatistic",
@@ -92,6 +94,7 @@ __all__ = [
     "gaussian_counterpart",
     "gaussian_gap",
     "head_clusters",
+    "head_difference",
     "head_distances",
     "head_importance",
     "head_linkage",

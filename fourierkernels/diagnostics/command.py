@@ -8,11 +8,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from fourierkernels.diagnostics.comparison import head_difference
 from fourierkernels.diagnostics.folders import find_checkpoint, weights_digest
 from fourierkernels.diagnostics.heads import compare_networks
 from fourierkernels.diagnostics.report import (
     caption,
     check_drawing,
+    difference_caption,
+    difference_table,
     heads_table,
     provenance,
     write_report,
@@ -31,6 +34,7 @@ def run_heads(
     over: str,
     given: Mapping[str, object],
     tokens: str,
+    against: str | None = None,
     **options: Any,
 ) -> None:
     """Measure, show the table on standard output, write the files if `output` is given.
@@ -41,6 +45,8 @@ def run_heads(
         Exactly one of them: texts, or token ids.
     over : str
         What the ± of the table runs over.
+    against : str or None
+        Another checkpoint to compare with.
     given : mapping
         All options as given, for the provenance.
     **options
@@ -58,15 +64,23 @@ def run_heads(
             raise ValueError(f"output must be a folder, got the file {output}")
     texts, tokens = _texts(text, ids, tokens)
     with _progress(len(texts)) as progress:
-        summaries = compare_networks(checkpoint, texts, tokens=tokens, progress=progress, **options)
+        summaries = compare_networks(
+            checkpoint, texts, tokens=tokens, against=against, progress=progress, **options
+        )
     console = Console()
     console.print(heads_table(summaries, over=over))
     notes = [f"checkpoint: {checkpoint}", *caption(summaries, over=over)]
+    if against is not None:
+        difference = head_difference(summaries["trained"], summaries["other"])
+        console.print(difference_table(difference))
+        notes += [f"other: {against}", difference_caption(difference)]
     if texts.n_skipped:
         notes.append(f"empty lines skipped: {texts.n_skipped}")
     console.print("\n".join(notes), soft_wrap=True, highlight=False, markup=False)
     if output is not None:
         digests = {"text": texts.sha256, "weights": weights_digest(find_checkpoint(checkpoint))}
+        if against is not None:
+            digests["other"] = weights_digest(find_checkpoint(against))
         origin = {**provenance(given), "sha256": digests}
         paths = write_report(output, summaries, title=checkpoint, origin=origin, over=over)
         written = f"written: {', '.join(map(str, paths))}"

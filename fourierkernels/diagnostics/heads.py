@@ -80,7 +80,7 @@ def summarise_heads(
         captured = head_vectors(checkpoint, windows, batch_size=batch_size)
     for done, window in enumerate(captured, start=1):
         check_known(reading, _HINT)
-        accumulator.add(_compared(window, compared))
+        accumulator.add(_compared(window, compared), number=window.index)
         if progress is not None:
             progress(reading.texts * done / reading.windows)
     if reading.windows == 0:
@@ -130,6 +130,7 @@ def compare_networks(
     texts: Iterable[str],
     *,
     baseline: bool = True,
+    against: str | Path | None = None,
     progress: Callable[[str, float], None] | None = None,
     **options: Any,
 ) -> dict[str, HeadSummary]:
@@ -144,6 +145,9 @@ def compare_networks(
         Read once for each network, so it must allow that: a list or :func:`read_texts`.
     baseline : bool
         Whether to measure the random weights too.
+    against : str or Path, optional
+        Another checkpoint, to be measured on the same texts with the same options; see
+        :func:`~fourierkernels.diagnostics.comparison.head_difference`.
     progress : callable, optional
         Called with the name of the network and the number of its texts finished.
     **options
@@ -152,14 +156,20 @@ def compare_networks(
     Returns
     -------
     dict
-        ``{"trained": HeadSummary, "random": HeadSummary}``, the second if `baseline`.
+        ``{"trained": HeadSummary, "random": HeadSummary, "other": HeadSummary}``, the second if
+        `baseline`, the third if there is another checkpoint.
     """
     if iter(texts) is texts:
         raise TypeError("texts must be readable twice, a list or a text file, got an iterator")
     summaries = {}
-    for name in ("trained", "random") if baseline else ("trained",):
+    networks = {"trained": checkpoint}
+    if baseline:
+        networks["random"] = checkpoint
+    if against is not None:
+        networks["other"] = against
+    for name, network in networks.items():
         report = None if progress is None else partial(progress, name)
         summaries[name] = summarise_heads(
-            checkpoint, texts, random_weights=name == "random", progress=report, **options
+            network, texts, random_weights=name == "random", progress=report, **options
         )
     return summaries

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
+from fourierkernels.diagnostics.comparison import HeadDifference, head_difference
 from fourierkernels.diagnostics.distances import METRICS
+from fourierkernels.diagnostics.resampling import LEVEL
 from fourierkernels.diagnostics.summary import DDOF, DEFAULT_SPREAD, SPREADS, HeadSummary
 
 if TYPE_CHECKING:
@@ -55,24 +57,48 @@ def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
     table.add_column("layer")
     for name in summaries:
         table.add_column(f"{name} weights", justify="right")
-    columns = [_column(summary, over) for summary in summaries.values()]
-    first = next(iter(summaries.values()))
-    layers = [str(number + 1) for number in range(len(first.mean))]
-    for label, *cells in zip(
-        [*layers, "layer average", "std of layer means"], *columns, strict=True
-    ):
+    deepest = max(len(summary.mean) for summary in summaries.values())
+    columns = [_column(summary, over, deepest) for summary in summaries.values()]
+    layers = [str(number + 1) for number in range(deepest)]
+    ends = ["layer average", f"its {LEVEL:.0%} interval", "std of layer means"]
+    for label, *cells in zip([*layers, *ends], *columns, strict=True):
         if label == "layer average":
             table.add_section()
         table.add_row(label, *cells)
     return table
 
 
-def _column(summary: HeadSummary, over: str) -> list[str]:
+def _column(summary: HeadSummary, over: str, deepest: int) -> list[str]:
     pairs = zip(summary.mean, summary.std(over), strict=True)
-    average = (summary.layer_average, summary.layer_average_std(over))
-    return [f"{mean:.3f} ± {std:.3f}" for mean, std in (*pairs, average)] + [
-        f"{summary.std_layers:.3f}"
+    low, high = summary.layer_average_interval()
+    return [
+        *(f"{mean:.3f} ± {std:.3f}" for mean, std in pairs),
+        *[""] * (deepest - len(summary.mean)),
+        f"{summary.layer_average:.3f} ± {summary.layer_average_std(over):.3f}",
+        f"{low:.3f} to {high:.3f}",
+        f"{summary.std_layers:.3f}",
     ]
+
+
+def difference_table(difference: HeadDifference) -> Table:
+    """Return the table of layers: the network asked about minus the other, with intervals."""
+    table = Table()
+    table.add_column("layer")
+    table.add_column("trained - other", justify="right")
+    table.add_column(f"{difference.level:.0%} interval", justify="right")
+    rows = zip(difference.layers, difference.layers_low, difference.layers_high, strict=True)
+    for number, (mean, low, high) in enumerate(rows, start=1):
+        table.add_row(str(number), f"{mean:+.3f}", f"{low:+.3f} to {high:+.3f}")
+    table.add_section()
+    interval = f"{difference.low:+.3f} to {difference.high:+.3f}"
+    table.add_row("layer average", f"{difference.average:+.3f}", interval)
+    return table
+
+
+def difference_caption(difference: HeadDifference) -> str:
+    """Return what must stand beside the table of differences."""
+    drawn = "the same windows" if difference.paired else "windows of their own"
+    return f"difference: in each replicate both networks get {drawn}"
 
 
 def caption(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> list[str]:
@@ -84,6 +110,7 @@ def caption(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> list[str]:
         f"source: {row.source}",
         f"normaliser: {row.normaliser}",
         f"±: standard deviation over {SPREADS[over].description} (ddof = {DDOF})",
+        f"intervals: bootstrap of {len(first.replicates)} replicates over windows",
         f"n: {first.n_min} to {first.n_max} tokens, median {first.n_median:g}; "
         f"{first.n_texts} texts, {first.n_windows} windows; {first.distances.shape[-1]} heads",
     ]
@@ -111,6 +138,8 @@ def write_report(
 ) -> list[Path]:
     """Write heads.csv, heads.json, heads.png and heads.svg; return their paths.
 
+    With a network named "other" also difference.csv: the first network minus it.
+
     All are made beside `folder` first and moved there when complete. Files of those names are
     replaced, others stay.
 
@@ -129,6 +158,8 @@ def write_report(
     try:
         _write_csv(made / "heads.csv", summaries)
         _write_json(made / "heads.json", summaries, origin, over)
+        if "other" in summaries:
+            _write_difference(made / "difference.csv", summaries)
         _write_figure(made, summaries, title)
         return _move(made, target)
     finally:
@@ -148,11 +179,27 @@ def _write_csv(path: Path, summaries: Summaries) -> None:
     fields = [row.field for row in SPREADS.values()]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["network", "metric", "layer", "mean", *fields])
+        writer.writerow(["network", "metric", "layer", "mean", "low", "high", *fields])
         for name, summary in summaries.items():
+            low, high = summary.interval()
             for layer, mean in enumerate(summary.mean):
                 stds = (summary.std(over)[layer] for over in SPREADS)
-                writer.writerow([name, summary.metric, layer + 1, mean, *stds])
+                ends = (low[layer], high[layer])
+                writer.writerow([name, summary.metric, layer + 1, mean, *ends, *stds])
+
+
+def _write_difference(path: Path, summaries: Summaries) -> None:
+    """One row a layer and one for their average."""
+    found = head_difference(next(iter(summaries.values())), summaries["other"])
+    rows = list(zip(found.layers, found.layers_low, found.layers_high, strict=True))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["metric", "layer", "difference", "low", "high", "level", "paired"])
+        for label, row in [
+            *((str(number), row) for number, row in enumerate(rows, start=1)),
+            ("average", (found.average, found.low, found.high)),
+        ]:
+            writer.writerow([found.metric, label, *row, found.level, found.paired])
 
 
 def _write_json(path: Path, summaries: Summaries, origin: Mapping[str, Any], over: str) -> None:
@@ -172,10 +219,12 @@ def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:
         "n_windows": summary.n_windows,
         "unknown_tokens": _number(summary.unknown),
         "layer_average": summary.layer_average,
+        "layer_average_interval": [_number(end) for end in summary.layer_average_interval()],
         "layer_average_std": _number(summary.layer_average_std(over)),
         "layer_average_std_over": SPREADS[over].description,
         "std_layers": _number(summary.std_layers),
         "mean": summary.mean.tolist(),
+        "interval": [_list(end) for end in summary.interval()],
         **layers,
         "distances": summary.distances.tolist(),
     }

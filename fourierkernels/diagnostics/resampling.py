@@ -50,8 +50,11 @@ class PoissonBootstrap:
         """Take in the values of text `number`, an array of the same shape each time."""
         array = as_real("values", values)
         drawn = np.random.default_rng([self._seed, number]).poisson(1.0, len(self.counts))
-        self.counts = self.counts + drawn
-        self._sums = self._sums + drawn.reshape(-1, *[1] * array.ndim) * array
+        weighted = drawn.reshape(-1, *[1] * array.ndim) * array
+        if self.texts == 0:
+            self._sums = np.zeros_like(weighted)
+        self.counts += drawn
+        self._sums += weighted
         self.texts += 1
 
     def means(self) -> FloatArray:
@@ -60,7 +63,7 @@ class PoissonBootstrap:
         A replicate without any text is NaN too: among n texts its probability is exp(-n).
         """
         if self.texts < 2:
-            return np.full_like(self._sums, np.nan)
+            return np.full(self._sums.shape or len(self.counts), np.nan)
         counts = np.where(self.counts > 0, self.counts, np.nan)
         means: FloatArray = self._sums / counts.reshape(-1, *[1] * (self._sums.ndim - 1))
         return means

@@ -19,6 +19,11 @@ from fourierkernels.diagnostics.distances import (
     HeadMetric,
     head_distances,
 )
+from fourierkernels.diagnostics.resampling import (
+    LEVEL,
+    PoissonBootstrap,
+    percentile_interval,
+)
 from fourierkernels.validation import check_choice
 
 FloatArray = NDArray[np.float64]
@@ -72,6 +77,8 @@ class HeadSummary:
         Number of texts read.
     unknown : float
         Share of the tokens that the vocabulary does not hold; NaN if that cannot be known.
+    replicates : ndarray, shape (B, L)
+        Bootstrap replicates of `mean`, over windows; see :class:`.resampling.PoissonBootstrap`.
     """
 
     metric: str
@@ -86,6 +93,7 @@ class HeadSummary:
     n_max: int
     n_windows: int
     n_texts: int
+    replicates: FloatArray
     unknown: float = math.nan
 
     @property
@@ -106,6 +114,15 @@ class HeadSummary:
     def layer_average_std(self, over: str = DEFAULT_SPREAD) -> float:
         """Return the mean over layers of their standard deviations."""
         return float(self.std(over).mean())
+
+    def interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the bootstrap interval of `mean`, ``(L,)`` each; NaN from one text."""
+        return percentile_interval(self.replicates, level)
+
+    def layer_average_interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """Return the ends of the bootstrap interval of the layer average."""
+        low, high = percentile_interval(self.replicates.mean(axis=1), level)
+        return float(low), float(high)
 
 
 class RunningMoments:
@@ -137,15 +154,19 @@ def _root(scatter: FloatArray, count: int) -> FloatArray:
 class HeadAccumulator:
     """Takes in the maps of one text after another and gives a :class:`HeadSummary`."""
 
-    def __init__(self, *, metric: str = DEFAULT_METRIC) -> None:
+    def __init__(self, *, metric: str = DEFAULT_METRIC, seed: int = 0) -> None:
         self._row: HeadMetric = METRICS[check_choice("metric", metric, list(METRICS))]
         self._pairs = RunningMoments()  # of (L, P), P = H (H - 1) / 2
         self._texts = RunningMoments()  # of (L,)
+        self._bootstrap = PoissonBootstrap(seed=seed)  # of (L,)
         self._lengths: Counter[int] = Counter()
         self._shape: tuple[int, int] | None = None
 
-    def add(self, maps: ArrayLike) -> None:
+    def add(self, maps: ArrayLike, *, number: int | None = None) -> None:
         """Take in the maps ``(L, H, n, n)`` of one text, or what else the metric compares.
+
+        `number` is that of the text, by default the next one: networks that are to be compared
+        must number the same texts alike.
 
         Raises
         ------
@@ -164,6 +185,7 @@ class HeadAccumulator:
         self._check_length(array.shape[-2])
         above = np.triu_indices(distances.shape[1], k=1)
         pairs = distances[:, above[0], above[1]]  # (L, P)
+        self._bootstrap.add(self._pairs.count if number is None else number, pairs.mean(axis=1))
         self._pairs.add(pairs)
         self._texts.add(pairs.mean(axis=1))
 
@@ -208,6 +230,7 @@ class HeadAccumulator:
             n_max=max(self._lengths),
             n_windows=self._pairs.count,
             n_texts=self._pairs.count if n_texts is None else n_texts,
+            replicates=self._bootstrap.means(),
             unknown=unknown,
         )
 

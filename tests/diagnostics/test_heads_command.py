@@ -98,6 +98,35 @@ def test_same_input_writes_the_same_files(
     assert before[0] == before[1]
 
 
+def test_another_checkpoint_is_compared_with_intervals(
+    run: Run, tiny: Tiny, texts: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    options = ("--tokens", "whitespace", "--against", tiny("roberta"), "--output", folder)
+    status, out, err = run(tiny("bert"), "--text", texts, *options)
+    assert (status, err) == (0, "")
+    for part in ("other weights", "trained - other", "95% interval", "get the same windows",
+                 "other: ", "bootstrap of 1000 replicates"):  # fmt: skip
+        assert part in out
+    assert sorted(path.name for path in folder.iterdir()) == ["difference.csv", *FILES]
+    content = json.loads((folder / "heads.json").read_text())
+    assert set(content["sha256"]) == {"text", "weights", "other"}
+    rows = list(csv.DictReader((folder / "difference.csv").read_text().splitlines()))
+    assert [row["layer"] for row in rows] == ["1", "2", "3", "average"]
+    networks = content["networks"]
+    expected = networks["trained"]["layer_average"] - networks["other"]["layer_average"]
+    assert float(rows[-1]["difference"]) == pytest.approx(expected, rel=1e-12)
+    for row in rows:
+        assert float(row["low"]) <= float(row["difference"]) <= float(row["high"])
+
+
+def test_checkpoint_against_itself_differs_by_nothing(run: Run, tiny: Tiny, texts: Path) -> None:
+    options = ("--tokens", "whitespace", "--against", tiny("bert"), "--no-baseline")
+    status, out, _ = run(tiny("bert"), "--text", texts, *options)
+    assert status == 0
+    assert out.count("+0.000 to +0.000") == 4
+
+
 def test_failed_writing_leaves_what_was_there(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +192,7 @@ def test_published_checkpoint_runs_from_the_command_line(run: Run, texts: Path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["{bert}", "--against", "nowhere", "--tokens", "whitespace"], "checkpoint must be"),
         (["nowhere"], "checkpoint must be an existing folder or PACKAGE:FOLDER"),
         (["{fnet}", "--tokens", "whitespace"], "checkpoint must have attention, got none"),
         (["{one_head}", "--tokens", "whitespace"], "at least 2 heads"),

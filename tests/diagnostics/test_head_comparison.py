@@ -1,0 +1,94 @@
+"""Two networks on the same texts: differences and their intervals."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from fourierkernels.diagnostics import HeadAccumulator, HeadSummary, head_difference
+from fourierkernels.diagnostics.resampling import percentile_interval
+
+
+def summary(
+    texts: np.ndarray, metric: str = "frobenius_per_sqrt_n", order: np.ndarray | None = None
+) -> HeadSummary:
+    """Of maps (T, L, H, n, n), taken in in some order."""
+    accumulator = HeadAccumulator(metric=metric)
+    for number in range(len(texts)) if order is None else order:
+        accumulator.add(texts[number], number=int(number))
+    return accumulator.summary()
+
+
+def draw(
+    texts: int = 30, layers: int = 2, n: int = 4, seed: int = 0, peak: float = 1.0
+) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    logits = peak * rng.normal(size=(texts, layers, 3, n, n)) * rng.uniform(0.5, 2, (texts,
+                                                                            *[1] * 4))  # fmt: skip
+    weights = np.exp(logits)
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def test_network_against_itself_differs_by_nothing_whatever_the_order_of_texts() -> None:
+    maps = draw()
+    order = np.random.default_rng(1).permutation(len(maps))
+    found = head_difference(summary(maps), summary(maps, order=order))
+    assert found.paired
+    np.testing.assert_allclose([found.average, found.low, found.high], 0, atol=1e-14)
+    np.testing.assert_allclose(found.layers_low, 0, atol=1e-14)
+
+
+def test_difference_is_that_of_the_means_and_lies_in_its_interval() -> None:
+    first, second = summary(draw(peak=2.0)), summary(draw(seed=1))
+    found = head_difference(first, second)
+    np.testing.assert_allclose(found.layers, first.mean - second.mean, rtol=1e-12)
+    assert found.average == pytest.approx(first.layer_average - second.layer_average)
+    assert (found.layers_low < found.layers).all()
+    assert (found.layers < found.layers_high).all()
+    assert 0 < found.low < found.average < found.high
+
+
+def test_pairing_removes_what_the_texts_have_in_common() -> None:
+    maps = draw(60, peak=2.0)
+    blurred = 0.9 * maps + 0.1 / maps.shape[-1]  # every distance is 0.9 times the other
+    first, second = summary(maps), summary(blurred)
+    found = head_difference(first, second)
+    loose = percentile_interval(
+        first.replicates.mean(axis=1) - np.roll(second.replicates.mean(axis=1), 1)
+    )
+    assert found.high - found.low < 0.2 * (loose[1] - loose[0])
+    assert found.low > 0
+
+
+def test_unequal_numbers_of_windows_are_compared_unpaired() -> None:
+    found = head_difference(summary(draw(30)), summary(draw(20)))
+    assert not found.paired
+    assert found.low < found.high
+
+
+def test_interval_holds_a_difference_of_nothing_as_often_as_it_says() -> None:
+    held = 0
+    for trial in range(60):
+        one, other = (summary(draw(25, 1, 3, seed=2 * trial + side)) for side in (0, 1))
+        found = head_difference(one, other)
+        held += found.low <= 0 <= found.high
+    # 25 texts: the percentile interval covers about 0.92.
+    assert binom(60, 0.92).ppf(1e-3) <= held
+
+
+def test_networks_of_different_depth_are_compared_by_their_averages() -> None:
+    found = head_difference(summary(draw(layers=2)), summary(draw(layers=3)))
+    assert found.layers.size == found.layers_low.size == 0
+    assert np.isfinite([found.average, found.low, found.high]).all()
+
+
+def test_single_text_has_a_difference_and_no_interval() -> None:
+    found = head_difference(summary(draw(1)), summary(draw(1, seed=1)))
+    assert np.isfinite(found.average)
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(ValueError, match="metric must be the same, got frobenius and cosine"):
+        head_difference(summary(draw(), "frobenius"), summary(draw(), "cosine"))
+    with pytest.raises(ValueError, match=r"one length for metric frobenius, .*3"):
+        head_difference(summary(draw(), "frobenius"), summary(draw(n=3), "frobenius"))
