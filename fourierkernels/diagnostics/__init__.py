@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from fourierkernels.diagnostics.gates import gated_heads
     from fourierkernels.diagnostics.heads import compare_networks, summarise_heads
     from fourierkernels.diagnostics.importance import head_importance, pruning_curve
+    from fourierkernels.diagnostics.lipschitz import layer_lipschitz, local_lipschitz
     from fourierkernels.diagnostics.recording import AttentionCall, attention_calls
     from fourierkernels.diagnostics.vectors import head_vectors
 
@@ -62,9 +63,11 @@ _HOMES = {
     "gated_heads": "gates",
     "head_importance": "importance",
     "head_vectors": "vectors",
+    "layer_lipschitz": "lipschitz",
     "pruning_curve": "importance",
     "compare_networks": "heads",
     "load_checkpoint": "capture",
+    "local_lipschitz": "lipschitz",
     "load_tokenizer": "capture",
     "summarise_heads": "heads",
 }
@@ -101,8 +104,10 @@ __all__ = [
     "head_positions",
     "head_vectors",
     "key_norm_spread",
+    "layer_lipschitz",
     "load_checkpoint",
     "load_tokenizer",
+    "local_lipschitz",
     "map_statistics",
     "nearest_distances",
     "permutation_null",
