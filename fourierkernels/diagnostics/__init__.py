@@ -43,6 +43,7 @@ from fourierkernels.diagnostics.summary import (
 from fourierkernels.diagnostics.texts import TextFile, read_texts
 
 if TYPE_CHECKING:
+    from fourierkernels.diagnostics.attended import head_statistics
     from fourierkernels.diagnostics.capture import (
         attention_maps,
         load_checkpoint,
@@ -62,6 +63,7 @@ _HOMES = {
     "attention_maps": "capture",
     "gated_heads": "gates",
     "head_importance": "importance",
+    "head_statistics": "attended",
     "head_vectors": "vectors",
     "layer_lipschitz": "lipschitz",
     "pruning_curve": "importance",
@@ -102,6 +104,7 @@ __all__ = [
     "head_importance",
     "head_linkage",
     "head_positions",
+    "head_statistics",
     "head_vectors",
     "key_norm_spread",
     "layer_lipschitz",

@@ -25,7 +25,7 @@ from fourierkernels.diagnostics.vectors import head_vectors
 from fourierkernels.validation import check_choice, check_integer
 
 _WARN_UNKNOWN = 0.1
-_HINT = f"try another tokenizer (tokens, --tokens): {', '.join(TOKENS)}"
+UNKNOWN_HINT = f"try another tokenizer (tokens, --tokens): {', '.join(TOKENS)}"
 
 
 def summarise_heads(
@@ -74,12 +74,12 @@ def summarise_heads(
             checkpoint, model_class=model_class, random_weights=random_weights, seed=seed
         )
     accumulator, reading = HeadAccumulator(metric=metric), Reading()
-    windows = _windows(checkpoint, texts, tokens=tokens, context=context, reading=reading)
+    windows = text_windows(checkpoint, texts, tokens=tokens, context=context, reading=reading)
     captured: Iterator[Any] = attention_maps(checkpoint, windows, batch_size=batch_size)
     if compared != MAPS:
         captured = head_vectors(checkpoint, windows, batch_size=batch_size)
     for done, window in enumerate(captured, start=1):
-        check_known(reading, _HINT)
+        check_known(reading, UNKNOWN_HINT)
         accumulator.add(_compared(window, compared), number=window.index)
         if progress is not None:
             progress(reading.texts * done / reading.windows)
@@ -100,7 +100,7 @@ def _compared(window: Any, what: str) -> Any:
     return values
 
 
-def _windows(
+def text_windows(
     checkpoint: Checkpoint,
     texts: Iterable[str],
     *,
@@ -108,6 +108,7 @@ def _windows(
     context: int | None,
     reading: Reading,
 ) -> Iterator[list[int]]:
+    """Return the windows of token ids of texts, as :func:`summarise_heads` cuts them."""
     tokenizer = load_tokenizer(checkpoint, tokens=tokens)
     limits = [limit for limit in (checkpoint.limit, tokenizer.limit) if limit is not None]
     longest = min(limits, default=None)

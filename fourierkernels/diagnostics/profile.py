@@ -3,7 +3,7 @@
 One pass, and memory that does not depend on the number of texts. Arrays only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,23 +37,16 @@ class StatisticSummary:
     n_texts: int
 
 
-class StatisticAccumulator:
-    """Takes in the maps of one text after another and gives a :class:`StatisticSummary` a name."""
+class ValueAccumulator:
+    """Takes in named values ``(L, H)`` of one text after another; a summary for each name."""
 
-    def __init__(
-        self, *, names: Sequence[str] | None = None, replicates: int = 1000, seed: int = 0
-    ) -> None:
-        self._names = [
-            check_choice("names", name, list(STATISTICS)) for name in names or STATISTICS
-        ]
+    def __init__(self, names: Sequence[str], *, replicates: int = 1000, seed: int = 0) -> None:
+        self._names = list(names)
         self._moments = RunningMoments()  # of (S, L, H)
         self._bootstrap = PoissonBootstrap(replicates=replicates, seed=seed)
 
-    def add(
-        self, maps: ArrayLike, *, special: ArrayLike | None = None, number: int | None = None
-    ) -> None:
-        """Take in the maps ``(L, H, n, n)`` of text `number`, by default the next one."""
-        found = map_statistics(maps, names=self._names, special=special)
+    def add(self, found: Mapping[str, FloatArray], *, number: int | None = None) -> None:
+        """Take in the values of text `number`, by default the next one."""
         values = np.stack([found[name] for name in self._names])
         if self._moments.count and values.shape != self._moments.mean.shape:
             raise ValueError(
@@ -66,13 +59,29 @@ class StatisticAccumulator:
     def summary(self, *, level: float = LEVEL) -> dict[str, StatisticSummary]:
         """Return what has been taken in so far, by name."""
         if not self._moments.count:
-            raise ValueError("texts must give at least one attention map, got none")
+            raise ValueError("statistics need at least one text, got none")
         low, high = self._bootstrap.interval(level)
         mean, std, n_texts = self._moments.mean, self._moments.std(), self._moments.count
         return {
             name: StatisticSummary(name, mean[s], std[s], low[s], high[s], n_texts)
             for s, name in enumerate(self._names)
         }
+
+
+class StatisticAccumulator(ValueAccumulator):
+    """Takes in the maps of one text after another and gives a :class:`StatisticSummary` a name."""
+
+    def __init__(
+        self, *, names: Sequence[str] | None = None, replicates: int = 1000, seed: int = 0
+    ) -> None:
+        chosen = [check_choice("names", name, list(STATISTICS)) for name in names or STATISTICS]
+        super().__init__(chosen, replicates=replicates, seed=seed)
+
+    def add_maps(
+        self, maps: ArrayLike, *, special: ArrayLike | None = None, number: int | None = None
+    ) -> None:
+        """Take in the maps ``(L, H, n, n)`` of text `number`, by default the next one."""
+        self.add(map_statistics(maps, names=self._names, special=special), number=number)
 
 
 def summarise_statistics(
@@ -87,5 +96,5 @@ def summarise_statistics(
     """
     accumulator = StatisticAccumulator(names=names)
     for one in maps:
-        accumulator.add(one)
+        accumulator.add_maps(one)
     return accumulator.summary()
