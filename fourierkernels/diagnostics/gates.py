@@ -35,7 +35,7 @@ def gated_heads(model: nn.Module, calls: list[AttentionCall], gates: Tensor) -> 
     ----------
     model : nn.Module
     calls : list of AttentionCall
-        Of one pass of this model, from :func:`~.recording.attention_calls`: a module that is called
+        Of one pass of this model, from ``attention_calls``: a module that is called
         several times gets gates for each call.
     gates : Tensor, shape (L, H)
         One row a call, one column a head.

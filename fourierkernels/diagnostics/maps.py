@@ -46,7 +46,7 @@ class MapStatistic:
     Attributes
     ----------
     function : callable
-        From maps ``(H, n, n)`` and :class:`Tokens` to values ``(H,)``.
+        From maps ``(H, n, n)`` and a ``Tokens`` to values ``(H,)``.
     """
 
     name: str
