@@ -40,7 +40,7 @@ Model = TypeVar("Model", bound=PreTrainedModel)
 
 @dataclass(frozen=True)
 class FourierOptions:
-    """What a configuration says of Fourier attention; :class:`~fourierkernels.attention.FourierAttention` explains it."""
+    """What a configuration says of :class:`~fourierkernels.attention.FourierAttention`."""
 
     radius: float = 2.0
     power: int = 4
@@ -158,8 +158,8 @@ def add_fourier_attention(
 
     Each attention module gets a parameter ``log_radius`` (a buffer if `learn_radius` is False):
     optimisers built afterwards find it and ``save_pretrained`` saves it. Options are those of
-    :class:`~fourierkernels.attention.FourierAttention`; the paper starts R at 2 for language and 1 for images. The other
-    weights are kept, but they were not trained for these.
+    :class:`~fourierkernels.attention.FourierAttention`; the paper starts R at 2 for language and 1
+    for images. The other weights are kept, but they were not trained for these.
 
     Raises
     ------
