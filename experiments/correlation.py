@@ -15,12 +15,8 @@ Writes correlation.csv, correlation_point_mass.csv, the provenance as JSON, and 
 """
 
 import argparse
-import csv
-import json
-import platform
-import subprocess
 import time
-from importlib import metadata
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -32,6 +28,7 @@ from matplotlib import pyplot as plt
 from fourierkernels import theory
 from fourierkernels.densities import CorrelatedGaussian
 from fourierkernels.plotting import COLOURS, MARKERS, style
+from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[1]
 PRODUCTS = ("fourier1", "fourier2", "fourier4", "gaussian")
@@ -92,25 +89,6 @@ def draw(rows: list[Row], path: Path) -> None:
         plt.close(figure)
 
 
-def provenance(seconds: float) -> Row:
-    """Return what the numbers depend on; they are deterministic."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT)
-    return {
-        "commit": commit.stdout.strip(),
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in ("fourierkernels", "numpy", "scipy")},
-        "seconds": round(seconds, 1),
-    }
-
-
-def write(path: Path, rows: list[Row]) -> None:
-    """Write rows that have the same keys."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def main() -> None:
     """Compute all cells and write tables, provenance and the figure."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -118,18 +96,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two correlations in the plane")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    start = time.perf_counter()
+    start, write = time.perf_counter(), partial(write_study, options.output, source=Path(__file__))
     rows: list[Row] = []
     for dim, correlations in (QUICK if options.quick else CORRELATIONS).items():
         for correlation in correlations:
             for n in (1_000,) if options.quick else SIZES[dim]:
                 rows += best_errors(dim, correlation, n)
-            write(options.output / "correlation.csv", rows)
+            write("correlation", rows, {"seconds": round(time.perf_counter() - start, 1)})
     masses = [point_mass(name, radius) for name in PRODUCTS for radius in RADII]
-    write(options.output / "correlation_point_mass.csv", masses)
+    write("correlation_point_mass", masses, {})
     draw(rows, options.output / "correlation.svg")
-    text = json.dumps(provenance(time.perf_counter() - start), indent=2) + "\n"
-    (options.output / "correlation.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

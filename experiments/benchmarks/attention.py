@@ -16,18 +16,13 @@ hand. A missing one is left out. Quote ratios from one run, not milliseconds.
 """
 
 import argparse
-import csv
-import json
 import math
-import os
-import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
-from importlib import metadata
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -37,10 +32,10 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import fourier_attention
+from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[2]
 RADIUS, POWER, SEED = 2.0, 4, 2022
-PACKAGES = ("fourierkernels", "torch", "numba", "pykeops")
 # Entries that the arrays of a method may have: some hold several such arrays at once.
 _ENTRIES = {"cpu": 2**27, "cuda": 2**31}
 _SLOTS, _SLOTS_PER_COLUMN, _SLOTS_BACKWARD = 9.89, 1.42, 52.0
@@ -370,42 +365,6 @@ def checks() -> list[Check]:
 # ---- output -------------------------------------------------------------------------------------
 
 
-def provenance(device: str, clock: float) -> dict[str, object]:
-    """Return what the numbers depend on: commit, versions, machine."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT)
-    machine = Path("/proc/cpuinfo")
-    lines = machine.read_text().splitlines() if machine.exists() else []
-    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
-    return {
-        "commit": commit.stdout.strip(),
-        "python": platform.python_version(),
-        "cpu": names[0] if names else platform.processor(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "gpu": torch.cuda.get_device_name() if device == "cuda" else "none",
-        "clock_ghz": clock,
-        "versions": {name: _version(name) for name in PACKAGES},
-        "radius": RADIUS,
-        "power": POWER,
-        "seed": SEED,
-    }
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "missing"
-
-
-def write(path: Path, kind: type, rows: list[Cell] | list[Check]) -> None:
-    """Write rows as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(kind)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-
-
 def main() -> None:
     """Check on a GPU, time, write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -416,18 +375,21 @@ def main() -> None:
     parser.add_argument("--clock", type=float, default=1.755, help="GHz of the GPU, for the floor")
     options = parser.parse_args()
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    options.output.mkdir(parents=True, exist_ok=True)
     shapes, seconds = (GPU_SHAPES if device == "cuda" else CPU_SHAPES), options.seconds
     if options.quick:
         shapes, seconds = QUICK_SHAPES, 0.05
     if device == "cpu":
         _use_one_thread()
-    elif not options.quick:
-        write(options.output / "attention_cuda_checks.csv", Check, checks())
-    path = options.output / f"attention_{device}.csv"
-    write(path, Cell, timings(shapes, device, seconds, options.clock))
-    text = json.dumps(provenance(device, options.clock), indent=2) + "\n"
-    path.with_suffix(".json").write_text(text, encoding="utf-8")
+    gpu = torch.cuda.get_device_name() if device == "cuda" else "none"
+    config = {"seed": SEED, "radius": RADIUS, "power": POWER, "gpu": gpu,
+              "clock_ghz": options.clock, "threads": torch.get_num_threads()}  # fmt: skip
+    write = partial(
+        write_study, options.output, config=config, source=Path(__file__),
+        packages=("torch", "pykeops"),
+    )  # fmt: skip
+    if device == "cuda" and not options.quick:
+        write("attention_cuda_checks", checks())
+    write(f"attention_{device}", timings(shapes, device, seconds, options.clock))
 
 
 def _use_one_thread() -> None:

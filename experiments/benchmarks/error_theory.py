@@ -12,16 +12,11 @@ for one core. Writes CSV and the provenance as JSON; quote ratios from one run, 
 """
 
 import argparse
-import csv
-import json
 import os
-import platform
 import resource
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 
 import finufft
@@ -29,6 +24,7 @@ import numpy as np
 
 import fourierkernels as fk
 from fourierkernels import simulation, theory
+from fourierkernels.study import write_study
 from fourierkernels.theory import integrals
 from fourierkernels.theory.optimum import _profile
 
@@ -36,7 +32,6 @@ ROOT = Path(__file__).parents[2]
 DENSITIES = ("gaussian", "cauchy", "laplace", "beta", "gamma")
 KERNELS = (*(f"fourier{power}" for power in range(1, 7)), "gaussian")
 GRID_METHODS = ("bandlimited", "direct", "reference")
-PACKAGES = ("fourierkernels", "numpy", "scipy", "finufft", "numba")
 
 
 @dataclass(frozen=True)
@@ -158,43 +153,19 @@ def joint_rows(*, quick: bool) -> list[Row]:
     return rows
 
 
-def provenance(*, quick: bool) -> dict[str, object]:
-    """Return what the numbers depend on: commit, versions, machine, seed."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT)
-    machine = Path("/proc/cpuinfo")
-    lines = machine.read_text().splitlines() if machine.exists() else []
-    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
-    return {
-        "commit": commit.stdout.strip(),
-        "python": platform.python_version(),
-        "cpu": names[0] if names else platform.processor(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg()[0],
-        "versions": {package: metadata.version(package) for package in PACKAGES},
-        "seed": 2022,
-        "quick": quick,
-    }
-
-
 def main() -> None:
     """Run everything and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
     quick = options.quick
     rows = table_rows(quick=quick)
     for n in (10**4,) if quick else (10**4, 10**5, 10**6):
         rows += ise_rows(n, repeats=2 if quick else 7)
     rows += joint_rows(quick=quick)
-    path = options.output / "error_theory.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(map(asdict, rows))
-    text = json.dumps(provenance(quick=quick), indent=2) + "\n"
-    path.with_suffix(".json").write_text(text, encoding="utf-8")
+    config = {"seed": 2022, "quick": quick, "load": os.getloadavg()[0]}
+    write_study(options.output, "error_theory", rows, config, source=Path(__file__))
 
 
 if __name__ == "__main__":

@@ -29,10 +29,10 @@ from fourierkernels.attention.features import (
 )
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
-    _readable,
     check_inputs,
     check_power,
     check_radius,
+    readable,
 )
 from fourierkernels.validation import check_integer
 
@@ -155,7 +155,7 @@ def linear_fourier_attention(
     sums = weight_sums(maps[0], total)
     empty = _without_keys(key_padding_mask, query, key, is_causal)
     output, undefined = _ratio(numerator, sums, empty, signed=power % 2 == 1)
-    if _readable(query):
+    if readable(query):
         spread = phase_spread(query, key, radius, power=power, key_padding_mask=key_padding_mask)
         _warn(float(spread.nan_to_num().amax()) if spread.numel() else 0.0, undefined)
     return output.to(query.dtype)
@@ -213,7 +213,7 @@ def linear_fourier_step(
     numerator = seen @ values / (seen.shape[-1] // 2)
     empty = torch.zeros((), dtype=torch.bool, device=query.device)
     output, undefined = _ratio(numerator, weight_sums(seen, total), empty, signed=power % 2 == 1)
-    if _readable(query):
+    if readable(query):
         _warn(0.0, undefined)
     return output.to(query.dtype), FeatureState(values, total, offset)
 

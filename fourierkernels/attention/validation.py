@@ -65,7 +65,7 @@ def check_radius(radius: Tensor | float, query: Tensor) -> Tensor:
             f"radius must broadcast to {target}, heads by features (per head: (H, 1)), "
             f"got shape {tuple(tensor.shape)}"
         )
-    if _readable(tensor):
+    if readable(tensor):
         bad = tensor[~(torch.isfinite(tensor) & (tensor > 0))]
         if bad.numel():
             raise ValueError(f"radius must be positive and finite, got {bad[0].item()}")
@@ -146,7 +146,7 @@ def _check_alike(name: str, tensor: Tensor, query: Tensor) -> None:
 
 
 def _check_finite(name: str, tensor: Tensor, *, minus_infinity: bool = False) -> None:
-    if not _readable(tensor) or torch.isfinite(tensor.sum()):  # one pass settles nearly all
+    if not readable(tensor) or torch.isfinite(tensor.sum()):  # one pass settles nearly all
         return
     bad = ~torch.isfinite(tensor)
     if minus_infinity:
@@ -178,7 +178,8 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
-def _readable(tensor: Tensor) -> bool:
+def readable(tensor: Tensor) -> bool:
+    """Whether values may be looked at: not under a compiler or a transform, not on a device."""
     if torch.compiler.is_compiling() or is_functorch_wrapped_tensor(tensor):
         return False
     return tensor.device.type == "cpu"

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import fourier_attention, gaussian_attention, softmax_attention
+from fourierkernels.attention.gaussian import fused_gaussian_attention
 from fourierkernels.mixing.mixer import State, TokenMixer
 from fourierkernels.validation import check_integer, check_number
 
@@ -157,8 +158,7 @@ class SoftmaxMixer(AttentionMixer):
 class GaussianMixer(AttentionMixer):
     """Attention with Gaussian weights exp(-|q - k|²/(2σ²)), [nguyen2022fourierformer]_ eq. 7.
 
-    In the row of a query |q|² cancels, so the weight is a dot product with one feature more,
-    (q, 1)·(k, -|k|²/2), and torch's fused softmax computes it without the differences.
+    By torch's fused softmax, without the differences (``attention/gaussian.py``).
 
     Parameters
     ----------
@@ -175,16 +175,10 @@ class GaussianMixer(AttentionMixer):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool
     ) -> Tensor:
         """Return the weighted mean of the values."""
-        one, half = torch.ones_like(query[..., :1]), -key.square().sum(-1, keepdim=True) / 2
-        return scaled_dot_product_attention(
-            torch.cat([query, one], dim=-1),
-            torch.cat([key, half], dim=-1),
-            value,
-            attn_mask=mask,
-            is_causal=is_causal,
+        return fused_gaussian_attention(
+            query, key, value, sigma=self.sigma, attn_mask=mask, is_causal=is_causal,
             dropout_p=self._dropout(),
-            scale=self.sigma**-2,
-        )
+        )  # fmt: skip
 
     def weights(self, query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
         """Return the normalised Gaussian weights."""

@@ -2,7 +2,7 @@
 
 To add a method, write its function and a row; tests and :func:`plan_sum` pick it up. The times were
 fitted to CPU times on one machine (AMD EPYC, AVX-512); what decides is their ratio, which
-``experiments/benchmarks/kernel_plan.py`` measures anew.
+``experiments/benchmarks/kernel_limits.py`` measures anew.
 """
 
 import math
