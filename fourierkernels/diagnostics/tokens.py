@@ -8,7 +8,7 @@ To add one, write a row of :data:`SPLITTERS`; the command line and the tests pic
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,10 @@ class Tokenizer:
         From a text to its ids, special tokens left out.
     unknown : int or None
         Id that stands for what the vocabulary lacks.
+    names : callable
+        From ids to the tokens they stand for, for display.
+    special : frozenset of int
+        Ids of marks that stand for no part of a text.
     limit : int or None
         Longest window, special tokens included, that the tokenizer's files allow.
     """
@@ -72,6 +76,8 @@ class Tokenizer:
     suffix: tuple[int, ...] = ()
     unknown: int | None = None
     limit: int | None = None
+    names: Callable[[Sequence[int]], tuple[str, ...]] = lambda ids: tuple(map(str, ids))
+    special: frozenset[int] = frozenset()
 
 
 def ids_tokenizer() -> Tokenizer:
@@ -108,11 +114,15 @@ def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
         raise ValueError(f"{vocabulary.name} must hold {UNKNOWN_TOKEN}, got {len(known)} others")
     unknown = known[UNKNOWN_TOKEN]
     pattern = re.compile(SPLITTERS[splitter].pattern)
+    prefix = tuple(known[token] for token in (FIRST_TOKEN,) if token in known)
+    suffix = tuple(known[token] for token in (LAST_TOKEN,) if token in known)
     return Tokenizer(
         encode=lambda text: [known.get(token, unknown) for token in pattern.findall(text)],
-        prefix=tuple(known[token] for token in (FIRST_TOKEN,) if token in known),
-        suffix=tuple(known[token] for token in (LAST_TOKEN,) if token in known),
+        prefix=prefix,
+        suffix=suffix,
         unknown=unknown,
+        names=lambda ids: tuple(lines[i].rstrip("\r") for i in ids),
+        special=frozenset(prefix + suffix),
     )
 
 

@@ -328,9 +328,9 @@ def test_unreadable_tokenizer_is_refused_with_a_way_out(own: Tiny) -> None:
 
 def test_missing_framework_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    monkeypatch.delitem(sys.modules, "fourierkernels.diagnostics.capture")
+    monkeypatch.delitem(sys.modules, "fourierkernels.diagnostics.pretrained")
     with pytest.raises(ImportError, match=r"pip install 'fourierkernels\[heads\]'"):
-        importlib.import_module("fourierkernels.diagnostics.capture")
+        importlib.import_module("fourierkernels.diagnostics.pretrained")
 
 
 # Published checkpoints

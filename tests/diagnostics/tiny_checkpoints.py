@@ -24,6 +24,9 @@ def save_tiny(folder: Path, kind: str) -> Path:
     import transformers
 
     bert = {**SIZES, "num_attention_heads": 4, "max_position_embeddings": 32}
+    bart = {"d_model": 16, "encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16,
+            "vocab_size": 14, "max_position_embeddings": 32}  # fmt: skip
     configs = {
         "bert": lambda: transformers.BertConfig(**bert),
         "one_head": lambda: transformers.BertConfig(**{**bert, "num_attention_heads": 1}),
@@ -38,7 +41,15 @@ def save_tiny(folder: Path, kind: str) -> Path:
             bos_token_id=1, eos_token_id=1,
         ),
         "t5": lambda: transformers.T5Config(
-            d_model=16, d_kv=4, num_heads=4, num_layers=3, d_ff=16, vocab_size=14
+            d_model=16, d_kv=4, num_heads=4, num_layers=3, d_ff=16, vocab_size=14,
+            decoder_start_token_id=0,
+        ),
+        "bart": lambda: transformers.BartConfig(**bart),
+        "marian": lambda: transformers.MarianConfig(
+            **bart, pad_token_id=13, decoder_start_token_id=13
+        ),
+        "llama": lambda: transformers.LlamaConfig(
+            **SIZES, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=32
         ),
         "vit": lambda: transformers.ViTConfig(
             hidden_size=16, num_hidden_layers=2, intermediate_size=16, num_attention_heads=2,

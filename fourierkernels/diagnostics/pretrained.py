@@ -1,0 +1,214 @@
+"""Networks of Hugging Face transformers: folders as its classes save them, and single files.
+
+Everything is read offline, and nothing in a folder is run: no custom code, no pickled objects.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fourierkernels.diagnostics.networks import PARTS, Checkpoint, Part, token_fields
+from fourierkernels.validation import check_choice
+
+try:
+    import huggingface_hub.constants
+    import torch
+    import transformers
+except ImportError as missing:
+    raise ImportError(
+        f"reading a checkpoint needs torch and transformers ({missing}): "
+        "pip install 'fourierkernels[heads]'"
+    ) from missing
+
+_EAGER = {"attn_implementation": "eager", "dtype": torch.float32}
+
+
+@contextmanager
+def offline_and_quiet() -> Iterator[None]:
+    """Forbid downloads and silence transformers for the moment; put everything back afterwards."""
+    logging = transformers.utils.logging
+    offline, verbosity = huggingface_hub.constants.HF_HUB_OFFLINE, logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
+    huggingface_hub.constants.HF_HUB_OFFLINE = True
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        huggingface_hub.constants.HF_HUB_OFFLINE = offline
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Turn whatever a foreign file makes a library raise into a ValueError of one line."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "UnpicklingError":  # of torch.load with weights_only=True
+            reason = "the file would have to run code to be read; convert it to safetensors"
+        else:
+            reason = re.sub(r"\x1b\[\d+m", "", str(error)).strip().split("\n")[0]
+        raise ValueError(f"{what}: {reason or type(error).__name__}") from error
+
+
+def load_folder(
+    folder: Path, name: str, *, model_class: str | None, part: str | None, random_weights: bool
+) -> Checkpoint:
+    """Load a folder with a config.json; see :func:`~.capture.load_checkpoint`."""
+    with offline_and_quiet():
+        model = _build(folder, model_class) if random_weights else _load(folder, model_class)
+    return listen_to(model, name=name, folder=folder, part=part)
+
+
+def listen_to(model: Any, *, name: str, folder: Path | None, part: str | None) -> Checkpoint:
+    """Return a model of transformers ready to give what the heads of a part compute."""
+    model = model.eval().requires_grad_(False)
+    chosen = _part(model, part)
+    if model.config.is_encoder_decoder and not chosen.pairs:
+        model = model.get_encoder()
+    if "input_ids" not in inspect.signature(model.forward).parameters:
+        raise ValueError(f"checkpoint must read token ids, got {type(model).__name__}")
+    model.config.use_cache = False  # keys and values of past tokens would only cost memory
+    first = getattr(model.config, "decoder_start_token_id", None)
+    return Checkpoint(
+        name=name,
+        folder=folder,
+        model=model,
+        limit=_position_limit(model),
+        vocabulary=int(model.config.get_text_config().vocab_size),
+        run=_run_pairs(model) if chosen.pairs else _run_tokens(model),
+        selects=_selects(model, chosen),
+        start=() if first is None or not chosen.pairs else (int(first),),
+        **token_fields(chosen),
+    )
+
+
+def _part(model: Any, part: str | None) -> Part:
+    chosen = PARTS["encoder" if part is None else check_choice("part", part, list(PARTS))]
+    if part is not None and not model.config.is_encoder_decoder:
+        raise ValueError(
+            f"part must be left out for a network that is no encoder-decoder, got {part!r} "
+            f"for {type(model).__name__}"
+        )
+    return chosen
+
+
+def pad(batch: Sequence[Sequence[int]], padding: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return padded ids ``(B, n)``, and the mask that is 1 where they are not padding."""
+    longest = max(map(len, batch))
+    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in batch])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in batch])
+    return ids, mask
+
+
+def _run_tokens(model: Any) -> Callable[[Sequence[Any]], Any]:
+    padding = getattr(model.config, "pad_token_id", None) or 0
+
+    def run(batch: Sequence[Any]) -> Any:
+        ids, mask = pad(batch, padding)
+        return model(input_ids=ids, attention_mask=mask)
+
+    return run
+
+
+def _run_pairs(model: Any) -> Callable[[Sequence[Any]], Any]:
+    padding = getattr(model.config, "pad_token_id", None) or 0
+
+    def run(batch: Sequence[Any]) -> Any:
+        source, mask = pad([pair[0] for pair in batch], padding)
+        target, target_mask = pad([pair[1] for pair in batch], padding)
+        return model(
+            input_ids=source, attention_mask=mask, decoder_input_ids=target,
+            decoder_attention_mask=target_mask, use_cache=False,
+        )  # fmt: skip
+
+    return run
+
+
+def _selects(model: Any, part: Part) -> Callable[[Any], bool]:
+    if not part.pairs:
+        return lambda call: not call.cross
+    decoder = model.get_decoder()
+    inside = next(name for name, module in model.named_modules() if module is decoder) + "."
+    cross = part.name == "cross"
+    return lambda call: call.name.startswith(inside) and call.cross == cross
+
+
+def _config(folder: Path, model_class: str | None) -> Any:
+    auto = model_class is None
+    reader = transformers.AutoConfig if auto else named_class(str(model_class)).config_class
+    with one_line(f"config.json of {folder.name} cannot be used"):
+        return reader.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def named_class(model_class: str) -> Any:
+    """Return a model class of transformers by its name."""
+    found = getattr(transformers, model_class, None)
+    if not (inspect.isclass(found) and issubclass(found, transformers.PreTrainedModel)):
+        raise ValueError(f"model_class must be a model of transformers, got {model_class!r}")
+    return found
+
+
+def _build(folder: Path, model_class: str | None) -> Any:
+    """Build the architecture of config.json with random weights."""
+    config = _config(folder, model_class)
+    with one_line(f"config.json of {folder.name} cannot be used"):
+        if model_class is None:
+            return transformers.AutoModel.from_config(config, trust_remote_code=False, **_EAGER)
+        return named_class(model_class)._from_config(config, **_EAGER)
+
+
+def _load(folder: Path, model_class: str | None) -> Any:
+    """Load the weights: safetensors first, else a .bin of plain tensors."""
+    config = _config(folder, model_class)
+    owner = transformers.AutoModel if model_class is None else named_class(model_class)
+    with one_line(f"weights of {folder.name} cannot be read"):
+        model, report = owner.from_pretrained(
+            folder,
+            config=config,
+            local_files_only=True,
+            trust_remote_code=False,
+            weights_only=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
+            output_loading_info=True,
+            # Said here and not only afterwards: a config may name an implementation to download.
+            # In float32: a half-precision checkpoint would otherwise stay so.
+            **_EAGER,
+        )
+    _check_complete(folder, model, report)
+    # sdpa, the default, returns an empty tuple of maps without a warning.
+    model.set_attn_implementation("eager")
+    return model
+
+
+def _check_complete(folder: Path, model: Any, report: Any) -> None:
+    """Refuse weights that leave parameters of the network at random values, silently otherwise.
+
+    The pooler and a task's head come after the last map.
+    """
+    prefix = "" if model.base_model is model else f"{model.base_model_prefix}."
+    wrong = sorted(
+        name
+        for name in (*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"]))
+        if name.startswith(prefix) and not name.removeprefix(prefix).startswith("pooler.")
+    )
+    if wrong:
+        raise ValueError(
+            f"weights of {folder.name} must fit {type(model).__name__}, "
+            f"got {len(wrong)} parameters missing or of another shape, first {wrong[0]}"
+        )
+
+
+def _position_limit(model: Any) -> int | None:
+    """Longest text; the RoBERTa family counts positions from its padding index + 1."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None):
+            return int(module.num_embeddings - module.padding_idx - 1)
+    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return int(limit) if limit and limit > 0 else None

@@ -1,0 +1,113 @@
+"""What checkpoints tell of their inputs, and that batches give what items give alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tolerances import TOLERANCE
+
+from fourierkernels.diagnostics.capture import Checkpoint, load_checkpoint, load_tokenizer
+from fourierkernels.diagnostics.recording import AttentionCall, recording
+
+Tiny = Callable[[str], Path]
+ROUNDING = TOLERANCE["float32"]["fast"]
+IDS = [[1, 2, 3, 4, 5, 6, 7], [3, 4], [9, 8, 7, 6], [5, 5, 5], [2], [11, 12, 13, 1, 2, 3]]
+PAIRS = [(row, [1, *IDS[-1 - k]]) for k, row in enumerate(IDS)]
+PARTED = [
+    (kind, part) for kind in ("t5", "bart", "marian") for part in ("encoder", "decoder", "cross")
+]
+
+
+def heard(checkpoint: Checkpoint, items: list[Any]) -> list[AttentionCall]:
+    with torch.inference_mode(), recording(checkpoint.model) as calls:
+        checkpoint.run(items)
+    return [call for call in calls if checkpoint.selects(call)]
+
+
+def check_batches(checkpoint: Checkpoint, items: list[Any]) -> None:
+    """Hold a padded batch against its items run one by one, in everything that is recorded."""
+    together = heard(checkpoint, items)
+    for row, item in enumerate(items):
+        alone = heard(checkpoint, [item])
+        assert len(alone) == len(together) > 0
+        span = checkpoint.spans(item) or tuple(alone[0].maps.shape[2:])
+        for one, other in zip(together, alone, strict=True):
+            assert other.maps.shape[2:] == span
+            cut = one.cut(row, *span)
+            for name, expected in other.cut(0, *span).items():
+                scale = float(expected.abs().max())
+                torch.testing.assert_close(
+                    cut[name], expected, rtol=0, atol=4 * ROUNDING * scale, msg=name
+                )
+            np.testing.assert_allclose(cut["maps"].sum(dim=-1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2", "albert", "llama", "t5"])
+def test_padded_batches_of_tokens_give_what_each_text_gives_alone(kind: str, tiny: Tiny) -> None:
+    check_batches(load_checkpoint(tiny(kind)), IDS)
+
+
+@pytest.mark.parametrize(("kind", "part"), PARTED)
+def test_padded_batches_of_pairs_give_what_each_pair_gives_alone(
+    kind: str, part: str, tiny: Tiny
+) -> None:
+    checkpoint = load_checkpoint(tiny(kind), part=part)
+    items: list[Any] = IDS if part == "encoder" else PAIRS
+    assert checkpoint.reads == ("tokens" if part == "encoder" else "pairs")
+    check_batches(checkpoint, items)
+
+
+@pytest.mark.parametrize(("kind", "part"), PARTED)
+def test_part_of_an_encoder_decoder_has_its_calls_only(kind: str, part: str, tiny: Tiny) -> None:
+    checkpoint = load_checkpoint(tiny(kind), part=part)
+    calls = heard(checkpoint, IDS[:1] if part == "encoder" else PAIRS[:1])
+    assert len(calls) == 3
+    n, m = {"encoder": (7, 7), "decoder": (7, 7), "cross": (7, 7)}[part]
+    assert [call.maps.shape[2:] for call in calls] == [(n, m)] * 3
+    later = [bool(np.triu(call.maps.numpy(), k=1).any()) for call in calls]
+    assert later == [part != "decoder"] * 3
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart", "marian"])
+def test_cross_maps_have_target_queries_and_source_keys(kind: str, tiny: Tiny) -> None:
+    checkpoint = load_checkpoint(tiny(kind), part="cross")
+    item = ([3, 4, 5, 6], [1, 2])
+    assert checkpoint.spans(item) == (2, 4)
+    assert checkpoint.labels(item) == (("1", "2"), ("3", "4", "5", "6"))
+    assert [call.maps.shape[2:] for call in heard(checkpoint, [item])] == [(2, 4)] * 3
+
+
+def test_targets_begin_with_what_the_decoder_starts_from(tiny: Tiny) -> None:
+    assert load_checkpoint(tiny("t5"), part="cross").start == (0,)
+    assert load_checkpoint(tiny("bart"), part="decoder").start == (2,)
+    assert load_checkpoint(tiny("bart")).start == ()
+
+
+def test_part_is_for_encoder_decoders(tiny: Tiny) -> None:
+    with pytest.raises(ValueError, match=r"part must be left out .* got 'decoder' for BertModel"):
+        load_checkpoint(tiny("bert"), part="decoder")
+    with pytest.raises(ValueError, match="part must be one of"):
+        load_checkpoint(tiny("t5"), part="reader")
+
+
+def test_tokenizer_gives_labels_and_special_tokens(tiny: Tiny) -> None:
+    checkpoint = load_checkpoint(tiny("bert"))
+    assert checkpoint.labels([2, 4, 3]) == (("2", "4", "3"),) * 2
+    assert checkpoint.special is None
+    for tokens in ("auto", "whitespace"):
+        named = checkpoint.with_tokenizer(load_tokenizer(checkpoint, tokens=tokens))
+        assert named.labels([2, 4, 3]) == (("[CLS]", "a", "[SEP]"),) * 2
+        assert named.special is not None
+        assert named.special([2, 4, 1, 3]).tolist() == [True, False, False, True]
+    bare = checkpoint.with_tokenizer(load_tokenizer(checkpoint, tokens="ids"))
+    assert (bare.labels([2]), bare.special) == ((("2",), ("2",)), None)
+
+
+def test_special_tokens_of_cross_attention_are_those_of_the_source(tiny: Tiny) -> None:
+    checkpoint = load_checkpoint(tiny("t5"), part="cross")
+    named = checkpoint.with_tokenizer(load_tokenizer(checkpoint, tokens="whitespace"))
+    assert named.special is not None
+    assert named.special(([4, 3], [2, 2, 4])).tolist() == [False, True]
