@@ -26,6 +26,7 @@ from fourierkernels.models.language import (
     language_config,
 )
 from fourierkernels.models.lra import ARENA_PRESETS, ArenaClassifier, ArenaConfig, arena_config
+from fourierkernels.models.saved import MODELS, load_model, save_model
 from fourierkernels.models.search import Hypotheses, beam_search
 from fourierkernels.models.series import (
     SERIES_PRESETS,
@@ -51,6 +52,7 @@ __all__ = [
     "DECISION_PRESETS",
     "ENCODER_PRESETS",
     "LANGUAGE_PRESETS",
+    "MODELS",
     "SERIES_PRESETS",
     "TRANSLATION_PRESETS",
     "VISION_PRESETS",
@@ -79,6 +81,8 @@ __all__ = [
     "decision_config",
     "encoder_config",
     "language_config",
+    "load_model",
+    "save_model",
     "series_config",
     "translation_config",
     "vision_config",

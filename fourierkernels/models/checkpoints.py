@@ -1,9 +1,13 @@
-"""Foreign weights: read without running code, renamed by a table, loaded all or not at all."""
+"""Files of tensors: read without running code, renamed by a table, loaded all or not at all."""
 
 import re
+import tempfile
+import warnings
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -46,20 +50,14 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     Raises
     ------
     ValueError
-        If there is no such file, or it would have to run code.
+        If there is no such file, it would have to run code, it is compressed, or it is no whole
+        file of tensors.
     """
     file = _find(Path(path))
     if file.suffix == ".safetensors":
         return _read_safetensors(file)
-    try:
-        content = torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:
-        if type(error).__name__ != "UnpicklingError":
-            raise
-        raise ValueError(
-            f"{file.name} must hold tensors only, got a file that would have to run code; in the "
-            "code that wrote it: torch.save(model.state_dict(), path)"
-        ) from error
+    check_uncompressed(file)
+    content = _read_torch(file)
     for key in ("model", "state_dict"):
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
@@ -129,15 +127,105 @@ def _find(path: Path) -> Path:
     return path
 
 
-def _read_safetensors(file: Path) -> dict[str, Tensor]:
+def _read_torch(file: Path) -> Any:
     try:
-        from safetensors.torch import load_file
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about archives that are refused all the same
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:
+        if type(error).__name__ == "UnpicklingError" or "TorchScript" in str(error):
+            raise ValueError(
+                f"{file.name} must hold tensors only, got a file that would have to run code; in "
+                "the code that wrote it: torch.save(model.state_dict(), path)"
+            ) from error
+        raise _broken(file, error) from error
+
+
+def check_uncompressed(file: Path) -> None:
+    """Refuse an archive that unpacks to more than its size; torch.save compresses nothing.
+
+    Raises
+    ------
+    ValueError
+        If the file is an archive that does; whatever is no archive is left alone.
+    """
+    if not zipfile.is_zipfile(file):
+        return
+    with zipfile.ZipFile(file) as archive:
+        unpacked, packed = sum(part.file_size for part in archive.infolist()), file.stat().st_size
+    if unpacked > packed:
+        raise ValueError(
+            f"{file.name} must be an uncompressed archive, as torch.save writes it, got "
+            f"{packed} bytes that unpack to {unpacked}"
+        )
+
+
+def read_metadata(file: Path) -> dict[str, str]:
+    """Return the text entries in the head of a .safetensors file; none for other files.
+
+    Raises
+    ------
+    ValueError
+        If the file is no whole .safetensors file.
+    """
+    if file.suffix != ".safetensors":
+        return {}
+    try:
+        with _safetensors().safe_open(file, "pt") as content:
+            return dict(content.metadata() or {})
+    except Exception as error:
+        raise _broken(file, error) from error
+
+
+def write_tensors(
+    file: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write a .safetensors file: all of it, or, when something goes wrong, nothing.
+
+    Parameters
+    ----------
+    file : Path
+        In an existing folder; a file of that name is replaced.
+    metadata : mapping, optional
+        Text entries for its head, see :func:`read_metadata`.
+
+    Raises
+    ------
+    ValueError
+        If the name does not end in .safetensors.
+    """
+    if file.suffix != ".safetensors":
+        raise ValueError(f"path must end in .safetensors, got {file.name}")
+    whole = {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
+    content = _safetensors().torch.save(whole, dict(metadata or {}))
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as folder:
+        unfinished = Path(folder) / file.name
+        unfinished.write_bytes(content)
+        unfinished.replace(file)
+
+
+def _read_safetensors(file: Path) -> dict[str, Tensor]:
+    load_file = _safetensors().torch.load_file
+    try:
+        tensors: dict[str, Tensor] = load_file(file)
+    except Exception as error:
+        raise _broken(file, error) from error
+    return tensors
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.torch
     except ModuleNotFoundError as error:
         raise ImportError(
-            "reading this checkpoint needs safetensors: pip install 'fourierkernels[heads]'"
+            "this file needs safetensors: pip install 'fourierkernels[heads]'"
         ) from error
-    tensors: dict[str, Tensor] = load_file(file)
-    return tensors
+    return safetensors
+
+
+def _broken(file: Path, error: Exception) -> ValueError:
+    reason = (str(error).strip() or type(error).__name__).split("\n")[0]
+    return ValueError(f"{file.name} must be a whole file of tensors, got one that fails: {reason}")
 
 
 def _listed(names: Sequence[str]) -> str:
