@@ -1,0 +1,103 @@
+// Controls, keys, and the line that says what is shown.
+
+function numbered(count, word) {
+  return Array.from({ length: count }, (_, k) => [k, `${word} ${k + 1}`.trim()]);
+}
+
+function fillSelect(id, options) {
+  byId(id).replaceChildren(...options.map(([value, label]) => element("option", { value }, label)));
+}
+
+function bindSelect(id, name) {
+  byId(id).onchange = (event) => {
+    const value = event.target.value;
+    choose({ [name]: name === "colours" ? value : Number(value) });
+  };
+  view(() => [state[name]], () => { byId(id).value = String(state[name]); });
+}
+
+function headline(label) {
+  const signs = [...label];
+  return signs.length > 60 ? `${signs.slice(0, 59).join("")}…` : label;
+}
+
+function prepareControls() {
+  fillSelect("text", data.examples.map((one, k) => [k, `${k + 1}: ${headline(one.label)}`]));
+  fillSelect("layer", numbered(SIZES.layers, ""));
+  fillSelect("head", numbered(SIZES.heads, ""));
+  fillSelect("other", [[-1, "no other head"], ...numbered(SIZES.heads, "head")]);
+  fillSelect("network", data.networks.map((one, k) => [k, one.name]));
+  fillSelect("statistic", data.statistics.map((one, k) => [k, one.title]));
+  for (const name of ["text", "layer", "head", "other", "network", "statistic", "colours"]) {
+    bindSelect(name, name);
+  }
+  for (const id of ["text-label", "query-label"]) byId(id).hidden = !data.examples.length;
+  byId("query").oninput = (event) => choose({ query: Number(event.target.value) - 1 });
+  view(() => [state.query, state.text], showQuery);
+  byId("controls").onsubmit = (event) => event.preventDefault();
+}
+
+function showQuery() {
+  if (!hasMaps()) return;
+  byId("query").max = example().shape[2];
+  byId("query").value = state.query + 1;
+  byId("query").setAttribute("aria-valuetext", named(example().queries, state.query));
+}
+
+function statusText() {
+  const where = `Layer ${state.layer + 1} of ${SIZES.layers}, head ${state.head + 1} of ${SIZES.heads}`;
+  if (!data.examples.length) return `${where}. This page holds no maps.`;
+  const text = `${where}, text ${state.text + 1} of ${data.examples.length}`;
+  const row = hasMaps() && rowOf(state.layer, state.head);
+  if (!row) return `${text}: this page holds no such map.`;
+  const [best] = topKeys(row, 1);
+  const beside = state.other < 0 ? "" : ` Head ${state.other + 1} is shown beside it.`;
+  return `${text}: query ${named(example().queries, state.query)} gives most weight to key `
+    + `${named(example().keys, best)}, ${inWords(weight(row[best]))}.${beside}`;
+}
+
+function onKey(event) {
+  const typing = event.target.closest("select, textarea, input:not([type=range], [type=checkbox])");
+  const free = byId("shortcuts").checked && !typing;
+  if (!free || event.ctrlKey || event.altKey || event.metaKey) return;
+  const step = event.shiftKey ? -1 : 1;
+  const names = { l: "layer", h: "head", t: "text", q: "query", b: "other" };
+  const key = event.key.toLowerCase();
+  if (names[key]) choose({ [names[key]]: state[names[key]] + step });
+  else if (key === "m" && data.examples.length) byId("map").focus();
+  else return;
+  event.preventDefault();
+}
+
+function offerNumbers() {
+  const whole = new Blob([byId("data").textContent], { type: "application/json" });
+  byId("download").href = URL.createObjectURL(whole);
+  byId("digits").textContent = data.digits;
+}
+
+function start() {
+  recall();
+  prepareControls();
+  prepareHeads();
+  prepareMaps();
+  view(() => [state.text, state.layer, state.head, state.other, state.query], () => {
+    byId("status").textContent = statusText();
+  });
+  redraw();
+  offerNumbers();
+  document.addEventListener("keydown", onKey);
+  addEventListener("hashchange", () => {
+    recall();
+    redraw();
+  });
+  let waiting = 0;
+  addEventListener("resize", () => {
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(() => redraw(true));
+  });
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+    matchMedia(query).addEventListener("change", () => redraw(true));
+  }
+}
+
+start();
