@@ -32,7 +32,7 @@ function inWords(value) {
 
 function interval(low, high) {
   if (low === null || high === null) return "no interval";
-  return `95 % interval ${inWords(low)} to ${inWords(high)}`;
+  return `${Math.round(100 * data.level)}% interval ${inWords(low)} to ${inWords(high)}`;
 }
 
 const PALETTE = Array.from({ length: data.colours.length / 6 }, (_, place) =>

@@ -16,6 +16,7 @@ from fourierkernels.diagnostics.page.content import Example, MeasuredImportance,
 from fourierkernels.diagnostics.page.drawings import layer_drawings
 from fourierkernels.diagnostics.page.weights import LEVELS, Shape, kept_shapes, pack_weights
 from fourierkernels.diagnostics.profile import StatisticSummary
+from fourierkernels.diagnostics.resampling import LEVEL
 from fourierkernels.diagnostics.summary import HeadSummary
 
 FloatArray = NDArray[np.float64]
@@ -34,6 +35,7 @@ def page_numbers(page: Page) -> dict[str, Any]:
         "title": page.title,
         "digits": DIGITS,
         "levels": LEVELS,
+        "level": LEVEL,
         "colours": CIVIDIS,
         "metric": _metric(first),
         "networks": [_network(name, one) for name, one in page.summaries.items()],

@@ -38,9 +38,11 @@ function treePicture(drawing, head) {
   const x = (leaf) => left + ((leaf + 0.5) / heads) * (width - left);
   const y = (distance) => bottom - (distance / top) * (bottom - 10);
   const every = Math.ceil((heads * 20) / (width - left));
-  const labels = drawing.leaves.map((leaf, place) =>
-    (place % every === 0 || leaf === head)
-      ? lettering(x(place), bottom + 18, "middle", String(leaf + 1), leaf === head ? "chosen" : "") : "");
+  const chosen = drawing.leaves.indexOf(head);
+  const shown = (place) => place === chosen
+    || (place % every === 0 && Math.abs(place - chosen) >= every);
+  const labels = drawing.leaves.map((leaf, place) => shown(place) && lettering(
+    x(place), bottom + 18, "middle", String(leaf + 1), place === chosen ? "chosen" : ""));
   const brackets = drawing.x.map((across, k) =>
     line(across.map((leaf, corner) => [x(leaf), y(drawing.y[k][corner])]), "mark"));
   return picture(width, height, "Dendrogram of the heads, average linkage",

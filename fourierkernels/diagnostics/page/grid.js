@@ -61,11 +61,14 @@ function fillGrid(table, { values, scale, chosen, read, rowHead }) {
   };
 }
 
+// Mark the chosen cell; the Tab key comes back to it.
 function markCell(table, row, column) {
+  const inside = table.contains(document.activeElement);
   for (const cell of table.querySelectorAll("td")) {
     const is = cell.parentNode.rowIndex - 1 === row && cell.cellIndex - 1 === column;
     cell.classList.toggle("chosen", is);
     cell.setAttribute("aria-selected", String(is));
+    if (!inside) cell.tabIndex = is ? 0 : -1;
   }
 }
 

@@ -1,5 +1,7 @@
 // Views of maps: the text, small maps of all heads, one or two large ones, and a row of them.
 
+const LETTERS = 12; // height of the labels of a map, in pixels
+
 const decoded = new Map(); // bytes of each example, read when it is first shown
 
 function bytes(place) {
@@ -48,6 +50,13 @@ function paintCodes(context, codes, [n, m], [left, top, width, height]) {
   context.drawImage(small, left, top, width, height);
 }
 
+// Width of the widest label; those of 40 signs and more fill all the room there is.
+function longest(context, { queries, keys }) {
+  context.font = `${LETTERS}px sans-serif`;
+  const widths = [...queries, ...keys].map((label) => context.measureText(label.slice(0, 40)).width);
+  return Math.max(...widths);
+}
+
 const drawnAs = new Map(); // margin and size of a cell of each canvas
 
 function drawMap(canvas, layer, head) {
@@ -55,15 +64,15 @@ function drawMap(canvas, layer, head) {
   const [, , n, m] = example().shape;
   const pixel = window.devicePixelRatio || 1;
   const room = Math.max(canvas.parentNode.clientWidth, 200);
-  const margin = Math.min(110, room / 4);
+  const context = canvas.getContext("2d");
+  const margin = Math.min(longest(context, example()) + 10, 110, room / 4);
   const fit = Math.min((room - margin - 4) / m, 620 / n, 34) * pixel;
-  const cell = (fit >= 1 ? Math.floor(fit) : fit) / pixel; // whole pixels of the screen
+  const cell = (fit >= 3 ? Math.floor(fit) : fit) / pixel; // whole pixels of the screen, if it may
   const [width, height] = [m * cell, n * cell];
   canvas.style.width = `${margin + width + 2}px`;
   canvas.style.height = `${margin + height + 2}px`;
   canvas.width = Math.ceil((margin + width + 2) * pixel);
   canvas.height = Math.ceil((margin + height + 2) * pixel);
-  const context = canvas.getContext("2d");
   const place = [margin, margin, width, height].map((length) => Math.round(length * pixel));
   paintCodes(context, codes, [n, m], place);
   context.scale(pixel, pixel);
@@ -86,7 +95,7 @@ function axisLabels(context, labels, { cell, margin, chosen, turned }) {
   labels.forEach((label, place) => {
     const near = chosen >= 0 && Math.abs(place - chosen) < every;
     if (place !== chosen && (near || place % every !== 0)) return;
-    context.font = `${place === chosen ? "bold " : ""}${Math.min(13, Math.max(cell, 11))}px sans-serif`;
+    context.font = `${place === chosen ? "bold " : ""}${LETTERS}px sans-serif`;
     const along = margin + (place + 0.5) * cell;
     context.save();
     context.translate(turned ? along : margin - 5, turned ? margin - 5 : along);

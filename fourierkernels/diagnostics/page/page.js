@@ -41,7 +41,9 @@ function showQuery() {
   if (!hasMaps()) return;
   byId("query").max = example().shape[2];
   byId("query").value = state.query + 1;
-  byId("query").setAttribute("aria-valuetext", named(example().queries, state.query));
+  const said = named(example().queries, state.query);
+  byId("query").setAttribute("aria-valuetext", said);
+  byId("query-said").textContent = `${said} of ${example().shape[2]}`;
 }
 
 function statusText() {
@@ -73,9 +75,11 @@ function offerNumbers() {
   const whole = new Blob([byId("data").textContent], { type: "application/json" });
   byId("download").href = URL.createObjectURL(whole);
   byId("digits").textContent = data.digits;
+  byId("download-line").hidden = false;
 }
 
 function start() {
+  byId("interactive").hidden = false; // before anything is drawn: maps are as wide as their place
   recall();
   prepareControls();
   prepareHeads();

@@ -13,7 +13,8 @@ function topKeys(row, count) {
   return [...row.keys()].sort((a, b) => row[b] - row[a] || a - b).slice(0, count);
 }
 
-const named = (labels, place) => `${place + 1} “${labels[place]}”`;
+// Isolated, so that a label which runs from right to left leaves the numbers around it in place.
+const named = (labels, place) => `${place + 1} “\u2068${labels[place]}\u2069”`;
 
 // Whether a key is also a query, so that a click on it may choose it.
 function selfAttention() {

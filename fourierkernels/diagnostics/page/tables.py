@@ -22,7 +22,7 @@ def notes_list(page: Page) -> str:
 def layers_table(page: Page) -> str:
     """Return a row a layer and two for their average and spread; a sentence without distances."""
     if not page.summaries:
-        return "<p>No distances: they need at least two heads in a layer.</p>"
+        return "<p>No distances between heads: they need at least two heads in a layer.</p>"
     deepest = max(len(summary.mean) for summary in page.summaries.values())
     labels = [*map(str, range(1, deepest + 1)), "layer average", "std of layer means"]
     columns = list(_columns(page, deepest))
