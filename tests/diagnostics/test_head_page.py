@@ -415,5 +415,5 @@ def test_script_runs_in_a_browser_and_says_what_is_shown(
     failure = next(row for row in found.named("p") if row.get("id") == "failure")
     assert "hidden" in failure
     assert not found.named("img")
-    assert EVIL in found.texts["bdi"]
     assert len(found.named("bdi")) == 2 * 5 + 5  # two rows of tokens and a table of keys
+    assert found.texts["bdi"].count(EVIL) == 3
