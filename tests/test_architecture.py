@@ -24,7 +24,7 @@ ALLOWED = {
     "attention": {"sums", "kernels", "validation"},
     "mixing": {"attention", "validation"},
     "models": {"mixing", "attention", "validation"},
-    "diagnostics": {"mixing", "attention", "validation"},
+    "diagnostics": {"models", "mixing", "attention", "validation"},
     "plotting": {
         "diagnostics", "attention", "simulation", "estimators", "theory", "densities", "sums",
         "kernels", "validation",

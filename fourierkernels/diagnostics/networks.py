@@ -139,3 +139,29 @@ def token_fields(part: Part) -> dict[str, Any]:
         "reads": "pairs" if part.pairs else "tokens", "part": part, "spans": spans,
         "labels": labels, "together": lambda item: None,
     }  # fmt: skip
+
+
+def image_fields(n: int, grid: tuple[int, int] | None) -> dict[str, Any]:
+    """Return the fields of a checkpoint that reads images as `n` tokens.
+
+    Parameters
+    ----------
+    grid : (int, int) or None
+        Rows and columns of patches, which come after all other tokens; None if the tokens are not
+        the patches of one grid.
+    """
+    rows, columns = grid or (0, 0)
+    extra = n - rows * columns
+    places = [(float(r), float(c)) for r in range(rows) for c in range(columns)]
+    if grid is None:
+        names = tuple(f"token {i}" for i in range(n))
+    else:
+        marks = ("class", *(f"extra {i}" for i in range(1, extra)))[:extra]
+        names = (*marks, *(f"patch {int(r)},{int(c)}" for r, c in places))
+    middle = [((rows - 1) / 2, (columns - 1) / 2)] * extra
+    return {
+        "reads": "images", "limit": None, "vocabulary": None, "together": lambda item: None,
+        "spans": lambda item: None, "labels": lambda item: (names, names),
+        "special": None if grid is None else lambda item: np.arange(n) < extra,
+        "positions": None if grid is None else np.array([*middle, *places]),
+    }  # fmt: skip

@@ -5,23 +5,19 @@ Everything is read offline, and nothing in a folder is run: no custom code, no p
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.diagnostics.networks import PARTS, Checkpoint, Part, token_fields
-from fourierkernels.validation import check_choice
+import huggingface_hub.constants
+import torch
+import transformers
 
-try:
-    import huggingface_hub.constants
-    import torch
-    import transformers
-except ImportError as missing:
-    raise ImportError(
-        f"reading a checkpoint needs torch and transformers ({missing}): "
-        "pip install 'fourierkernels[heads]'"
-    ) from missing
+from fourierkernels.diagnostics.images import read_preprocessing
+from fourierkernels.diagnostics.networks import PARTS, Checkpoint, Part, token_fields
+from fourierkernels.diagnostics.running import as_pair, image_checkpoint, pad
+from fourierkernels.validation import check_choice
 
 _EAGER = {"attn_implementation": "eager", "dtype": torch.float32}
 
@@ -72,8 +68,8 @@ def listen_to(model: Any, *, name: str, folder: Path | None, part: str | None) -
     chosen = _part(model, part)
     if model.config.is_encoder_decoder and not chosen.pairs:
         model = model.get_encoder()
-    if "input_ids" not in inspect.signature(model.forward).parameters:
-        raise ValueError(f"checkpoint must read token ids, got {type(model).__name__}")
+    if _main_input(model) == "pixel_values":
+        return _listen_to_vision(model, name=name, folder=folder)
     model.config.use_cache = False  # keys and values of past tokens would only cost memory
     first = getattr(model.config, "decoder_start_token_id", None)
     return Checkpoint(
@@ -89,6 +85,41 @@ def listen_to(model: Any, *, name: str, folder: Path | None, part: str | None) -
     )
 
 
+def _main_input(model: Any) -> str:
+    """Return what a model reads; "input_ids" or "pixel_values"."""
+    given = inspect.signature(model.forward).parameters
+    both = "input_ids" in given and "pixel_values" in given
+    if both and hasattr(model, "logit_scale"):  # CLIP and its kin run on both together only
+        raise ValueError(
+            "checkpoint must read token ids or images, got both in "
+            f"{type(model).__name__}: name one side (model_class='CLIPVisionModel')"
+        )
+    known = [one for one in ("input_ids", "pixel_values") if one in given]
+    if not known:
+        raise ValueError(f"checkpoint must read token ids or images, got {type(model).__name__}")
+    return model.main_input_name if model.main_input_name in known else known[0]
+
+
+def _listen_to_vision(model: Any, *, name: str, folder: Path | None) -> Checkpoint:
+    config = model.config
+    missing = [one for one in ("image_size", "patch_size") if not hasattr(config, one)]
+    if missing:
+        raise ValueError(
+            f"checkpoint must say the {missing[0]} of its images, got {type(model).__name__}"
+        )
+    height, width = as_pair(config.image_size)
+    channels = int(getattr(config, "num_channels", 3))
+    return image_checkpoint(
+        model,
+        lambda images: model(pixel_values=images),
+        name=name,
+        folder=folder,
+        preprocess=read_preprocessing(folder, height=height, width=width, channels=channels),
+        shape=(channels, height, width),
+        patch=as_pair(config.patch_size),
+    )
+
+
 def _part(model: Any, part: str | None) -> Part:
     chosen = PARTS["encoder" if part is None else check_choice("part", part, list(PARTS))]
     if part is not None and not model.config.is_encoder_decoder:
@@ -97,14 +128,6 @@ def _part(model: Any, part: str | None) -> Part:
             f"for {type(model).__name__}"
         )
     return chosen
-
-
-def pad(batch: Sequence[Sequence[int]], padding: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return padded ids ``(B, n)``, and the mask that is 1 where they are not padding."""
-    longest = max(map(len, batch))
-    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in batch])
-    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in batch])
-    return ids, mask
 
 
 def _run_tokens(model: Any) -> Callable[[Sequence[Any]], Any]:
@@ -181,26 +204,58 @@ def _load(folder: Path, model_class: str | None) -> Any:
             # In float32: a half-precision checkpoint would otherwise stay so.
             **_EAGER,
         )
-    _check_complete(folder, model, report)
+    _check_complete(folder.name, model, report)
     # sdpa, the default, returns an empty tuple of maps without a warning.
     model.set_attn_implementation("eager")
     return model
 
 
-def _check_complete(folder: Path, model: Any, report: Any) -> None:
+def build_alone(
+    model_class: str, config: Mapping[str, Any], tensors: Mapping[str, Any] | None, name: str
+) -> Any:
+    """Return a model of transformers from its config and tensors, or with random weights.
+
+    Raises
+    ------
+    ValueError
+        If the class is none of transformers, the config none of the class, or the tensors are not
+        exactly those of the model; ties and old names are resolved as transformers does.
+    """
+    owner = named_class(model_class)
+    with offline_and_quiet(), one_line(f"config of {name} cannot be used"):
+        known = owner.config_class.from_dict(dict(config))
+        if tensors is None:
+            return owner._from_config(known, **_EAGER)
+    with offline_and_quiet(), one_line(f"weights of {name} cannot be read"):
+        model, report = owner.from_pretrained(
+            None, config=known, state_dict=dict(tensors), ignore_mismatched_sizes=True,
+            output_loading_info=True, **_EAGER,
+        )  # fmt: skip
+    misshapen = {key for key, *_ in report["mismatched_keys"]}
+    found = {"missing": report["missing_keys"], "unexpected": report["unexpected_keys"],
+             "misshapen": misshapen}  # fmt: skip
+    if any(found.values()):
+        text = "; ".join(
+            f"{len(keys)} {kind}, first {min(keys)}" for kind, keys in found.items() if keys
+        )
+        raise ValueError(f"weights of {name} must be the tensors of {model_class}, got {text}")
+    return model
+
+
+def _check_complete(name: str, model: Any, report: Any) -> None:
     """Refuse weights that leave parameters of the network at random values, silently otherwise.
 
     The pooler and a task's head come after the last map.
     """
     prefix = "" if model.base_model is model else f"{model.base_model_prefix}."
     wrong = sorted(
-        name
-        for name in (*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"]))
-        if name.startswith(prefix) and not name.removeprefix(prefix).startswith("pooler.")
+        key
+        for key in (*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"]))
+        if key.startswith(prefix) and not key.removeprefix(prefix).startswith("pooler.")
     )
     if wrong:
         raise ValueError(
-            f"weights of {folder.name} must fit {type(model).__name__}, "
+            f"weights of {name} must fit {type(model).__name__}, "
             f"got {len(wrong)} parameters missing or of another shape, first {wrong[0]}"
         )
 

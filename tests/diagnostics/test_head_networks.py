@@ -6,43 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from tolerances import TOLERANCE
+from batches import IDS, PAIRS, check_batches, heard
 
-from fourierkernels.diagnostics.capture import Checkpoint, load_checkpoint, load_tokenizer
-from fourierkernels.diagnostics.recording import AttentionCall, recording
+from fourierkernels.diagnostics.capture import load_checkpoint, load_tokenizer
 
 Tiny = Callable[[str], Path]
-ROUNDING = TOLERANCE["float32"]["fast"]
-IDS = [[1, 2, 3, 4, 5, 6, 7], [3, 4], [9, 8, 7, 6], [5, 5, 5], [2], [11, 12, 13, 1, 2, 3]]
-PAIRS = [(row, [1, *IDS[-1 - k]]) for k, row in enumerate(IDS)]
 PARTED = [
     (kind, part) for kind in ("t5", "bart", "marian") for part in ("encoder", "decoder", "cross")
 ]
-
-
-def heard(checkpoint: Checkpoint, items: list[Any]) -> list[AttentionCall]:
-    with torch.inference_mode(), recording(checkpoint.model) as calls:
-        checkpoint.run(items)
-    return [call for call in calls if checkpoint.selects(call)]
-
-
-def check_batches(checkpoint: Checkpoint, items: list[Any]) -> None:
-    """Hold a padded batch against its items run one by one, in everything that is recorded."""
-    together = heard(checkpoint, items)
-    for row, item in enumerate(items):
-        alone = heard(checkpoint, [item])
-        assert len(alone) == len(together) > 0
-        span = checkpoint.spans(item) or tuple(alone[0].maps.shape[2:])
-        for one, other in zip(together, alone, strict=True):
-            assert other.maps.shape[2:] == span
-            cut = one.cut(row, *span)
-            for name, expected in other.cut(0, *span).items():
-                scale = float(expected.abs().max())
-                torch.testing.assert_close(
-                    cut[name], expected, rtol=0, atol=4 * ROUNDING * scale, msg=name
-                )
-            np.testing.assert_allclose(cut["maps"].sum(dim=-1), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2", "albert", "llama", "t5"])
