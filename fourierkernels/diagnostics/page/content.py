@@ -85,6 +85,8 @@ class Page:
     examples : sequence of Example
         Kept in all at most :data:`.weights.MOST_WEIGHTS` weights; longer ones are cut, and the
         page says so.
+    kind : str
+        What an example is, in a word: "text", "image".
     origin : mapping
         Versions, options, digests; anything JSON or `str` can write.
     """
@@ -98,6 +100,7 @@ class Page:
     difference: HeadDifference | None = None
     null: Mapping[str, FloatArray] | None = None
     examples: Sequence[Example] = ()
+    kind: str = "text"
     origin: Mapping[str, Any] = field(default_factory=dict)
 
 

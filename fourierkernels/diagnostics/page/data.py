@@ -33,6 +33,7 @@ def page_numbers(page: Page) -> dict[str, Any]:
     examples = [_example(*both) for both in zip(page.examples, shapes, strict=True)]
     return {
         "title": page.title,
+        "kind": page.kind,
         "digits": DIGITS,
         "levels": LEVELS,
         "level": LEVEL,

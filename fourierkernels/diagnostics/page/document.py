@@ -38,6 +38,8 @@ def page_html(page: Page) -> str:
     script = '"use strict";\n(() => {\n' + "\n".join(map(_source, _SCRIPTS)) + "})();\n"
     filled = {
         "title": escape(page.title),
+        "kind": escape(page.kind),
+        "heading": escape(page.kind.capitalize()),
         "policy": escape(_policy(style, script)),
         "style": style,
         "notes": notes_list(page),

@@ -49,7 +49,7 @@ function showQuery() {
 function statusText() {
   const where = `Layer ${state.layer + 1} of ${SIZES.layers}, head ${state.head + 1} of ${SIZES.heads}`;
   if (!data.examples.length) return `${where}. This page holds no maps.`;
-  const text = `${where}, text ${state.text + 1} of ${data.examples.length}`;
+  const text = `${where}, ${data.kind} ${state.text + 1} of ${data.examples.length}`;
   const row = hasMaps() && rowOf(state.layer, state.head);
   if (!row) return `${text}: this page holds no such map.`;
   const [best] = topKeys(row, 1);

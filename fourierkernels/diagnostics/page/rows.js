@@ -75,7 +75,7 @@ function showLarge() {
     canvas.hidden = !there;
     byId(captionId).textContent = there
       ? `Layer ${state.layer + 1}, head ${head + 1}: queries down, keys across`
-      : `This text has no head ${head + 1} in layer ${state.layer + 1}`;
+      : `This ${data.kind} has no head ${head + 1} in layer ${state.layer + 1}`;
     if (!there) continue;
     drawMap(canvas, state.layer, head);
     describe(canvas, head);
@@ -169,7 +169,7 @@ function showText() {
   const cut = shape[2] < whole[0] || shape[3] < whole[1];
   byId("kept").hidden = !cut;
   byId("kept").textContent = !cut ? "" : shape[2] === 0
-    ? "The maps of this text are not in this page, which holds a limited number of weights."
+    ? `The maps of this ${data.kind} are not in this page, which holds a limited number of weights.`
     : `This page holds a limited number of weights: the first ${shape[2]} of ${whole[0]} queries `
       + `and ${shape[3]} of ${whole[1]} keys are kept, so rows need not sum to 1.`;
   const top = example().scale;
