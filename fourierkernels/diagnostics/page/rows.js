@@ -165,7 +165,9 @@ function smallColumns() {
 
 function showText() {
   const { label, shape, of: whole } = example();
-  byId("label").textContent = label;
+  const box = byId("label");
+  box.textContent = label;
+  box.tabIndex = box.scrollHeight > box.clientHeight ? 0 : -1; // long ones scroll by keyboard
   const cut = shape[2] < whole[0] || shape[3] < whole[1];
   byId("kept").hidden = !cut;
   byId("kept").textContent = !cut ? "" : shape[2] === 0
@@ -194,7 +196,7 @@ function prepareMaps() {
   if (!data.examples.length) return;
   const shown = (draw) => () => { if (hasMaps()) draw(); };
   const map = () => [state.text, state.layer, state.colours];
-  view(() => [state.text], showText);
+  view(() => [state.text], showText, { sized: true });
   view(() => [state.text, state.colours], showBar);
   view(map, shown(showSmall));
   view(() => [map(), state.head], shown(markSmall));
