@@ -27,6 +27,8 @@ def save_tiny(folder: Path, kind: str) -> Path:
     bart = {"d_model": 16, "encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 4,
             "decoder_attention_heads": 4, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16,
             "vocab_size": 14, "max_position_embeddings": 32}  # fmt: skip
+    pixels = {"hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 16,
+              "num_attention_heads": 2, "image_size": 8, "patch_size": 4}  # fmt: skip
     configs = {
         "bert": lambda: transformers.BertConfig(**bert),
         "one_head": lambda: transformers.BertConfig(**{**bert, "num_attention_heads": 1}),
@@ -51,9 +53,13 @@ def save_tiny(folder: Path, kind: str) -> Path:
         "llama": lambda: transformers.LlamaConfig(
             **SIZES, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=32
         ),
-        "vit": lambda: transformers.ViTConfig(
-            hidden_size=16, num_hidden_layers=2, intermediate_size=16, num_attention_heads=2,
-            image_size=8, patch_size=4,
+        "vit": lambda: transformers.ViTConfig(**pixels),
+        "deit": lambda: transformers.DeiTConfig(**pixels),
+        "clip": lambda: transformers.CLIPConfig(
+            text_config={**bert, "projection_dim": 8}, vision_config={**pixels, "projection_dim": 8}
+        ),
+        "swin": lambda: transformers.SwinConfig(
+            image_size=8, patch_size=2, embed_dim=8, depths=[1, 1], num_heads=[2, 2], window_size=2
         ),
     }  # fmt: skip
     with torch.random.fork_rng(devices=[]):
