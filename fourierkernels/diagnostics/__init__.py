@@ -43,31 +43,36 @@ from fourierkernels.diagnostics.summary import (
 from fourierkernels.diagnostics.texts import TextFile, read_texts
 
 if TYPE_CHECKING:
-    from fourierkernels.diagnostics.attended import head_statistics
-    from fourierkernels.diagnostics.capture import (
-        attention_maps,
-        load_checkpoint,
-        load_tokenizer,
-    )
+    from fourierkernels.diagnostics.capture import load_checkpoint, load_tokenizer
     from fourierkernels.diagnostics.gates import gated_heads
-    from fourierkernels.diagnostics.heads import compare_networks, summarise_heads
+    from fourierkernels.diagnostics.heads import (
+        HeadProfile,
+        compare_networks,
+        head_statistics,
+        profile_heads,
+        profile_networks,
+        summarise_heads,
+    )
     from fourierkernels.diagnostics.importance import head_importance, pruning_curve
     from fourierkernels.diagnostics.lipschitz import layer_lipschitz, local_lipschitz
     from fourierkernels.diagnostics.recording import AttentionCall, attention_calls
-    from fourierkernels.diagnostics.vectors import head_vectors
+    from fourierkernels.diagnostics.samples import HeadSample, head_samples
 
 # Public name -> the module that defines it and needs torch.
 _HOMES = {
     "AttentionCall": "recording",
     "attention_calls": "recording",
-    "attention_maps": "capture",
     "gated_heads": "gates",
     "head_importance": "importance",
-    "head_statistics": "attended",
-    "head_vectors": "vectors",
+    "HeadProfile": "heads",
+    "HeadSample": "samples",
+    "head_samples": "samples",
+    "head_statistics": "heads",
     "layer_lipschitz": "lipschitz",
     "pruning_curve": "importance",
     "compare_networks": "heads",
+    "profile_heads": "heads",
+    "profile_networks": "heads",
     "load_checkpoint": "capture",
     "local_lipschitz": "lipschitz",
     "load_tokenizer": "capture",
@@ -83,6 +88,8 @@ __all__ = [
     "HeadAccumulator",
     "HeadDifference",
     "HeadMetric",
+    "HeadProfile",
+    "HeadSample",
     "HeadSummary",
     "MapStatistic",
     "NullComparison",
@@ -92,7 +99,6 @@ __all__ = [
     "TextFile",
     "attention_calls",
     "attention_flow",
-    "attention_maps",
     "attention_rollout",
     "compare_networks",
     "gated_heads",
@@ -104,8 +110,8 @@ __all__ = [
     "head_importance",
     "head_linkage",
     "head_positions",
+    "head_samples",
     "head_statistics",
-    "head_vectors",
     "key_norm_spread",
     "layer_lipschitz",
     "load_checkpoint",
@@ -114,6 +120,8 @@ __all__ = [
     "map_statistics",
     "nearest_distances",
     "permutation_null",
+    "profile_heads",
+    "profile_networks",
     "pruning_curve",
     "read_texts",
     "redundancy_against_importance",

@@ -1,99 +1,185 @@
 """The work behind ``fourierkernels heads``: files and a terminal around :mod:`.heads`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from fourierkernels.diagnostics.comparison import head_difference
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.figures import check_drawing
 from fourierkernels.diagnostics.folders import find_checkpoint, weights_digest
-from fourierkernels.diagnostics.heads import compare_networks
-from fourierkernels.diagnostics.report import (
+from fourierkernels.diagnostics.heads import profile_networks
+from fourierkernels.diagnostics.images import read_images
+from fourierkernels.diagnostics.measures import ALL_STATISTICS, STATISTIC_SETS
+from fourierkernels.diagnostics.need import HeadNeed, head_need
+from fourierkernels.diagnostics.report import HeadReport, provenance, write_report
+from fourierkernels.diagnostics.summary import SPREADS
+from fourierkernels.diagnostics.terminal import (
     caption,
-    check_drawing,
     difference_caption,
     difference_table,
     heads_table,
-    provenance,
-    write_report,
+    need_caption,
+    need_table,
+    null_caption,
+    null_table,
+    statistics_caption,
+    statistics_table,
 )
-from fourierkernels.diagnostics.summary import SPREADS
-from fourierkernels.diagnostics.texts import TextFile, read_texts
+from fourierkernels.diagnostics.texts import Pairs, read_texts
 from fourierkernels.validation import check_choice
 
 
-def run_heads(
-    checkpoint: str,
-    *,
-    text: Path | None,
-    ids: Path | None,
-    output: Path | None,
-    over: str,
-    given: Mapping[str, object],
-    tokens: str,
-    against: str | None = None,
-    **options: Any,
-) -> None:
-    """Measure, show the table on standard output, write the files if `output` is given.
+@dataclass(frozen=True)
+class HeadsCommand:
+    """Options of ``fourierkernels heads``; see its help.
 
-    Parameters
+    Attributes
     ----------
-    text, ids : Path or None
-        Exactly one of them: texts, or token ids.
-    over : str
-        What the ± of the table runs over.
-    against : str or None
-        Another checkpoint to compare with.
+    measuring : mapping
+        Options that every pass over the inputs takes.
+    loading : mapping
+        Options of :func:`~fourierkernels.diagnostics.capture.load_checkpoint`.
     given : mapping
         All options as given, for the provenance.
-    **options
-        Passed to :func:`fourierkernels.diagnostics.heads.compare_networks`.
+    """
+
+    checkpoint: str
+    against: str | None = None
+    text: Path | None = None
+    target: Path | None = None
+    ids: Path | None = None
+    images: Path | None = None
+    output: Path | None = None
+    metrics: Sequence[str] = (DEFAULT_METRIC,)
+    statistics: Sequence[str] = ("maps",)
+    importance: str | None = None
+    loss: str = "auto"
+    over: str = "pairs-texts"
+    tokens: str = "auto"
+    baseline: bool = True
+    permutations: int = 0
+    examples: int = 8
+    measuring: Mapping[str, Any] = field(default_factory=dict)
+    loading: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, object] = field(default_factory=dict)
+
+
+def run_heads(options: HeadsCommand) -> None:
+    """Measure, show the tables on standard output, write the files if an output is named.
 
     Raises
     ------
     ValueError, TypeError, OSError, ImportError
         Whatever is wrong with the input, before anything is written.
     """
-    check_choice("std", over, list(SPREADS))
-    if output is not None:
-        check_drawing()
-        if output.exists() and not output.is_dir():
-            raise ValueError(f"output must be a folder, got the file {output}")
-    texts, tokens = _texts(text, ids, tokens)
-    with _progress(len(texts)) as progress:
-        summaries = compare_networks(
-            checkpoint, texts, tokens=tokens, against=against, progress=progress, **options
+    check_choice("std", options.over, list(SPREADS))
+    _check_output(options.output)
+    inputs, tokens = _inputs(options)
+    common = {**options.measuring, **options.loading, "tokens": tokens}
+    with _progress(len(inputs)) as progress:
+        profiles = profile_networks(
+            options.checkpoint,
+            inputs,
+            metrics=list(dict.fromkeys(options.metrics)),
+            statistics=_statistics(options.statistics),
+            baseline=options.baseline,
+            against=options.against,
+            permutations=options.permutations,
+            examples=options.examples if options.output else 0,
+            progress=progress,
+            **common,
         )
-    console = Console()
-    console.print(heads_table(summaries, over=over))
-    notes = [f"checkpoint: {checkpoint}", *caption(summaries, over=over)]
-    if against is not None:
-        difference = head_difference(summaries["trained"], summaries["other"])
-        console.print(difference_table(difference))
-        notes += [f"other: {against}", difference_caption(difference)]
-    if texts.n_skipped:
-        notes.append(f"empty lines skipped: {texts.n_skipped}")
-    console.print("\n".join(notes), soft_wrap=True, highlight=False, markup=False)
-    if output is not None:
-        digests = {"text": texts.sha256, "weights": weights_digest(find_checkpoint(checkpoint))}
-        if against is not None:
-            digests["other"] = weights_digest(find_checkpoint(against))
-        origin = {**provenance(given), "sha256": digests}
-        paths = write_report(output, summaries, title=checkpoint, origin=origin, over=over)
-        written = f"written: {', '.join(map(str, paths))}"
-        console.print(written, soft_wrap=True, highlight=False, markup=False)
+    need = _need(options, inputs, tokens)
+    origin = _origin(options, inputs) if options.output else None
+    report = HeadReport(options.checkpoint, profiles, options.over, need, origin)
+    for shown in _shown(report, options, inputs):
+        Console().print(shown, soft_wrap=isinstance(shown, str), highlight=False, markup=False)
+    if options.output:
+        written = ", ".join(map(str, write_report(options.output, report)))
+        Console().print(f"written: {written}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _texts(text: Path | None, ids: Path | None, tokens: str) -> tuple[TextFile, str]:
-    """Return the texts and how they become ids."""
-    if text is not None and ids is None:
-        return read_texts(text), tokens
-    if ids is not None and text is None:
-        return read_texts(ids), "ids"
-    raise ValueError("text or ids must be given, one of them: --text FILE or --ids FILE")
+def _check_output(output: Path | None) -> None:
+    if output is None:
+        return
+    check_drawing()
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"output must be a folder, got the file {output}")
+
+
+def _inputs(options: HeadsCommand) -> tuple[Any, str]:
+    """Return the inputs, which can be read again, and how they become ids."""
+    given = {name: getattr(options, name) for name in ("text", "ids", "images")}
+    found = [name for name, path in given.items() if path is not None]
+    if len(found) != 1:
+        raise ValueError(
+            "text, ids or images must be given, one of them: --text FILE, --ids FILE or "
+            f"--images FOLDER, got {' and '.join(found) or 'none'}"
+        )
+    if options.images is not None:
+        return read_images(options.images), options.tokens
+    texts = read_texts(given[found[0]])
+    tokens = "ids" if options.ids is not None else options.tokens
+    return texts if options.target is None else Pairs(texts, read_texts(options.target)), tokens
+
+
+def _statistics(names: Sequence[str]) -> Sequence[str] | str:
+    """Return names of statistics, or that of a set."""
+    if len(names) == 1 and names[0] in STATISTIC_SETS:
+        return names[0]
+    known = [*STATISTIC_SETS, *ALL_STATISTICS]
+    return [check_choice("statistic", name, known) for name in names]
+
+
+def _need(options: HeadsCommand, inputs: Any, tokens: str) -> HeadNeed | None:
+    if options.importance is None:
+        return None
+    context, seed = options.measuring.get("context"), options.measuring.get("seed", 0)
+    return head_need(
+        options.checkpoint, inputs, method=options.importance, loss=options.loss,
+        tokens=tokens, context=context, seed=seed, **options.loading,
+    )  # fmt: skip
+
+
+def _origin(options: HeadsCommand, inputs: Any) -> dict[str, Any]:
+    digests = {
+        "inputs": inputs.sha256,
+        "weights": weights_digest(find_checkpoint(options.checkpoint)),
+    }
+    if options.against is not None:
+        digests["other"] = weights_digest(find_checkpoint(options.against))
+    return {**provenance(options.given), "sha256": digests}
+
+
+def _shown(report: HeadReport, options: HeadsCommand, inputs: Any) -> Iterator[RenderableType]:
+    """Yield tables, each followed by what must stand beside it."""
+    first = report.first
+    for metric in report.metrics:
+        summaries = report.summaries(metric)
+        yield heads_table(summaries, over=options.over)
+        notes = [f"checkpoint: {options.checkpoint}", *caption(summaries, over=options.over)]
+        if options.images is None and inputs.n_skipped:
+            notes.append(f"empty lines skipped: {inputs.n_skipped}")
+        yield "\n".join(notes)
+        if options.against is not None:
+            difference = head_difference(summaries["trained"], summaries["other"])
+            yield difference_table(difference)
+            yield f"other: {options.against}\n{difference_caption(difference)}"
+    if first.statistics:
+        yield statistics_table(first.statistics)
+        yield statistics_caption(first.statistics)
+    if first.null is not None:
+        yield null_table(first.null)
+        yield null_caption(first.null)
+    if report.need is not None:
+        yield need_table(report.need)
+        yield "\n".join(need_caption(report.need))
 
 
 @contextmanager

@@ -1,13 +1,14 @@
 """Distances between the attention maps, or the outputs, of the heads of a layer. Arrays only.
 
-A map is the n x n matrix of attention weights of one head on one text of n tokens, padding cut away
-from keys *and* queries. The published table of distances between heads (nguyen2022fourierformer)
-gives no formula; "frobenius" is this package's reading of it, not a formula of its authors.
+A map is the n x m matrix of attention weights of one head on one text, padding cut away from keys
+*and* queries; n = m but in cross-attention. The published table of distances between heads
+(nguyen2022fourierformer) gives no formula; "frobenius" is this package's reading of it, not a
+formula of its authors.
 
 Outputs are n x d, before or after the output projection; see
 :mod:`fourierkernels.diagnostics.outputs` for what may be compared.
 
-To add a metric, write a function from maps (H, n, n) or outputs (H, n, d) to distances (H, H) and
+To add a metric, write a function from maps (H, n, m) or outputs (H, n, d) to distances (H, H) and
 add a row to :data:`METRICS`; the contract tests and the command line pick it up from there.
 """
 
@@ -39,7 +40,7 @@ class HeadMetric:
     Attributes
     ----------
     function : callable
-        Maps ``(H, n, n)`` or outputs ``(H, n, d)`` to distances ``(H, H)``.
+        Maps ``(H, n, m)`` or outputs ``(H, n, d)`` to distances ``(H, H)``.
     bound : callable
         From n, the largest value that two maps with rows of probabilities, or two outputs, can
         have.
@@ -72,7 +73,7 @@ class HeadMetric:
 
 
 def frobenius(maps: FloatArray) -> FloatArray:
-    """‖A_a - A_b‖_F of every pair of maps ``(H, n, n)``, as ``(H, H)``.
+    """‖A_a - A_b‖_F of every pair of maps ``(H, n, m)``, as ``(H, H)``.
 
     From the Gram matrix of the centred maps, in float64; the few pairs that are so near that this
     would cost digits are subtracted directly.
@@ -90,12 +91,12 @@ def frobenius(maps: FloatArray) -> FloatArray:
 
 
 def frobenius_per_sqrt_n(maps: FloatArray) -> FloatArray:
-    """‖A_a - A_b‖_F / sqrt(n) of every pair of maps ``(H, n, n)``, n the number of query rows."""
+    """‖A_a - A_b‖_F / sqrt(n) of every pair of maps ``(H, n, m)``, n the number of query rows."""
     return frobenius(maps) / math.sqrt(maps.shape[-2])
 
 
 def jensen_shannon(maps: FloatArray) -> FloatArray:
-    """Mean over rows of H((p + q)/2) - (H(p) + H(q))/2 in nats, for maps ``(H, n, n)``."""
+    """Mean over rows of H((p + q)/2) - (H(p) + H(q))/2 in nats, for maps ``(H, n, m)``."""
     own = row_entropies(maps).mean(axis=-1)  # (H,)
     upper = np.zeros((len(maps), len(maps)))
     for a in range(len(maps) - 1):
@@ -231,7 +232,7 @@ def head_distances(maps: ArrayLike, *, metric: str = DEFAULT_METRIC) -> FloatArr
 
     Parameters
     ----------
-    maps : array_like, shape (H, n, n) or (L, H, n, n)
+    maps : array_like, shape (H, n, m) or (L, H, n, m)
         Attention weights of H heads (in L layers) on one text, padding cut away; for a metric of
         outputs their outputs, ``(H, n, d)`` or ``(L, H, n, d)``.
     metric : str
@@ -264,10 +265,9 @@ def head_distances(maps: ArrayLike, *, metric: str = DEFAULT_METRIC) -> FloatArr
 
 
 def _check_heads(values: FloatArray, of: str) -> FloatArray:
-    """Return maps, which must be square, or outputs, of at least two heads."""
-    square = of != MAPS or values.shape[-1:] == values.shape[-2:-1]
-    if values.ndim not in {3, 4} or not square or values.size == 0:
-        size = "n, n" if of == MAPS else "n, features"
+    """Return maps, or outputs, of at least two heads."""
+    if values.ndim not in {3, 4} or values.size == 0:
+        size = "n, m" if of == MAPS else "n, features"
         raise ValueError(
             f"{of} must have shape (heads, {size}) or (layers, heads, {size}), "
             f"got shape {values.shape}"

@@ -94,7 +94,7 @@ def attention_flow(
 
 def _layers(maps: ArrayLike, residual: float) -> list[FloatArray]:
     array = check_probabilities(as_real("maps", maps))
-    if array.ndim != 4:
+    if array.ndim != 4 or array.shape[-1] != array.shape[-2]:
         raise ValueError(f"maps must have shape (layers, heads, n, n), got {array.shape}")
     if not 0 <= check_number("residual", residual) <= 1:
         raise ValueError(f"residual must lie in [0, 1], got {residual}")

@@ -1,88 +1,109 @@
-"""How different are the heads of a checkpoint? Texts in, a summary out."""
+"""How different are the heads of a checkpoint, and what do they attend to? Inputs in, numbers out.
+
+All goes through :func:`measure_heads`, one pass over the inputs for any number of measures.
+"""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.diagnostics.capture import (
-    Checkpoint,
-    attention_maps,
-    load_checkpoint,
-    load_tokenizer,
+from fourierkernels.diagnostics.capture import Checkpoint, load_checkpoint, load_tokenizer
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.inputs import UNKNOWN_HINT, read_items
+from fourierkernels.diagnostics.measures import (
+    Distances,
+    Examples,
+    Measure,
+    PermutationNull,
+    Statistics,
 )
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
-from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
-from fourierkernels.diagnostics.tokens import (
-    TOKENS,
-    Reading,
-    check_known,
-    cut_windows,
-    encode_texts,
-)
-from fourierkernels.diagnostics.vectors import head_vectors
-from fourierkernels.validation import check_choice, check_integer
+from fourierkernels.diagnostics.page import Example
+from fourierkernels.diagnostics.profile import StatisticSummary
+from fourierkernels.diagnostics.resampling import NullComparison
+from fourierkernels.diagnostics.samples import head_samples
+from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.diagnostics.tokens import Reading, check_known
+
+Progress = Callable[[float], None]
 
 _WARN_UNKNOWN = 0.1
-UNKNOWN_HINT = f"try another tokenizer (tokens, --tokens): {', '.join(TOKENS)}"
 
 
-def summarise_heads(
-    checkpoint: str | Path | Checkpoint,
-    texts: Iterable[str],
+@dataclass(frozen=True, eq=False)
+class HeadProfile:
+    """All that one pass over the inputs found out about the heads of a network.
+
+    Attributes
+    ----------
+    distances : dict
+        By metric.
+    statistics : dict
+        By name.
+    null : NullComparison or None
+        Of the first metric.
+    examples : list
+        The first inputs with their maps.
+    """
+
+    distances: dict[str, HeadSummary]
+    statistics: dict[str, StatisticSummary] = field(default_factory=dict)
+    null: NullComparison | None = None
+    examples: list[Example] = field(default_factory=list)
+
+
+def measure_heads(
+    checkpoint: Checkpoint,
+    inputs: Iterable[Any],
+    measures: Sequence[Measure],
     *,
-    metric: str = DEFAULT_METRIC,
+    tokens: str = "auto",
     context: int | None = None,
     batch_size: int = 16,
-    model_class: str | None = None,
-    random_weights: bool = False,
-    seed: int = 0,
-    tokens: str = "auto",
-    progress: Callable[[float], None] | None = None,
-) -> HeadSummary:
-    """Measure the distances between the heads of a checkpoint, averaged over texts.
+    progress: Progress | None = None,
+) -> Reading:
+    """Run a checkpoint over inputs once and give every sample to every measure.
+
+    Memory does not depend on the number of inputs.
 
     Parameters
     ----------
-    checkpoint : str, Path or Checkpoint
-        A folder saved by transformers, ``PACKAGE:FOLDER``, or one already loaded.
-    texts : iterable of str
-        Read lazily; memory does not depend on their number.
-    metric : str
-        A key of :data:`fourierkernels.diagnostics.distances.METRICS`.
-    context : int, optional
-        Join the texts end to end and cut windows of exactly so many tokens, special tokens
-        included; an incomplete last one is left out. Without it every text is taken by itself, and
-        one that is too long for the checkpoint is cut into several windows.
-    model_class, random_weights, seed
-        See :func:`fourierkernels.diagnostics.capture.load_checkpoint`; a loaded checkpoint is
-        taken as it is.
+    inputs, context
+        See :func:`~fourierkernels.diagnostics.inputs.read_items`.
+    measures : sequence
+        Of :mod:`fourierkernels.diagnostics.measures`, or with their `add`.
     tokens : str
-        See :func:`fourierkernels.diagnostics.capture.load_tokenizer`.
+        See :func:`~fourierkernels.diagnostics.capture.load_tokenizer`.
     progress : callable, optional
-        Called after each window with the number of texts finished so far, fractions included.
+        Called after each sample with the number of inputs finished so far, fractions included.
+
+    Returns
+    -------
+    Reading
+        What was read.
 
     Raises
     ------
     ValueError
-        For a checkpoint or texts that cannot be used; see the functions named above.
+        For inputs that cannot be used, or that most tokens of are unknown.
     """
-    compared = METRICS[check_choice("metric", metric, list(METRICS))].of
-    if not isinstance(checkpoint, Checkpoint):
-        checkpoint = load_checkpoint(
-            checkpoint, model_class=model_class, random_weights=random_weights, seed=seed
-        )
-    accumulator, reading = HeadAccumulator(metric=metric), Reading()
-    windows = text_windows(checkpoint, texts, tokens=tokens, context=context, reading=reading)
-    captured: Iterator[Any] = attention_maps(checkpoint, windows, batch_size=batch_size)
-    if compared != MAPS:
-        captured = head_vectors(checkpoint, windows, batch_size=batch_size)
-    for done, window in enumerate(captured, start=1):
+    reading, tokenizer = Reading(), None
+    if checkpoint.reads != "images":
+        tokenizer = load_tokenizer(checkpoint, tokens=tokens)
+        checkpoint = checkpoint.with_tokenizer(tokenizer)
+    items = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, reading=reading)
+    samples = head_samples(checkpoint, items, batch_size=batch_size)
+    done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
+    for sample in samples:
         check_known(reading, UNKNOWN_HINT)
-        accumulator.add(_compared(window, compared), number=window.index)
+        for measure in measures:
+            measure.add(sample)
+        del sample
         if progress is not None:
-            progress(reading.texts * done / reading.windows)
+            progress(reading.texts * next(done) / reading.windows)
     if reading.windows == 0:
         raise ValueError(
             f"texts must fill at least one window of tokens, got {reading.tokens} tokens of "
@@ -90,49 +111,126 @@ def summarise_heads(
         )
     if reading.unknown_share > _WARN_UNKNOWN:
         warnings.warn(f"{reading.unknown_share:.0%} of the tokens are unknown", stacklevel=2)
-    return accumulator.summary(n_texts=reading.texts, unknown=reading.unknown_share)
+    return reading
 
 
-def _compared(window: Any, what: str) -> Any:
-    values = getattr(window, what)
-    if values is None:
-        raise ValueError(f"metric of {what} outputs needs a linear layer after the heads, got none")
-    return values
-
-
-def text_windows(
-    checkpoint: Checkpoint,
-    texts: Iterable[str],
+def profile_heads(
+    checkpoint: str | Path | Checkpoint,
+    inputs: Iterable[Any],
     *,
-    tokens: str,
-    context: int | None,
-    reading: Reading,
-) -> Iterator[list[int]]:
-    """Return the windows of token ids of texts, as :func:`summarise_heads` cuts them."""
-    tokenizer = load_tokenizer(checkpoint, tokens=tokens)
-    limits = [limit for limit in (checkpoint.limit, tokenizer.limit) if limit is not None]
-    longest = min(limits, default=None)
-    if context is not None and longest is not None and check_integer("context", context) > longest:
-        raise ValueError(
-            f"context must be at most {longest}, the longest text of this checkpoint, got {context}"
-        )
-    encoded = encode_texts(texts, tokenizer, vocabulary=checkpoint.vocabulary, reading=reading)
-    return cut_windows(
-        encoded,
-        tokenizer,
-        size=longest if context is None else context,
-        running=context is not None,
-        reading=reading,
+    metrics: Sequence[str] = (DEFAULT_METRIC,),
+    statistics: Sequence[str] | str = "all",
+    permutations: int = 0,
+    examples: int = 0,
+    context: int | None = None,
+    batch_size: int = 16,
+    tokens: str = "auto",
+    seed: int = 0,
+    progress: Progress | None = None,
+    **loading: Any,
+) -> HeadProfile:
+    """Measure distances between heads, what each attends to, and whether chance explains it.
+
+    Parameters
+    ----------
+    checkpoint : str, Path or Checkpoint
+        What :func:`~fourierkernels.diagnostics.capture.load_checkpoint` takes, or returned.
+    inputs : iterable
+        Texts, pairs of texts or paths of images, as the checkpoint reads; read lazily.
+    metrics : sequence of str
+        Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`.
+    statistics : sequence of str, or str
+        Of :data:`~fourierkernels.diagnostics.measures.ALL_STATISTICS`, or a key of
+        :data:`~fourierkernels.diagnostics.measures.STATISTIC_SETS`.
+    permutations : int
+        Of the permutation null of the first metric; 0 for none.
+    examples : int
+        How many of the first inputs to keep with their maps.
+    context, batch_size, tokens, progress
+        See :func:`measure_heads`.
+    seed : int
+        Of random weights, bootstrap and permutations.
+    **loading
+        Passed to :func:`~fourierkernels.diagnostics.capture.load_checkpoint`.
+
+    Raises
+    ------
+    ValueError
+        For a checkpoint or inputs that cannot be used.
+    """
+    distances = {name: Distances(name) for name in metrics}
+    described = Statistics(statistics, seed=seed) if statistics not in ("none", ()) else None
+    null = (
+        PermutationNull(metrics[0], permutations=permutations, seed=seed) if permutations else None
     )
+    kept = Examples(examples) if examples else None
+    measures = [one for one in (*distances.values(), described, null, kept) if one is not None]
+    if not isinstance(checkpoint, Checkpoint):
+        checkpoint = load_checkpoint(checkpoint, seed=seed, **loading)
+    reading = measure_heads(
+        checkpoint, inputs, measures,
+        tokens=tokens, context=context, batch_size=batch_size, progress=progress,
+    )  # fmt: skip
+    return HeadProfile(
+        distances={name: one.summary(reading) for name, one in distances.items()},
+        statistics=described.summary() if described else {},
+        null=null.summary() if null else None,
+        examples=kept.summary() if kept else [],
+    )
+
+
+def summarise_heads(
+    checkpoint: str | Path | Checkpoint,
+    texts: Iterable[Any],
+    *,
+    metric: str = DEFAULT_METRIC,
+    **options: Any,
+) -> HeadSummary:
+    """Measure the distances between the heads of a checkpoint, averaged over texts.
+
+    Parameters
+    ----------
+    metric : str
+        A key of :data:`fourierkernels.diagnostics.distances.METRICS`.
+    checkpoint, texts, **options
+        As in :func:`profile_heads`.
+    """
+    profile = profile_heads(checkpoint, texts, metrics=[metric], statistics=(), **options)
+    return profile.distances[metric]
+
+
+def head_statistics(
+    checkpoint: str | Path | Checkpoint,
+    texts: Iterable[Any],
+    *,
+    names: Sequence[str] | str = "all",
+    **options: Any,
+) -> dict[str, StatisticSummary]:
+    """Measure what each head attends to, averaged over texts, with intervals.
+
+    The Gaussian kernel has the variance that belongs to the scale of the first layer.
+
+    Parameters
+    ----------
+    names : sequence of str, or str
+        Of :data:`~fourierkernels.diagnostics.measures.ALL_STATISTICS`, or a key of
+        :data:`~fourierkernels.diagnostics.measures.STATISTIC_SETS`.
+    checkpoint, texts, **options
+        As in :func:`profile_heads`.
+
+    Returns
+    -------
+    dict
+        A summary of ``(L, H)`` a name.
+    """
+    return profile_heads(checkpoint, texts, metrics=(), statistics=names, **options).statistics
 
 
 def compare_networks(
     checkpoint: str | Path,
-    texts: Iterable[str],
+    texts: Iterable[Any],
     *,
-    baseline: bool = True,
-    against: str | Path | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    metric: str = DEFAULT_METRIC,
     **options: Any,
 ) -> dict[str, HeadSummary]:
     """Summarise the heads of a checkpoint and of the same architecture with random weights.
@@ -142,17 +240,10 @@ def compare_networks(
 
     Parameters
     ----------
-    texts : iterable of str
-        Read once for each network, so it must allow that: a list or :func:`read_texts`.
-    baseline : bool
-        Whether to measure the random weights too.
-    against : str or Path, optional
-        Another checkpoint, to be measured on the same texts with the same options; see
-        :func:`~fourierkernels.diagnostics.comparison.head_difference`.
-    progress : callable, optional
-        Called with the name of the network and the number of its texts finished.
-    **options
-        Passed to :func:`summarise_heads`.
+    metric : str
+        A key of :data:`fourierkernels.diagnostics.distances.METRICS`.
+    checkpoint, texts, **options
+        As in :func:`profile_networks`.
 
     Returns
     -------
@@ -160,17 +251,59 @@ def compare_networks(
         ``{"trained": HeadSummary, "random": HeadSummary, "other": HeadSummary}``, the second if
         `baseline`, the third if there is another checkpoint.
     """
+    profiles = profile_networks(checkpoint, texts, metrics=[metric], statistics=(), **options)
+    return {name: profile.distances[metric] for name, profile in profiles.items()}
+
+
+def profile_networks(
+    checkpoint: str | Path,
+    texts: Iterable[Any],
+    *,
+    baseline: bool = True,
+    against: str | Path | None = None,
+    permutations: int = 0,
+    examples: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+    **options: Any,
+) -> dict[str, HeadProfile]:
+    """Profile a checkpoint, its architecture with random weights, and another checkpoint.
+
+    Parameters
+    ----------
+    texts : iterable
+        Read once for each network, so it must allow that: a list or
+        :func:`~fourierkernels.diagnostics.texts.read_texts`.
+    baseline : bool
+        Whether to measure the random weights too.
+    against : str or Path, optional
+        Another checkpoint, to be measured on the same texts with the same options; see
+        :func:`~fourierkernels.diagnostics.comparison.head_difference`.
+    permutations, examples
+        As in :func:`profile_heads`; of the checkpoint asked about only.
+    progress : callable, optional
+        Called with the name of the network and the number of its texts finished.
+    **options
+        Passed to :func:`profile_heads`.
+
+    Returns
+    -------
+    dict
+        "trained", "random" if `baseline`, and "other" if there is another checkpoint.
+    """
     if iter(texts) is texts:
         raise TypeError("texts must be readable twice, a list or a text file, got an iterator")
-    summaries = {}
     networks = {"trained": checkpoint}
     if baseline:
         networks["random"] = checkpoint
     if against is not None:
         networks["other"] = against
+    profiles: dict[str, HeadProfile] = {}
     for name, network in networks.items():
+        extras: dict[str, Any] = {}
+        if not profiles:
+            extras = {"permutations": permutations, "examples": examples}
         report = None if progress is None else partial(progress, name)
-        summaries[name] = summarise_heads(
-            network, texts, random_weights=name == "random", progress=report, **options
+        profiles[name] = profile_heads(
+            network, texts, random_weights=name == "random", progress=report, **extras, **options
         )
-    return summaries
+    return profiles

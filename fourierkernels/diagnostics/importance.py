@@ -20,6 +20,7 @@ from fourierkernels.validation import as_real, check_choice, check_finite, check
 
 FloatArray = NDArray[np.float64]
 Loss = Callable[[nn.Module, Any], Tensor]
+Selects = Callable[[AttentionCall], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +135,18 @@ IMPORTANCES = {
 }
 
 
+def every_call(call: AttentionCall) -> bool:
+    """Select every call of attention."""
+    return True
+
+
 def head_importance(
-    model: nn.Module, batches: Iterable[Any], loss: Loss, *, method: str = "gradient"
+    model: nn.Module,
+    batches: Iterable[Any],
+    loss: Loss,
+    *,
+    method: str = "gradient",
+    selects: Selects = every_call,
 ) -> HeadImportance:
     """Measure what every head is worth to a loss.
 
@@ -151,6 +162,8 @@ def head_importance(
         From the model and a batch to a scalar. It must run the model once.
     method : str
         A key of :data:`IMPORTANCES`.
+    selects : callable
+        Which calls of attention to look at: those of the decoder of an encoder-decoder, say.
 
     Raises
     ------
@@ -167,7 +180,7 @@ def head_importance(
     row = IMPORTANCES[check_choice("method", method, list(IMPORTANCES))]
     bootstrap, total, probe, count = PoissonBootstrap(), np.zeros(()), None, 0
     for count, batch in enumerate(batches, start=1):
-        probe = probe or _probe(model, batch, loss)
+        probe = probe or _probe(model, batch, loss, selects)
         values = check_finite("importance", row.function(probe, batch))
         bootstrap.add(count - 1, values)
         total = total + values
@@ -185,12 +198,13 @@ def pruning_curve(
     importance: ArrayLike,
     *,
     steps: int = 10,
+    selects: Selects = every_call,
 ) -> PruningCurve:
     """Take heads away, the least important first, and return the loss.
 
     Parameters
     ----------
-    model, loss
+    model, loss, selects
         As in :func:`head_importance`.
     batches : sequence
         Read once a step. Others than those that the importance was measured on, or the curve
@@ -211,7 +225,7 @@ def pruning_curve(
         )
     if not batches:
         raise ValueError("batches must hold at least one batch, got none")
-    probe = _probe(model, batches[0], loss)
+    probe = _probe(model, batches[0], loss, selects)
     scores = check_finite("importance", as_real("importance", importance))
     if scores.shape != probe.shape:
         raise ValueError(f"importance must have shape {probe.shape}, got {scores.shape}")
@@ -229,10 +243,11 @@ def _pruned_loss(probe: Probe, batches: Sequence[Any], gone: NDArray[np.int64]) 
     return float(np.mean([float(probe.loss_with(gates, batch)) for batch in batches]))
 
 
-def _probe(model: nn.Module, batch: Any, loss: Loss) -> Probe:
+def _probe(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> Probe:
     """Run once to see which calls of attention there are."""
-    with torch.no_grad(), recording(model) as calls:
+    with torch.no_grad(), recording(model) as heard:
         loss(model, batch)
+    calls = [call for call in heard if selects(call)]
     if not calls:
         raise ValueError(f"model must have attention, got none in {type(model).__name__}")
     check_gateable(calls)

@@ -8,6 +8,9 @@ Neither number is a property of the function: a constant added to every key chan
 weight, but it changes the norms. `centred` takes the mean key away first.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -57,9 +60,9 @@ def gaussian_counterpart(
 
     Parameters
     ----------
-    maps : array_like, shape (H, n, n) or (L, H, n, n)
+    maps : array_like, shape (H, n, m) or (L, H, n, m)
         Softmax maps; weights that are zero stay so.
-    keys : array_like, shape (H, n, d) or (L, H, n, d)
+    keys : array_like, shape (H, m, d) or (L, H, m, d)
     scale : float
         s, what multiplies q·k: 1/sqrt(d) mostly. σ² = 1/s.
     centred : bool
@@ -75,9 +78,10 @@ def gaussian_counterpart(
         If the shapes do not fit, rows are not probabilities, or s is not positive.
     """
     array, points = check_probabilities(as_real("maps", maps)), _keys(keys, centred)
-    if points.shape[:-1] != array.shape[:-1]:
+    if points.shape[:-1] != (*array.shape[:-2], array.shape[-1]):
         raise ValueError(
-            f"keys must have shape {(*array.shape[:-1], 'features')}, got {points.shape}"
+            f"keys must have shape {(*array.shape[:-2], array.shape[-1], 'features')}, "
+            f"got {points.shape}"
         )
     s = float(check_positive("scale", scale))
     with np.errstate(divide="ignore"):
@@ -105,3 +109,50 @@ def _keys(keys: ArrayLike, centred: bool) -> FloatArray:
     if points.ndim < 2 or points.size == 0:
         raise ValueError(f"keys must have shape (..., n, features), got {points.shape}")
     return points - points.mean(axis=-2, keepdims=True) if centred else points
+
+
+@dataclass(frozen=True)
+class KeyStatistic:
+    """One number that describes the keys of a head.
+
+    Attributes
+    ----------
+    function : callable
+        From maps ``(L, H, n, m)``, keys ``(L, H, m, d)`` and the scale to values ``(L, H)``.
+    """
+
+    name: str
+    function: Callable[[FloatArray, FloatArray, float], FloatArray]
+    unit: str
+    description: str
+
+
+KEY_STATISTICS = {
+    row.name: row
+    for row in (
+        KeyStatistic(
+            name="key_norm_spread",
+            function=lambda maps, keys, scale: key_norm_spread(keys),
+            unit="standard deviation over mean",
+            description="spread of the norms of the keys",
+        ),
+        KeyStatistic(
+            name="centred_key_norm_spread",
+            function=lambda maps, keys, scale: key_norm_spread(keys, centred=True),
+            unit="standard deviation over mean",
+            description="the same, the mean key taken away first",
+        ),
+        KeyStatistic(
+            name="gaussian_gap",
+            function=lambda maps, keys, scale: gaussian_gap(maps, keys, scale=scale),
+            unit="share of the weight",
+            description="weight that moves if the Gaussian kernel takes the place of softmax",
+        ),
+        KeyStatistic(
+            name="centred_gaussian_gap",
+            function=lambda maps, keys, scale: gaussian_gap(maps, keys, scale=scale, centred=True),
+            unit="share of the weight",
+            description="the same, the mean key taken away first",
+        ),
+    )
+}

@@ -38,7 +38,7 @@ def cka(outputs: FloatArray) -> FloatArray:
 
 
 def map_cosine(maps: FloatArray) -> FloatArray:
-    """1 - ⟨A_a, A_b⟩ / (‖A_a‖ ‖A_b‖) of every pair of maps ``(H, n, n)``, as ``(H, H)``."""
+    """1 - ⟨A_a, A_b⟩ / (‖A_a‖ ‖A_b‖) of every pair of maps ``(H, n, m)``, as ``(H, H)``."""
     flat = maps.reshape(len(maps), -1)
     return one_minus(cosines(flat @ flat.T))
 

@@ -74,6 +74,7 @@ def _own_tokenizer(folder: Path) -> Tokenizer:
         limit=limit,
         names=lambda ids: tuple(map(str, own.convert_ids_to_tokens(list(ids)))),
         special=frozenset(own.all_special_ids) - {own.unk_token_id},
+        mask=own.mask_token_id,
     )
 
 

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS
 from fourierkernels.diagnostics.maps import STATISTICS, map_statistics
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.diagnostics.summary import RunningMoments
 from fourierkernels.validation import check_choice
 
 FloatArray = NDArray[np.float64]
+
+UNITS = {name: row.unit for name, row in STATISTICS.items()} | {
+    name: row.unit for name, row in KEY_STATISTICS.items()
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""What `fourierkernels heads` shows and writes: a table, CSV, JSON and heat maps.
+"""What `fourierkernels heads` writes: tables as CSV, all numbers as JSON, figures, and a page.
 
-Everything here takes summaries by the name of their network, for example
-``{"trained": ..., "random": ...}``; the first is the one asked about.
+To add a file, write a function from a :class:`HeadReport` and a path and add a row to
+:data:`FILES`.
 """
 
 import csv
@@ -10,26 +10,32 @@ import math
 import platform
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from rich.table import Table
 
-from fourierkernels.diagnostics.comparison import HeadDifference, head_difference
-from fourierkernels.diagnostics.distances import METRICS
-from fourierkernels.diagnostics.resampling import LEVEL
+from fourierkernels.diagnostics.comparison import head_difference
+from fourierkernels.diagnostics.figures import (
+    check_drawing,
+    heads_figure,
+    pruning_figure,
+    statistics_figure,
+)
+from fourierkernels.diagnostics.page import Page, write_page
+from fourierkernels.diagnostics.profile import UNITS
 from fourierkernels.diagnostics.summary import DDOF, DEFAULT_SPREAD, SPREADS, HeadSummary
+from fourierkernels.diagnostics.terminal import caption
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
-Summaries = Mapping[str, HeadSummary]
+    from fourierkernels.diagnostics.heads import HeadProfile
+    from fourierkernels.diagnostics.need import HeadNeed
 
 _PACKAGES = (
     "fourierkernels",
@@ -40,83 +46,45 @@ _PACKAGES = (
     "tokenizers",
     "safetensors",
 )
-_COLUMNS = 6  # panels in a row of the figure
-_PANEL = 1.7  # inches
-_COLOURS = "cividis"  # even in lightness, and the same to colour-blind eyes
 
 
-def check_drawing() -> None:
-    """Raise ImportError, naming the extra, if figures cannot be drawn."""
-    if find_spec("matplotlib") is None:
-        raise ImportError("drawing needs matplotlib: pip install 'fourierkernels[heads]'")
+@dataclass(frozen=True, eq=False)
+class HeadReport:
+    """All that was found out about the heads of a checkpoint.
 
+    Attributes
+    ----------
+    title : str
+        The checkpoint.
+    profiles : mapping
+        By the name of the network: "trained" first, then "random" and "other" if measured.
+    over : str
+        Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± is.
+    need : HeadNeed, optional
+        Importance and pruning curves of the first network.
+    origin : mapping
+        Versions, options, digests.
+    """
 
-def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
-    """Return the table of layers: mean ± spread of each network, named by :func:`caption`."""
-    table = Table()
-    table.add_column("layer")
-    for name in summaries:
-        table.add_column(f"{name} weights", justify="right")
-    deepest = max(len(summary.mean) for summary in summaries.values())
-    columns = [_column(summary, over, deepest) for summary in summaries.values()]
-    layers = [str(number + 1) for number in range(deepest)]
-    ends = ["layer average", f"its {LEVEL:.0%} interval", "std of layer means"]
-    for label, *cells in zip([*layers, *ends], *columns, strict=True):
-        if label == "layer average":
-            table.add_section()
-        table.add_row(label, *cells)
-    return table
+    title: str
+    profiles: "Mapping[str, HeadProfile]"
+    over: str = DEFAULT_SPREAD
+    need: "HeadNeed | None" = None
+    origin: Mapping[str, Any] | None = None
 
+    @property
+    def first(self) -> "HeadProfile":
+        """Of the network asked about."""
+        return next(iter(self.profiles.values()))
 
-def _column(summary: HeadSummary, over: str, deepest: int) -> list[str]:
-    pairs = zip(summary.mean, summary.std(over), strict=True)
-    low, high = summary.layer_average_interval()
-    return [
-        *(f"{mean:.3f} ± {std:.3f}" for mean, std in pairs),
-        *[""] * (deepest - len(summary.mean)),
-        f"{summary.layer_average:.3f} ± {summary.layer_average_std(over):.3f}",
-        f"{low:.3f} to {high:.3f}",
-        f"{summary.std_layers:.3f}",
-    ]
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the metrics, the first of which is drawn."""
+        return list(self.first.distances)
 
-
-def difference_table(difference: HeadDifference) -> Table:
-    """Return the table of layers: the network asked about minus the other, with intervals."""
-    table = Table()
-    table.add_column("layer")
-    table.add_column("trained - other", justify="right")
-    table.add_column(f"{difference.level:.0%} interval", justify="right")
-    rows = zip(difference.layers, difference.layers_low, difference.layers_high, strict=True)
-    for number, (mean, low, high) in enumerate(rows, start=1):
-        table.add_row(str(number), f"{mean:+.3f}", f"{low:+.3f} to {high:+.3f}")
-    table.add_section()
-    interval = f"{difference.low:+.3f} to {difference.high:+.3f}"
-    table.add_row("layer average", f"{difference.average:+.3f}", interval)
-    return table
-
-
-def difference_caption(difference: HeadDifference) -> str:
-    """Return what must stand beside the table of differences."""
-    drawn = "the same windows" if difference.paired else "windows of their own"
-    return f"difference: in each replicate both networks get {drawn}"
-
-
-def caption(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> list[str]:
-    """Return what must stand beside the numbers, in lines: metric, spread, lengths, counts."""
-    first = next(iter(summaries.values()))
-    row = METRICS[first.metric]
-    lines = [
-        f"metric: {row.name} ({row.unit}); {row.description}",
-        f"source: {row.source}",
-        f"normaliser: {row.normaliser}",
-        f"±: standard deviation over {SPREADS[over].description} (ddof = {DDOF})",
-        f"intervals: bootstrap of {len(first.replicates)} replicates over windows",
-        f"n: {first.n_min} to {first.n_max} tokens, median {first.n_median:g}; "
-        f"{first.n_texts} texts, {first.n_windows} windows; {first.distances.shape[-1]} heads",
-    ]
-    if first.unknown > 0:
-        lines.append(f"unknown tokens: {first.unknown:.1%}")
-    return lines
+    def summaries(self, metric: str) -> dict[str, HeadSummary]:
+        """Return distances by the name of the network."""
+        return {name: profile.distances[metric] for name, profile in self.profiles.items()}
 
 
 def provenance(options: Mapping[str, object]) -> dict[str, Any]:
@@ -128,17 +96,8 @@ def provenance(options: Mapping[str, object]) -> dict[str, Any]:
     return {"versions": versions, "options": dict(options)}
 
 
-def write_report(
-    folder: str | Path,
-    summaries: Summaries,
-    *,
-    title: str,
-    origin: Mapping[str, Any],
-    over: str = DEFAULT_SPREAD,
-) -> list[Path]:
-    """Write heads.csv, heads.json, heads.png and heads.svg; return their paths.
-
-    With a network named "other" also difference.csv: the first network minus it.
+def write_report(folder: str | Path, report: HeadReport) -> list[Path]:
+    """Write the files of :data:`FILES` that there is something for; return their paths.
 
     All are made beside `folder` first and moved there when complete. Files of those names are
     replaced, others stay.
@@ -156,11 +115,9 @@ def write_report(
     made = target.parent / f".{target.name}.{uuid.uuid4().hex}"
     made.mkdir()
     try:
-        _write_csv(made / "heads.csv", summaries)
-        _write_json(made / "heads.json", summaries, origin, over)
-        if "other" in summaries:
-            _write_difference(made / "difference.csv", summaries)
-        _write_figure(made, summaries, title)
+        for row in FILES:
+            if row.there(report):
+                row.write(report, made / row.name)
         return _move(made, target)
     finally:
         shutil.rmtree(made, ignore_errors=True)
@@ -174,118 +131,209 @@ def _move(made: Path, target: Path) -> list[Path]:
     return [target / name for name in names]
 
 
-def _write_csv(path: Path, summaries: Summaries) -> None:
-    """One row a network and layer, with every spread."""
-    fields = [row.field for row in SPREADS.values()]
+def _write_rows(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["network", "metric", "layer", "mean", "low", "high", *fields])
-        for name, summary in summaries.items():
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _write_distances(report: HeadReport, path: Path) -> None:
+    """One row a network, metric and layer, with every spread."""
+    fields = [row.field for row in SPREADS.values()]
+    rows = []
+    for metric in report.metrics:
+        for name, summary in report.summaries(metric).items():
             low, high = summary.interval()
             for layer, mean in enumerate(summary.mean):
                 stds = (summary.std(over)[layer] for over in SPREADS)
-                ends = (low[layer], high[layer])
-                writer.writerow([name, summary.metric, layer + 1, mean, *ends, *stds])
+                rows.append([name, metric, layer + 1, mean, low[layer], high[layer], *stds])
+    _write_rows(path, ["network", "metric", "layer", "mean", "low", "high", *fields], rows)
 
 
-def _write_difference(path: Path, summaries: Summaries) -> None:
-    """One row a layer and one for their average."""
-    found = head_difference(next(iter(summaries.values())), summaries["other"])
-    rows = list(zip(found.layers, found.layers_low, found.layers_high, strict=True))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["metric", "layer", "difference", "low", "high", "level", "paired"])
-        for label, row in [
-            *((str(number), row) for number, row in enumerate(rows, start=1)),
-            ("average", (found.average, found.low, found.high)),
-        ]:
-            writer.writerow([found.metric, label, *row, found.level, found.paired])
+def _write_difference(report: HeadReport, path: Path) -> None:
+    """One row a metric and layer, and one for the average of the layers."""
+    rows = []
+    for metric in report.metrics:
+        summaries = report.summaries(metric)
+        found = head_difference(summaries["trained"], summaries["other"])
+        layers = zip(found.layers, found.layers_low, found.layers_high, strict=True)
+        numbered: list[tuple[object, tuple[float, ...]]] = list(enumerate(layers, start=1))
+        numbered.append(("average", (found.average, found.low, found.high)))
+        rows += [[metric, label, *row, found.level, found.paired] for label, row in numbered]
+    header = ["metric", "layer", "difference", "low", "high", "level", "paired"]
+    _write_rows(path, header, rows)
 
 
-def _write_json(path: Path, summaries: Summaries, origin: Mapping[str, Any], over: str) -> None:
-    networks = {name: _as_json(summary, over) for name, summary in summaries.items()}
-    content = {"networks": networks, "ddof": DDOF, **origin}
+def _write_statistics(report: HeadReport, path: Path) -> None:
+    """One row a statistic, layer and head."""
+    rows = (
+        [name, UNITS[name], layer + 1, head + 1, found.mean[layer, head], found.low[layer, head],
+         found.high[layer, head], found.std_texts[layer, head]]
+        for name, found in report.first.statistics.items()
+        for layer, head in np.ndindex(found.mean.shape)
+    )  # fmt: skip
+    header = ["statistic", "unit", "layer", "head", "mean", "low", "high", "std_texts"]
+    _write_rows(path, header, rows)
+
+
+def _write_null(report: HeadReport, path: Path) -> None:
+    """One row a layer."""
+    null = report.first.null
+    assert null is not None
+    ends = (null.observed, null.null.min(axis=0), null.null.max(axis=0), null.p_value)
+    rows = ([layer, *row] for layer, row in enumerate(zip(*ends, strict=True), start=1))
+    _write_rows(path, ["layer", "observed", "permuted_least", "permuted_most", "p_value"], rows)
+
+
+def _write_importance(report: HeadReport, path: Path) -> None:
+    """One row a layer and head."""
+    assert report.need is not None
+    found, loss = report.need.importance, report.need.loss
+    rows = (
+        [found.method, loss, found.layers[layer], layer + 1, head + 1, found.values[layer, head],
+         found.low[layer, head], found.high[layer, head]]
+        for layer, head in np.ndindex(found.values.shape)
+    )  # fmt: skip
+    header = ["method", "loss", "module", "layer", "head", "importance", "low", "high"]
+    _write_rows(path, header, rows)
+
+
+def _write_pruning(report: HeadReport, path: Path) -> None:
+    """One row a point of the curves."""
+    assert report.need is not None
+    curves = {"importance": report.need.pruned, "random": report.need.at_random}
+    rows = (
+        [name, *point]
+        for name, curve in curves.items()
+        for point in zip(curve.removed, curve.losses, strict=True)
+    )
+    _write_rows(path, ["order", "removed", report.need.loss], rows)
+
+
+def _write_json(report: HeadReport, path: Path) -> None:
+    networks = {
+        name: {metric: _as_json(x, report.over) for metric, x in profile.distances.items()}
+        for name, profile in report.profiles.items()
+    }
+    statistics = {
+        name: {"unit": UNITS[name], "mean": _finite(x.mean), "interval": _finite([x.low, x.high])}
+        for name, x in report.first.statistics.items()
+    }
+    content = {
+        "networks": networks,
+        "statistics": statistics,
+        "ddof": DDOF,
+        **(report.origin or {}),
+    }
     text = json.dumps(content, indent=1, allow_nan=False, default=str)  # paths become strings
     path.write_text(text + "\n", encoding="utf-8")
 
 
 def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:
-    layers = {row.field: _list(summary.std(name)) for name, row in SPREADS.items()}
+    layers = {row.field: _finite(summary.std(name)) for name, row in SPREADS.items()}
     return {
-        "metric": summary.metric,
         "normaliser": summary.normaliser,
         "n": {"min": summary.n_min, "median": summary.n_median, "max": summary.n_max},
         "n_texts": summary.n_texts,
         "n_windows": summary.n_windows,
-        "unknown_tokens": _number(summary.unknown),
+        "unknown_tokens": _finite(summary.unknown),
         "layer_average": summary.layer_average,
-        "layer_average_interval": [_number(end) for end in summary.layer_average_interval()],
-        "layer_average_std": _number(summary.layer_average_std(over)),
+        "layer_average_interval": _finite(summary.layer_average_interval()),
+        "layer_average_std": _finite(summary.layer_average_std(over)),
         "layer_average_std_over": SPREADS[over].description,
-        "std_layers": _number(summary.std_layers),
+        "std_layers": _finite(summary.std_layers),
         "mean": summary.mean.tolist(),
-        "interval": [_list(end) for end in summary.interval()],
+        "interval": _finite(summary.interval()),
         **layers,
         "distances": summary.distances.tolist(),
     }
 
 
-def _list(values: FloatArray) -> list[float | None]:
-    return [_number(value) for value in values.tolist()]
+def _finite(values: Any) -> Any:
+    """Return numbers for JSON, which has no NaN: null stands for it."""
+    if np.ndim(values):
+        return [_finite(value) for value in values]
+    return None if math.isnan(values) else float(values)
 
 
-def _number(value: float) -> float | None:
-    """Return `value` for JSON, which has no NaN: null stands for it."""
-    return None if math.isnan(value) else value
+def _write_page(report: HeadReport, path: Path) -> None:
+    summaries = report.summaries(report.metrics[0])
+    null, other = report.first.null, summaries.get("other")
+    ends = None
+    if null is not None:
+        low, high = null.null.min(axis=0), null.null.max(axis=0)
+        ends = {"observed": null.observed, "low": low, "high": high, "p_value": null.p_value}
+    page = Page(
+        title=report.title,
+        summaries=summaries,
+        notes=caption(summaries, over=report.over),
+        over=report.over,
+        statistics=report.first.statistics,
+        importance=report.need.importance if report.need else None,
+        difference=head_difference(summaries["trained"], other) if other else None,
+        null=ends,
+        examples=report.first.examples,
+        origin=report.origin or {},
+    )
+    write_page(path, page)
 
 
-def _write_figure(folder: Path, summaries: Summaries, title: str) -> None:
-    import matplotlib as mpl
+def _draw(figure_of: "Callable[[HeadReport], Figure]") -> Callable[[HeadReport, Path], None]:
+    """Return how to write a figure; the same numbers give the same file, and text stays text."""
 
-    with mpl.rc_context(
-        # The same numbers must give the same file, and text must stay text.
-        {"svg.hashsalt": "fourierkernels", "svg.fonttype": "none", "font.size": 8}
-    ):
-        figure = heads_figure(summaries, title=title)
-        figure.savefig(folder / "heads.png", dpi=150)
-        figure.savefig(folder / "heads.svg", metadata={"Date": None})
+    def write(report: HeadReport, path: Path) -> None:
+        import matplotlib as mpl
 
+        options: Any = {"svg.hashsalt": "fourierkernels", "svg.fonttype": "none", "font.size": 8}
+        plain = {"metadata": {"Date": None}} if path.suffix == ".svg" else {"dpi": 150}
+        with mpl.rc_context(options):
+            figure_of(report).savefig(path, **plain)
 
-def heads_figure(summaries: Summaries, *, title: str) -> "Figure":
-    """Draw the mean distances of every pair of heads, a panel a layer, on one colour scale.
-
-    The figure belongs to no window and no backend: save it, or display it in a notebook.
-    """
-    from matplotlib.figure import Figure
-
-    panels = [_panel_rows(summary) for summary in summaries.values()]
-    rows = sum(panels)
-    columns = min(_COLUMNS, max(len(summary.mean) for summary in summaries.values()))
-    figure = Figure(figsize=(columns * _PANEL + 1, rows * _PANEL + 0.8), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    top = max(float(summary.distances.max()) for summary in summaries.values())
-    start = 0
-    for (name, summary), count in zip(summaries.items(), panels, strict=True):
-        image = _draw(axes[start : start + count].ravel(), summary, name=name, top=top or 1.0)
-        start += count
-    row = METRICS[next(iter(summaries.values())).metric]
-    figure.colorbar(image, ax=axes, shrink=0.6, label=f"{row.name} ({row.unit})")
-    figure.suptitle(title)
-    return figure
+    return write
 
 
-def _panel_rows(summary: HeadSummary) -> int:
-    return math.ceil(len(summary.mean) / _COLUMNS)
+def _draw_distances(report: HeadReport) -> "Figure":
+    return heads_figure(report.summaries(report.metrics[0]), title=report.title)
 
 
-def _draw(axes: Any, summary: HeadSummary, *, name: str, top: float) -> Any:
-    for axis in axes[len(summary.mean) :]:
-        axis.set_axis_off()
-    for layer, (axis, distances) in enumerate(zip(axes, summary.distances, strict=False)):
-        image = axis.imshow(distances, cmap=_COLOURS, vmin=0.0, vmax=top)
-        axis.grid(False)  # whatever style is in force: lines would cross the cells
-        axis.set_title(f"{name}, layer {layer + 1}")
-        axis.set_xticks([0, len(distances) - 1], ["1", str(len(distances))])
-        axis.set_yticks([0, len(distances) - 1], ["1", str(len(distances))])
-    axes[0].set_ylabel("head")
-    return image
+def _draw_statistics(report: HeadReport) -> "Figure":
+    return statistics_figure(report.first.statistics, title=report.title)
+
+
+def _draw_pruning(report: HeadReport) -> "Figure":
+    assert report.need is not None
+    return pruning_figure(report.need, title=report.title)
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """A file of the report: its name, how it is written, and when there is something for it."""
+
+    name: str
+    write: Callable[[HeadReport, Path], None]
+    there: Callable[[HeadReport], bool] = lambda report: True
+
+
+def _has_need(report: HeadReport) -> bool:
+    return report.need is not None
+
+
+def _has_statistics(report: HeadReport) -> bool:
+    return bool(report.first.statistics)
+
+
+FILES = (
+    ReportFile("heads.csv", _write_distances),
+    ReportFile("heads.json", _write_json),
+    ReportFile("heads.html", _write_page),
+    ReportFile("heads.png", _draw(_draw_distances)),
+    ReportFile("heads.svg", _draw(_draw_distances)),
+    ReportFile("difference.csv", _write_difference, lambda report: "other" in report.profiles),
+    ReportFile("statistics.csv", _write_statistics, _has_statistics),
+    ReportFile("statistics.svg", _draw(_draw_statistics), _has_statistics),
+    ReportFile("null.csv", _write_null, lambda report: report.first.null is not None),
+    ReportFile("importance.csv", _write_importance, _has_need),
+    ReportFile("pruning.csv", _write_pruning, _has_need),
+    ReportFile("pruning.svg", _draw(_draw_pruning), _has_need),
+)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
 from fourierkernels.diagnostics.maps import check_probabilities
-from fourierkernels.validation import as_real, check_integer
+from fourierkernels.validation import as_real, check_choice, check_integer
 
 FloatArray = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ class NullComparison:
 
 
 def permuted_maps(maps: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return maps ``(..., H, n, n)`` with each row of each head permuted among its visible keys.
+    """Return maps ``(..., H, n, m)`` with each row of each head permuted among its visible keys.
 
     A key is visible to a query if any head gives it weight. Each row keeps its weights, so each
     head keeps its entropy, but what it attends to is a matter of chance.
@@ -128,7 +128,7 @@ def permutation_null(
 
     Parameters
     ----------
-    maps : array_like, shape (L, H, n, n)
+    maps : array_like, shape (L, H, n, m)
         Of one text.
     metric : str
         A key of :data:`~fourierkernels.diagnostics.distances.METRICS` that compares maps.
@@ -138,19 +138,77 @@ def permutation_null(
     ValueError
         For a metric of outputs, another shape, or rows that are not probabilities.
     """
+    check_integer("permutations", permutations)
+    observed, null = _against_chance(maps, metric, permutations, rng)
+    return _compared(observed, null)
+
+
+class NullAccumulator:
+    """The same over many texts: distances are averaged, observed and permuted ones alike.
+
+    Parameters
+    ----------
+    metric, permutations
+        As in :func:`permutation_null`.
+    seed : int
+        Seed and number of a text give its permutations, in whatever order texts come.
+
+    Raises
+    ------
+    ValueError
+        As :func:`permutation_null`.
+    """
+
+    def __init__(
+        self, *, metric: str = DEFAULT_METRIC, permutations: int = 99, seed: int = 0
+    ) -> None:
+        self._metric = _check_metric(metric)
+        self._permutations = check_integer("permutations", permutations)
+        self._seed = check_integer("seed", seed, least=0)
+        self._observed: FloatArray = np.zeros(())
+        self._null: FloatArray = np.zeros(())
+        self._texts = 0
+
+    def add(self, maps: ArrayLike, *, number: int | None = None) -> None:
+        """Take in the maps ``(L, H, n, m)`` of text `number`, by default the next one."""
+        rng = np.random.default_rng([self._seed, self._texts if number is None else number])
+        observed, null = _against_chance(maps, self._metric, self._permutations, rng)
+        self._observed, self._null = self._observed + observed, self._null + null
+        self._texts += 1
+
+    def summary(self) -> NullComparison:
+        """Return the means over texts.
+
+        Raises
+        ------
+        ValueError
+            If nothing has been taken in.
+        """
+        if not self._texts:
+            raise ValueError("maps must be those of at least one text, got none")
+        return _compared(self._observed / self._texts, self._null / self._texts)
+
+
+def _check_metric(metric: str) -> str:
+    if METRICS[check_choice("metric", metric, list(METRICS))].of != MAPS:
+        raise ValueError(f"metric must compare maps, got {metric}")
+    return metric
+
+
+def _against_chance(
+    maps: ArrayLike, metric: str, permutations: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean distances of the layers, ``(L,)``, and those of permutations, ``(R, L)``."""
     array = check_probabilities(as_real("maps", maps))
     if array.ndim != 4:
-        raise ValueError(f"maps must have shape (layers, heads, n, n), got {array.shape}")
-    if metric in METRICS and METRICS[metric].of != MAPS:
-        raise ValueError(f"metric must compare maps, got {metric}")
-    observed = _layer_means(array, metric)
-    null = np.stack(
-        [
-            _layer_means(permuted_maps(array, rng), metric)
-            for _ in range(check_integer("permutations", permutations))
-        ]
-    )
-    p_value = (1 + (null <= observed).sum(axis=0)) / (1 + permutations)
+        raise ValueError(f"maps must have shape (layers, heads, n, m), got {array.shape}")
+    _check_metric(metric)
+    null = [_layer_means(permuted_maps(array, rng), metric) for _ in range(permutations)]
+    return _layer_means(array, metric), np.stack(null)
+
+
+def _compared(observed: FloatArray, null: FloatArray) -> NullComparison:
+    p_value = (1 + (null <= observed).sum(axis=0)) / (1 + len(null))
     return NullComparison(observed, null, p_value)
 
 

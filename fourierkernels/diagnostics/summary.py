@@ -163,7 +163,7 @@ class HeadAccumulator:
         self._shape: tuple[int, int] | None = None
 
     def add(self, maps: ArrayLike, *, number: int | None = None) -> None:
-        """Take in the maps ``(L, H, n, n)`` of one text, or what else the metric compares.
+        """Take in the maps ``(L, H, n, m)`` of one text, or what else the metric compares.
 
         `number` is that of the text, by default the next one: networks that are to be compared
         must number the same texts alike.
@@ -176,7 +176,7 @@ class HeadAccumulator:
         """
         array = np.asarray(maps)
         if array.ndim != 4:
-            size = "n, n" if self._row.of == MAPS else "n, features"
+            size = "n, m" if self._row.of == MAPS else "n, features"
             raise ValueError(
                 f"{self._row.of} must have shape (layers, heads, {size}), got {array.shape}"
             )
@@ -264,7 +264,7 @@ def _median(lengths: Counter[int]) -> float:
 
 
 def summarise_maps(maps: Iterable[ArrayLike], *, metric: str = DEFAULT_METRIC) -> HeadSummary:
-    """Summarise attention maps from any source, one text's ``(L, H, n, n)`` at a time.
+    """Summarise attention maps from any source, one text's ``(L, H, n, m)`` at a time.
 
     Examples
     --------

@@ -52,3 +52,28 @@ def _decoded(line: bytes, file: Path, number: int) -> str:
         return line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"text file must be UTF-8, got line {number} of {file}: {error}") from None
+
+
+class Pairs:
+    """Texts and their targets, line by line; iterating gives (source, target).
+
+    Raises
+    ------
+    ValueError
+        If the files do not have the same number of texts.
+    """
+
+    def __init__(self, sources: TextFile, targets: TextFile) -> None:
+        if len(sources) != len(targets):
+            raise ValueError(
+                f"target must have as many texts as text, {len(sources)}, got {len(targets)}"
+            )
+        self._sides = sources, targets
+        self.n_skipped = sources.n_skipped
+        self.sha256 = hashlib.sha256((sources.sha256 + targets.sha256).encode()).hexdigest()
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(*self._sides, strict=True)
+
+    def __len__(self) -> int:
+        return len(self._sides[0])

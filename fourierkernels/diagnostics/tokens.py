@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 UNKNOWN_TOKEN = "[UNK]"
+MASK_TOKEN = "[MASK]"
 FIRST_TOKEN = "[CLS]"
 LAST_TOKEN = "[SEP]"
 MOST_UNKNOWN = 0.5  # above this share of unknown tokens the maps say nothing about the texts
@@ -67,6 +68,8 @@ class Tokenizer:
         From ids to the tokens they stand for, for display.
     special : frozenset of int
         Ids of marks that stand for no part of a text.
+    mask : int or None
+        Id that stands for a token to be guessed.
     limit : int or None
         Longest window, special tokens included, that the tokenizer's files allow.
     """
@@ -78,6 +81,7 @@ class Tokenizer:
     limit: int | None = None
     names: Callable[[Sequence[int]], tuple[str, ...]] = lambda ids: tuple(map(str, ids))
     special: frozenset[int] = frozenset()
+    mask: int | None = None
 
 
 def ids_tokenizer() -> Tokenizer:
@@ -121,6 +125,7 @@ def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
         prefix=prefix,
         suffix=suffix,
         unknown=unknown,
+        mask=known.get(MASK_TOKEN),
         names=lambda ids: tuple(lines[i].rstrip("\r") for i in ids),
         special=frozenset(prefix + suffix),
     )

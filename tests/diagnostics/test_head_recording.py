@@ -15,9 +15,8 @@ from fourierkernels.attention import FourierAttention
 from fourierkernels.diagnostics import (
     METRICS,
     attention_calls,
-    attention_maps,
     head_distances,
-    head_vectors,
+    head_samples,
     load_checkpoint,
     summarise_heads,
 )
@@ -243,9 +242,9 @@ def test_vectors_of_padded_batches_equal_one_by_one_and_maps_those_of_the_model(
     kind: str, tiny: Tiny
 ) -> None:
     checkpoint = load_checkpoint(tiny(kind))
-    together = {w.index: w for w in head_vectors(checkpoint, WINDOWS, batch_size=4)}
-    alone = {w.index: w for w in head_vectors(checkpoint, WINDOWS, batch_size=1)}
-    maps = {w.index: w.maps for w in attention_maps(checkpoint, WINDOWS)}
+    together = {w.index: w for w in head_samples(checkpoint, WINDOWS, batch_size=4)}
+    alone = {w.index: w for w in head_samples(checkpoint, WINDOWS, batch_size=1)}
+    maps = {w.index: w.maps for w in head_samples(checkpoint, WINDOWS)}
     for index, window in together.items():
         assert window.projected.dtype == np.float64
         np.testing.assert_allclose(window.maps, maps[index], atol=ROUNDING)
@@ -260,7 +259,7 @@ def test_metrics_of_outputs_are_averaged_over_texts(metric: str, tiny: Tiny) -> 
     texts = ["a b c d e", "f g", "h i j a b c"]
     summary = summarise_heads(tiny("bert"), texts, metric=metric, tokens="whitespace")
     ids = [[2, *(ord(word) - 93 for word in text.split()), 3] for text in texts]
-    windows = head_vectors(load_checkpoint(tiny("bert")), ids, batch_size=1)
+    windows = head_samples(load_checkpoint(tiny("bert")), ids, batch_size=1)
     expected = [head_distances(getattr(w, METRICS[metric].of), metric=metric) for w in windows]
     np.testing.assert_allclose(summary.distances, np.mean(expected, axis=0), rtol=1e-4, atol=1e-5)
 
@@ -272,7 +271,7 @@ def test_rotated_values_move_only_metrics_that_are_no_property_of_the_network(
     checkpoint = load_checkpoint(tiny("bert"))
     before_output = checkpoint.model(input_ids=IDS)[0]
     row = METRICS[metric]
-    before = getattr(next(head_vectors(checkpoint, WINDOWS[:1])), row.of)
+    before = getattr(next(head_samples(checkpoint, WINDOWS[:1])), row.of)
     rng = np.random.default_rng(0)
     with torch.no_grad():
         for layer in checkpoint.model.encoder.layer:
@@ -284,7 +283,7 @@ def test_rotated_values_move_only_metrics_that_are_no_property_of_the_network(
                 out.weight[:, part] = out.weight[:, part] @ q.T
     after_output = checkpoint.model(input_ids=IDS)[0]
     torch.testing.assert_close(after_output, before_output, rtol=1e-3, atol=1e-4)
-    after = getattr(next(head_vectors(checkpoint, WINDOWS[:1])), row.of)
+    after = getattr(next(head_samples(checkpoint, WINDOWS[:1])), row.of)
     distances = [head_distances(one, metric=metric) for one in (before, after)]
     above = (slice(None), *np.triu_indices(4, 1))
     change = np.abs(distances[1][above] / distances[0][above] - 1).max()

@@ -11,8 +11,8 @@ from tolerances import TOLERANCE
 from fourierkernels.diagnostics import (
     STATISTICS,
     gaussian_gap,
+    head_samples,
     head_statistics,
-    head_vectors,
     key_norm_spread,
     load_checkpoint,
     map_statistics,
@@ -28,7 +28,7 @@ ROUNDING = {"rtol": 1e-4, "atol": TOLERANCE["float32"]["fast"]}
 def test_statistics_equal_those_of_one_text_at_a_time(tiny: Tiny) -> None:
     found = head_statistics(tiny("bert"), TEXTS, tokens="whitespace")
     ids = [[2, *(ord(word) - 93 for word in text.split()), 3] for text in TEXTS]
-    alone = [next(head_vectors(load_checkpoint(tiny("bert")), [row])) for row in ids]
+    alone = [next(head_samples(load_checkpoint(tiny("bert")), [row])) for row in ids]
     for name in STATISTICS:
         values = []
         for row, heads in zip(ids, alone, strict=True):
@@ -57,7 +57,7 @@ def test_batch_size_changes_neither_means_nor_intervals(tiny: Tiny) -> None:
 def test_unknown_names_and_no_texts_are_refused(tiny: Tiny) -> None:
     with pytest.raises(ValueError, match=r"names must be one of entropy, .*gaussian_gap"):
         head_statistics(tiny("bert"), TEXTS, names=["charm"])
-    with pytest.raises(ValueError, match="at least one text"):
+    with pytest.raises(ValueError, match="at least one window of tokens"):
         head_statistics(tiny("bert"), [], tokens="whitespace")
     with pytest.raises(ValueError, match="67% of 3 tokens unknown; try another tokenizer"):
         head_statistics(tiny("bert"), ["a z z"], tokens="whitespace")

@@ -102,7 +102,7 @@ def test_changing_layers_or_heads_are_refused(make_maps: Make) -> None:
 def test_no_texts_or_a_single_layer_without_its_axis_are_refused(make_maps: Make) -> None:
     with pytest.raises(ValueError, match="at least one attention map, got none"):
         summarise_maps([])
-    with pytest.raises(ValueError, match=r"shape \(layers, heads, n, n\), got \(4, 5, 5\)"):
+    with pytest.raises(ValueError, match=r"shape \(layers, heads, n, m\), got \(4, 5, 5\)"):
         summarise_maps([make_maps(4, 5, 5)])
 
 

@@ -11,9 +11,9 @@ from tolerances import TOLERANCE
 
 from fourierkernels.diagnostics import (
     METRICS,
-    attention_maps,
     compare_networks,
     head_distances,
+    head_samples,
     load_checkpoint,
     read_texts,
     summarise_heads,
@@ -36,7 +36,7 @@ def test_summary_equals_numpy_over_maps_of_one_text_at_a_time(
     summary = summarise_heads(tiny(kind), TEXTS, metric=metric, tokens="whitespace", batch_size=3)
     checkpoint = load_checkpoint(tiny(kind))
     ids = [[2, *(ord(word) - 93 for word in text.split()), 3] for text in TEXTS]
-    alone = [next(attention_maps(checkpoint, [row])).maps for row in ids]
+    alone = [next(head_samples(checkpoint, [row])).maps for row in ids]
     expected = np.array([head_distances(maps, metric=metric) for maps in alone])
     np.testing.assert_allclose(summary.distances, expected.mean(axis=0), rtol=0, atol=ROUNDING)
     above = np.triu_indices(4, k=1)
@@ -218,7 +218,7 @@ def test_counting_padded_queries_would_inflate_the_distance(tiny: Tiny) -> None:
     ids = torch.tensor([[101, 2023, 2003, 1037, 2460, 102, *[0] * 18]])
     output = checkpoint.model(input_ids=ids, attention_mask=mask, output_attentions=True)
     padded = np.stack([layer[0].numpy() for layer in output.attentions])
-    cut = next(attention_maps(checkpoint, [ids[0, :6].tolist()])).maps
+    cut = next(head_samples(checkpoint, [ids[0, :6].tolist()])).maps
     naive, right = (summarise_maps([m], metric="frobenius").layer_average for m in (padded, cut))
     assert naive > 1.2 * right
     np.testing.assert_allclose(padded[:, :, :6, :6], cut, atol=ROUNDING)

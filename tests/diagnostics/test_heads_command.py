@@ -14,11 +14,16 @@ from tiny_checkpoints import MINILM, needs_minilm
 from typer.testing import CliRunner
 
 from fourierkernels import cli
-from fourierkernels.diagnostics import SPREADS, report, summarise_maps
+from fourierkernels.diagnostics import SPREADS, figures, report, summarise_maps, terminal
+from fourierkernels.diagnostics.heads import HeadProfile
 
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
-FILES = ["heads.csv", "heads.json", "heads.png", "heads.svg"]
+FILES = [
+    "heads.csv", "heads.html", "heads.json", "heads.png", "heads.svg", "statistics.csv",
+    "statistics.svg",
+]  # fmt: skip
+METRIC = "frobenius_per_sqrt_n"
 
 
 @pytest.fixture
@@ -61,7 +66,7 @@ def test_table_shows_the_spread_that_was_asked_for(
 ) -> None:
     options = ("--tokens", "whitespace", "--std", std, "--no-baseline", "--output", tmp_path / "o")
     _, out, _ = run(tiny("bert"), "--text", texts, *options)
-    written = json.loads((tmp_path / "o" / "heads.json").read_text())["networks"]["trained"]
+    written = json.loads((tmp_path / "o" / "heads.json").read_text())["networks"]["trained"][METRIC]
     assert SPREADS[std].description in out
     assert f"{written['mean'][0]:.3f} ± {written[SPREADS[std].field][0]:.3f}" in out
     assert "random weights" not in out
@@ -78,12 +83,12 @@ def test_written_files_hold_all_spreads_and_the_provenance(
     content = json.loads((folder / "heads.json").read_text())
     assert content["options"]["seed"] == 4
     assert content["options"]["checkpoint"] == str(tiny("bert"))
-    assert set(content["sha256"]) == {"text", "weights"}
+    assert set(content["sha256"]) == {"inputs", "weights"}
     assert {"torch", "transformers", "fourierkernels"} <= set(content["versions"])
-    assert np.shape(content["networks"]["random"]["distances"]) == (3, 4, 4)
+    assert np.shape(content["networks"]["random"][METRIC]["distances"]) == (3, 4, 4)
     rows = list(csv.DictReader((folder / "heads.csv").read_text().splitlines()))
     assert [row["network"] for row in rows] == ["trained"] * 3 + ["random"] * 3
-    assert float(rows[2]["mean"]) == content["networks"]["trained"]["mean"][2]
+    assert float(rows[2]["mean"]) == content["networks"]["trained"][METRIC]["mean"][2]
     assert (folder / "heads.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / "heads.svg").read_text()
 
@@ -110,11 +115,13 @@ def test_another_checkpoint_is_compared_with_intervals(
         assert part in out
     assert sorted(path.name for path in folder.iterdir()) == ["difference.csv", *FILES]
     content = json.loads((folder / "heads.json").read_text())
-    assert set(content["sha256"]) == {"text", "weights", "other"}
+    assert set(content["sha256"]) == {"inputs", "weights", "other"}
     rows = list(csv.DictReader((folder / "difference.csv").read_text().splitlines()))
     assert [row["layer"] for row in rows] == ["1", "2", "3", "average"]
     networks = content["networks"]
-    expected = networks["trained"]["layer_average"] - networks["other"]["layer_average"]
+    expected = (
+        networks["trained"][METRIC]["layer_average"] - networks["other"][METRIC]["layer_average"]
+    )
     assert float(rows[-1]["difference"]) == pytest.approx(expected, rel=1e-12)
     for row in rows:
         assert float(row["low"]) <= float(row["difference"]) <= float(row["high"])
@@ -138,7 +145,8 @@ def test_failed_writing_leaves_what_was_there(
     def fail(*args: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(report, "_write_figure", fail)
+    broken = (*report.FILES, report.ReportFile("last.csv", fail))
+    monkeypatch.setattr(report, "FILES", broken)
     options = ("--tokens", "whitespace", "--output", folder)
     status, _, err = run(tiny("bert"), "--text", texts, *options)
     assert (status, err) == (2, "error: disk full\n")
@@ -150,18 +158,19 @@ def test_failed_writing_leaves_what_was_there(
 def test_single_text_writes_null_where_no_spread_exists(tmp_path: Path) -> None:
     maps = np.full((2, 2, 3, 3), 1 / 3)
     summaries = {"trained": summarise_maps([maps])}
-    report.write_report(tmp_path / "out", summaries, title="one", origin={})
+    profiles = {"trained": HeadProfile({METRIC: summaries["trained"]})}
+    report.write_report(tmp_path / "out", report.HeadReport("one", profiles))
     content = json.loads((tmp_path / "out" / "heads.json").read_text())
-    assert content["networks"]["trained"]["std_texts"] == [None, None]
+    assert content["networks"]["trained"][METRIC]["std_texts"] == [None, None]
     with (tmp_path / "table.txt").open("w") as file:
-        Console(file=file).print(report.heads_table(summaries))
+        Console(file=file).print(terminal.heads_table(summaries))
     assert "0.000 ± nan" in (tmp_path / "table.txt").read_text()
 
 
 def test_figure_has_a_panel_a_layer_of_each_network_on_one_scale() -> None:
     maps = np.random.default_rng(0).dirichlet(np.ones(4), size=(8, 3, 4))
     summaries = {"trained": summarise_maps([maps]), "random": summarise_maps([maps[:, ::-1] / 2])}
-    figure = report.heads_figure(summaries, title="name")
+    figure = figures.heads_figure(summaries, title="name")
     images = [axis.images[0] for axis in figure.axes if axis.images]
     assert len(images) == 16
     assert len({image.get_clim() for image in images}) == 1
@@ -193,7 +202,7 @@ def test_published_checkpoint_runs_from_the_command_line(run: Run, texts: Path) 
     ("arguments", "message"),
     [
         (["{bert}", "--against", "nowhere", "--tokens", "whitespace"], "checkpoint must be"),
-        (["nowhere"], "checkpoint must be an existing folder or PACKAGE:FOLDER"),
+        (["nowhere"], "checkpoint must be an existing folder, a file or PACKAGE:FOLDER"),
         (["{fnet}", "--tokens", "whitespace"], "checkpoint must have attention, got none"),
         (["{one_head}", "--tokens", "whitespace"], "at least 2 heads"),
         (["{bert}", "--tokens", "letters"], "tokens must be one of auto, whitespace, smiles, ids"),
@@ -201,7 +210,7 @@ def test_published_checkpoint_runs_from_the_command_line(run: Run, texts: Path) 
         (["{bert}", "--metric", "euclid"], "metric must be one of frobenius,"),
         (["{bert}", "--batch-size", "0"], "batch_size must be at least 1, got 0"),
         (["{bert}", "--seed", "-1"], "seed must be at least 0, got -1"),
-        (["{bert}", "--ids", "x"], "text or ids must be given, one of them"),
+        (["{bert}", "--ids", "x"], "text, ids or images must be given, one of them"),
         (["{bert}", "--metric", "frobenius", "--tokens", "whitespace"], "fix the length"),
     ],
 )
@@ -224,7 +233,7 @@ def test_missing_plotting_is_said_before_anything_is_computed(
 ) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        report, "find_spec", lambda name: None if name == "matplotlib" else found(name)
+        figures, "find_spec", lambda name: None if name == "matplotlib" else found(name)
     )
     status, _, err = run(tiny("bert"), "--text", texts, "--output", tmp_path / "out")
     assert status == 2

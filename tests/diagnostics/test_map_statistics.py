@@ -98,11 +98,22 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
         map_statistics(np.full((1, 2, 2), 0.5), **options)
 
 
-@pytest.mark.parametrize("maps", [np.ones((1, 2, 2)), np.ones((2, 2)), np.ones((1, 2, 3)) / 3])
+@pytest.mark.parametrize("maps", [np.ones((1, 2, 2)), np.ones((2, 2))])
 def test_maps_that_are_none_are_refused(maps: np.ndarray) -> None:
     for function in (map_statistics, attention_rollout):
         with pytest.raises(ValueError, match="maps must have"):
             function(maps)
+
+
+def test_cross_attention_has_the_statistics_that_need_no_common_tokens(make_maps: Make) -> None:
+    maps = make_maps(2, 3, 4, 6)
+    found = map_statistics(maps)
+    assert set(found) == {"entropy", "effective_keys", "first_token", "special_tokens"}
+    np.testing.assert_allclose(found["entropy"], entropy(maps, axis=-1).mean(axis=-1), rtol=FAST)
+    with pytest.raises(ValueError, match="got distance for maps of 4 queries and 6 keys"):
+        map_statistics(maps, names=["distance"])
+    with pytest.raises(ValueError, match=r"shape \(layers, heads, n, n\)"):
+        attention_rollout(maps)
 
 
 def test_streamed_statistics_equal_numpy_over_everything(make_maps: Make) -> None:

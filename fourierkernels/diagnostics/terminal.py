@@ -1,0 +1,157 @@
+"""What `fourierkernels heads` shows: tables, and the lines that must stand beside them.
+
+Summaries go by the name of their network, ``{"trained": ..., "random": ...}``; the first is the one
+asked about.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+
+from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.distances import METRICS
+from fourierkernels.diagnostics.profile import UNITS, StatisticSummary
+from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
+from fourierkernels.diagnostics.summary import DDOF, DEFAULT_SPREAD, SPREADS, HeadSummary
+
+if TYPE_CHECKING:
+    from fourierkernels.diagnostics.need import HeadNeed
+
+FloatArray = NDArray[np.float64]
+Summaries = Mapping[str, HeadSummary]
+
+_SHOWN = 5  # heads named at either end of the importance
+
+
+def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
+    """Return the table of layers: mean ± spread of each network, named by :func:`caption`."""
+    table = Table()
+    table.add_column("layer")
+    for name in summaries:
+        table.add_column(f"{name} weights", justify="right")
+    deepest = max(len(summary.mean) for summary in summaries.values())
+    columns = [_column(summary, over, deepest) for summary in summaries.values()]
+    layers = [str(number + 1) for number in range(deepest)]
+    ends = ["layer average", f"its {LEVEL:.0%} interval", "std of layer means"]
+    for label, *cells in zip([*layers, *ends], *columns, strict=True):
+        if label == "layer average":
+            table.add_section()
+        table.add_row(label, *cells)
+    return table
+
+
+def _column(summary: HeadSummary, over: str, deepest: int) -> list[str]:
+    pairs = zip(summary.mean, summary.std(over), strict=True)
+    low, high = summary.layer_average_interval()
+    return [
+        *(f"{mean:.3f} ± {std:.3f}" for mean, std in pairs),
+        *[""] * (deepest - len(summary.mean)),
+        f"{summary.layer_average:.3f} ± {summary.layer_average_std(over):.3f}",
+        f"{low:.3f} to {high:.3f}",
+        f"{summary.std_layers:.3f}",
+    ]
+
+
+def difference_table(difference: HeadDifference) -> Table:
+    """Return the table of layers: the network asked about minus the other, with intervals."""
+    table = Table()
+    table.add_column("layer")
+    table.add_column("trained - other", justify="right")
+    table.add_column(f"{difference.level:.0%} interval", justify="right")
+    rows = zip(difference.layers, difference.layers_low, difference.layers_high, strict=True)
+    for number, (mean, low, high) in enumerate(rows, start=1):
+        table.add_row(str(number), f"{mean:+.3f}", f"{low:+.3f} to {high:+.3f}")
+    table.add_section()
+    interval = f"{difference.low:+.3f} to {difference.high:+.3f}"
+    table.add_row("layer average", f"{difference.average:+.3f}", interval)
+    return table
+
+
+def difference_caption(difference: HeadDifference) -> str:
+    """Return what must stand beside the table of differences."""
+    drawn = "the same windows" if difference.paired else "windows of their own"
+    return f"difference: in each replicate both networks get {drawn}"
+
+
+def caption(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> list[str]:
+    """Return what must stand beside the numbers, in lines: metric, spread, lengths, counts."""
+    first = next(iter(summaries.values()))
+    row = METRICS[first.metric]
+    lines = [
+        f"metric: {row.name} ({row.unit}); {row.description}",
+        f"source: {row.source}",
+        f"normaliser: {row.normaliser}",
+        f"±: standard deviation over {SPREADS[over].description} (ddof = {DDOF})",
+        f"intervals: bootstrap of {len(first.replicates)} replicates over windows",
+        f"n: {first.n_min} to {first.n_max} tokens, median {first.n_median:g}; "
+        f"{first.n_texts} texts, {first.n_windows} windows; {first.distances.shape[-1]} heads",
+    ]
+    if first.unknown > 0:
+        lines.append(f"unknown tokens: {first.unknown:.1%}")
+    return lines
+
+
+def statistics_table(statistics: Mapping[str, StatisticSummary]) -> Table:
+    """Return the table of statistics: range over the heads of each layer, and mean of all heads."""
+    table = Table()
+    table.add_column("layer")
+    for name in statistics:
+        table.add_column(name.replace("_", " "), justify="right")
+    columns = [one.mean for one in statistics.values()]
+    for layer in range(len(columns[0])):
+        cells = (f"{c[layer].min():.2f} to {c[layer].max():.2f}" for c in columns)
+        table.add_row(str(layer + 1), *cells)
+    table.add_section()
+    table.add_row("mean", *(f"{column.mean():.3f}" for column in columns))
+    return table
+
+
+def statistics_caption(statistics: Mapping[str, StatisticSummary]) -> str:
+    """Return what must stand beside the table of statistics."""
+    units = "; ".join(f"{name.replace('_', ' ')} in {UNITS[name]}" for name in statistics)
+    return f"each cell: the least and the greatest head of the layer; {units}"
+
+
+def null_table(null: NullComparison) -> Table:
+    """Return the table of layers beside heads as sharp that attend to unrelated keys."""
+    table = Table()
+    for title in ("layer", "distance", "permuted keys", "p"):
+        table.add_column(title, justify="left" if title == "layer" else "right")
+    ends = zip(null.observed, null.null.min(axis=0), null.null.max(axis=0), null.p_value,
+               strict=True)  # fmt: skip
+    for layer, (observed, low, high, p) in enumerate(ends, start=1):
+        table.add_row(str(layer), f"{observed:.3f}", f"{low:.3f} to {high:.3f}", f"{p:.3f}")
+    return table
+
+
+def null_caption(null: NullComparison) -> str:
+    """Return what must stand beside the table of the null."""
+    return (
+        f"permuted keys: range of {len(null.null)} permutations of each row among its visible "
+        "keys; p: share of them with a distance as small"
+    )
+
+
+def need_table(need: "HeadNeed") -> Table:
+    """Return the pruning curves: loss as heads go, by importance and in random order."""
+    table = Table()
+    for title in ("heads taken away", "least important first", "in random order"):
+        table.add_column(title, justify="right")
+    rows = zip(need.pruned.removed, need.pruned.losses, need.at_random.losses, strict=True)
+    for count, loss, chance in rows:
+        table.add_row(str(count), f"{loss:.4f}", f"{chance:.4f}")
+    return table
+
+
+def need_caption(need: "HeadNeed") -> list[str]:
+    """Return what must stand beside the pruning curves, and the heads at either end."""
+    found, order = need.importance, [f"{layer + 1}.{head + 1}" for layer, head in need.pruned.order]
+    return [
+        f"loss: {need.loss} ({need.description})",
+        f"importance: {found.method}, {found.n_batches} items; the curves are of other items",
+        f"least important heads (layer.head): {', '.join(order[:_SHOWN])}; "
+        f"most important: {', '.join(reversed(order[-_SHOWN:]))}",
+    ]
