@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fourierkernels.diagnostics.clusters import nearest_distances, redundancy_against_importance
 from fourierkernels.diagnostics.distances import METRICS
-from fourierkernels.diagnostics.maps import STATISTICS
+from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS, KeyStatistic
+from fourierkernels.diagnostics.maps import STATISTICS, MapStatistic
 from fourierkernels.diagnostics.page.colours import CIVIDIS
 from fourierkernels.diagnostics.page.content import Example, MeasuredImportance, Page
 from fourierkernels.diagnostics.page.drawings import layer_drawings
@@ -18,10 +19,12 @@ from fourierkernels.diagnostics.page.weights import LEVELS, Shape, kept_shapes, 
 from fourierkernels.diagnostics.profile import StatisticSummary
 from fourierkernels.diagnostics.resampling import LEVEL
 from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.validation import check_choice
 
 FloatArray = NDArray[np.float64]
 
 DIGITS = 6  # significant ones of the numbers in a page; heads.json has them all
+_ABOUT: dict[str, MapStatistic | KeyStatistic] = {**STATISTICS, **KEY_STATISTICS}
 # Characters that could end the element the JSON stands in, or a line of script.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -105,12 +108,15 @@ def _statistics(page: Page, first: HeadSummary | None) -> list[dict[str, Any]]:
 
 
 def _statistic(name: str, found: StatisticSummary) -> dict[str, Any]:
-    unit, description = "", ""
-    if name in STATISTICS:
-        unit, description = STATISTICS[name].unit, STATISTICS[name].description
-    title = name.replace("_", " ")
+    about = _ABOUT[check_choice("statistics", name, list(_ABOUT))]
     return _row(
-        name, found.mean, found.low, found.high, title=title, unit=unit, description=description
+        name,
+        found.mean,
+        found.low,
+        found.high,
+        title=name.replace("_", " "),
+        unit=about.unit,
+        description=about.description,
     )
 
 
