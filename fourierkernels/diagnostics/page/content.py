@@ -81,7 +81,7 @@ class Page:
         First network minus the one named "other".
     null : mapping, optional
         "observed", "low", "high" and "p_value", each ``(L,)``: the first network beside heads
-        whose keys are permuted.
+        whose keys are permuted; the notes say what low and high are.
     examples : sequence of Example
         Kept in all at most :data:`.weights.MOST_WEIGHTS` weights; longer ones are cut, and the
         page says so.

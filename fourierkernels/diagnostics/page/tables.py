@@ -84,7 +84,7 @@ def _difference(page: Page, deepest: int) -> Iterator[Column]:
 def _null(page: Page, deepest: int) -> Iterator[Column]:
     assert page.null is not None
     ends = zip(page.null["low"], page.null["high"], strict=True)
-    yield "permuted heads", [*_filled([_interval(*both) for both in ends], deepest), "", ""]
+    yield "permuted keys", [*_filled([_interval(*both) for both in ends], deepest), "", ""]
     values = [f"{value:.2g}" for value in page.null["p_value"]]
     yield "p (as alike by chance)", [*_filled(values, deepest), "", ""]
 
