@@ -21,6 +21,7 @@ from fourierkernels.attention.multihead import MultiheadKernelAttention
 from fourierkernels.mixing import AttentionMixer
 
 _CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
+_INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # its name in the modules of transformers that use it
 _OWN = "fourierkernels"  # names of this package's attention start so
 
 
@@ -148,14 +149,17 @@ def recording(model: nn.Module) -> Iterator[list[AttentionCall]]:
         fast = torch.backends.mha.get_fastpath_enabled()
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
         torch.backends.mha.set_fastpath_enabled(False)  # it would call no attention module at all
+        known = False
         for module in model.modules():
             for row in LISTENERS:
                 if row.recognise(module):
                     stack.callback(row.attach(module, names[id(module)], calls))
+                    known = True
             if _is_linear(module):
                 hook = module.register_forward_pre_hook(_find_projection(calls))
                 stack.callback(hook.remove)
-        _listen_to_interface(stack, model, names, calls)
+        if not _listen_to_interface(stack, model, names, calls) and not known:
+            _listen_to_functions(stack, model, calls)
         yield calls
 
 
@@ -183,13 +187,13 @@ def _find_projection(calls: list[AttentionCall]) -> Any:
 
 def _listen_to_interface(
     stack: ExitStack, model: nn.Module, names: dict[int, str], calls: list[AttentionCall]
-) -> None:
-    """Listen to the attention interface of transformers, if the model is one of its."""
+) -> bool:
+    """Listen to the attention interface of transformers, if the model uses it; tell whether."""
     transformers = sys.modules.get("transformers")
     if transformers is None or not any(
         isinstance(module, transformers.PreTrainedModel) for module in model.modules()
     ):
-        return
+        return False
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as INTERFACE
 
     _make_eager(stack, model, transformers.PreTrainedModel)
@@ -200,6 +204,17 @@ def _listen_to_interface(
 
     vars(INTERFACE)["get_interface"] = chosen
     stack.callback(vars(INTERFACE).pop, "get_interface")
+    homes = {type(module).__module__ for module in model.modules()}
+    return any(vars(sys.modules[home]).get(_INTERFACE) is INTERFACE for home in homes)
+
+
+def _listen_to_functions(stack: ExitStack, model: nn.Module, calls: list[AttentionCall]) -> None:
+    from fourierkernels.diagnostics.written_out import written_out
+
+    def record(name: str, maps: Tensor, vectors: Any, outputs: Tensor, scale: float) -> None:
+        calls.append(_call(name, maps, vectors, outputs, scale))
+
+    stack.enter_context(written_out(model, record))
 
 
 def _make_eager(stack: ExitStack, model: nn.Module, kind: type) -> None:

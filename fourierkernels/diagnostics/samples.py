@@ -202,4 +202,11 @@ def _calls(checkpoint: Checkpoint, items: list[Any]) -> list[AttentionCall]:
             "checkpoint must have layers of one shape (heads, queries, keys, features), "
             f"got {sorted(shapes)} in {name}"
         )
+    spans = [span for item in items if (span := checkpoint.spans(item)) is not None]
+    found = (len(calls[0].maps), *calls[0].maps.shape[2:])
+    if spans and found != (len(items), *map(max, zip(*spans, strict=True))):
+        raise ValueError(
+            "checkpoint must attend from every token to every token, got maps of (texts, queries, "
+            f"keys) {found} for {len(items)} texts of at most {max(spans)} in {name}"
+        )
     return calls

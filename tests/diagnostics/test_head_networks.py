@@ -1,6 +1,7 @@
 """What checkpoints tell of their inputs, and that batches give what items give alone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from batches import IDS, PAIRS, check_batches, heard
 
 from fourierkernels.diagnostics.capture import load_checkpoint, load_tokenizer
+from fourierkernels.diagnostics.samples import head_samples
 
 Tiny = Callable[[str], Path]
 PARTED = [
@@ -82,3 +84,15 @@ def test_special_tokens_of_cross_attention_are_those_of_the_source(tiny: Tiny) -
     named = checkpoint.with_tokenizer(load_tokenizer(checkpoint, tokens="whitespace"))
     assert named.special is not None
     assert named.special(([4, 3], [2, 2, 4])).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["longformer", "windows"])
+def test_attention_in_windows_is_refused(kind: str, tiny: Tiny) -> None:
+    """Cut out of windows, maps would be those of other texts."""
+    checkpoint = load_checkpoint(tiny("bert" if kind == "windows" else kind))
+    if kind == "windows":  # texts in two halves, as if they were two texts
+        whole = checkpoint.run
+        halves = [row[i : i + 2] for row in ([1, 2, 3, 4], [5, 6, 7, 8]) for i in (0, 2)]
+        checkpoint = replace(checkpoint, run=lambda batch: whole(halves))
+    with pytest.raises(ValueError, match=r"checkpoint must (attend from every|have attention)"):
+        list(head_samples(checkpoint, [[1, 2, 3, 4], [5, 6, 7, 8]]))

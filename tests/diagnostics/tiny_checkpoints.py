@@ -34,6 +34,7 @@ def save_tiny(folder: Path, kind: str) -> Path:
         "one_head": lambda: transformers.BertConfig(**{**bert, "num_attention_heads": 1}),
         "roberta": lambda: transformers.RobertaConfig(**bert),
         "albert": lambda: transformers.AlbertConfig(**bert, embedding_size=8),
+        "longformer": lambda: transformers.LongformerConfig(**bert, attention_window=4),
         "fnet": lambda: transformers.FNetConfig(**SIZES, max_position_embeddings=32),
         "mamba": lambda: transformers.MambaConfig(
             hidden_size=16, num_hidden_layers=2, vocab_size=14, state_size=4
