@@ -17,6 +17,7 @@ import transformers
 from fourierkernels.diagnostics.images import read_preprocessing
 from fourierkernels.diagnostics.networks import PARTS, Checkpoint, Part, token_fields
 from fourierkernels.diagnostics.running import as_pair, image_checkpoint, pad
+from fourierkernels.models.checkpoints import check_uncompressed
 from fourierkernels.validation import check_choice
 
 _EAGER = {"attn_implementation": "eager", "dtype": torch.float32}
@@ -191,6 +192,9 @@ def _load(folder: Path, model_class: str | None) -> Any:
     """Load the weights: safetensors first, else a .bin of plain tensors."""
     config = _config(folder, model_class)
     owner = transformers.AutoModel if model_class is None else named_class(model_class)
+    if not any(folder.glob("*.safetensors")):
+        for file in folder.glob("pytorch_model*.bin"):
+            check_uncompressed(file)
     with one_line(f"weights of {folder.name} cannot be read"):
         model, report = owner.from_pretrained(
             folder,

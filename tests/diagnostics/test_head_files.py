@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import torch
 import transformers
 from batches import IDS, PAIRS, check_batches, heard
+from payload import Payload
 from PIL import Image
 from torch import nn
 
@@ -492,16 +492,6 @@ def test_timm_is_asked_for_where_it_is_missing(tmp_path: Path) -> None:
 
 
 # What must not be run
-
-
-class Payload:
-    """Makes a folder when it is unpickled."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = str(target)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (os.mkdir, (self.target,))
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin"])

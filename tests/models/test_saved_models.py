@@ -1,7 +1,6 @@
 """Models as single files: what is read is what was written, and nothing else is read."""
 
 import json
-import os
 import pickle  # noqa: TID251 (to write what must be refused)
 import zipfile
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from payload import Payload
 from tiny_models import TINY, encoder_config, language, translation
 from torch import nn
 
@@ -16,16 +16,6 @@ from fourierkernels import models
 from fourierkernels.models import MODELS, load_model, save_model
 from fourierkernels.models.checkpoints import read_metadata, read_tensors, write_tensors
 from fourierkernels.models.saved import build_model
-
-
-class Payload:
-    """Makes a folder when it is unpickled."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = str(target)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (os.mkdir, (self.target,))
 
 
 def some(name: str) -> nn.Module:
