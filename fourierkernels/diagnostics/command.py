@@ -97,7 +97,8 @@ def run_heads(options: HeadsCommand) -> None:
         )
     need = _need(options, inputs, tokens)
     origin = _origin(options, inputs) if options.output else None
-    report = HeadReport(options.checkpoint, profiles, options.over, need, origin)
+    kind = "image" if options.images else "text"
+    report = HeadReport(options.checkpoint, profiles, options.over, need, origin, kind)
     for shown in _shown(report, options, inputs):
         Console().print(shown, soft_wrap=isinstance(shown, str), highlight=False, markup=False)
     if options.output:

@@ -19,6 +19,9 @@ from fourierkernels.validation import as_real, check_finite, check_positive
 
 FloatArray = NDArray[np.float64]
 
+# Some weight of a row is at least 1/m, so below this no row of exp(-x) times weights gets lost.
+_WITHOUT_LOGARITHMS = 600.0
+
 
 def key_norm_spread(keys: ArrayLike, *, centred: bool = False) -> FloatArray:
     """Return the standard deviation over the mean of the norms of the keys, of each head.
@@ -83,12 +86,17 @@ def gaussian_counterpart(
             f"keys must have shape {(*array.shape[:-2], array.shape[-1], 'features')}, "
             f"got {points.shape}"
         )
-    s = float(check_positive("scale", scale))
-    with np.errstate(divide="ignore"):
-        logits = np.log(array) - s / 2 * np.square(points).sum(axis=-1)[..., None, :]
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    total: FloatArray = weights / weights.sum(axis=-1, keepdims=True)
-    return total
+    half = float(check_positive("scale", scale)) / 2 * np.square(points).sum(axis=-1)
+    half = (half - half.min(axis=-1, keepdims=True))[..., None, :]
+    if half.max() < _WITHOUT_LOGARITHMS:
+        weights = array * np.exp(-half)
+    else:
+        with np.errstate(divide="ignore"):
+            logits = np.log(array) - half
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    normalised: FloatArray = weights
+    return normalised
 
 
 def gaussian_gap(
@@ -100,7 +108,8 @@ def gaussian_gap(
     :func:`gaussian_counterpart`; the result has shape ``(H,)`` or ``(L, H)``.
     """
     other = gaussian_counterpart(maps, keys, scale=scale, centred=centred)
-    moved: FloatArray = np.abs(as_real("maps", maps) - other).sum(axis=-1).mean(axis=-1) / 2
+    np.abs(np.subtract(as_real("maps", maps), other, out=other), out=other)
+    moved: FloatArray = other.sum(axis=-1).mean(axis=-1) / 2
     return moved
 
 

@@ -245,7 +245,9 @@ def _call(
     """Return a call with a key and a value for every head, whether heads share them or not."""
     query, key, value = vectors
     groups = maps.shape[1] // key.shape[1]
-    keys, values = (side.repeat_interleave(groups, dim=1) for side in (key, value))
+    keys, values = key, value
+    if groups > 1:
+        keys, values = (side.repeat_interleave(groups, dim=1) for side in (key, value))
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     cross = bool(_CROSS.search(name))
     return AttentionCall(name, maps, query, keys, values, outputs, scale, cross)

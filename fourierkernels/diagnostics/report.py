@@ -29,7 +29,7 @@ from fourierkernels.diagnostics.figures import (
 from fourierkernels.diagnostics.page import Page, write_page
 from fourierkernels.diagnostics.profile import UNITS
 from fourierkernels.diagnostics.summary import DDOF, DEFAULT_SPREAD, SPREADS, HeadSummary
-from fourierkernels.diagnostics.terminal import caption
+from fourierkernels.diagnostics.terminal import caption, null_caption
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,6 +64,8 @@ class HeadReport:
         Importance and pruning curves of the first network.
     origin : mapping
         Versions, options, digests.
+    kind : {"text", "image"}
+        What the examples are.
     """
 
     title: str
@@ -71,6 +73,7 @@ class HeadReport:
     over: str = DEFAULT_SPREAD
     need: "HeadNeed | None" = None
     origin: Mapping[str, Any] | None = None
+    kind: str = "text"
 
     @property
     def first(self) -> "HeadProfile":
@@ -260,14 +263,15 @@ def _finite(values: Any) -> Any:
 def _write_page(report: HeadReport, path: Path) -> None:
     summaries = report.summaries(report.metrics[0])
     null, other = report.first.null, summaries.get("other")
-    ends = None
+    notes, ends = caption(summaries, over=report.over), None
     if null is not None:
+        notes.append(null_caption(null))
         low, high = null.null.min(axis=0), null.null.max(axis=0)
         ends = {"observed": null.observed, "low": low, "high": high, "p_value": null.p_value}
     page = Page(
         title=report.title,
         summaries=summaries,
-        notes=caption(summaries, over=report.over),
+        notes=notes,
         over=report.over,
         statistics=report.first.statistics,
         importance=report.need.importance if report.need else None,
@@ -275,6 +279,7 @@ def _write_page(report: HeadReport, path: Path) -> None:
         null=ends,
         examples=report.first.examples,
         origin=report.origin or {},
+        kind=report.kind,
     )
     write_page(path, page)
 

@@ -111,7 +111,10 @@ def statistics_table(statistics: Mapping[str, StatisticSummary]) -> Table:
 
 def statistics_caption(statistics: Mapping[str, StatisticSummary]) -> str:
     """Return what must stand beside the table of statistics."""
-    units = "; ".join(f"{name.replace('_', ' ')} in {UNITS[name]}" for name in statistics)
+    names: dict[str, list[str]] = {}
+    for name in statistics:
+        names.setdefault(UNITS[name], []).append(name.replace("_", " "))
+    units = "; ".join(f"{', '.join(of)} in {unit}" for unit, of in names.items())
     return f"each cell: the least and the greatest head of the layer; {units}"
 
 

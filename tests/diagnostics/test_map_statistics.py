@@ -203,6 +203,17 @@ def test_counterpart_is_the_gaussian_kernel_of_queries_and_keys() -> None:
     assert gaussian_gap(maps, k, scale=scale).min() > 0.05
 
 
+@pytest.mark.parametrize("size", [1.0, 20.0, 60.0])
+def test_keys_of_any_size_lose_no_row(size: float) -> None:
+    # At 60 the factors of the keys span more than a float64 does.
+    _, k, maps, scale = heads()
+    exponents = scale / 2 * np.square(size * k).sum(axis=-1)[:, None]
+    expected = softmax(np.log(maps) - exponents, axis=-1)
+    found = gaussian_counterpart(maps, size * k, scale=scale)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-300)
+    assert np.ptp(exponents) > 800 or size < 60
+
+
 def test_keys_of_one_norm_leave_no_gap_and_no_spread() -> None:
     q, k, _, scale = heads()
     k = 3 * k / np.linalg.norm(k, axis=-1, keepdims=True)
