@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from fourierkernels.diagnostics.importance import head_importance, pruning_curve
     from fourierkernels.diagnostics.lipschitz import layer_lipschitz, local_lipschitz
+    from fourierkernels.diagnostics.need import HeadNeed, head_need
     from fourierkernels.diagnostics.recording import AttentionCall, attention_calls
     from fourierkernels.diagnostics.samples import HeadSample, head_samples
 
@@ -65,7 +66,9 @@ _HOMES = {
     "gated_heads": "gates",
     "head_importance": "importance",
     "HeadProfile": "heads",
+    "HeadNeed": "need",
     "HeadSample": "samples",
+    "head_need": "need",
     "head_samples": "samples",
     "head_statistics": "heads",
     "layer_lipschitz": "lipschitz",
@@ -88,6 +91,7 @@ __all__ = [
     "HeadAccumulator",
     "HeadDifference",
     "HeadMetric",
+    "HeadNeed",
     "HeadProfile",
     "HeadSample",
     "HeadSummary",
@@ -109,6 +113,7 @@ __all__ = [
     "head_distances",
     "head_importance",
     "head_linkage",
+    "head_need",
     "head_positions",
     "head_samples",
     "head_statistics",

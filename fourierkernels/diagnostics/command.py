@@ -81,6 +81,7 @@ def run_heads(options: HeadsCommand) -> None:
     check_choice("std", options.over, list(SPREADS))
     _check_output(options.output)
     inputs, tokens = _inputs(options)
+    need = _need(options, inputs, tokens)  # first: it is the likelier to be refused
     common = {**options.measuring, **options.loading, "tokens": tokens}
     with _progress(len(inputs)) as progress:
         profiles = profile_networks(
@@ -95,7 +96,6 @@ def run_heads(options: HeadsCommand) -> None:
             progress=progress,
             **common,
         )
-    need = _need(options, inputs, tokens)
     origin = _origin(options, inputs) if options.output else None
     kind = "image" if options.images else "text"
     report = HeadReport(options.checkpoint, profiles, options.over, need, origin, kind)

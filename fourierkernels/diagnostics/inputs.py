@@ -95,6 +95,8 @@ def _pairs(pairs: Iterable[Any], way: Way) -> Iterator[tuple[list[int], list[int
 def _images(paths: Iterable[Any], way: Way) -> Iterator[Path]:
     _refuse_context(way)
     for path in paths:
+        if not Path(path).is_file():
+            raise ValueError(f"images must be paths of files, got {path!s:.60}")
         way.reading.texts += 1
         way.reading.windows += 1
         yield Path(path)

@@ -1,11 +1,14 @@
 """Random maps, and tiny checkpoints read back from disk."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny_checkpoints import save_tiny
+
+from fourierkernels import cli
 
 
 @pytest.fixture
@@ -35,3 +38,27 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def own(tmp_path: Path) -> Callable[[str], Path]:
     """A tiny checkpoint of the test's own, to be damaged."""
     return lambda kind: save_tiny(tmp_path / kind, kind)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("a b c d e\n\nf g\nh i j a b c\n")
+    return path
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command line in this process; return exit status, output and messages."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fourierkernels", "heads", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return call

@@ -3,7 +3,6 @@
 import csv
 import importlib.util
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,28 +23,6 @@ FILES = [
     "statistics.svg",
 ]  # fmt: skip
 METRIC = "frobenius_per_sqrt_n"
-
-
-@pytest.fixture
-def texts(tmp_path: Path) -> Path:
-    path = tmp_path / "texts.txt"
-    path.write_text("a b c d e\n\nf g\nh i j a b c\n")
-    return path
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in this process; return exit status, output and messages."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fourierkernels", "heads", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    return call
 
 
 def test_table_names_what_the_numbers_are(run: Run, tiny: Tiny, texts: Path) -> None:

@@ -1,0 +1,177 @@
+"""``fourierkernels heads`` on pairs, images and files of weights, with null and importance."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from fourierkernels import models
+from fourierkernels.diagnostics import STATISTICS
+from fourierkernels.models import save_model
+
+Tiny = Callable[[str], Path]
+Run = Callable[..., tuple[int, str, str]]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> tuple[Path, Path]:
+    source, target = tmp_path / "source.txt", tmp_path / "target.txt"
+    source.write_text("1 2 3 4\n\n5 6\n7 8 9\n")
+    target.write_text("2 3\n4 5 6 7\n8\n")
+    return source, target
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    (tmp_path / "images").mkdir()
+    for number in range(3):
+        pixels = rng.integers(0, 255, size=(10, 12, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "images" / f"{number}.png")
+    return tmp_path / "images"
+
+
+@pytest.mark.parametrize(("part", "queries"), [("encoder", "2 to 4"), ("decoder", "2 to 5"),
+                                               ("cross", "2 to 5")])  # fmt: skip
+def test_every_part_of_an_encoder_decoder_is_measured(
+    part: str, queries: str, run: Run, tiny: Tiny, pairs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    source, target = pairs
+    options = ["--text", source, "--tokens", "ids", "--part", part, "--output", tmp_path / "out"]
+    if part != "encoder":
+        options += ["--target", target]
+    status, out, err = run(tiny("bart"), *options)
+    assert (status, err) == (0, "")
+    # The decoder reads one more token than the target has: its start.
+    assert f"n: {queries} tokens" in out
+    names = {row["statistic"] for row in rows_of(tmp_path / "out" / "statistics.csv")}
+    own = {name for name, row in STATISTICS.items() if row.own}
+    assert bool(names & own) == (part != "cross")
+
+
+def test_images_are_measured_and_named_on_the_page(
+    run: Run, tiny: Tiny, images: Path, tmp_path: Path
+) -> None:
+    status, out, err = run(tiny("vit"), "--images", images, "--output", tmp_path / "out")
+    assert (status, err) == (0, "")
+    assert "n: 5 to 5 tokens, median 5; 3 texts, 3 windows; 2 heads" in out
+    page = (tmp_path / "out" / "heads.html").read_text()
+    assert all(f"{number}.png" in page for number in range(3))
+
+
+def test_file_of_weights_brings_its_class_and_sizes(run: Run, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    sizes = {"vocabulary": 20, "dim": 16, "layers": 2, "hidden": 16, "heads": 4, "length": 16}
+    model = models.LanguageModel(models.language_config("small", cutoffs=(), **sizes))
+    save_model(model, tmp_path / "model.safetensors")
+    (tmp_path / "ids.txt").write_text("1 2 3 4 5\n6 7 8\n9 10 11 12\n1 1 2\n")
+    status, out, err = run(
+        tmp_path / "model.safetensors", "--ids", tmp_path / "ids.txt", "--importance", "gradient",
+        "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "random weights" in out
+    assert "loss: next_token (-log p of the next token, in nats)" in out
+    content = json.loads((tmp_path / "out" / "heads.json").read_text())
+    assert len(content["sha256"]["weights"]) == 64
+    assert {"importance.csv", "pruning.csv", "pruning.svg"} <= {
+        path.name for path in (tmp_path / "out").iterdir()
+    }
+
+
+def test_null_and_importance_are_shown_and_written(
+    run: Run, tiny: Tiny, texts: Path, tmp_path: Path
+) -> None:
+    status, out, err = run(
+        tiny("bert"), "--text", texts, "--tokens", "whitespace", "--permutations", 9,
+        "--importance", "masking", "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    for part in ("permuted keys", "9 permutations", "heads taken away", "in random order",
+                 "loss: states", "least important heads (layer.head): "):  # fmt: skip
+        assert part in out
+    null = rows_of(tmp_path / "out" / "null.csv")
+    assert [row["layer"] for row in null] == ["1", "2", "3"]
+    assert all(float(row["permuted_least"]) <= float(row["permuted_most"]) for row in null)
+    importance = rows_of(tmp_path / "out" / "importance.csv")
+    assert [(row["layer"], row["head"]) for row in importance[:5]] == [
+        ("1", "1"), ("1", "2"), ("1", "3"), ("1", "4"), ("2", "1")
+    ]  # fmt: skip
+    assert {row["loss"] for row in importance} == {"states"}
+    pruning = rows_of(tmp_path / "out" / "pruning.csv")
+    assert {row["order"] for row in pruning} == {"importance", "random"}
+    assert [row["removed"] for row in pruning if row["order"] == "random"][-1] == "12"
+
+
+def test_several_metrics_and_chosen_statistics(
+    run: Run, tiny: Tiny, texts: Path, tmp_path: Path
+) -> None:
+    status, out, _ = run(
+        tiny("bert"), "--text", texts, "--tokens", "whitespace", "--metric", "jensen_shannon",
+        "--metric", "projected_cka", "--statistic", "gaussian_gap", "--statistic", "entropy",
+        "--against", tiny("roberta"), "--output", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0
+    assert "metric: jensen_shannon" in out
+    assert "metric: projected_cka" in out
+    metrics = {row["metric"] for row in rows_of(tmp_path / "out" / "heads.csv")}
+    assert metrics == {"jensen_shannon", "projected_cka"}
+    assert {row["metric"] for row in rows_of(tmp_path / "out" / "difference.csv")} == metrics
+    statistics = rows_of(tmp_path / "out" / "statistics.csv")
+    assert {row["statistic"] for row in statistics} == {"gaussian_gap", "entropy"}
+    assert len(statistics) == 2 * 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("bert", ["--text", "{source}", "--part", "cross"], "part must be left out"),
+        ("bart", ["--text", "{source}", "--part", "middle"], "part must be one of encoder,"),
+        ("bart", ["--text", "{source}", "--part", "cross"], "pairs (source, target)"),
+        ("bert", ["--text", "{source}", "--target", "{target}"], "texts must be strings"),
+        ("bart", ["--text", "{source}", "--target", "{short}", "--part", "cross"],
+         "target must have as many texts as text, 3, got 1"),
+        ("bart", ["--text", "{source}", "--target", "{target}", "--part", "cross", "--context",
+                  "8"], "context must be left out for a network that reads pairs"),
+        ("bart", ["--text", "{source}", "--target", "{target}", "--part", "cross", "--statistic",
+                  "distance"], "names must have a meaning for this network"),
+        ("bart", ["--text", "{long}", "--target", "{short}", "--part", "cross"],
+         "pairs must have at most 32 tokens on each side, got 40 in pair 1"),
+        ("bert", ["--images", "{images}"], "texts must be strings, got"),
+        ("vit", ["--text", "{source}"], "images must be paths of files, got"),
+        ("vit", ["--images", "{source}"], "image folder must exist"),
+        ("vit", ["--images", "{images}", "--text", "{source}"], "got text and images"),
+        ("bert", ["--text", "{source}", "--statistic", "charm"], "statistic must be one of all,"),
+        ("bert", ["--text", "{source}", "--importance", "gradient"], "method must be masking"),
+        ("bert", ["--text", "{source}", "--importance", "luck"], "method must be one of gradient"),
+        ("bert", ["--text", "{source}", "--loss", "luck", "--importance", "masking"],
+         "loss must be one of auto,"),
+        ("bert", ["--text", "{source}", "--permutations", "-1"], "permutations must be at least"),
+        ("bert", ["--text", "{source}", "--examples", "-1"], "examples must be at least 0, got -1"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_nothing_is_written(
+    kind: str, arguments: list[str], message: str, run: Run, tiny: Tiny,
+    pairs: tuple[Path, Path], images: Path, tmp_path: Path,
+) -> None:  # fmt: skip
+    (tmp_path / "short.txt").write_text("1 2\n")
+    (tmp_path / "long.txt").write_text("1 " * 40 + "\n")
+    places = {"source": pairs[0], "target": pairs[1], "images": images,
+              "short": tmp_path / "short.txt", "long": tmp_path / "long.txt"}  # fmt: skip
+    filled = [argument.format(**places) for argument in arguments]
+    tokens = [] if "--images" in arguments else ["--tokens", "ids"]
+    status, _, err = run(tiny(kind), *filled, *tokens, "--output", tmp_path / "out")
+    assert status == 2
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
