@@ -29,7 +29,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ class Settings:
     first_std: float = 0.05  # of the first weights; 0.02 learns slowly in so few features
     min_count: int = 3
     windows: int = 32
-    rates_tried: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
+    rates_tried: tuple[float, ...] = (1e-3, 2e-3, 4e-3, 8e-3)
     trial_seed: int = 2022
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
 
@@ -233,7 +233,8 @@ class Finished:
     """Records of finished runs, a JSON line each, so that a run that was broken off goes on."""
 
     def __init__(self, path: Path, settings: Settings, text: Text) -> None:
-        self.path, self.stamp = path, digest(repr((settings, KINDS, text.facts)))
+        sizes = replace(settings, rates_tried=(), seeds=())  # the keys name rate and seed
+        self.path, self.stamp = path, digest(repr((sizes, KINDS, text.facts)))
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         entries = [json.loads(line) for line in lines]
         self.records = {e["key"]: e["record"] for e in entries if e["stamp"] == self.stamp}
