@@ -75,15 +75,14 @@ class HeadMetric:
 def frobenius(maps: FloatArray) -> FloatArray:
     """‖A_a - A_b‖_F of every pair of maps ``(H, n, m)``, as ``(H, H)``.
 
-    From the Gram matrix of the centred maps, in float64; the few pairs that are so near that this
-    would cost digits are subtracted directly.
+    From the Gram matrix, in float64; the few pairs that are so near that this would cost digits
+    are subtracted directly.
     """
     flat = maps.reshape(len(maps), -1)
-    centred = flat - flat.mean(axis=0)  # distances stay, what cancels in the Gram matrix shrinks
-    gram = centred @ centred.T
+    gram = flat @ flat.T
     norms = np.diag(gram)
     sums = norms[:, None] + norms
-    squared = np.maximum(sums - gram - gram.T, 0.0)  # symmetric whatever the order of additions
+    squared = np.maximum(sums - (gram + gram.T), 0.0)
     for a, b in np.argwhere(np.triu(squared < _NEAR * sums, k=1)):
         squared[a, b] = squared[b, a] = np.sum((flat[a] - flat[b]) ** 2)
     distances: FloatArray = np.sqrt(squared)
@@ -260,8 +259,13 @@ def head_distances(maps: ArrayLike, *, metric: str = DEFAULT_METRIC) -> FloatArr
     if row.probabilities:
         check_rows(layers, row.name)
     heads = layers.shape[-3]
-    distances = [row.function(layer) for layer in layers.reshape(-1, *layers.shape[-3:])]
-    return np.stack(distances).reshape(*layers.shape[:-2], heads)
+    with np.errstate(invalid="ignore", over="ignore"):
+        distances = np.stack(
+            [row.function(layer) for layer in layers.reshape(-1, *layers.shape[-3:])]
+        )
+    if not np.isfinite(distances).all():  # cheaper than to look at every weight beforehand
+        check_finite(row.of, layers)
+    return distances.reshape(*layers.shape[:-2], heads)
 
 
 def _check_heads(values: FloatArray, of: str) -> FloatArray:
@@ -276,4 +280,4 @@ def _check_heads(values: FloatArray, of: str) -> FloatArray:
         raise ValueError(
             f"{of} must have at least 2 heads for a distance between heads, got {values.shape[-3]}"
         )
-    return check_finite(of, values)
+    return values

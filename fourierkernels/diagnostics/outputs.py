@@ -51,7 +51,9 @@ def cosines(gram: FloatArray) -> FloatArray:
     norms = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1))
     product = norms[..., :, None] * norms[..., None, :]
     both_zero = (norms == 0)[..., :, None] & (norms == 0)[..., None, :]
-    ratio: FloatArray = np.divide(gram, product, out=both_zero.astype(float), where=product > 0)
+    # Not "product > 0": what is not a number must not turn into one.
+    some = ~(product <= 0)
+    ratio: FloatArray = np.divide(gram, product, out=both_zero.astype(float), where=some)
     return ratio
 
 

@@ -43,6 +43,19 @@ def test_maps_of_cross_attention_are_compared_too(metric: str, make_maps: Make) 
     assert found[0, 1] > 0
 
 
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_single_value_that_is_no_number_is_named(
+    metric: str, bad: float, make_maps: Make
+) -> None:
+    maps = make_maps(2, 3, 5, 5)
+    maps[1, 2, 4, 3] = bad
+    place = rf"{METRICS[metric].of} must be finite, got {bad} at index \(1, 2, 4, 3"
+    rows = "row sums off by up to inf"  # said before, by metrics of probabilities
+    with pytest.raises(ValueError, match=f"{place}|{rows}"):
+        head_distances(maps, metric=metric)
+
+
 @every_metric
 def test_renumbering_the_heads_renumbers_the_distances(metric: str, make_maps: Make) -> None:
     maps, order = make_maps(6, 9, 9), np.random.default_rng(1).permutation(6)
