@@ -11,11 +11,12 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from PIL.Image import Resampling
 from torch import Tensor, nn
 
 from fourierkernels.diagnostics.images import Preprocessing, read_preprocessing
@@ -123,20 +124,35 @@ def _load_timm(request: Request) -> Checkpoint:
         raise ValueError(f"model_class must name a model of timm, got {architecture!r}")
     with must_run("its config", f"timm:{architecture}"):
         model = timm.create_model(architecture, pretrained=False, **(request.config or {}))
-    settings = model.pretrained_cfg
-    channels, height, width = settings["input_size"]
-    size = getattr(getattr(model, "patch_embed", None), "img_size", None)
-    height, width = (height, width) if size is None else as_pair(size)
+    settings, patches = model.pretrained_cfg, getattr(model, "patch_embed", None)
+    channels, *size = settings["input_size"]
     channels = int((request.config or {}).get("in_chans", channels))
-    patch = getattr(getattr(model, "patch_embed", None), "patch_size", None)
-    preprocess = Preprocessing(
-        channels, (height, width), mean=tuple(settings["mean"]), std=tuple(settings["std"])
+    height, width = as_pair(getattr(patches, "img_size", None) or size)
+    patch = getattr(patches, "patch_size", None)
+    preprocess = _as_timm_does(
+        settings, read_preprocessing(None, height=height, width=width, channels=channels)
     )
     filled = request.fill(model)
     return image_checkpoint(
         filled, filled, name=request.name, folder=None, preprocess=preprocess,
         shape=(channels, height, width), patch=None if patch is None else as_pair(patch),
     )  # fmt: skip
+
+
+def _as_timm_does(settings: Config, default: Preprocessing) -> Preprocessing:
+    """Follow a model's settings; grey images are normalised by the mean over colours."""
+    height, width = as_pair(default.size)
+    mean, std = (
+        tuple(numbers) if len(numbers) == default.channels else (sum(numbers) / len(numbers),)
+        for numbers in (settings["mean"], settings["std"])
+    )
+    changed = replace(
+        default, mean=mean, std=std,
+        resample=Resampling[settings.get("interpolation", "bilinear").upper()],
+    )  # fmt: skip
+    if height != width:
+        return changed
+    return replace(changed, size=int(height / settings.get("crop_pct", 1)), crop=(height, width))
 
 
 def _load_plain(request: Request) -> Checkpoint:

@@ -323,8 +323,14 @@ def _listen_to_timm(module: Any, name: str, calls: list[AttentionCall]) -> Calla
 
 
 def _is_timm(module: nn.Module) -> bool:
-    parts = ("qkv", "proj", "attn_drop", "num_heads", "scale")
-    return all(hasattr(module, part) for part in parts)
+    parts = ("proj", "attn_drop", "num_heads", "scale")
+    called = isinstance(getattr(module, "qkv", None), nn.Module)
+    # With biases of their own (BEiT, EVA) the weights of qkv are used and the layer is not called.
+    return (
+        called
+        and getattr(module, "q_bias", None) is None
+        and all(hasattr(module, part) for part in parts)
+    )
 
 
 def _listen_to_torch(module: Any, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
