@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,3 +63,30 @@ def run(
         return int(stopped.value.code or 0), out, err
 
     return call
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Path]:
+    """Three images of 9 x 13 pixels."""
+    from PIL import Image
+
+    rng = np.random.default_rng(1)
+    files = [tmp_path / f"{name}.png" for name in "abc"]
+    for file in files:
+        Image.fromarray(rng.integers(0, 255, (9, 13, 3), dtype=np.uint8)).save(file)
+    return files
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Callable[..., Any]:
+    """Save a model of this package in a file of its own and load it as a checkpoint."""
+    from tiny_models_of_ours import stirred
+
+    from fourierkernels.diagnostics.capture import load_checkpoint
+    from fourierkernels.models import save_model
+
+    def save(model: Any, **options: Any) -> Any:
+        save_model(stirred(model), tmp_path / "model.safetensors")
+        return load_checkpoint(tmp_path / "model.safetensors", **options)
+
+    return save

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_checkpoints import MINILM, RXNMAPPER, needs_minilm, needs_rxnmapper
+from tiny_checkpoints import MINILM, RXNMAPPER, needs_fracast, needs_minilm, needs_rxnmapper
 from tolerances import TOLERANCE
 
-from fourierkernels.diagnostics import samples
+from fourierkernels.diagnostics import attention_calls, samples
 from fourierkernels.diagnostics.capture import load_checkpoint, load_tokenizer
 from fourierkernels.diagnostics.folders import find_checkpoint
 from fourierkernels.diagnostics.heads import summarise_heads
 from fourierkernels.diagnostics.samples import head_samples
+from fourierkernels.models.checkpoints import load_exactly, read_tensors
 
 Tiny = Callable[[str], Path]
 ROUNDING = TOLERANCE["float32"]["exact"]
@@ -280,3 +281,29 @@ def test_rxnmapper_gives_twelve_calls_of_its_one_layer() -> None:
     checkpoint = load_checkpoint(RXNMAPPER)
     window = next(head_samples(checkpoint, [[12, 16, 16, 13]]))
     assert window.maps.shape == (12, 8, 4, 4)
+
+
+@needs_fracast
+def test_attention_free_package_is_refused_whichever_way_it_is_asked() -> None:
+    from fracast._core.model import FracastCore
+
+    place = find_checkpoint("fracast:weights/model.safetensors")
+    with pytest.raises(ValueError, match=r"config\.json of weights cannot be used: .*model_type"):
+        load_checkpoint("fracast:weights")
+    with pytest.raises(ValueError, match="model_class must be named for a file of weights"):
+        load_checkpoint("fracast:weights/model.safetensors")
+    config = json.loads((place.parent / "config.json").read_text())
+    with pytest.raises(ValueError, match="config must give the size of the images"):
+        load_checkpoint(
+            "fracast:weights/model.safetensors",
+            model_class="fracast._core.model:FracastCore",
+            config={"cfg": config},
+            random_weights=True,
+        )
+    tensors = {name.removeprefix("core."): tensor for name, tensor in read_tensors(place).items()
+               if name.startswith("core.")}  # fmt: skip
+    model = FracastCore(config).eval()
+    load_exactly(model, tensors)
+    series = torch.zeros(1, 1, model.W)
+    with pytest.raises(ValueError, match="model must have attention, got none in FracastCore"):
+        attention_calls(model, series, torch.ones_like(series), torch.zeros_like(series))

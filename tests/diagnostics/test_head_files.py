@@ -5,191 +5,21 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import transformers
-from batches import IDS, PAIRS, check_batches, heard
+from batches import IDS, check_batches, heard
 from payload import Payload
-from PIL import Image
-from test_head_recording import TimmLike
-from torch import nn
+from tiny_models_of_ours import encoder, language
 
 from fourierkernels import models
 from fourierkernels.diagnostics.capture import Checkpoint, load_checkpoint, load_tokenizer
 from fourierkernels.diagnostics.folders import find_checkpoint, weights_digest
-from fourierkernels.mixing import PaddingIgnoredWarning
 from fourierkernels.models import save_model
 
 Tiny = Callable[[str], Path]
-SIZES: dict[str, Any] = {"dim": 16, "hidden": 32, "layers": 2, "heads": 2}
-WORDS: dict[str, Any] = {**SIZES, "vocabulary": 14, "length": 12, "dropout": 0.0}
-MORE_PAIRS = [*PAIRS, ([4, 4], [1, 5, 6])]
-
-
-def language(mixer: str = "softmax", **changes: Any) -> nn.Module:
-    sizes = {**WORDS, "cutoffs": (8,), "mixer": mixer, **changes}
-    return models.LanguageModel(models.language_config("small", **sizes))
-
-
-def encoder(mixer: str = "softmax", **changes: Any) -> nn.Module:
-    return models.Encoder(models.encoder_config("fnet_base", **WORDS, mixer=mixer, **changes))
-
-
-def vision(mixer: str = "softmax", **changes: Any) -> nn.Module:
-    sizes = {**SIZES, "image": 8, "patch": 4, "classes": 3, "mixer": mixer, **changes}
-    return models.VisionTransformer(models.vision_config("deit_tiny", **sizes))
-
-
-def translation(preset: str = "attention", **changes: Any) -> nn.Module:
-    sizes = {**WORDS, "decoder_layers": 2, **changes}
-    return models.TranslationModel(models.translation_config(preset, **sizes))
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Callable[..., Checkpoint]:
-    """Save a model in a file of its own and load it as a checkpoint."""
-
-    def save(model: nn.Module, **options: Any) -> Checkpoint:
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter += 0.2 * torch.randn(parameter.shape, generator=GENERATOR)
-        save_model(model, tmp_path / "model.safetensors")
-        return load_checkpoint(tmp_path / "model.safetensors", **options)
-
-    return save
-
-
-GENERATOR = torch.Generator().manual_seed(4)
-
-
-@pytest.fixture
-def pictures(tmp_path: Path) -> list[Path]:
-    rng = np.random.default_rng(1)
-    files = [tmp_path / f"{name}.png" for name in "abc"]
-    for file in files:
-        Image.fromarray(rng.integers(0, 255, (9, 13, 3), dtype=np.uint8)).save(file)
-    return files
-
-
-# This package's models
-
-
-@pytest.mark.parametrize("mixer", ["softmax", "gaussian", "fourier"])
-@pytest.mark.parametrize("build", [language, encoder])
-def test_batches_of_texts_give_what_each_gives_alone(
-    build: Callable[[str], nn.Module], mixer: str, saved: Callable[..., Checkpoint]
-) -> None:
-    checkpoint = saved(build(mixer))
-    assert (checkpoint.reads, checkpoint.limit, checkpoint.vocabulary) == ("tokens", 12, 14)
-    assert len({checkpoint.together(item) for item in IDS}) == 1
-    check_batches(checkpoint, IDS)
-
-
-@pytest.mark.parametrize("mixer", ["softmax", "fourier"])
-@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
-def test_batches_of_pairs_give_what_each_gives_alone(
-    part: str, mixer: str, saved: Callable[..., Checkpoint]
-) -> None:
-    model = translation(mixer=mixer, decoder_mixer=mixer, reader=mixer)
-    checkpoint = saved(model, part=part)
-    items: list[Any] = IDS if part == "encoder" else PAIRS
-    assert checkpoint.reads == ("tokens" if part == "encoder" else "pairs")
-    assert checkpoint.start == (() if part == "encoder" else (1,))
-    assert len(heard(checkpoint, items[:1])) == 2
-    check_batches(checkpoint, items)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("model", "part", "items"),
-    [
-        (lambda: language(positions="from_the_end"), None, [*IDS, [1, 2]]),
-        (lambda: encoder("fnet", attention_layers=1), None, [*IDS, [1, 2]]),
-        (lambda: translation("dft_encoder"), "cross", MORE_PAIRS),
-    ],
-    ids=["positions from the end", "hybrid", "DFT encoder"],
-)
-def test_networks_that_mix_padding_in_read_texts_of_one_length_together(
-    model: Callable[[], nn.Module], part: str | None, items: list[Any],
-    saved: Callable[..., Checkpoint],
-) -> None:  # fmt: skip
-    checkpoint = saved(model(), part=part)
-    assert len({checkpoint.together(item) for item in items}) > 1
-    check_batches(checkpoint, items)
-
-
-@pytest.mark.filterwarnings("ignore::fourierkernels.mixing.PaddingIgnoredWarning")
-def test_mixing_padding_in_would_change_the_maps(saved: Callable[..., Checkpoint]) -> None:
-    assert issubclass(PaddingIgnoredWarning, UserWarning)
-    checkpoint = saved(encoder("fnet", attention_layers=1))
-    padded, alone = heard(checkpoint, IDS[:2])[0], heard(checkpoint, IDS[1:2])[0]
-    assert float((padded.maps[1, :, :2, :2] - alone.maps[0]).abs().max()) > 1e-3
-
-
-@pytest.mark.parametrize("mixer", ["softmax", "fourier"])
-def test_images_in_a_batch_give_what_each_gives_alone(
-    mixer: str, pictures: list[Path], saved: Callable[..., Checkpoint]
-) -> None:
-    checkpoint = saved(vision(mixer))
-    assert (checkpoint.reads, checkpoint.limit, checkpoint.vocabulary) == ("images", None, None)
-    check_batches(checkpoint, pictures)
-
-
-def test_patches_have_places_and_the_class_token_stands_in_the_middle(
-    pictures: list[Path], saved: Callable[..., Checkpoint]
-) -> None:
-    checkpoint = saved(vision(distilled=True))
-    names, keys = checkpoint.labels(pictures[0])
-    patches = ("patch 0,0", "patch 0,1", "patch 1,0", "patch 1,1")
-    assert names == keys == ("class", "extra 1", *patches)
-    assert checkpoint.special is not None
-    assert checkpoint.special(pictures[0]).tolist() == [True, True, False, False, False, False]
-    expected = [[0.5, 0.5], [0.5, 0.5], [0, 0], [0, 1], [1, 0], [1, 1]]
-    np.testing.assert_array_equal(checkpoint.positions, expected)
-    assert checkpoint.with_tokenizer(None) is checkpoint  # images have none
-
-
-def test_grey_images_are_read_by_networks_of_one_channel(
-    pictures: list[Path], saved: Callable[..., Checkpoint]
-) -> None:
-    assert len(heard(saved(vision(channels=1)), pictures)) == 2
-    with pytest.raises(ValueError, match="channels must be 1 or 3 to read images, got 2"):
-        saved(vision(channels=2))
-
-
-def test_scores_of_words_are_computed_when_asked_for(saved: Callable[..., Checkpoint]) -> None:
-    checkpoint = saved(language())
-    output = checkpoint.run([[3, 4, 5]])
-    expected = checkpoint.model.log_probabilities(torch.tensor([[3, 4, 5]]))
-    assert torch.equal(output.logits, expected)
-    assert output.last_hidden_state.shape == (1, 3, 16)
-
-
-@pytest.mark.parametrize(
-    ("model", "mixed"),
-    [(lambda: encoder("fnet"), "DFTMixer"), (lambda: language("none"), "nothing"),
-     (lambda: vision("random"), "FixedMixer|DenseMixer")],
-)  # fmt: skip
-def test_models_without_attention_are_refused(
-    model: Callable[[], nn.Module], mixed: str, saved: Callable[..., Checkpoint]
-) -> None:
-    with pytest.raises(ValueError, match=rf"have attention, got none in .* mixed by ({mixed})"):
-        saved(model())
-
-
-def test_models_that_read_other_things_are_refused(saved: Callable[..., Checkpoint]) -> None:
-    series = models.series_config("small", **SIZES, channels=3, classes=2, length=9)
-    with pytest.raises(ValueError, match=r"model_class must be one of .* got 'SeriesClassifier'"):
-        saved(models.SeriesClassifier(series))
-
-
-def test_part_is_for_translation_models(saved: Callable[..., Checkpoint]) -> None:
-    with pytest.raises(ValueError, match=r"part must be left out .* got 'cross' for LanguageModel"):
-        saved(language(), part="cross")
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".pth", ".bin"])
@@ -483,75 +313,6 @@ def test_module_that_lies_with_the_weights_is_not_imported(place: str, package: 
         load_checkpoint(file, model_class="head_test_nets.nets:Series")
     assert not (package / "imported").exists()
     assert "head_test_nets" not in sys.modules
-
-
-def test_timm_is_asked_for_where_it_is_missing(tmp_path: Path) -> None:
-    if importlib.util.find_spec("timm") is not None:
-        pytest.skip("timm is there")
-    torch.save({}, tmp_path / "w.pt")
-    with pytest.raises(ImportError, match=r"timm:vit_tiny needs timm .*: pip install timm"):
-        load_checkpoint(tmp_path / "w.pt", model_class="timm:vit_tiny")
-
-
-class StubViT(nn.Module):
-    """A network with the names that timm gives the parts of its vision transformers."""
-
-    def __init__(self, img_size: int = 8, in_chans: int = 3) -> None:
-        super().__init__()
-        self.patch_embed = nn.Conv2d(in_chans, 8, 4, stride=4)
-        self.patch_embed.img_size, self.patch_embed.patch_size = (img_size, img_size), (4, 4)
-        self.front = nn.Parameter(torch.zeros(1, 1, 8))
-        self.blocks = nn.Sequential(TimmLike(), TimmLike())
-        self.pretrained_cfg = {
-            "input_size": (3, 224, 224), "mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6),
-            "crop_pct": 0.8, "interpolation": "bicubic",
-        }  # fmt: skip
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        x = self.patch_embed(images).flatten(2).mT
-        return self.blocks(torch.cat([self.front.expand(len(x), -1, -1), x], dim=1))
-
-
-@pytest.fixture
-def timm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked of timm, in its place: it is no dependency."""
-    stub = ModuleType("timm")
-    stub.list_models = lambda: ["stub_vit"]
-
-    def create_model(name: str, *, pretrained: bool, **options: Any) -> nn.Module:
-        assert (name, pretrained) == ("stub_vit", False)
-        return StubViT(**options)
-
-    stub.create_model = create_model
-    monkeypatch.setitem(sys.modules, "timm", stub)
-
-
-@pytest.mark.usefixtures("timm")
-@pytest.mark.parametrize("channels", [1, 3])
-def test_model_of_timm_reads_images_by_its_own_settings(
-    channels: int, pictures: list[Path], tmp_path: Path
-) -> None:
-    torch.save(StubViT(in_chans=channels).state_dict(), tmp_path / "w.pt")
-    options = {"model_class": "timm:stub_vit", "config": {"in_chans": channels}}
-    checkpoint = load_checkpoint(tmp_path / "w.pt", **options)
-    check_batches(checkpoint, pictures)
-    assert checkpoint.labels(pictures[0])[0][:2] == ("class", "patch 0,0")
-    with Image.open(pictures[0]) as image:  # 9 x 13; the shorter side becomes 8 / 0.8
-        coloured = image.convert("RGB" if channels == 3 else "L")
-        grown = coloured.resize((14, 10), Image.Resampling.BICUBIC)
-    pixels = np.atleast_3d(np.asarray(grown)[1:9, 3:11]) / 255
-    mean, std = ([0.1, 0.2, 0.3], [0.4, 0.5, 0.6]) if channels == 3 else ([0.2], [0.5])
-    expected = torch.tensor(((pixels - mean) / std).transpose(2, 0, 1), dtype=torch.float32)
-    outputs = checkpoint.run(pictures[:1]), checkpoint.model(expected[None])
-    torch.testing.assert_close(*outputs)
-
-
-@pytest.mark.usefixtures("timm")
-@pytest.mark.parametrize("name", ["hf-hub:timm/vit", "other_vit", "../stub_vit"])
-def test_names_that_timm_would_download_are_refused(name: str, tmp_path: Path) -> None:
-    torch.save({}, tmp_path / "w.pt")
-    with pytest.raises(ValueError, match="model_class must name a model of timm, got"):
-        load_checkpoint(tmp_path / "w.pt", model_class=f"timm:{name}")
 
 
 # What must not be run

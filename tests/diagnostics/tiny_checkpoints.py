@@ -16,6 +16,9 @@ needs_minilm = pytest.mark.skipif(
 needs_rxnmapper = pytest.mark.skipif(
     find_spec("rxnmapper") is None, reason="package rxnmapper is missing"
 )
+needs_fracast = pytest.mark.skipif(
+    find_spec("fracast") is None, reason="package fracast is missing"
+)
 
 
 def save_tiny(folder: Path, kind: str) -> Path:
