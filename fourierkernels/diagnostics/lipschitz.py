@@ -39,8 +39,7 @@ def local_lipschitz(
     Parameters
     ----------
     function : callable
-        From a tensor to a tensor; torch.func must be able to differentiate it forth and back, which
-        it cannot with the compiled Fourier attention of this package.
+        From a tensor to a tensor, with second derivatives by torch.autograd.
     x : Tensor
         Where.
     iterations : int
@@ -56,17 +55,42 @@ def local_lipschitz(
     generator = torch.Generator().manual_seed(check_integer("seed", seed, least=0))
     check_integer("iterations", iterations)
     direction = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
-    point, largest = x.detach().clone(), 0.0
-    with sdpa_kernel(SDPBackend.MATH):  # fused attention cannot be differentiated forward
-        pull: Any = torch.func.vjp(function, point)[1]
+    largest = 0.0
+    with sdpa_kernel(SDPBackend.MATH):  # fused attention has no second derivatives
+        forth, back = _products(function, x)
         for _ in range(iterations):
             norm = direction.norm()
             if norm == 0:
                 break  # the function is constant along everything that was reached
-            image: Any = torch.func.jvp(function, (point,), (direction / norm,))[1].detach()
+            image = forth(direction / norm)
             largest = max(largest, float(image.norm()))
-            direction = pull(image)[0].detach()
+            direction = back(image)
     return largest
+
+
+@torch.enable_grad()
+def _products(
+    function: Callable[[Tensor], Tensor], x: Tensor
+) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """Return products with the Jacobian J at x and with its transpose.
+
+    u ↦ Jᵀu is linear in u, so its own transpose is J: two derivatives backwards make one forwards,
+    which kernels that only know the way back can do as well.
+    """
+    point = x.detach().clone().requires_grad_()
+    image = function(point)
+    cotangent = torch.zeros_like(image, requires_grad=True)
+    (pulled,) = torch.autograd.grad(image, point, cotangent, create_graph=True)
+
+    def forth(direction: Tensor) -> Tensor:
+        found: Tensor = torch.autograd.grad(pulled, cotangent, direction, retain_graph=True)[0]
+        return found
+
+    def back(direction: Tensor) -> Tensor:
+        found: Tensor = torch.autograd.grad(image, point, direction, retain_graph=True)[0]
+        return found
+
+    return forth, back
 
 
 def layer_lipschitz(

@@ -9,7 +9,7 @@ import transformers
 from torch import nn
 
 from fourierkernels.diagnostics import layer_lipschitz, local_lipschitz
-from fourierkernels.mixing import SoftmaxMixer
+from fourierkernels.mixing import FourierMixer, SoftmaxMixer
 
 Tiny = Callable[[str], Path]
 
@@ -55,6 +55,17 @@ def test_layers_of_a_model_are_measured_at_their_inputs() -> None:
         exact = spectral_norm(lambda v, part=part: part.self_attn(v, v, v)[0], y)
         assert one.value == pytest.approx(exact, rel=1e-3)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+@pytest.mark.parametrize("listened", [True, False])
+def test_fourier_attention_is_measured_compiled_or_listened_to(listened: bool) -> None:
+    torch.manual_seed(3)
+    mixer = FourierMixer(6, heads=2).double().eval()
+    x = torch.randn(1, 4, 6, dtype=torch.float64)
+    found = local_lipschitz(mixer, x, iterations=80)
+    if listened:
+        found = layer_lipschitz(mixer, x, iterations=80)[0].value
+    assert found == pytest.approx(spectral_norm(mixer, x), rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "albert"])
