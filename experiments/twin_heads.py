@@ -21,7 +21,7 @@ and for the best start of softmax and of Fourier attention, first seed,
 twin_heads_KIND.safetensors, with the test windows as token ids in twin_heads_test.txt.
 
 A run that was broken off goes on where it ended: finished networks are kept in a partial file.
-The whole takes about half an hour on one core.
+The whole takes about twenty minutes of one core.
 """
 
 import argparse
