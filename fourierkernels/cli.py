@@ -1,4 +1,4 @@
-"""The command line: ``fourierkernels rates``, ``theorems``, ``sweep`` and ``heads``.
+"""The command line: ``fourierkernels rates``, ``theorems``, ``sweep``, ``heads`` and ``bench``.
 
 Commands stay thin: they parse, call the package, print and write. A ValueError, TypeError, OSError
 or a missing extra becomes one line on standard error and exit status 2.
@@ -32,7 +32,7 @@ _LOADING = ("model_class", "config", "part")  # options of the heads command tha
 _EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
 
 app = typer.Typer(
-    help="Kernel regression with Fourier-integral kernels: rates, attention heads.",
+    help="Kernel regression with Fourier-integral kernels: rates, attention heads, speed.",
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -41,7 +41,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def group(ctx: typer.Context) -> None:
-    """Kernel regression with Fourier-integral kernels: rates, attention heads."""
+    """Kernel regression with Fourier-integral kernels: rates, attention heads, speed."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
@@ -70,6 +70,7 @@ def rates(
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
     """
     from fourierkernels.theory import rate_table
+    from fourierkernels.theory.command import rates_table, write_rates
 
     # click gives an option one value; the powers that follow it arrive as arguments.
     powers = [*(power or []), *(more or [])] or ["1", "2", "4"]
@@ -87,9 +88,10 @@ def rates(
         for kernel in _progress(kernels)
         for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
     ]
-    _show(_rates_table(rows))
+    _show(rates_table(rows))
     if output is not None:
-        _write_rates(output, rows)
+        with _complete(output) as part:
+            write_rates(part, rows)
     if plot is not None:
         _plot_rates(plot, rows)
 
@@ -281,6 +283,39 @@ def heads(
     )
 
 
+@app.command()
+def bench(
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(help="density, regression, attention; all without.", metavar="[TASK]..."),
+    ] = None,
+    n: Annotated[
+        list[int] | None, typer.Option(help="Samples, or tokens; repeat for more.")
+    ] = None,
+    dim: Annotated[list[int] | None, typer.Option(help="Dimension; repeat for more.")] = None,
+    power: Annotated[int, typer.Option(help="l of sinc^l.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the data.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+) -> None:
+    """Time every method on this machine, and measure its error against the reference.
+
+    Example: fourierkernels bench density --n 1000 --n 100000
+    """
+    from dataclasses import asdict
+
+    from fourierkernels.bench import bench_table, run_bench
+
+    if output is not None:
+        _check_file("output", output)
+    rows = list(run_bench(tasks or [], n or [1000], dim or [1, 16], power=power, seed=seed))
+    _show(bench_table(rows))
+    if output is not None:
+        with _complete(output) as part, part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(map(asdict, rows))
+
+
 def _progress(kernels: Sequence[str]) -> Iterator[str]:
     from rich.console import Console
     from rich.progress import track
@@ -297,37 +332,6 @@ def _show(table: "Table") -> None:
     if not console.is_terminal:
         console = Console(width=120)
     console.print(table)
-
-
-_HEADER = ("kernel", "n", "best radius", "exact MISE", "local slope", "paper's rate", "sharp rate")
-
-
-def _rates_table(rows: "Sequence[RateRow]") -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    first = rows[0]
-    title = f"{first.density}, D = {first.optimum.dim}"
-    caption = "- : the paper states none" if any(row.paper is None for row in rows) else None
-    table = Table(*_HEADER, title=title, box=box.SIMPLE_HEAD, caption=caption)
-    for before, row in zip([first, *rows], rows, strict=False):
-        if row.kernel != before.kernel:
-            table.add_section()
-        table.add_row(*_cells(row))
-    return table
-
-
-def _cells(row: "RateRow") -> list[str]:
-    best = row.optimum
-    return [
-        row.kernel,
-        f"1e{len(str(best.n)) - 1}",
-        f"{best.radius:.5g}",
-        f"{best.mise.total:.4e}",
-        f"{best.slope:.4f}",
-        str(row.paper or "-"),
-        str(row.sharp),
-    ]
 
 
 def _as_power(text: str) -> int:
@@ -347,18 +351,6 @@ def _complete(path: Path) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _write_rates(path: Path, rows: "Sequence[RateRow]") -> None:
-    with _complete(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["density", "dim", "kernel", "n", "radius", "bias2", "variance", "mise",
-                         "slope", "paper_rate", "sharp_rate"])  # fmt: skip
-        for row in rows:
-            best = row.optimum
-            writer.writerow([row.density, best.dim, row.kernel, best.n, best.radius,
-                             best.mise.bias2, best.mise.variance, best.mise.total, best.slope,
-                             row.paper or "", row.sharp])  # fmt: skip
 
 
 def _check_file(name: str, path: Path) -> None:

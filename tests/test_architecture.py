@@ -25,12 +25,13 @@ ALLOWED = {
     "mixing": {"attention", "validation"},
     "models": {"mixing", "attention", "validation"},
     "diagnostics": {"models", "mixing", "attention", "validation"},
+    "bench": {"attention", "sums", "kernels", "validation"},
     "plotting": {
         "diagnostics", "attention", "simulation", "estimators", "theory", "densities", "sums",
         "kernels", "validation",
     },
 }  # fmt: skip
-ALLOWED["cli"] = {"plotting", *ALLOWED["plotting"]}
+ALLOWED["cli"] = {"bench", "plotting", *ALLOWED["plotting"]}
 HEAVY = ("torch", "matplotlib", "numba", "sklearn", "transformers", "scipy.stats")
 
 

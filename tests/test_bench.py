@@ -1,0 +1,77 @@
+"""``fourierkernels bench``: every method that can, each with its error, and nothing that cannot."""
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fourierkernels import bench, cli
+from fourierkernels.bench import TASKS, run_bench
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_method_is_timed_with_its_error_beside_the_chosen_one(task: str) -> None:
+    rows = list(run_bench([task], [64], [1], power=4))
+    chosen = [row for row in rows if row.chosen]
+    assert len(chosen) == 1
+    assert chosen[0].ratio == 1
+    assert all(row.milliseconds > 0 for row in rows)
+    for row in rows:
+        single = task == "attention" or row.method == "direct_float32"
+        assert row.error < (1e-4 if single else 1e-10) or math.isnan(row.error)
+    assert {"density": "reference", "regression": "reference", "attention": "fourier, reference"}[
+        task
+    ] in {row.method for row in rows}
+
+
+def test_methods_that_cannot_do_a_problem_are_left_out() -> None:
+    methods = {row.method for row in run_bench(["density"], [32], [16], power=4)}
+    assert methods == {"direct", "reference"}  # band-limited sums have at most three dimensions
+
+
+def test_what_would_take_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "_BUDGET", 1e-3)
+    methods = {row.method for row in run_bench(["density"], [512], [1], power=4)}
+    assert "reference" not in methods
+    assert methods
+
+
+def test_wrong_numbers_show_as_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fourierkernels.sums.direct import DirectSum
+
+    right = DirectSum.at
+
+    def wrong(self, queries, parts):
+        sums = right(self, queries, parts)
+        return type(sums)(**{**vars(sums), "denominator": 1.01 * np.asarray(sums.denominator)})
+
+    monkeypatch.setattr(DirectSum, "at", wrong)
+    rows = {row.method: row for row in run_bench(["density"], [64], [16], power=4)}
+    assert rows["direct"].error == pytest.approx(0.01, rel=1e-6)
+
+
+def test_command_prints_and_writes_the_table(tmp_path: Path) -> None:
+    file = tmp_path / "bench.csv"
+    arguments = ["bench", "density", "--n", "32", "--n", "64", "--dim", "1", "--output", str(file)]
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 0
+    assert "* what the package chooses" in " ".join(result.output.split())
+    rows = list(csv.DictReader(file.read_text().splitlines()))
+    assert {row["n"] for row in rows} == {"32", "64"}
+    assert sum(row["chosen"] == "True" for row in rows) == 2
+
+
+@pytest.mark.parametrize(("names", "options", "message"), [
+    (["kettle"], {}, "task must be one of density, regression, attention"),
+    (["density"], {"sizes": [0]}, "n must be at least 1, got 0"),
+    (["density"], {"dims": [0]}, "dim must be at least 1, got 0"),
+    (["density"], {"power": 0}, "power must be at least 1, got 0"),
+])  # fmt: skip
+def test_bad_input_is_refused(names: list[str], options: dict[str, object], message: str) -> None:
+    given = {"sizes": [8], "dims": [1], "power": 4, **options}
+    sizes, dims = given.pop("sizes"), given.pop("dims")
+    with pytest.raises(ValueError, match=message):
+        list(run_bench(names, sizes, dims, **given))
