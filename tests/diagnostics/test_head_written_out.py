@@ -27,9 +27,9 @@ OLD = {
 }  # fmt: skip
 
 
-def old(kind: str) -> nn.Module:
+def old(kind: str, **changes: Any) -> nn.Module:
     torch.manual_seed(0)
-    config = transformers.AutoConfig.for_model(kind, **OLD[kind])
+    config = transformers.AutoConfig.for_model(kind, **{**OLD[kind], **changes})
     model = transformers.AutoModel.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -107,6 +107,19 @@ def test_softmax_of_recorded_queries_and_keys_is_the_recorded_map(kind: str) -> 
         scores = call.scale * call.queries @ call.keys.mT
         visible = scores.masked_fill(call.maps == 0, -torch.inf)
         torch.testing.assert_close(visible.softmax(dim=-1), call.maps, rtol=1e-3, atol=1e-4)
+
+
+def test_products_with_relative_positions_are_not_taken_for_queries_and_keys() -> None:
+    ids = torch.arange(3, 9).expand(2, -1)  # as many tokens as there are relative positions
+    model, projected = old("deberta-v2", max_relative_positions=3), []
+    for layer in model.encoder.layer:
+        layer.attention.self.query_proj.register_forward_hook(
+            lambda module, inputs, output: projected.append(output) if len(output) == 2 else None
+        )
+    calls = attention_calls(model, input_ids=ids)
+    for call, queries in zip(calls, projected, strict=True):
+        expected = queries.unflatten(-1, (4, 4)).transpose(1, 2)
+        torch.testing.assert_close(call.queries, expected)
 
 
 @pytest.mark.parametrize("causal", [False, True])
