@@ -231,9 +231,7 @@ def _rounds(runs: Mapping[str, Callable[[], object]]) -> dict[str, float]:
 def bench_table(rows: Sequence[Timing]) -> Table:
     """Return the table of timings as the command shows it."""
     header = ("task", "n", "D", "method", "ms", "ratio", "largest error")
-    note = (
-        "* chosen by the package, to which the ratios are; errors are relative to the largest value"
-    )
+    note = "* what the package chooses; ratios are to it, errors relative to the largest value"
     table = Table(*header, box=box.SIMPLE_HEAD, caption=note)
     for before, row in zip([rows[0], *rows], rows, strict=False):
         if (row.task, row.n, row.dim) != (before.task, before.n, before.dim):
