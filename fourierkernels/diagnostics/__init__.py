@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         profile_networks,
         summarise_heads,
     )
+    from fourierkernels.diagnostics.images import read_images
     from fourierkernels.diagnostics.importance import head_importance, pruning_curve
     from fourierkernels.diagnostics.lipschitz import layer_lipschitz, local_lipschitz
     from fourierkernels.diagnostics.need import HeadNeed, head_need
@@ -77,6 +78,7 @@ _HOMES = {
     "profile_heads": "heads",
     "profile_networks": "heads",
     "load_checkpoint": "capture",
+    "read_images": "images",
     "local_lipschitz": "lipschitz",
     "load_tokenizer": "capture",
     "summarise_heads": "heads",
@@ -128,6 +130,7 @@ __all__ = [
     "profile_heads",
     "profile_networks",
     "pruning_curve",
+    "read_images",
     "read_texts",
     "redundancy_against_importance",
     "summarise_heads",
