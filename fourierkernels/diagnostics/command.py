@@ -20,6 +20,7 @@ from fourierkernels.diagnostics.need import HeadNeed, head_need
 from fourierkernels.diagnostics.report import HeadReport, provenance, write_report
 from fourierkernels.diagnostics.summary import SPREADS
 from fourierkernels.diagnostics.terminal import (
+    STATISTICS_CAPTION,
     caption,
     difference_caption,
     difference_table,
@@ -28,7 +29,6 @@ from fourierkernels.diagnostics.terminal import (
     need_table,
     null_caption,
     null_table,
-    statistics_caption,
     statistics_table,
 )
 from fourierkernels.diagnostics.texts import Pairs, read_texts
@@ -174,7 +174,7 @@ def _shown(report: HeadReport, options: HeadsCommand, inputs: Any) -> Iterator[R
             yield f"other: {options.against}\n{difference_caption(difference)}"
     if first.statistics:
         yield statistics_table(first.statistics)
-        yield statistics_caption(first.statistics)
+        yield STATISTICS_CAPTION
     if first.null is not None:
         yield null_table(first.null)
         yield null_caption(first.null)

@@ -95,27 +95,22 @@ def caption(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> list[str]:
 
 
 def statistics_table(statistics: Mapping[str, StatisticSummary]) -> Table:
-    """Return the table of statistics: range over the heads of each layer, and mean of all heads."""
+    """Return the table of statistics: mean of all heads, and the heads at either end."""
     table = Table()
-    table.add_column("layer")
-    for name in statistics:
-        table.add_column(name.replace("_", " "), justify="right")
-    columns = [one.mean for one in statistics.values()]
-    for layer in range(len(columns[0])):
-        cells = (f"{c[layer].min():.2f} to {c[layer].max():.2f}" for c in columns)
-        table.add_row(str(layer + 1), *cells)
-    table.add_section()
-    table.add_row("mean", *(f"{column.mean():.3f}" for column in columns))
+    for title in ("statistic", "mean", "least, of head", "greatest, of head", "unit"):
+        table.add_column(title, justify="left" if title in {"statistic", "unit"} else "right")
+    for name, one in statistics.items():
+        ends = (_named(one.mean, place) for place in (one.mean.argmin(), one.mean.argmax()))
+        table.add_row(name.replace("_", " "), f"{one.mean.mean():.3f}", *ends, UNITS[name])
     return table
 
 
-def statistics_caption(statistics: Mapping[str, StatisticSummary]) -> str:
-    """Return what must stand beside the table of statistics."""
-    names: dict[str, list[str]] = {}
-    for name in statistics:
-        names.setdefault(UNITS[name], []).append(name.replace("_", " "))
-    units = "; ".join(f"{', '.join(of)} in {unit}" for unit, of in names.items())
-    return f"each cell: the least and the greatest head of the layer; {units}"
+def _named(values: FloatArray, place: np.intp) -> str:
+    layer, head = np.unravel_index(place, values.shape)
+    return f"{values[layer, head]:.3f}  {layer + 1}.{head + 1}"
+
+
+STATISTICS_CAPTION = "heads are named layer.head"
 
 
 def null_table(null: NullComparison) -> Table:

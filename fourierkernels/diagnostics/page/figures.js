@@ -106,7 +106,7 @@ function scatterPicture(across, up, layer, head) {
   const [x0, x1] = range(across.values);
   const [y0, y1] = range([...up.values, ...up.low, ...up.high]);
   const x = (value) => left + ((value - x0) / (x1 - x0)) * (width - left - 12);
-  const y = (value) => bottom - ((value - y0) / (y1 - y0)) * (bottom - 10);
+  const y = (value) => bottom - ((value - y0) / (y1 - y0)) * (bottom - 30); // its title is above
   const dots = [];
   up.values.forEach((row, r) => row.forEach((value, c) => {
     const chosen = r === layer && c === head;
