@@ -16,6 +16,7 @@ FloatArray = NDArray[np.float64]
 Shape = tuple[int, ...]
 
 LEVELS = 255
+_AT_A_TIME = 2**20  # weights converted at once: the memory of the rest stays out of it
 MOST_WEIGHTS = 8_000_000  # of all examples of a page together: 10.7 MB of text in base64
 
 
@@ -46,12 +47,19 @@ def pack_weights(weights: ArrayLike) -> tuple[str, float]:
     >>> pack_weights([0.0, 1.0])
     ('AP8=', 1.0)
     """
+    array = np.asarray(weights)
+    parts = np.array_split(array.reshape(-1), max(1, array.size // _AT_A_TIME))
+    scale = max(1.0, *(_largest(part) for part in parts))
+    codes = (np.rint(LEVELS * np.sqrt(part.astype(float) / scale)) for part in parts)
+    joined = b"".join(part.astype(np.uint8).tobytes() for part in codes)
+    return base64.b64encode(joined).decode("ascii"), scale
+
+
+def _largest(weights: ArrayLike) -> float:
     array = check_finite("weights", as_real("weights", weights))
     if array.size and array.min() < 0:
         raise ValueError(f"weights must not be negative, got {array.min()}")
-    scale = float(max(array.max(initial=0.0), 1.0))
-    codes = np.rint(LEVELS * np.sqrt(array / scale)).astype(np.uint8)
-    return base64.b64encode(codes.tobytes()).decode("ascii"), scale
+    return float(array.max(initial=0.0))
 
 
 def unpack_weights(text: str, shape: Shape, *, scale: float = 1.0) -> FloatArray:
