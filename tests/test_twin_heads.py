@@ -99,6 +99,19 @@ def test_a_sharp_start_multiplies_log_weights_by_16_in_both_kinds(study: ModuleT
         )
 
 
+def test_twins_of_a_seed_see_the_same_batches(study: ModuleType, text) -> None:
+    seen = defaultdict(list)
+    for name, seed in (("softmax", 1), ("fourier", 1), ("softmax", 2)):
+        torch.manual_seed(0)
+        model = study.build(study.KINDS[name], study.QUICK, len(text.words))
+        model.register_forward_pre_hook(lambda _, args, key=(name, seed): seen[key].append(args[0]))
+        study.train(model, text.splits["train"], study.QUICK, rate=1e-3, seed=seed)
+    batches = {key: torch.stack(found) for key, found in seen.items()}
+    assert len(batches["softmax", 1]) == study.QUICK.steps
+    assert torch.equal(batches["softmax", 1], batches["fourier", 1])
+    assert not torch.equal(batches["softmax", 1], batches["softmax", 2])
+
+
 def test_runs_depend_on_the_seed_alone(study: ModuleType, text) -> None:
     first, again, other = (
         study.run("fourier", 4e-3, seed, text, study.QUICK, trial=True)[0]["facts"]
