@@ -15,17 +15,21 @@ and dR_d = (Σ_i q_id dq_id + Σ_j k_jd dk_jd) / R_d, because the weights depend
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import get_num_threads, njit, prange, types
+from numba import njit, prange, types
 from numba.extending import overload
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fourierkernels.attention.threads import as_many_threads_as_torch
 from fourierkernels.sums.bits import constant, power_of_two
 from fourierkernels.sums.pairs import NOWHERE, SUMMING, TILE, exp2_parts, sinc_pairs
+
+Run = Callable[..., None]
 
 _ROWS = 8  # queries of a forward task: their weights share each tile of values
 _TASKS = 16  # of a backward pass, at least: a head's queries are cut into slabs to reach it
@@ -75,7 +79,7 @@ def forward(
     significand = np.full((batch * heads, n), np.inf, output.dtype)
     exponent = np.zeros((batch * heads, n), np.int32)
     if query.numel() and keys:
-        run = _forward_serially if _is_small(query, keys) else _forward_in_parallel
+        run = _chosen(_forward_serially, _forward_in_parallel, query, keys)
         run(*layout, keys, power, causal, output.dtype.type(eps), output, significand, exponent)
     rows = (batch, heads, n)
     return (
@@ -112,7 +116,7 @@ def backward(
     dv = np.zeros((batch * heads, slabs, *layout.values.shape[1:]), dq.dtype)
     grads = _padded(grad).flatten(0, 1).contiguous().numpy()
     delta = (grad * output).sum(dim=-1).flatten(0, 1).contiguous().numpy()
-    run = _backward_serially if _is_small(query, keys) else _backward_in_parallel
+    run = _chosen(_backward_serially, _backward_in_parallel, query, keys)
     run(*layout, keys, power, causal, grads, delta, significand.flatten(0, 1).numpy(),
         exponent.flatten(0, 1).numpy(), dq, dk, dv)  # fmt: skip
     scale = radius[:, None, :]  # (H, 1, D)
@@ -123,8 +127,16 @@ def backward(
     return dq_, dk_, dv_, dr
 
 
-def _is_small(query: Tensor, keys: int) -> bool:
-    return query.numel() * keys < _SERIAL_BELOW or get_num_threads() == 1
+def _chosen(serial: Run, parallel: Run, query: Tensor, keys: int) -> Run:
+    """Return the kernel in one thread, or in as many as torch has if there is enough to do."""
+    if query.numel() * keys < _SERIAL_BELOW or torch.get_num_threads() == 1:
+        return serial
+
+    def run(*arguments: Any) -> None:
+        with as_many_threads_as_torch():
+            parallel(*arguments)
+
+    return run
 
 
 def _lay_out(
