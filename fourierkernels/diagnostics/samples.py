@@ -134,8 +134,8 @@ def head_samples(
 ) -> Iterator[HeadSample]:
     """Run a checkpoint on inputs and yield what its heads compute on each.
 
-    Inputs of similar length share a batch, so they come out of order: see
-    :attr:`HeadSample.index`. One batch is held at a time.
+    Inputs of similar length share a batch, so they come out of order; `index` of a sample tells
+    which it is. One batch is held at a time.
 
     Parameters
     ----------
