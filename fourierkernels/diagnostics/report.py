@@ -260,7 +260,8 @@ def _finite(values: Any) -> Any:
     return None if math.isnan(values) else float(values)
 
 
-def _write_page(report: HeadReport, path: Path) -> None:
+def report_page(report: HeadReport) -> Page:
+    """Return what heads.html shows, of the first metric."""
     summaries = report.summaries(report.metrics[0])
     null, other = report.first.null, summaries.get("other")
     notes, ends = caption(summaries, over=report.over), None
@@ -268,7 +269,7 @@ def _write_page(report: HeadReport, path: Path) -> None:
         notes.append(null_caption(null))
         low, high = null.null.min(axis=0), null.null.max(axis=0)
         ends = {"observed": null.observed, "low": low, "high": high, "p_value": null.p_value}
-    page = Page(
+    return Page(
         title=report.title,
         summaries=summaries,
         notes=notes,
@@ -281,7 +282,10 @@ def _write_page(report: HeadReport, path: Path) -> None:
         origin=report.origin or {},
         kind=report.kind,
     )
-    write_page(path, page)
+
+
+def _write_page(report: HeadReport, path: Path) -> None:
+    write_page(path, report_page(report))
 
 
 def _draw(figure_of: "Callable[[HeadReport], Figure]") -> Callable[[HeadReport, Path], None]:

@@ -126,7 +126,11 @@ function remember() {
   if (state.network) parts.set("weights", network().name);
   if (state.statistic) parts.set("statistic", statistic().name);
   if (state.colours !== "root") parts.set("colours", state.colours);
-  history.replaceState(null, "", `#${parts}`);
+  try {
+    history.replaceState(null, "", `#${parts}`);
+  } catch {
+    // Inside another page there is no address of its own to change.
+  }
 }
 
 function recall() {
