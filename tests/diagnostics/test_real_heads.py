@@ -15,7 +15,6 @@ from fourierkernels import diagnostics
 DATA = Path(__file__).parents[2] / "notebooks" / "data"
 PRETRAINED, TUNED = (f"rxnfp:models/transformers/{name}" for name in ("bert_pretrained", "bert_ft"))
 MGM = "mgm:resources/general_model"
-MASK = 14  # line of [MASK] in the vocab.txt of both packages, counted from 0
 
 needs_rxnfp = pytest.mark.skipif(find_spec("rxnfp") is None, reason="package rxnfp is missing")
 needs_mgm = pytest.mark.skipif(find_spec("mgm") is None, reason="microformer-mgm is missing")
@@ -66,11 +65,13 @@ def test_pretrained_networks_fill_in_masked_tokens(
     name: str, model_class: str, least: float
 ) -> None:
     checkpoint, rng = bert(name, model_class), np.random.default_rng(0)
+    mask = diagnostics.load_tokenizer(checkpoint, tokens="smiles").mask
+    assert mask is not None
     right = []
     for ids in items(checkpoint, preparations(12)):
         places = 1 + rng.permutation(len(ids) - 2)[: len(ids) // 7]
         hidden = torch.tensor([ids])
-        hidden[0, places] = MASK
+        hidden[0, places] = mask
         with torch.no_grad():
             guesses = checkpoint.model(input_ids=hidden).logits[0, places].argmax(-1)
         right += (guesses == torch.tensor(ids)[places]).tolist()
