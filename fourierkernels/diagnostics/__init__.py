@@ -23,6 +23,7 @@ from fourierkernels.diagnostics.kernel_gap import (
     gaussian_gap,
     key_norm_spread,
 )
+from fourierkernels.diagnostics.loading.texts import TextFile, read_texts
 from fourierkernels.diagnostics.maps import STATISTICS, MapStatistic, map_statistics
 from fourierkernels.diagnostics.profile import (
     StatisticAccumulator,
@@ -40,11 +41,8 @@ from fourierkernels.diagnostics.summary import (
     HeadSummary,
     summarise_maps,
 )
-from fourierkernels.diagnostics.texts import TextFile, read_texts
 
 if TYPE_CHECKING:
-    from fourierkernels.diagnostics.capture import load_checkpoint, load_tokenizer
-    from fourierkernels.diagnostics.gates import gated_heads
     from fourierkernels.diagnostics.heads import (
         HeadProfile,
         compare_networks,
@@ -54,18 +52,20 @@ if TYPE_CHECKING:
         profile_networks,
         summarise_heads,
     )
-    from fourierkernels.diagnostics.images import read_images
     from fourierkernels.diagnostics.importance import head_importance, pruning_curve
     from fourierkernels.diagnostics.lipschitz import layer_lipschitz, local_lipschitz
+    from fourierkernels.diagnostics.listening.gates import gated_heads
+    from fourierkernels.diagnostics.listening.recording import AttentionCall, attention_calls
+    from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint, load_tokenizer
+    from fourierkernels.diagnostics.loading.images import read_images
     from fourierkernels.diagnostics.need import HeadNeed, head_need
-    from fourierkernels.diagnostics.recording import AttentionCall, attention_calls
     from fourierkernels.diagnostics.samples import HeadSample, head_samples
 
 # Public name -> the module that defines it and needs torch.
 _HOMES = {
-    "AttentionCall": "recording",
-    "attention_calls": "recording",
-    "gated_heads": "gates",
+    "AttentionCall": "listening.recording",
+    "attention_calls": "listening.recording",
+    "gated_heads": "listening.gates",
     "head_importance": "importance",
     "HeadProfile": "heads",
     "HeadNeed": "need",
@@ -79,10 +79,10 @@ _HOMES = {
     "measure_heads": "heads",
     "profile_heads": "heads",
     "profile_networks": "heads",
-    "load_checkpoint": "capture",
-    "read_images": "images",
+    "load_checkpoint": "loading.checkpoint",
+    "read_images": "loading.images",
     "local_lipschitz": "lipschitz",
-    "load_tokenizer": "capture",
+    "load_tokenizer": "loading.checkpoint",
     "summarise_heads": "heads",
 }
 

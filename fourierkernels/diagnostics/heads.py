@@ -11,9 +11,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.diagnostics.capture import Checkpoint, load_checkpoint, load_tokenizer
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
-from fourierkernels.diagnostics.inputs import UNKNOWN_HINT, read_items
+from fourierkernels.diagnostics.loading.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    load_tokenizer,
+)
+from fourierkernels.diagnostics.loading.inputs import UNKNOWN_HINT, read_items
+from fourierkernels.diagnostics.loading.tokens import Reading, check_known
 from fourierkernels.diagnostics.measures import (
     Distances,
     Examples,
@@ -26,7 +31,6 @@ from fourierkernels.diagnostics.profile import StatisticSummary
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.samples import head_samples
 from fourierkernels.diagnostics.summary import HeadSummary
-from fourierkernels.diagnostics.tokens import Reading, check_known
 
 Progress = Callable[[float], None]
 
@@ -72,11 +76,11 @@ def measure_heads(
     Parameters
     ----------
     inputs, context
-        See :func:`~fourierkernels.diagnostics.inputs.read_items`.
+        See :func:`~fourierkernels.diagnostics.loading.inputs.read_items`.
     measures : sequence
         Of :mod:`fourierkernels.diagnostics.measures`, or with their `add`.
     tokens : str
-        See :func:`~fourierkernels.diagnostics.capture.load_tokenizer`.
+        See :func:`~fourierkernels.diagnostics.loading.checkpoint.load_tokenizer`.
     progress : callable, optional
         Called after each sample with the number of inputs finished so far, fractions included.
 
@@ -134,7 +138,8 @@ def profile_heads(
     Parameters
     ----------
     checkpoint : str, Path or Checkpoint
-        What :func:`~fourierkernels.diagnostics.capture.load_checkpoint` takes, or returned.
+        What :func:`~fourierkernels.diagnostics.loading.checkpoint.load_checkpoint` takes, or
+        returned.
     inputs : iterable
         Texts, pairs of texts or paths of images, as the checkpoint reads; read lazily.
     metrics : sequence of str
@@ -151,7 +156,7 @@ def profile_heads(
     seed : int
         Of random weights, bootstrap and permutations.
     **loading
-        Passed to :func:`~fourierkernels.diagnostics.capture.load_checkpoint`.
+        Passed to :func:`~fourierkernels.diagnostics.loading.checkpoint.load_checkpoint`.
 
     Raises
     ------
@@ -272,7 +277,7 @@ def profile_networks(
     ----------
     texts : iterable
         Read once for each network, so it must allow that: a list or
-        :func:`~fourierkernels.diagnostics.texts.read_texts`.
+        :func:`~fourierkernels.diagnostics.loading.texts.read_texts`.
     baseline : bool
         Whether to measure the random weights too.
     against : str or Path, optional

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from fourierkernels.diagnostics.gates import check_gateable, gated_heads
-from fourierkernels.diagnostics.recording import AttentionCall, recording
+from fourierkernels.diagnostics.listening.gates import check_gateable, gated_heads
+from fourierkernels.diagnostics.listening.recording import AttentionCall, recording
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.validation import as_real, check_choice, check_finite, check_integer
 
@@ -153,8 +153,8 @@ def head_importance(
     Parameters
     ----------
     model : nn.Module
-        What :func:`~fourierkernels.diagnostics.recording.attention_calls` can listen to, in the
-        mode (training or not) in which it is to be measured. It is left as it was.
+        What :func:`~fourierkernels.diagnostics.listening.recording.attention_calls` can listen to,
+        in the mode (training or not) in which it is to be measured. It is left as it was.
     batches : iterable
         Read once. The absolute value of a gradient is taken for each batch: one text a batch is
         the definition of [michel2019sixteen]_.

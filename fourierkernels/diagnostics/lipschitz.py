@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fourierkernels.diagnostics.recording import recording
+from fourierkernels.diagnostics.listening.recording import recording
 from fourierkernels.validation import check_integer
 
 ITERATIONS = 30
@@ -105,7 +105,7 @@ def layer_lipschitz(
     Parameters
     ----------
     model : nn.Module
-        See :func:`~fourierkernels.diagnostics.recording.attention_calls`.
+        See :func:`~fourierkernels.diagnostics.listening.recording.attention_calls`.
     *inputs, **options
         Of its forward pass.
 

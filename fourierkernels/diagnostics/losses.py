@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fourierkernels.diagnostics.networks import Checkpoint
-from fourierkernels.diagnostics.tokens import Tokenizer
+from fourierkernels.diagnostics.loading.networks import Checkpoint
+from fourierkernels.diagnostics.loading.tokens import Tokenizer
 from fourierkernels.validation import check_choice
 
 Loss = Callable[[Any, Any], Tensor]  # from the model and a batch

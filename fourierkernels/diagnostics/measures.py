@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS
+from fourierkernels.diagnostics.loading.tokens import Reading
 from fourierkernels.diagnostics.maps import STATISTICS, map_statistics
 from fourierkernels.diagnostics.page import MOST_WEIGHTS, Example
 from fourierkernels.diagnostics.profile import StatisticSummary, ValueAccumulator
 from fourierkernels.diagnostics.resampling import NullAccumulator, NullComparison
 from fourierkernels.diagnostics.samples import HeadSample
 from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
-from fourierkernels.diagnostics.tokens import Reading
 from fourierkernels.validation import check_choice, check_integer
 
 FloatArray = NDArray[np.float64]

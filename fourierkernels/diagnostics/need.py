@@ -9,17 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.diagnostics.capture import Checkpoint, load_checkpoint, load_tokenizer
-from fourierkernels.diagnostics.folders import find_checkpoint
 from fourierkernels.diagnostics.importance import (
     HeadImportance,
     PruningCurve,
     head_importance,
     pruning_curve,
 )
-from fourierkernels.diagnostics.inputs import read_items
+from fourierkernels.diagnostics.loading.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    load_tokenizer,
+)
+from fourierkernels.diagnostics.loading.folders import find_checkpoint
+from fourierkernels.diagnostics.loading.inputs import read_items
+from fourierkernels.diagnostics.loading.tokens import Reading
 from fourierkernels.diagnostics.losses import LossRule, choose_loss
-from fourierkernels.diagnostics.tokens import Reading
 from fourierkernels.validation import check_integer
 
 

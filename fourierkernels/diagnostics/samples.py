@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fourierkernels.diagnostics.networks import Checkpoint
-from fourierkernels.diagnostics.recording import AttentionCall, recording
+from fourierkernels.diagnostics.listening.recording import AttentionCall, recording
+from fourierkernels.diagnostics.loading.networks import Checkpoint
 from fourierkernels.validation import check_integer
 
 FloatArray = NDArray[np.float64]
@@ -140,7 +140,7 @@ def head_samples(
     Parameters
     ----------
     checkpoint : Checkpoint
-        What :func:`~fourierkernels.diagnostics.capture.load_checkpoint` returned.
+        What :func:`~fourierkernels.diagnostics.loading.checkpoint.load_checkpoint` returned.
     items : iterable
         Lists of token ids, paths of images, or pairs of lists, as the checkpoint reads; read
         lazily.

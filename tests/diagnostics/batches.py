@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from tolerances import TOLERANCE
 
-from fourierkernels.diagnostics.capture import Checkpoint
-from fourierkernels.diagnostics.recording import AttentionCall, recording
+from fourierkernels.diagnostics.listening.recording import AttentionCall, recording
+from fourierkernels.diagnostics.loading.checkpoint import Checkpoint
 
 ROUNDING = {torch.float32: TOLERANCE["float32"]["fast"], torch.float64: 1e-9}
 IDS = [[1, 2, 3, 4, 5, 6, 7], [3, 4], [9, 8, 7, 6], [5, 5, 5], [2], [11, 12, 13, 1, 2, 3]]

@@ -82,7 +82,7 @@ def saved(tmp_path: Path) -> Callable[..., Any]:
     """Save a model of this package in a file of its own and load it as a checkpoint."""
     from tiny_models_of_ours import stirred
 
-    from fourierkernels.diagnostics.capture import load_checkpoint
+    from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint
     from fourierkernels.models import save_model
 
     def save(model: Any, **options: Any) -> Any:

@@ -16,9 +16,9 @@ from tiny_checkpoints import MINILM, RXNMAPPER, needs_fracast, needs_minilm, nee
 from tolerances import TOLERANCE
 
 from fourierkernels.diagnostics import attention_calls, samples
-from fourierkernels.diagnostics.capture import load_checkpoint, load_tokenizer
-from fourierkernels.diagnostics.folders import find_checkpoint
 from fourierkernels.diagnostics.heads import summarise_heads
+from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint, load_tokenizer
+from fourierkernels.diagnostics.loading.folders import find_checkpoint
 from fourierkernels.diagnostics.samples import head_samples
 from fourierkernels.models.checkpoints import load_exactly, read_tensors
 
@@ -250,9 +250,9 @@ def test_unreadable_tokenizer_is_refused_with_a_way_out(own: Tiny) -> None:
 
 def test_missing_framework_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    monkeypatch.delitem(sys.modules, "fourierkernels.diagnostics.capture")
+    monkeypatch.delitem(sys.modules, "fourierkernels.diagnostics.loading.checkpoint")
     with pytest.raises(ImportError, match=r"pip install 'fourierkernels\[heads\]'"):
-        importlib.import_module("fourierkernels.diagnostics.capture")
+        importlib.import_module("fourierkernels.diagnostics.loading.checkpoint")
 
 
 # Published checkpoints

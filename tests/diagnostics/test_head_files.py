@@ -15,8 +15,12 @@ from payload import Payload
 from tiny_models_of_ours import encoder, language
 
 from fourierkernels import models
-from fourierkernels.diagnostics.capture import Checkpoint, load_checkpoint, load_tokenizer
-from fourierkernels.diagnostics.folders import find_checkpoint, weights_digest
+from fourierkernels.diagnostics.loading.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    load_tokenizer,
+)
+from fourierkernels.diagnostics.loading.folders import find_checkpoint, weights_digest
 from fourierkernels.models import save_model
 
 Tiny = Callable[[str], Path]

@@ -14,9 +14,9 @@ import transformers
 from batches import check_batches
 from PIL import Image
 
-from fourierkernels.diagnostics import images
-from fourierkernels.diagnostics.capture import load_checkpoint
-from fourierkernels.diagnostics.images import Preprocessing, read_images, read_preprocessing
+from fourierkernels.diagnostics.loading import images
+from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint
+from fourierkernels.diagnostics.loading.images import Preprocessing, read_images, read_preprocessing
 
 Tiny = Callable[[str], Path]
 SIZES = [(20, 30), (31, 17), (8, 8), (5, 40)]

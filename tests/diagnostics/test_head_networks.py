@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from batches import IDS, PAIRS, check_batches, heard
 
-from fourierkernels.diagnostics.capture import load_checkpoint, load_tokenizer
+from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint, load_tokenizer
 from fourierkernels.diagnostics.samples import head_samples
 
 Tiny = Callable[[str], Path]

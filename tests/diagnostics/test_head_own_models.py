@@ -12,7 +12,7 @@ from tiny_models_of_ours import SIZES, encoder, language, translation, vision
 from torch import nn
 
 from fourierkernels import models
-from fourierkernels.diagnostics.capture import Checkpoint
+from fourierkernels.diagnostics.loading.checkpoint import Checkpoint
 from fourierkernels.mixing import PaddingIgnoredWarning
 
 MORE_PAIRS = [*PAIRS, ([4, 4], [1, 5, 6])]

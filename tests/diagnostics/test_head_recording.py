@@ -20,7 +20,7 @@ from fourierkernels.diagnostics import (
     load_checkpoint,
     summarise_heads,
 )
-from fourierkernels.diagnostics.recording import recording
+from fourierkernels.diagnostics.listening.recording import recording
 from fourierkernels.mixing import FourierMixer, SoftmaxMixer
 
 Tiny = Callable[[str], Path]

@@ -14,8 +14,8 @@ import torch
 import transformers
 from payload import Payload
 
-from fourierkernels.diagnostics.capture import load_checkpoint, load_tokenizer
-from fourierkernels.diagnostics.folders import find_checkpoint
+from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint, load_tokenizer
+from fourierkernels.diagnostics.loading.folders import find_checkpoint
 
 Tiny = Callable[[str], Path]
 

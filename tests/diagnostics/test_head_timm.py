@@ -14,7 +14,7 @@ from PIL import Image
 from test_head_recording import TimmLike
 from torch import nn
 
-from fourierkernels.diagnostics.capture import load_checkpoint
+from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint
 
 
 def test_timm_is_asked_for_where_it_is_missing(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fourierkernels.diagnostics.texts import read_texts
-from fourierkernels.diagnostics.tokens import (
+from fourierkernels.diagnostics.loading.texts import read_texts
+from fourierkernels.diagnostics.loading.tokens import (
     SPLITTERS,
     Reading,
     Tokenizer,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fourierkernels.diagnostics import attention_calls
-from fourierkernels.diagnostics.recording import recording
+from fourierkernels.diagnostics.listening.recording import recording
 
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 2, 5, 6]])
 TINY = {"vocab_size": 14, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2,

@@ -13,8 +13,9 @@ from tiny_checkpoints import MINILM, needs_minilm
 from typer.testing import CliRunner
 
 from fourierkernels import cli
-from fourierkernels.diagnostics import SPREADS, figures, report, summarise_maps, terminal
+from fourierkernels.diagnostics import SPREADS, summarise_maps
 from fourierkernels.diagnostics.heads import HeadProfile
+from fourierkernels.diagnostics.report import figures, files, terminal
 
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -122,8 +123,8 @@ def test_failed_writing_leaves_what_was_there(
     def fail(*args: object) -> None:
         raise OSError("disk full")
 
-    broken = (*report.FILES, report.ReportFile("last.csv", fail))
-    monkeypatch.setattr(report, "FILES", broken)
+    broken = (*files.FILES, files.ReportFile("last.csv", fail))
+    monkeypatch.setattr(files, "FILES", broken)
     options = ("--tokens", "whitespace", "--output", folder)
     status, _, err = run(tiny("bert"), "--text", texts, *options)
     assert (status, err) == (2, "error: disk full\n")
@@ -136,7 +137,7 @@ def test_single_text_writes_null_where_no_spread_exists(tmp_path: Path) -> None:
     maps = np.full((2, 2, 3, 3), 1 / 3)
     summaries = {"trained": summarise_maps([maps])}
     profiles = {"trained": HeadProfile({METRIC: summaries["trained"]})}
-    report.write_report(tmp_path / "out", report.HeadReport("one", profiles))
+    files.write_report(tmp_path / "out", files.HeadReport("one", profiles))
     content = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert content["networks"]["trained"][METRIC]["std_texts"] == [None, None]
     with (tmp_path / "table.txt").open("w") as file:

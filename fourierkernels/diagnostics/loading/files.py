@@ -19,10 +19,10 @@ import torch
 from PIL.Image import Resampling
 from torch import Tensor, nn
 
-from fourierkernels.diagnostics.images import Preprocessing, read_preprocessing
-from fourierkernels.diagnostics.networks import PARTS, Checkpoint, token_fields
-from fourierkernels.diagnostics.own_models import own_checkpoint
-from fourierkernels.diagnostics.running import as_pair, image_checkpoint, must_run, pad
+from fourierkernels.diagnostics.loading.images import Preprocessing, read_preprocessing
+from fourierkernels.diagnostics.loading.networks import PARTS, Checkpoint, token_fields
+from fourierkernels.diagnostics.loading.own_models import own_checkpoint
+from fourierkernels.diagnostics.loading.running import as_pair, image_checkpoint, must_run, pad
 from fourierkernels.models import MODELS
 from fourierkernels.models.checkpoints import load_exactly, read_tensors
 from fourierkernels.models.saved import build_model, read_config, saved_class
@@ -62,7 +62,7 @@ def load_file(
     part: str | None,
     random_weights: bool,
 ) -> Checkpoint:
-    """Load a file of weights; see :func:`~.capture.load_checkpoint`."""
+    """Load a file of weights; see :func:`~.checkpoint.load_checkpoint`."""
     given = _given(config)
     if model_class is None:
         if given is not None:
@@ -100,7 +100,7 @@ def _load_own(request: Request) -> Checkpoint:
 
 
 def _load_pretrained(request: Request) -> Checkpoint:
-    from fourierkernels.diagnostics.pretrained import build_alone, listen_to
+    from fourierkernels.diagnostics.loading.pretrained import build_alone, listen_to
 
     if request.config is None:
         raise ValueError(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.diagnostics.networks import Checkpoint
-from fourierkernels.diagnostics.tokens import (
+from fourierkernels.diagnostics.loading.networks import Checkpoint
+from fourierkernels.diagnostics.loading.tokens import (
     TOKENS,
     Reading,
     Tokenizer,
@@ -51,7 +51,7 @@ class Way:
 
 
 def _windows(texts: Iterable[Any], way: Way) -> Iterator[list[int]]:
-    """Cut texts into windows; see :func:`~fourierkernels.diagnostics.tokens.cut_windows`."""
+    """Cut texts into windows; see :func:`~.tokens.cut_windows`."""
     longest, context = way.longest, way.context
     if context is not None and longest is not None and check_integer("context", context) > longest:
         raise ValueError(

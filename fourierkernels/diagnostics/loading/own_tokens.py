@@ -5,9 +5,9 @@ from typing import Any
 
 import transformers
 
-from fourierkernels.diagnostics.networks import Checkpoint
-from fourierkernels.diagnostics.pretrained import offline_and_quiet, one_line
-from fourierkernels.diagnostics.tokens import (
+from fourierkernels.diagnostics.loading.networks import Checkpoint
+from fourierkernels.diagnostics.loading.pretrained import offline_and_quiet, one_line
+from fourierkernels.diagnostics.loading.tokens import (
     SPLITTERS,
     TOKENS,
     Tokenizer,
@@ -33,7 +33,7 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         What :func:`load_checkpoint` returned.
     tokens : str
         "auto" for the checkpoint's own tokenizer, "ids" for texts that already are ids, or a key
-        of :data:`fourierkernels.diagnostics.tokens.SPLITTERS` together with its vocab.txt.
+        of :data:`fourierkernels.diagnostics.loading.tokens.SPLITTERS` together with its vocab.txt.
 
     Raises
     ------

@@ -13,9 +13,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fourierkernels.diagnostics.images import read_preprocessing
-from fourierkernels.diagnostics.networks import PARTS, Checkpoint, token_fields
-from fourierkernels.diagnostics.running import image_checkpoint, pad
+from fourierkernels.diagnostics.loading.images import read_preprocessing
+from fourierkernels.diagnostics.loading.networks import PARTS, Checkpoint, token_fields
+from fourierkernels.diagnostics.loading.running import image_checkpoint, pad
 from fourierkernels.mixing import AttentionMixer, TokenMixer
 from fourierkernels.validation import check_choice
 

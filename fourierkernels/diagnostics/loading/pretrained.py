@@ -14,9 +14,9 @@ import huggingface_hub.constants
 import torch
 import transformers
 
-from fourierkernels.diagnostics.images import read_preprocessing
-from fourierkernels.diagnostics.networks import PARTS, Checkpoint, Part, token_fields
-from fourierkernels.diagnostics.running import as_pair, image_checkpoint, pad
+from fourierkernels.diagnostics.loading.images import read_preprocessing
+from fourierkernels.diagnostics.loading.networks import PARTS, Checkpoint, Part, token_fields
+from fourierkernels.diagnostics.loading.running import as_pair, image_checkpoint, pad
 from fourierkernels.models.checkpoints import check_uncompressed
 from fourierkernels.validation import check_choice
 
@@ -57,7 +57,7 @@ def one_line(what: str) -> Iterator[None]:
 def load_folder(
     folder: Path, name: str, *, model_class: str | None, part: str | None, random_weights: bool
 ) -> Checkpoint:
-    """Load a folder with a config.json; see :func:`~.capture.load_checkpoint`."""
+    """Load a folder with a config.json; see :func:`~.checkpoint.load_checkpoint`."""
     with offline_and_quiet():
         model = _build(folder, model_class) if random_weights else _load(folder, model_class)
     return listen_to(model, name=name, folder=folder, part=part)

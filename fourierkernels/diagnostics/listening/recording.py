@@ -209,7 +209,7 @@ def _listen_to_interface(
 
 
 def _listen_to_functions(stack: ExitStack, model: nn.Module, calls: list[AttentionCall]) -> None:
-    from fourierkernels.diagnostics.written_out import written_out
+    from fourierkernels.diagnostics.listening.written_out import written_out
 
     def record(name: str, maps: Tensor, vectors: Any, outputs: Tensor, scale: float) -> None:
         calls.append(_call(name, maps, vectors, outputs, scale))
@@ -334,7 +334,7 @@ def _is_timm(module: nn.Module) -> bool:
 
 
 def _listen_to_torch(module: Any, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
-    from fourierkernels.diagnostics.torch_attention import ask_for_weights, torch_call
+    from fourierkernels.diagnostics.listening.torch_attention import ask_for_weights, torch_call
 
     def record(_: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
         calls.append(AttentionCall(name, **torch_call(module, args, options, output[1])))

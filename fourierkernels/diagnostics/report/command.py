@@ -11,15 +11,15 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from fourierkernels.diagnostics.comparison import head_difference
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
-from fourierkernels.diagnostics.figures import check_drawing
-from fourierkernels.diagnostics.folders import find_checkpoint, weights_digest
 from fourierkernels.diagnostics.heads import profile_networks
-from fourierkernels.diagnostics.images import read_images
+from fourierkernels.diagnostics.loading.folders import find_checkpoint, weights_digest
+from fourierkernels.diagnostics.loading.images import read_images
+from fourierkernels.diagnostics.loading.texts import Pairs, read_texts
 from fourierkernels.diagnostics.measures import ALL_STATISTICS, STATISTIC_SETS
 from fourierkernels.diagnostics.need import HeadNeed, head_need
-from fourierkernels.diagnostics.report import HeadReport, provenance, write_report
-from fourierkernels.diagnostics.summary import SPREADS
-from fourierkernels.diagnostics.terminal import (
+from fourierkernels.diagnostics.report.figures import check_drawing
+from fourierkernels.diagnostics.report.files import HeadReport, provenance, write_report
+from fourierkernels.diagnostics.report.terminal import (
     STATISTICS_CAPTION,
     caption,
     difference_caption,
@@ -31,7 +31,7 @@ from fourierkernels.diagnostics.terminal import (
     null_table,
     statistics_table,
 )
-from fourierkernels.diagnostics.texts import Pairs, read_texts
+from fourierkernels.diagnostics.summary import SPREADS
 from fourierkernels.validation import check_choice
 
 
@@ -44,7 +44,7 @@ class HeadsCommand:
     measuring : mapping
         Options that every pass over the inputs takes.
     loading : mapping
-        Options of :func:`~fourierkernels.diagnostics.capture.load_checkpoint`.
+        Options of :func:`~fourierkernels.diagnostics.loading.checkpoint.load_checkpoint`.
     given : mapping
         All options as given, for the provenance.
     """

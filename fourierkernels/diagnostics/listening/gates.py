@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.diagnostics.recording import AttentionCall
-from fourierkernels.diagnostics.torch_attention import (
+from fourierkernels.diagnostics.listening.recording import AttentionCall
+from fourierkernels.diagnostics.listening.torch_attention import (
     ask_for_weights,
     in_layout_of,
     torch_call,

@@ -1,6 +1,6 @@
 """What a network ready to be looked at is, whatever it was loaded from and whatever it reads.
 
-No framework is needed here: :mod:`fourierkernels.diagnostics.capture` loads.
+No framework is needed here: :mod:`fourierkernels.diagnostics.loading.checkpoint` loads.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fourierkernels.diagnostics.recording import AttentionCall
-    from fourierkernels.diagnostics.tokens import Tokenizer
+    from fourierkernels.diagnostics.listening.recording import AttentionCall
+    from fourierkernels.diagnostics.loading.tokens import Tokenizer
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -68,7 +68,8 @@ class Checkpoint:
         Number of token ids; None for images.
     run : callable
         Runs the model once on a batch of items, padded as needed, and returns its output. What
-        its heads compute is heard by :func:`~fourierkernels.diagnostics.recording.recording`.
+        its heads compute is heard by
+        :func:`~fourierkernels.diagnostics.listening.recording.recording`.
     selects : callable
         Whether a recorded call belongs to the part that was asked for.
     together : callable

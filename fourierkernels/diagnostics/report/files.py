@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourierkernels.diagnostics.comparison import head_difference
-from fourierkernels.diagnostics.figures import (
+from fourierkernels.diagnostics.page import Page, write_page
+from fourierkernels.diagnostics.profile import UNITS
+from fourierkernels.diagnostics.report.figures import (
     check_drawing,
     heads_figure,
     pruning_figure,
     statistics_figure,
 )
-from fourierkernels.diagnostics.page import Page, write_page
-from fourierkernels.diagnostics.profile import UNITS
+from fourierkernels.diagnostics.report.terminal import caption, null_caption
 from fourierkernels.diagnostics.summary import DDOF, DEFAULT_SPREAD, SPREADS, HeadSummary
-from fourierkernels.diagnostics.terminal import caption, null_caption
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

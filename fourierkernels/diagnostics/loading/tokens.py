@@ -1,8 +1,8 @@
 """From texts to windows of token ids. No framework is needed here.
 
-A checkpoint's own tokenizer is read in :mod:`fourierkernels.diagnostics.capture`; this module holds
-what a tokenizer is to the diagnostics, the tokenizers that need nothing but a list of tokens, and
-the cutting of texts into windows.
+A checkpoint's own tokenizer is read in :mod:`fourierkernels.diagnostics.loading.own_tokens`; this
+module holds what a tokenizer is to the diagnostics, the tokenizers that need nothing but a list of
+tokens, and the cutting of texts into windows.
 
 To add one, write a row of :data:`SPLITTERS`; the command line and the tests pick it up.
 """

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.diagnostics.images import Preprocessing
-from fourierkernels.diagnostics.networks import Checkpoint, image_fields
-from fourierkernels.diagnostics.recording import recording
+from fourierkernels.diagnostics.listening.recording import recording
+from fourierkernels.diagnostics.loading.images import Preprocessing
+from fourierkernels.diagnostics.loading.networks import Checkpoint, image_fields
 
 _MOST_EXTRA = 16  # class, teacher and register tokens; more are something else
 

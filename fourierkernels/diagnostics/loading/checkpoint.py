@@ -1,7 +1,7 @@
 """The door to everything that can be loaded: folders, files, and their tokenizers.
 
-What a checkpoint is, is in :mod:`fourierkernels.diagnostics.networks`. It is read offline, and
-nothing in it is run: no custom code, no pickled objects.
+What a checkpoint is, is in :mod:`fourierkernels.diagnostics.loading.networks`. It is read offline,
+and nothing in it is run: no custom code, no pickled objects.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ except ImportError as missing:
         "pip install 'fourierkernels[heads]'"
     ) from missing
 
-from fourierkernels.diagnostics.files import load_file
-from fourierkernels.diagnostics.folders import find_checkpoint
-from fourierkernels.diagnostics.networks import Checkpoint
-from fourierkernels.diagnostics.own_tokens import load_tokenizer
-from fourierkernels.diagnostics.pretrained import load_folder
+from fourierkernels.diagnostics.loading.files import load_file
+from fourierkernels.diagnostics.loading.folders import find_checkpoint
+from fourierkernels.diagnostics.loading.networks import Checkpoint
+from fourierkernels.diagnostics.loading.own_tokens import load_tokenizer
+from fourierkernels.diagnostics.loading.pretrained import load_folder
 from fourierkernels.validation import check_integer
 
 __all__ = ["Checkpoint", "load_checkpoint", "load_tokenizer"]
@@ -54,7 +54,7 @@ def load_checkpoint(
         transformers, else keyword arguments of the class.
     part : {"encoder", "decoder", "cross"}, optional
         Of an encoder-decoder, "encoder" by default; see
-        :data:`~fourierkernels.diagnostics.networks.PARTS`.
+        :data:`~fourierkernels.diagnostics.loading.networks.PARTS`.
     random_weights : bool
         Initialise the weights by the architecture's own rule instead of reading them.
     seed : int

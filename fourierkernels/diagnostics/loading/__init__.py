@@ -1,0 +1,1 @@
+"""From a name to a network ready to be looked at, and from inputs to what it reads."""

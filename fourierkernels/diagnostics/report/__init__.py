@@ -1,0 +1,1 @@
+"""What ``fourierkernels heads`` shows and writes: tables, files, figures, and a page."""
