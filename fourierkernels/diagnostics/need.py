@@ -112,6 +112,11 @@ def _check_loss(checkpoint: Checkpoint, rule: LossRule, method: str) -> LossRule
             f"method must be masking for the loss {rule.name}, which is least with all heads, "
             f"got gradient for {type(checkpoint.model).__name__}"
         )
+    if checkpoint.untrained and not rule.curved:
+        raise ValueError(
+            f"loss must be states for weights without the head for {rule.name}, got "
+            f"{len(checkpoint.untrained)} parameters missing, first {checkpoint.untrained[0]}"
+        )
     return rule
 
 

@@ -146,7 +146,10 @@ def test_class_is_named_where_the_configuration_names_none(own: Tiny) -> None:
     config = json.loads((folder / "config.json").read_text())
     del config["model_type"]
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=r"config.json of bert cannot be used: .*model_type"):
+    with pytest.raises(
+        ValueError,
+        match=r"cannot be used \(name its class: --model-class\): .*model_type",
+    ):
         load_checkpoint(folder)
     assert type(load_checkpoint(folder, model_class="BertModel").model).__name__ == "BertModel"
     random_one = load_checkpoint(folder, model_class="BertModel", random_weights=True)
@@ -288,7 +291,9 @@ def test_attention_free_package_is_refused_whichever_way_it_is_asked() -> None:
     from fracast._core.model import FracastCore
 
     place = find_checkpoint("fracast:weights/model.safetensors")
-    with pytest.raises(ValueError, match=r"config\.json of weights cannot be used: .*model_type"):
+    with pytest.raises(
+        ValueError, match=r"cannot be used \(name its class: --model-class\): .*model_type"
+    ):
         load_checkpoint("fracast:weights")
     with pytest.raises(ValueError, match="model_class must be named for a file of weights"):
         load_checkpoint("fracast:weights/model.safetensors")

@@ -144,6 +144,14 @@ def test_masking_needs_a_mask_token_and_two_items(tiny: Tiny) -> None:
         head_need(tiny("bert"), TEXTS, loss="charm", tokens="whitespace")
 
 
+def test_loss_of_a_head_that_the_weights_lack_is_refused(tiny: Tiny) -> None:
+    options = {"model_class": "BertForMaskedLM", "tokens": "whitespace"}
+    with pytest.raises(ValueError, match=r"the head for masked_token, got \d+ .* first cls"):
+        head_need(tiny("bert"), TEXTS, **options)
+    found = head_need(tiny("bert"), TEXTS, loss="states", method="masking", count=1, **options)
+    assert found.importance.values.shape == (3, 4)
+
+
 def test_random_folder_class_is_not_taken_from_the_configuration(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "bert", "bert")
     text = (folder / "config.json").read_text().replace('"BertModel"', '"NoSuchModel"')

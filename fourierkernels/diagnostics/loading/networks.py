@@ -86,6 +86,8 @@ class Checkpoint:
         teacher, registers) stand in the middle of the image: half a diagonal away at most.
     start : tuple of int
         Ids that every target begins with.
+    untrained : tuple of str
+        Parameters behind the last map, of a task's head, that the weights left at random values.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Checkpoint:
     special: Callable[[Any], BoolArray] | None = None
     positions: FloatArray | None = None
     start: tuple[int, ...] = ()
+    untrained: tuple[str, ...] = ()
     part: Part = PARTS["encoder"]
 
     def with_tokenizer(self, tokenizer: "Tokenizer") -> "Checkpoint":

@@ -21,7 +21,7 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
 )  # fmt: skip
 _NO_LIMIT = 10**6  # transformers writes 1e30 where a tokenizer declares no length
-_ADVICE = "give pre-tokenised ids instead (tokens='ids', --ids FILE)"
+_ADVICE = f"name a way to split (--tokens {' or '.join(SPLITTERS)}) or give ids (--ids FILE)"
 
 
 def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer:

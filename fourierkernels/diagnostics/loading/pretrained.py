@@ -4,9 +4,11 @@ Everything is read offline, and nothing in a folder is run: no custom code, no p
 """
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +61,11 @@ def load_folder(
 ) -> Checkpoint:
     """Load a folder with a config.json; see :func:`~.checkpoint.load_checkpoint`."""
     with offline_and_quiet():
-        model = _build(folder, model_class) if random_weights else _load(folder, model_class)
-    return listen_to(model, name=name, folder=folder, part=part)
+        if random_weights:
+            return listen_to(_build(folder, model_class), name=name, folder=folder, part=part)
+        model, untrained = _load(folder, model_class)
+    loaded = listen_to(model, name=name, folder=folder, part=part)
+    return replace(loaded, untrained=untrained)
 
 
 def listen_to(model: Any, *, name: str, folder: Path | None, part: str | None) -> Checkpoint:
@@ -167,8 +172,16 @@ def _selects(model: Any, part: Part) -> Callable[[Any], bool]:
 def _config(folder: Path, model_class: str | None) -> Any:
     auto = model_class is None
     reader = transformers.AutoConfig if auto else named_class(str(model_class)).config_class
-    with one_line(f"config.json of {folder.name} cannot be used"):
+    hint = " (name its class: --model-class)" if auto and _names_no_type(folder) else ""
+    with one_line(f"config.json of {folder.name} cannot be used{hint}"):
         return reader.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def _names_no_type(folder: Path) -> bool:
+    try:
+        return "model_type" not in json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError:  # no JSON at all: transformers says so
+        return False
 
 
 def named_class(model_class: str) -> Any:
@@ -188,8 +201,11 @@ def _build(folder: Path, model_class: str | None) -> Any:
         return named_class(model_class)._from_config(config, **_EAGER)
 
 
-def _load(folder: Path, model_class: str | None) -> Any:
-    """Load the weights: safetensors first, else a .bin of plain tensors."""
+def _load(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
+    """Load the weights: safetensors first, else a .bin of plain tensors.
+
+    Also return the parameters behind the last map that they leave at random values.
+    """
     config = _config(folder, model_class)
     owner = transformers.AutoModel if model_class is None else named_class(model_class)
     if not any(folder.glob("*.safetensors")):
@@ -208,10 +224,10 @@ def _load(folder: Path, model_class: str | None) -> Any:
             # In float32: a half-precision checkpoint would otherwise stay so.
             **_EAGER,
         )
-    _check_complete(folder.name, model, report)
+    untrained = _check_complete(folder.name, model, report)
     # sdpa, the default, returns an empty tuple of maps without a warning.
     model.set_attn_implementation("eager")
-    return model
+    return model, untrained
 
 
 def build_alone(
@@ -246,15 +262,16 @@ def build_alone(
     return model
 
 
-def _check_complete(name: str, model: Any, report: Any) -> None:
+def _check_complete(name: str, model: Any, report: Any) -> tuple[str, ...]:
     """Refuse weights that leave parameters of the network at random values, silently otherwise.
 
-    The pooler and a task's head come after the last map.
+    The pooler and a task's head come after the last map: theirs are returned.
     """
     prefix = "" if model.base_model is model else f"{model.base_model_prefix}."
+    random = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     wrong = sorted(
         key
-        for key in (*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"]))
+        for key in random
         if key.startswith(prefix) and not key.removeprefix(prefix).startswith("pooler.")
     )
     if wrong:
@@ -262,6 +279,7 @@ def _check_complete(name: str, model: Any, report: Any) -> None:
             f"weights of {name} must fit {type(model).__name__}, "
             f"got {len(wrong)} parameters missing or of another shape, first {wrong[0]}"
         )
+    return tuple(sorted(random))
 
 
 def _position_limit(model: Any) -> int | None:
