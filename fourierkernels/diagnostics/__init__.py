@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from fourierkernels.diagnostics.listening.recording import AttentionCall, attention_calls
     from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint, load_tokenizer
     from fourierkernels.diagnostics.loading.images import read_images
+    from fourierkernels.diagnostics.loading.inputs import read_items
     from fourierkernels.diagnostics.need import HeadNeed, head_need
     from fourierkernels.diagnostics.samples import HeadSample, head_samples
 
@@ -81,6 +82,7 @@ _HOMES = {
     "profile_networks": "heads",
     "load_checkpoint": "loading.checkpoint",
     "read_images": "loading.images",
+    "read_items": "loading.inputs",
     "local_lipschitz": "lipschitz",
     "load_tokenizer": "loading.checkpoint",
     "summarise_heads": "heads",
@@ -134,6 +136,7 @@ __all__ = [
     "profile_networks",
     "pruning_curve",
     "read_images",
+    "read_items",
     "read_texts",
     "redundancy_against_importance",
     "summarise_heads",

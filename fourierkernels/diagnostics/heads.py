@@ -78,7 +78,7 @@ def measure_heads(
     inputs, context
         See :func:`~fourierkernels.diagnostics.loading.inputs.read_items`.
     measures : sequence
-        Of :mod:`fourierkernels.diagnostics.measures`, or with their `add`.
+        Of ``fourierkernels.diagnostics.measures``, or with their `add`.
     tokens : str
         See :func:`~fourierkernels.diagnostics.loading.checkpoint.load_tokenizer`.
     progress : callable, optional
