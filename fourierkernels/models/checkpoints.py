@@ -147,12 +147,17 @@ def check_uncompressed(file: Path) -> None:
     Raises
     ------
     ValueError
-        If the file is an archive that does; whatever is no archive is left alone.
+        If the file is an archive that does, or a damaged one; whatever is no archive is left
+        alone.
     """
     if not zipfile.is_zipfile(file):
         return
-    with zipfile.ZipFile(file) as archive:
-        unpacked, packed = sum(part.file_size for part in archive.infolist()), file.stat().st_size
+    try:
+        with zipfile.ZipFile(file) as archive:
+            unpacked = sum(part.file_size for part in archive.infolist())
+    except Exception as error:  # of zipfile, struct or a text codec
+        raise _broken(file, error) from error
+    packed = file.stat().st_size
     if unpacked > packed:
         raise ValueError(
             f"{file.name} must be an uncompressed archive, as torch.save writes it, got "

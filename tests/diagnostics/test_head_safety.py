@@ -189,6 +189,17 @@ def test_compressed_weights_of_a_folder_are_refused(own: Tiny) -> None:
         load_checkpoint(folder)
 
 
+def test_damaged_archive_in_a_folder_is_refused_in_one_line(own: Tiny) -> None:
+    folder = own("bert")
+    torch.save(load_checkpoint(folder).model.state_dict(), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    content = (folder / "pytorch_model.bin").read_bytes()
+    damaged = content.replace(b"PK\x01\x02", b"XXXX", 1)
+    (folder / "pytorch_model.bin").write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"^pytorch_model\.bin must be a whole file of [^\n]*$"):
+        load_checkpoint(folder)
+
+
 def test_list_of_parts_cannot_make_a_pickle_run(own: Tiny, tmp_path: Path) -> None:
     folder, target = own("bert"), tmp_path / "ran"
     names = list(load_checkpoint(folder).model.state_dict())

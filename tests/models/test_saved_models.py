@@ -190,6 +190,14 @@ def test_compressed_archives_are_refused_before_they_are_unpacked(tmp_path: Path
         read_tensors(tmp_path / "bomb.pt")
 
 
+def test_archive_without_its_table_of_contents_is_refused_in_one_line(tmp_path: Path) -> None:
+    torch.save({"weight": torch.zeros(2)}, tmp_path / "m.pt")
+    content = (tmp_path / "m.pt").read_bytes()
+    (tmp_path / "m.pt").write_bytes(content.replace(b"PK\x01\x02", b"XXXX", 1))
+    with pytest.raises(ValueError, match=r"^m\.pt must be a whole file of tensors, got [^\n]*$"):
+        read_tensors(tmp_path / "m.pt")
+
+
 def test_programs_in_the_place_of_weights_are_refused(tmp_path: Path) -> None:
     torch.save({"weight": torch.zeros(2)}, tmp_path / "m.pt")
     assert read_tensors(tmp_path / "m.pt").keys() == {"weight"}
