@@ -1,5 +1,6 @@
 """Tokens and windows, without any framework."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,20 @@ def test_text_that_fits_is_one_window_and_an_empty_one_is_none() -> None:
 def test_running_windows_join_texts_and_have_exactly_the_size() -> None:
     expected = [[90, 0, 1, 91, 92], [90, 2, 3, 91, 92]]
     assert windows(["a", "bc", "de"], 5, running=True) == expected
+
+
+@pytest.mark.parametrize("room", [1, 7, 64])
+def test_running_windows_are_cut_without_a_second_copy_of_a_long_text(room: int) -> None:
+    """A copy of the rest for every window would be quadratic in the text."""
+    text = list(range(100_000))
+    bare = Tokenizer(encode=list)
+    tracemalloc.start()
+    cut = cut_windows([text], bare, size=room, running=True, reading=Reading())
+    found = sum(len(window) for window in cut)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == len(text) - len(text) % room
+    assert peak < 1.5 * 8 * len(text)  # bytes of one reference an id, and spare room
 
 
 def test_window_must_exceed_the_special_tokens() -> None:

@@ -212,9 +212,11 @@ def _running(encoded: Iterable[list[int]], room: int) -> Iterator[list[int]]:
     kept: list[int] = []
     for ids in encoded:
         kept += ids
-        while len(kept) >= room:
-            yield kept[:room]
-            kept = kept[room:]
+        whole = len(kept) - len(kept) % room
+        for start in range(0, whole, room):
+            yield kept[start : start + room]
+        if whole:
+            kept = kept[whole:]
 
 
 def check_known(reading: Reading, hint: str) -> None:
