@@ -181,6 +181,18 @@ def test_softmax_of_recorded_queries_and_keys_is_the_recorded_map(name: str) -> 
         torch.testing.assert_close(visible.softmax(dim=-1), call.maps, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["bert", "gpt2", "vit"])
+def test_output_projection_is_found_where_weights_are_not_numbers(name: str) -> None:
+    model, options = hugging_face(name)
+    places = [call.projection for call in attention_calls(model, **options)]
+    with torch.no_grad():
+        next(model.parameters()).fill_(torch.nan)
+        calls = attention_calls(model, **options)
+    assert calls[0].outputs.isnan().any()
+    assert [call.projection for call in calls] == places
+    assert None not in places
+
+
 def test_queries_that_share_keys_get_them_repeated_in_order() -> None:
     model, options = hugging_face("llama")
     keys = attention_calls(model, **options)[0].keys
@@ -262,6 +274,16 @@ def test_metrics_of_outputs_are_averaged_over_texts(metric: str, tiny: Tiny) -> 
     windows = head_samples(load_checkpoint(tiny("bert")), ids, batch_size=1)
     expected = [head_distances(getattr(w, METRICS[metric].of), metric=metric) for w in windows]
     np.testing.assert_allclose(summary.distances, np.mean(expected, axis=0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("metric", ["frobenius", "projected_distance"])
+def test_weights_that_are_not_numbers_are_refused_as_such(metric: str, tiny: Tiny) -> None:
+    checkpoint = load_checkpoint(tiny("bert"))
+    with torch.no_grad():
+        checkpoint.model.encoder.layer[1].attention.self.value.weight.fill_(torch.nan)
+    sample = next(head_samples(checkpoint, WINDOWS[:1]))
+    with pytest.raises(ValueError, match="must be finite, got nan"):
+        head_distances(getattr(sample, METRICS[metric].of), metric=metric)
 
 
 @pytest.mark.parametrize("metric", METRICS)

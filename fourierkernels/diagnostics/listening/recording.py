@@ -23,6 +23,7 @@ from fourierkernels.mixing import AttentionMixer
 _CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
 _INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # its name in the modules of transformers that use it
 _OWN = "fourierkernels"  # names of this package's attention start so
+_WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as many bytes as a number has
 
 
 @dataclass(eq=False)
@@ -178,11 +179,19 @@ def _find_projection(calls: list[AttentionCall]) -> Any:
         if read.shape[-1] != heads * features or read.numel() != call.outputs.numel():
             return
         joined = call.outputs.transpose(1, 2).reshape(batch * n, heads * features)
-        if torch.equal(read.reshape(batch * n, -1), joined):
+        if _same_bits(read.reshape(batch * n, -1), joined):
             weight = module.weight.T if isinstance(module, nn.Linear) else module.weight
             call.projection, call.slices = module, weight.unflatten(0, (heads, features)).detach()
 
     return hook
+
+
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    """Tell whether one tensor is a copy of another of its shape; NaN is then equal to itself."""
+    if one.dtype is not other.dtype:
+        return False
+    whole = _WHOLE[one.element_size()]
+    return torch.equal(one.detach().view(whole), other.detach().view(whole))
 
 
 def _listen_to_interface(
