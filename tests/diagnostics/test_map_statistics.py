@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import linprog
 from scipy.special import softmax
 from scipy.stats import entropy
@@ -15,6 +16,7 @@ from fourierkernels.diagnostics import (
     attention_rollout,
     gaussian_counterpart,
     gaussian_gap,
+    head_distances,
     key_norm_spread,
     map_statistics,
     summarise_statistics,
@@ -52,6 +54,30 @@ def test_shifted_map_puts_its_weight_where_its_name_says(
         assert one(other, maps)[0] == pytest.approx(share if other == name else 0)
     assert one("entropy", maps)[0] == 0
     assert one("effective_keys", maps)[0] == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_maps_rounded_to_half_precision_are_rows_of_probabilities(
+    dtype: torch.dtype, make_maps: Make
+) -> None:
+    """Equal weights are all rounded alike, so their sums are off by nearly all that can be."""
+    uniform = [np.full((2, n, n), 1 / n) for n in (3, 51, 257)]
+    for maps in [*uniform, *(make_maps(2, n, n, seed=n) for n in (3, 64, 512))]:
+        rounded = torch.from_numpy(maps).to(torch.float32).to(dtype)
+        worst = float((rounded.double().sum(dim=-1) - 1).abs().max())
+        assert worst <= torch.finfo(dtype).eps / 2 * 1.001
+        found = one("entropy", rounded.double().numpy())
+        expected = one("entropy", maps)
+        np.testing.assert_allclose(found, expected, rtol=torch.finfo(dtype).eps)
+        head_distances(rounded.double().numpy(), metric="jensen_shannon")
+
+
+@pytest.mark.parametrize("factor", [0.995, 1.005])
+def test_rows_farther_off_than_any_rounding_are_refused(factor: float, make_maps: Make) -> None:
+    maps = make_maps(2, 4, 4)
+    maps[1, 2] *= factor
+    with pytest.raises(ValueError, match=r"rows that are probabilities .* off by up to 0\.005"):
+        map_statistics(maps)
 
 
 @pytest.mark.parametrize("name", STATISTICS)
