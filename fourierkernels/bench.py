@@ -175,7 +175,7 @@ def run_bench(
         Keys of :data:`TASKS`; with none, those whose package is installed.
     sizes, dims : sequence of int
     power : int
-        l of sinc^l, even.
+        l of sinc^l; even for attention.
 
     Yields
     ------
@@ -185,7 +185,8 @@ def run_bench(
     Raises
     ------
     ValueError
-        For an unknown task, or a size, dimension or power that is not positive.
+        For an unknown task, a size, dimension or power that is not positive, or problems that are
+        too large for every method.
     ImportError
         If a task needs a package that is missing.
     """
@@ -196,13 +197,23 @@ def run_bench(
                 check_integer("seed", seed, least=0))
         for n in sizes for dim in dims
     ]  # fmt: skip
+    empty = True
     for task in chosen:
         for setting in settings:
-            yield from _timed(task, setting)
+            for timing in _timed(task, setting):
+                empty = False
+                yield timing
+    if empty:
+        raise ValueError(
+            f"n and dim must leave a method that takes less than {_BUDGET:g} s, "
+            f"got n = {list(sizes)} and dim = {list(dims)}"
+        )
 
 
 def _timed(task: Task, setting: Setting) -> Iterator[Timing]:
     contenders = task.contenders(setting)
+    if not contenders:
+        return
     times = _rounds({name: one.run for name, one in contenders.items()})
     base = next((name for name, one in contenders.items() if one.chosen), next(iter(times)))
     for name, one in contenders.items():

@@ -206,7 +206,7 @@ def heads(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help=f"One of {', '.join(METRICS)}; repeat for more."),
+        typer.Option(help=f"One of {', '.join(METRICS)}, or none; repeat for more."),
     ] = None,
     statistic: Annotated[
         list[str] | None,
@@ -258,6 +258,7 @@ def heads(
     """
     from fourierkernels.diagnostics.report.command import HeadsCommand, run_heads  # loads torch
 
+    metrics, statistics = metric or [DEFAULT_METRIC], statistic or ["maps"]
     run_heads(
         HeadsCommand(
             checkpoint=checkpoint,
@@ -267,8 +268,8 @@ def heads(
             ids=ids,
             images=images,
             output=output,
-            metrics=metric or [DEFAULT_METRIC],
-            statistics=statistic or ["maps"],
+            metrics=metrics,
+            statistics=statistics,
             importance=importance,
             loss=loss,
             over=std,
@@ -278,7 +279,7 @@ def heads(
             examples=examples,
             measuring={"context": context, "batch_size": batch_size, "seed": seed},
             loading={name: ctx.params[name] for name in _LOADING if ctx.params[name] is not None},
-            given=ctx.params,
+            given={**ctx.params, "metric": metrics, "statistic": statistics},
         )
     )
 
@@ -326,12 +327,9 @@ def _progress(kernels: Sequence[str]) -> Iterator[str]:
 
 
 def _show(table: "Table") -> None:
-    from rich.console import Console
+    from fourierkernels.console import standard_output
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
-    console.print(table)
+    standard_output().print(table)
 
 
 def _as_power(text: str) -> int:

@@ -14,6 +14,7 @@ ALLOWED = {
     "validation": set(),
     "sinc": set(),
     "study": set(),
+    "console": set(),
     "kernels": {"sinc", "validation"},
     "phi_kernel": {"kernels", "sinc", "validation"},
     "densities": {"kernels", "validation"},
@@ -24,14 +25,14 @@ ALLOWED = {
     "attention": {"sums", "kernels", "validation"},
     "mixing": {"attention", "validation"},
     "models": {"mixing", "attention", "validation"},
-    "diagnostics": {"models", "mixing", "attention", "validation"},
+    "diagnostics": {"models", "mixing", "attention", "console", "validation"},
     "bench": {"attention", "sums", "kernels", "validation"},
     "plotting": {
         "diagnostics", "attention", "simulation", "estimators", "theory", "densities", "sums",
         "kernels", "validation",
     },
 }  # fmt: skip
-ALLOWED["cli"] = {"bench", "plotting", *ALLOWED["plotting"]}
+ALLOWED["cli"] = {"bench", "console", "plotting", *ALLOWED["plotting"]}
 HEAVY = ("torch", "matplotlib", "numba", "sklearn", "transformers", "scipy.stats")
 
 

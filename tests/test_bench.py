@@ -39,6 +39,12 @@ def test_what_would_take_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> No
     assert methods
 
 
+def test_problems_too_large_for_every_method_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "_BUDGET", 0.0)
+    with pytest.raises(ValueError, match=r"takes less than 0 s, got n = \[64\] and dim = \[1\]"):
+        list(run_bench(["density"], [64], [1], power=4))
+
+
 def test_wrong_numbers_show_as_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     from fourierkernels.sums.direct import DirectSum
 

@@ -26,10 +26,10 @@ def test_console_examples_print_what_is_shown(arguments: str, shown: str) -> Non
     done = subprocess.run(
         command, capture_output=True, encoding="utf-8", check=True, cwd=ROOT, env=environment
     )
-    printed = squeezed(done.stdout)
-    assert len(squeezed(shown)) > 4
-    for line in squeezed(shown):
-        assert line in printed
+    printed, lines = squeezed(done.stdout), squeezed(shown)
+    assert len(lines) > 4
+    start = printed.index(lines[0])
+    assert printed[start : start + len(lines)] == lines
 
 
 def test_python_examples_run_as_shown() -> None:

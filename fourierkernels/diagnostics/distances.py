@@ -278,6 +278,7 @@ def _check_heads(values: FloatArray, of: str) -> FloatArray:
         )
     if values.shape[-3] < 2:
         raise ValueError(
-            f"{of} must have at least 2 heads for a distance between heads, got {values.shape[-3]}"
+            f"{of} must have at least 2 heads for a distance between heads, got {values.shape[-3]} "
+            "(without metrics the rest can be measured: --metric none)"
         )
     return values

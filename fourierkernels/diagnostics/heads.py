@@ -163,8 +163,11 @@ def profile_heads(
     ValueError
         For a checkpoint or inputs that cannot be used.
     """
-    distances = {name: Distances(name) for name in metrics}
-    described = Statistics(statistics, seed=seed) if statistics not in ("none", ()) else None
+    distances = {name: Distances(name, seed=seed) for name in metrics}
+    if permutations and not distances:
+        raise ValueError(f"permutations need a metric, got {permutations} and no metrics")
+    wanted = len(statistics) > 0 and statistics != "none"
+    described = Statistics(statistics, seed=seed) if wanted else None
     null = (
         PermutationNull(metrics[0], permutations=permutations, seed=seed) if permutations else None
     )

@@ -147,6 +147,7 @@ def head_importance(
     *,
     method: str = "gradient",
     selects: Selects = every_call,
+    seed: int = 0,
 ) -> HeadImportance:
     """Measure what every head is worth to a loss.
 
@@ -164,6 +165,8 @@ def head_importance(
         A key of :data:`IMPORTANCES`.
     selects : callable
         Which calls of attention to look at: those of the decoder of an encoder-decoder, say.
+    seed : int
+        Of the bootstrap.
 
     Raises
     ------
@@ -178,7 +181,7 @@ def head_importance(
     (1, 2)
     """
     row = IMPORTANCES[check_choice("method", method, list(IMPORTANCES))]
-    bootstrap, total, probe, count = PoissonBootstrap(), np.zeros(()), None, 0
+    bootstrap, total, probe, count = PoissonBootstrap(seed=seed), np.zeros(()), None, 0
     for count, batch in enumerate(batches, start=1):
         probe = probe or _probe(model, batch, loss, selects)
         values = check_finite("importance", row.function(probe, batch))

@@ -43,11 +43,13 @@ class Distances:
     ----------
     metric : str
         A key of :data:`~fourierkernels.diagnostics.distances.METRICS`.
+    seed : int
+        Of the bootstrap.
     """
 
-    def __init__(self, metric: str = DEFAULT_METRIC) -> None:
+    def __init__(self, metric: str = DEFAULT_METRIC, *, seed: int = 0) -> None:
         self._of = METRICS[check_choice("metric", metric, list(METRICS))].of
-        self._accumulator = HeadAccumulator(metric=metric)
+        self._accumulator = HeadAccumulator(metric=metric, seed=seed)
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""

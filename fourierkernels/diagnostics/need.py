@@ -1,6 +1,5 @@
 """Which heads does a checkpoint need? Inputs in; importance of each head and pruning curves out."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +23,7 @@ from fourierkernels.diagnostics.loading.folders import find_checkpoint
 from fourierkernels.diagnostics.loading.inputs import read_items
 from fourierkernels.diagnostics.loading.tokens import Reading
 from fourierkernels.diagnostics.losses import LossRule, choose_loss
+from fourierkernels.models.saved import read_config
 from fourierkernels.validation import check_integer
 
 
@@ -97,7 +97,9 @@ def head_need(
         raise ValueError(f"inputs must give at least 2 items for importance, got {len(items)}")
     made, batches = rule.make(checkpoint, tokenizer, items, seed)
     model, selects = checkpoint.model, checkpoint.selects
-    importance = head_importance(model, batches[::2], made, method=method, selects=selects)
+    importance = head_importance(
+        model, batches[::2], made, method=method, selects=selects, seed=seed
+    )
     chance = np.random.default_rng(seed).random(importance.values.shape)
     pruned, at_random = (
         pruning_curve(model, batches[1::2], made, order, steps=steps, selects=selects)
@@ -126,6 +128,7 @@ def _own_class(checkpoint: str | Path) -> str | None:
         return None
     import transformers
 
-    config = json.loads((find_checkpoint(checkpoint) / "config.json").read_text(encoding="utf-8"))
-    names = config.get("architectures") or [None]
-    return names[0] if hasattr(transformers, str(names[0])) else None
+    file = find_checkpoint(checkpoint) / "config.json"
+    names = read_config(file.read_text(encoding="utf-8"), file.name).get("architectures")
+    first = names[0] if isinstance(names, list) and names else None
+    return first if isinstance(first, str) and hasattr(transformers, first) else None

@@ -24,12 +24,12 @@ UNITS = {name: row.unit for name, row in STATISTICS.items()} | {
 
 @dataclass(frozen=True, eq=False)
 class StatisticSummary:
-    """A statistic of each head over texts.
+    """A statistic of each head over windows; a text that is not cut is one.
 
     Attributes
     ----------
     mean, std_texts : ndarray, shape (L, H)
-        Mean and standard deviation (ddof = 1) over texts; the latter NaN from one text.
+        Mean and standard deviation (ddof = 1) over windows; the latter NaN from a single one.
     low, high : ndarray, shape (L, H)
         Bootstrap interval of the mean, level 0.95; NaN from one text.
     """

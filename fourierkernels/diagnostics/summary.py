@@ -43,9 +43,9 @@ class Spread:
 SPREADS = {
     row.name: row
     for row in (
-        Spread("pairs-texts", "std_pairs_texts", "pairs of heads and texts together"),
-        Spread("pairs", "std_pairs", "pairs of heads, each averaged over the texts first"),
-        Spread("texts", "std_texts", "texts, each averaged over the pairs of heads first"),
+        Spread("pairs-texts", "std_pairs_texts", "pairs of heads and windows together"),
+        Spread("pairs", "std_pairs", "pairs of heads, each averaged over the windows first"),
+        Spread("texts", "std_texts", "windows, each averaged over the pairs of heads first"),
     )
 }
 DEFAULT_SPREAD = "pairs-texts"
@@ -53,22 +53,23 @@ DEFAULT_SPREAD = "pairs-texts"
 
 @dataclass(frozen=True, eq=False)
 class HeadSummary:
-    """Distances between the heads of one network, averaged over texts.
+    """Distances between the heads of one network, averaged over windows.
 
-    All standard deviations use ddof = 1; one that would run over a single value is NaN.
+    A text that is not cut is one window. All standard deviations use ddof = 1; one that would run
+    over a single value is NaN.
 
     Attributes
     ----------
     distances : ndarray, shape (L, H, H)
-        Mean over texts of the distance of each pair of heads.
+        Mean over windows of the distance of each pair of heads.
     mean : ndarray, shape (L,)
-        Mean over pairs and texts.
+        Mean over pairs and windows.
     std_pairs_texts : ndarray, shape (L,)
-        Standard deviation over pairs and texts together.
+        Standard deviation over pairs and windows together.
     std_pairs : ndarray, shape (L,)
-        Standard deviation over pairs, after averaging over texts.
+        Standard deviation over pairs, after averaging over windows.
     std_texts : ndarray, shape (L,)
-        Standard deviation over texts, after averaging over pairs.
+        Standard deviation over windows, after averaging over pairs.
     std_layers : float
         Standard deviation of the layers' means.
     n_windows : int
@@ -203,7 +204,7 @@ class HeadAccumulator:
             raise ValueError(
                 f"texts must have one length for metric {self._row.name}, which grows with it, "
                 f"got n = {min(self._lengths)} and {max(self._lengths)}; fix the length "
-                f"(--context N cuts windows of exactly N tokens) or use {DEFAULT_METRIC}"
+                f"(of texts, --context N cuts windows of exactly N tokens) or use {DEFAULT_METRIC}"
             )
 
     def summary(self, *, n_texts: int | None = None, unknown: float = math.nan) -> HeadSummary:

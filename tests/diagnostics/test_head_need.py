@@ -152,6 +152,14 @@ def test_loss_of_a_head_that_the_weights_lack_is_refused(tiny: Tiny) -> None:
     assert found.importance.values.shape == (3, 4)
 
 
+@pytest.mark.parametrize("config", ["[1]", '{"a":', '{"architectures": 3, "model_type": "bert"}'])
+def test_broken_configuration_is_one_clear_error(config: str, own: Tiny) -> None:
+    folder = own("bert")
+    (folder / "config.json").write_text(config)
+    with pytest.raises(ValueError, match=r"config\.json|method must be masking|must fit"):
+        head_need(folder, TEXTS, tokens="whitespace")
+
+
 def test_random_folder_class_is_not_taken_from_the_configuration(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "bert", "bert")
     text = (folder / "config.json").read_text().replace('"BertModel"', '"NoSuchModel"')

@@ -15,6 +15,7 @@ from fourierkernels.diagnostics import (
     head_distances,
     head_samples,
     load_checkpoint,
+    profile_heads,
     read_texts,
     summarise_heads,
     summarise_maps,
@@ -102,6 +103,13 @@ def test_mostly_unknown_tokens_are_refused_and_some_warned_of(tiny: Tiny) -> Non
     with pytest.warns(UserWarning, match="33% of the tokens are unknown"):
         summary = summarise_heads(tiny("bert"), ["a b z"], tokens="whitespace")
     assert summary.unknown == pytest.approx(1 / 3)
+
+
+def test_empty_lists_measure_nothing_and_a_null_needs_a_metric(tiny: Tiny) -> None:
+    found = profile_heads(tiny("bert"), TEXTS, tokens="whitespace", metrics=[], statistics=[])
+    assert (found.distances, found.statistics, found.null) == ({}, {}, None)
+    with pytest.raises(ValueError, match="permutations need a metric, got 3"):
+        profile_heads(tiny("bert"), TEXTS, tokens="whitespace", metrics=[], permutations=3)
 
 
 def test_one_head_leaves_no_distance(tiny: Tiny) -> None:

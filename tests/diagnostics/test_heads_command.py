@@ -32,7 +32,8 @@ def test_table_names_what_the_numbers_are(run: Run, tiny: Tiny, texts: Path) -> 
     for part in (
         "trained weights", "random weights", "layer average", "std of layer means",
         "metric: frobenius_per_sqrt_n", "normaliser: sqrt(n)", "(ddof = 1)",
-        "pairs of heads and texts together", "n: 4 to 8 tokens, median 7", "3 texts, 3 windows",
+        "pairs of heads and windows together", "n: 4 to 8 query tokens, median 7",
+        "3 texts, 3 windows",
         "empty lines skipped: 1",
     ):  # fmt: skip
         assert part in out
@@ -123,7 +124,7 @@ def test_failed_writing_leaves_what_was_there(
     def fail(*args: object) -> None:
         raise OSError("disk full")
 
-    broken = (*files.FILES, files.ReportFile("last.csv", fail))
+    broken = (*files.FILES, files.ReportFile("last.csv", fail, lambda report: True))
     monkeypatch.setattr(files, "FILES", broken)
     options = ("--tokens", "whitespace", "--output", folder)
     status, _, err = run(tiny("bert"), "--text", texts, *options)
@@ -158,7 +159,7 @@ def test_ids_replace_texts(run: Run, tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("1 2 3\n4 5 6\n")
     status, out, _ = run(tiny("gpt2"), "--ids", tmp_path / "ids.txt", "--metric", "frobenius")
     assert status == 0
-    assert "n: 3 to 3 tokens" in out
+    assert "n: 3 to 3 query tokens" in out
 
 
 def test_help_carries_an_example() -> None:

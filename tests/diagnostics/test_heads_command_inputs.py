@@ -52,7 +52,7 @@ def test_every_part_of_an_encoder_decoder_is_measured(
     status, out, err = run(tiny("bart"), *options)
     assert (status, err) == (0, "")
     # The decoder reads one more token than the target has: its start.
-    assert f"n: {queries} tokens" in out
+    assert f"n: {queries} query tokens" in out
     names = {row["statistic"] for row in rows_of(tmp_path / "out" / "statistics.csv")}
     own = {name for name, row in STATISTICS.items() if row.own}
     assert bool(names & own) == (part != "cross")
@@ -63,7 +63,7 @@ def test_images_are_measured_and_named_on_the_page(
 ) -> None:
     status, out, err = run(tiny("vit"), "--images", images, "--output", tmp_path / "out")
     assert (status, err) == (0, "")
-    assert "n: 5 to 5 tokens, median 5; 3 texts, 3 windows; 2 heads" in out
+    assert "n: 5 to 5 query tokens, median 5; 3 texts, 3 windows; 2 heads" in out
     page = (tmp_path / "out" / "heads.html").read_text()
     assert all(f"{number}.png" in page for number in range(3))
 
@@ -131,6 +131,87 @@ def test_several_metrics_and_chosen_statistics(
     assert len(statistics) == 2 * 3 * 4
 
 
+def test_one_head_has_everything_but_distances(
+    run: Run, tiny: Tiny, texts: Path, tmp_path: Path
+) -> None:
+    options = ["--text", texts, "--tokens", "whitespace", "--output", tmp_path / "out"]
+    status, _, err = run(tiny("one_head"), *options)
+    assert (status, "--metric none" in err) == (2, True)
+    status, out, err = run(tiny("one_head"), *options, "--metric", "none")
+    assert (status, err) == (0, "")
+    assert "entropy" in out
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "heads.html", "heads.json", "statistics.csv", "statistics.svg"
+    }  # fmt: skip
+
+
+def test_report_leaves_nothing_of_an_earlier_one_and_all_of_others(
+    run: Run, tiny: Tiny, texts: Path, tmp_path: Path
+) -> None:
+    options = ["--text", texts, "--tokens", "whitespace", "--output", tmp_path / "out"]
+    extras = ["--against", tiny("roberta"), "--permutations", "2", "--importance", "masking"]
+    assert run(tiny("bert"), *options, *extras)[0] == 0
+    (tmp_path / "out" / "mine.csv").write_text("kept")
+    before = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"difference.csv", "null.csv", "importance.csv"} < before
+    assert run(tiny("bert"), *options)[0] == 0
+    after = {path.name for path in (tmp_path / "out").iterdir()}
+    assert before - after == {
+        "difference.csv", "null.csv", "importance.csv", "pruning.csv", "pruning.svg"
+    }  # fmt: skip
+    assert (tmp_path / "out" / "mine.csv").read_text() == "kept"
+
+
+def test_json_holds_all_numbers_and_the_options_that_held(
+    run: Run, tiny: Tiny, texts: Path, tmp_path: Path
+) -> None:
+    run(tiny("bert"), "--text", texts, "--tokens", "whitespace", "--against", tiny("roberta"),
+        "--permutations", 3, "--importance", "masking", "--output", tmp_path / "out")  # fmt: skip
+    content = json.loads((tmp_path / "out" / "heads.json").read_text())
+    assert content["options"]["metric"] == ["frobenius_per_sqrt_n"]
+    assert content["options"]["statistic"] == ["maps"]
+    assert np.shape(content["null"]["permuted"]) == (3, 3)
+    assert np.shape(content["importance"]["values"]) == (3, 4)
+    assert len(content["difference"]["frobenius_per_sqrt_n"]["layers"]) == 3
+    assert np.shape(content["statistics"]["entropy"]["std_texts"]) == (3, 4)
+    null = rows_of(tmp_path / "out" / "null.csv")
+    assert [float(row["observed"]) for row in null] == content["null"]["observed"]
+    assert {row["metric"] for row in null} == {"frobenius_per_sqrt_n"}
+
+
+def test_p_value_is_what_the_note_says(run: Run, tiny: Tiny, texts: Path, tmp_path: Path) -> None:
+    _, out, _ = run(tiny("bert"), "--text", texts, "--tokens", "whitespace", "--permutations", 4,
+                    "--output", tmp_path / "out")  # fmt: skip
+    assert "p: (1 + number of them with a distance as small) / (1 + 4), so 0.2 at least" in out
+    content = json.loads((tmp_path / "out" / "heads.json").read_text())["null"]
+    permuted, observed = np.array(content["permuted"]), np.array(content["observed"])
+    np.testing.assert_allclose(content["p_value"], (1 + (permuted <= observed).sum(axis=0)) / 5)
+
+
+@pytest.mark.parametrize("metric", ["frobenius_per_sqrt_n", "jensen_shannon"])
+def test_seed_reaches_the_intervals_of_the_distances(
+    metric: str, run: Run, tiny: Tiny, tmp_path: Path
+) -> None:
+    texts, ends = tmp_path / "many.txt", []
+    texts.write_text("\n".join("abcdefghij"[k:] for k in range(8)).replace("", " "))
+    for seed in (0, 0, 1):
+        run(tiny("bert"), "--text", texts, "--tokens", "whitespace", "--seed", seed, "--metric",
+            metric, "--output", tmp_path / "out")  # fmt: skip
+        networks = json.loads((tmp_path / "out" / "heads.json").read_text())["networks"]
+        ends.append(networks["trained"][metric]["interval"])
+    assert ends[0] == ends[1] != ends[2]
+
+
+def test_output_that_cannot_be_written_is_refused_before_the_work(
+    run: Run, tiny: Tiny, texts: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path / "file" / "out", Path("/proc/out")):
+        status, out, err = run(tiny("bert"), "--text", texts, "--output", output)
+        assert (status, out) == (2, "")
+        assert f"output must be in a folder that can be written, got {output}" in err
+
+
 @pytest.mark.parametrize(
     ("kind", "arguments", "message"),
     [
@@ -152,10 +233,21 @@ def test_several_metrics_and_chosen_statistics(
         ("vit", ["--images", "{images}", "--text", "{source}"], "got text and images"),
         ("bert", ["--text", "{source}", "--statistic", "charm"], "statistic must be one of all,"),
         ("bert", ["--text", "{source}", "--importance", "gradient"], "method must be masking"),
-        ("bert", ["--text", "{source}", "--importance", "luck"], "method must be one of gradient"),
+        ("bert", ["--text", "{source}", "--importance", "luck"],
+         "importance must be one of gradient"),
         ("bert", ["--text", "{source}", "--loss", "luck", "--importance", "masking"],
          "loss must be one of auto,"),
-        ("bert", ["--text", "{source}", "--permutations", "-1"], "permutations must be at least"),
+        ("bert", ["--text", "{source}", "--loss", "states"], "loss needs an importance"),
+        ("bert", ["--text", "{source}", "--importance", "masking", "--metric", "charm"],
+         "metric must be one of frobenius"),
+        ("bert", ["--text", "{source}", "--importance", "masking", "--against", "nowhere"],
+         "checkpoint must be an existing folder"),
+        ("bert", ["--text", "{source}", "--statistic", "all", "--statistic", "entropy"],
+         "statistic must be one of entropy,"),
+        ("bert", ["--text", "{source}", "--metric", "none", "--permutations", "3"],
+         "permutations need a metric"),
+        ("bert", ["--text", "{source}", "--permutations", "-1"],
+         "permutations must be at least 0, got -1"),
         ("bert", ["--text", "{source}", "--examples", "-1"], "examples must be at least 0, got -1"),
     ],
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """The work behind ``fourierkernels heads``: files and a terminal around :mod:`.heads`."""
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,12 +10,15 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from fourierkernels.console import standard_output
 from fourierkernels.diagnostics.comparison import head_difference
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.heads import profile_networks
+from fourierkernels.diagnostics.importance import IMPORTANCES
 from fourierkernels.diagnostics.loading.folders import find_checkpoint, weights_digest
 from fourierkernels.diagnostics.loading.images import read_images
 from fourierkernels.diagnostics.loading.texts import Pairs, read_texts
+from fourierkernels.diagnostics.losses import LOSSES
 from fourierkernels.diagnostics.measures import ALL_STATISTICS, STATISTIC_SETS
 from fourierkernels.diagnostics.need import HeadNeed, head_need
 from fourierkernels.diagnostics.report.figures import check_drawing
@@ -32,7 +36,7 @@ from fourierkernels.diagnostics.report.terminal import (
     statistics_table,
 )
 from fourierkernels.diagnostics.summary import SPREADS
-from fourierkernels.validation import check_choice
+from fourierkernels.validation import check_choice, check_integer
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def run_heads(options: HeadsCommand) -> None:
     ValueError, TypeError, OSError, ImportError
         Whatever is wrong with the input, before anything is written.
     """
-    check_choice("std", options.over, list(SPREADS))
+    _check(options)
     _check_output(options.output)
     inputs, tokens = _inputs(options)
     need = _need(options, inputs, tokens)  # first: it is the likelier to be refused
@@ -87,7 +91,7 @@ def run_heads(options: HeadsCommand) -> None:
         profiles = profile_networks(
             options.checkpoint,
             inputs,
-            metrics=list(dict.fromkeys(options.metrics)),
+            metrics=_metrics(options.metrics),
             statistics=_statistics(options.statistics),
             baseline=options.baseline,
             against=options.against,
@@ -99,19 +103,55 @@ def run_heads(options: HeadsCommand) -> None:
     origin = _origin(options, inputs) if options.output else None
     kind = "image" if options.images else "text"
     report = HeadReport(options.checkpoint, profiles, options.over, need, origin, kind)
+    console = standard_output()
     for shown in _shown(report, options, inputs):
-        Console().print(shown, soft_wrap=isinstance(shown, str), highlight=False, markup=False)
+        console.print(shown, soft_wrap=isinstance(shown, str), markup=False)
     if options.output:
         written = ", ".join(map(str, write_report(options.output, report)))
-        Console().print(f"written: {written}", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"written: {written}", soft_wrap=True, markup=False)
+
+
+def _check(options: HeadsCommand) -> None:
+    """Refuse what is wrong with the options themselves, before anything takes time."""
+    check_choice("std", options.over, list(SPREADS))
+    check_choice("loss", options.loss, ["auto", *LOSSES])
+    if options.importance is not None:
+        check_choice("importance", options.importance, list(IMPORTANCES))
+    elif options.loss != "auto":
+        raise ValueError(f"loss needs an importance to be measured, got {options.loss} without")
+    if not _metrics(options.metrics) and options.permutations:
+        raise ValueError(f"permutations need a metric, got {options.permutations} and none")
+    _statistics(options.statistics)
+    counts = {"permutations": options.permutations, "examples": options.examples}
+    for name, count in (counts | {"seed": options.measuring.get("seed", 0)}).items():
+        check_integer(name, count, least=0)
+    check_integer("batch_size", options.measuring.get("batch_size", 1))
+    for checkpoint in (options.checkpoint, options.against):
+        if checkpoint is not None:
+            find_checkpoint(checkpoint)
 
 
 def _check_output(output: Path | None) -> None:
+    """Refuse a folder that could not be written, by making another where it would be made."""
     if output is None:
         return
     check_drawing()
     if output.exists() and not output.is_dir():
         raise ValueError(f"output must be a folder, got the file {output}")
+    there = next(parent for parent in output.absolute().parents if parent.exists())
+    try:
+        Path(tempfile.mkdtemp(dir=there)).rmdir()
+    except OSError as error:
+        raise ValueError(
+            f"output must be in a folder that can be written, got {output}: {error.strerror}"
+        ) from error
+
+
+def _metrics(names: Sequence[str]) -> list[str]:
+    """Return names of metrics, each once; none where only other things are to be measured."""
+    if list(names) == ["none"]:
+        return []
+    return [check_choice("metric", name, list(METRICS)) for name in dict.fromkeys(names)]
 
 
 def _inputs(options: HeadsCommand) -> tuple[Any, str]:
@@ -134,7 +174,7 @@ def _statistics(names: Sequence[str]) -> Sequence[str] | str:
     """Return names of statistics, or that of a set."""
     if len(names) == 1 and names[0] in STATISTIC_SETS:
         return names[0]
-    known = [*STATISTIC_SETS, *ALL_STATISTICS]
+    known = list(ALL_STATISTICS) if len(names) > 1 else [*STATISTIC_SETS, *ALL_STATISTICS]
     return [check_choice("statistic", name, known) for name in names]
 
 
@@ -177,7 +217,7 @@ def _shown(report: HeadReport, options: HeadsCommand, inputs: Any) -> Iterator[R
         yield STATISTICS_CAPTION
     if first.null is not None:
         yield null_table(first.null)
-        yield null_caption(first.null)
+        yield null_caption(first.null, report.metrics[0])
     if report.need is not None:
         yield need_table(report.need)
         yield "\n".join(need_caption(report.need))

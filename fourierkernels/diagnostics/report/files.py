@@ -102,8 +102,8 @@ def provenance(options: Mapping[str, object]) -> dict[str, Any]:
 def write_report(folder: str | Path, report: HeadReport) -> list[Path]:
     """Write the files of :data:`FILES` that there is something for; return their paths.
 
-    All are made beside `folder` first and moved there when complete. Files of those names are
-    replaced, others stay.
+    All are made beside `folder` first and moved there when complete. Files of those names that an
+    earlier report left are replaced or taken away, others stay.
 
     Raises
     ------
@@ -129,6 +129,9 @@ def write_report(folder: str | Path, report: HeadReport) -> list[Path]:
 def _move(made: Path, target: Path) -> list[Path]:
     target.mkdir(exist_ok=True)
     names = sorted(path.name for path in made.iterdir())
+    for row in FILES:
+        if row.name not in names:
+            (target / row.name).unlink(missing_ok=True)
     for name in names:
         (made / name).replace(target / name)
     return [target / name for name in names]
@@ -185,8 +188,10 @@ def _write_null(report: HeadReport, path: Path) -> None:
     null = report.first.null
     assert null is not None
     ends = (null.observed, null.null.min(axis=0), null.null.max(axis=0), null.p_value)
-    rows = ([layer, *row] for layer, row in enumerate(zip(*ends, strict=True), start=1))
-    _write_rows(path, ["layer", "observed", "permuted_least", "permuted_most", "p_value"], rows)
+    numbered = enumerate(zip(*ends, strict=True), start=1)
+    rows = ([report.metrics[0], layer, *row] for layer, row in numbered)
+    header = ["metric", "layer", "observed", "permuted_least", "permuted_most", "p_value"]
+    _write_rows(path, header, rows)
 
 
 def _write_importance(report: HeadReport, path: Path) -> None:
@@ -219,16 +224,19 @@ def _write_json(report: HeadReport, path: Path) -> None:
         name: {metric: _as_json(x, report.over) for metric, x in profile.distances.items()}
         for name, profile in report.profiles.items()
     }
-    statistics = {
-        name: {"unit": UNITS[name], "mean": _finite(x.mean), "interval": _finite([x.low, x.high])}
-        for name, x in report.first.statistics.items()
-    }
     content = {
         "networks": networks,
-        "statistics": statistics,
+        "difference": _differences(report),
+        "statistics": {
+            name: {"unit": UNITS[name], "mean": _finite(x.mean), "std_texts": _finite(x.std_texts),
+                   "interval": _finite([x.low, x.high])}
+            for name, x in report.first.statistics.items()
+        },
+        "null": _null_as_json(report),
+        "importance": _need_as_json(report),
         "ddof": DDOF,
         **(report.origin or {}),
-    }
+    }  # fmt: skip
     text = json.dumps(content, indent=1, allow_nan=False, default=str)  # paths become strings
     path.write_text(text + "\n", encoding="utf-8")
 
@@ -253,6 +261,54 @@ def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:
     }
 
 
+def _differences(report: HeadReport) -> dict[str, Any] | None:
+    if "other" not in report.profiles:
+        return None
+    found = {
+        metric: head_difference(*(report.summaries(metric)[name] for name in ("trained", "other")))
+        for metric in report.metrics
+    }
+    return {
+        metric: {
+            "layers": _finite(one.layers),
+            "layers_interval": _finite([one.layers_low, one.layers_high]),
+            "average": one.average,
+            "interval": _finite([one.low, one.high]),
+            "level": one.level,
+            "paired": one.paired,
+        }
+        for metric, one in found.items()
+    }
+
+
+def _null_as_json(report: HeadReport) -> dict[str, Any] | None:
+    null = report.first.null
+    if null is None:
+        return None
+    return {
+        "metric": report.metrics[0],
+        "observed": _finite(null.observed),
+        "permuted": _finite(null.null),
+        "p_value": _finite(null.p_value),
+    }
+
+
+def _need_as_json(report: HeadReport) -> dict[str, Any] | None:
+    if report.need is None:
+        return None
+    found, curves = report.need.importance, (report.need.pruned, report.need.at_random)
+    return {
+        "method": found.method,
+        "loss": report.need.loss,
+        "layers": list(found.layers),
+        "values": _finite(found.values),
+        "interval": _finite([found.low, found.high]),
+        "removed": _finite(curves[0].removed),
+        "pruned": _finite(curves[0].losses),
+        "pruned_at_random": _finite(curves[1].losses),
+    }
+
+
 def _finite(values: Any) -> Any:
     """Return numbers for JSON, which has no NaN: null stands for it."""
     if np.ndim(values):
@@ -262,11 +318,11 @@ def _finite(values: Any) -> Any:
 
 def report_page(report: HeadReport) -> Page:
     """Return what heads.html shows, of the first metric."""
-    summaries = report.summaries(report.metrics[0])
+    summaries = report.summaries(report.metrics[0]) if report.metrics else {}
     null, other = report.first.null, summaries.get("other")
-    notes, ends = caption(summaries, over=report.over), None
+    notes, ends = caption(summaries, over=report.over) if summaries else [], None
     if null is not None:
-        notes.append(null_caption(null))
+        notes.append(null_caption(null, report.metrics[0]))
         low, high = null.null.min(axis=0), null.null.max(axis=0)
         ends = {"observed": null.observed, "low": low, "high": high, "p_value": null.p_value}
     return Page(
@@ -321,7 +377,19 @@ class ReportFile:
 
     name: str
     write: Callable[[HeadReport, Path], None]
-    there: Callable[[HeadReport], bool] = lambda report: True
+    there: Callable[[HeadReport], bool]
+
+
+def _always(report: HeadReport) -> bool:
+    return True
+
+
+def _has_metrics(report: HeadReport) -> bool:
+    return bool(report.metrics)
+
+
+def _has_other(report: HeadReport) -> bool:
+    return bool(report.metrics) and "other" in report.profiles
 
 
 def _has_need(report: HeadReport) -> bool:
@@ -333,12 +401,12 @@ def _has_statistics(report: HeadReport) -> bool:
 
 
 FILES = (
-    ReportFile("heads.csv", _write_distances),
-    ReportFile("heads.json", _write_json),
-    ReportFile("heads.html", _write_page),
-    ReportFile("heads.png", _draw(_draw_distances)),
-    ReportFile("heads.svg", _draw(_draw_distances)),
-    ReportFile("difference.csv", _write_difference, lambda report: "other" in report.profiles),
+    ReportFile("heads.csv", _write_distances, _has_metrics),
+    ReportFile("heads.json", _write_json, _always),
+    ReportFile("heads.html", _write_page, _always),
+    ReportFile("heads.png", _draw(_draw_distances), _has_metrics),
+    ReportFile("heads.svg", _draw(_draw_distances), _has_metrics),
+    ReportFile("difference.csv", _write_difference, _has_other),
     ReportFile("statistics.csv", _write_statistics, _has_statistics),
     ReportFile("statistics.svg", _draw(_draw_statistics), _has_statistics),
     ReportFile("null.csv", _write_null, lambda report: report.first.null is not None),

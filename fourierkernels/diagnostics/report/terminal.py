@@ -4,11 +4,12 @@ Summaries go by the name of their network, ``{"trained": ..., "random": ...}``; 
 asked about.
 """
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from rich.table import Table
 
 from fourierkernels.diagnostics.comparison import HeadDifference
@@ -26,6 +27,12 @@ Summaries = Mapping[str, HeadSummary]
 _SHOWN = 5  # heads named at either end of the importance
 
 
+def _decimals(*values: ArrayLike) -> int:
+    """Return how many decimals show three digits of the largest value, at least three."""
+    largest = max(float(np.nanmax(np.abs(one), initial=0.0)) for one in values)
+    return max(3, 2 - math.floor(math.log10(largest))) if largest > 0 else 3
+
+
 def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
     """Return the table of layers: mean ± spread of each network, named by :func:`caption`."""
     table = Table()
@@ -33,7 +40,8 @@ def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
     for name in summaries:
         table.add_column(f"{name} weights", justify="right")
     deepest = max(len(summary.mean) for summary in summaries.values())
-    columns = [_column(summary, over, deepest) for summary in summaries.values()]
+    decimals = _decimals(*(summary.mean for summary in summaries.values()))
+    columns = [_column(summary, over, deepest, decimals) for summary in summaries.values()]
     layers = [str(number + 1) for number in range(deepest)]
     ends = ["layer average", f"its {LEVEL:.0%} interval", "std of layer means"]
     for label, *cells in zip([*layers, *ends], *columns, strict=True):
@@ -43,15 +51,18 @@ def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
     return table
 
 
-def _column(summary: HeadSummary, over: str, deepest: int) -> list[str]:
+def _column(summary: HeadSummary, over: str, deepest: int, decimals: int) -> list[str]:
+    def shown(value: float) -> str:
+        return f"{value:.{decimals}f}"
+
     pairs = zip(summary.mean, summary.std(over), strict=True)
     low, high = summary.layer_average_interval()
     return [
-        *(f"{mean:.3f} ± {std:.3f}" for mean, std in pairs),
+        *(f"{shown(mean)} ± {shown(std)}" for mean, std in pairs),
         *[""] * (deepest - len(summary.mean)),
-        f"{summary.layer_average:.3f} ± {summary.layer_average_std(over):.3f}",
-        f"{low:.3f} to {high:.3f}",
-        f"{summary.std_layers:.3f}",
+        f"{shown(summary.layer_average)} ± {shown(summary.layer_average_std(over))}",
+        f"{shown(low)} to {shown(high)}",
+        shown(summary.std_layers),
     ]
 
 
@@ -61,12 +72,15 @@ def difference_table(difference: HeadDifference) -> Table:
     table.add_column("layer")
     table.add_column("trained - other", justify="right")
     table.add_column(f"{difference.level:.0%} interval", justify="right")
-    rows = zip(difference.layers, difference.layers_low, difference.layers_high, strict=True)
-    for number, (mean, low, high) in enumerate(rows, start=1):
-        table.add_row(str(number), f"{mean:+.3f}", f"{low:+.3f} to {high:+.3f}")
-    table.add_section()
-    interval = f"{difference.low:+.3f} to {difference.high:+.3f}"
-    table.add_row("layer average", f"{difference.average:+.3f}", interval)
+    rows = list(zip(difference.layers, difference.layers_low, difference.layers_high, strict=True))
+    rows.append((difference.average, difference.low, difference.high))
+    labels = [*map(str, range(1, len(rows))), "layer average"]
+    decimals = _decimals(*rows)
+    for label, ends in zip(labels, rows, strict=True):
+        if label == "layer average":
+            table.add_section()
+        mean, low, high = (f"{value:+.{decimals}f}" for value in ends)
+        table.add_row(label, mean, f"{low} to {high}")
     return table
 
 
@@ -82,11 +96,12 @@ def caption(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> list[str]:
     row = METRICS[first.metric]
     lines = [
         f"metric: {row.name} ({row.unit}); {row.description}",
-        f"source: {row.source}",
+        *([f"source: {row.source}"] if row.source else []),
         f"normaliser: {row.normaliser}",
         f"±: standard deviation over {SPREADS[over].description} (ddof = {DDOF})",
-        f"intervals: bootstrap of {len(first.replicates)} replicates over windows",
-        f"n: {first.n_min} to {first.n_max} tokens, median {first.n_median:g}; "
+        f"intervals: bootstrap of {len(first.replicates)} replicates over windows; "
+        "a text that is not cut is one window",
+        f"n: {first.n_min} to {first.n_max} query tokens, median {first.n_median:g}; "
         f"{first.n_texts} texts, {first.n_windows} windows; {first.distances.shape[-1]} heads",
     ]
     if first.unknown > 0:
@@ -118,18 +133,22 @@ def null_table(null: NullComparison) -> Table:
     table = Table()
     for title in ("layer", "distance", "permuted keys", "p"):
         table.add_column(title, justify="left" if title == "layer" else "right")
+    decimals = _decimals(null.observed, null.null)
     ends = zip(null.observed, null.null.min(axis=0), null.null.max(axis=0), null.p_value,
                strict=True)  # fmt: skip
     for layer, (observed, low, high, p) in enumerate(ends, start=1):
-        table.add_row(str(layer), f"{observed:.3f}", f"{low:.3f} to {high:.3f}", f"{p:.3f}")
+        found, least, most = (f"{value:.{decimals}f}" for value in (observed, low, high))
+        table.add_row(str(layer), found, f"{least} to {most}", f"{p:.3f}")
     return table
 
 
-def null_caption(null: NullComparison) -> str:
+def null_caption(null: NullComparison, metric: str) -> str:
     """Return what must stand beside the table of the null."""
+    count = len(null.null)
     return (
-        f"permuted keys: range of {len(null.null)} permutations of each row among its visible "
-        "keys; p: share of them with a distance as small"
+        f"permuted keys: {metric}, range of {count} permutations of each row among its visible "
+        f"keys; p: (1 + number of them with a distance as small) / (1 + {count}), so "
+        f"{1 / (1 + count):.3g} at least"
     )
 
 
@@ -139,17 +158,19 @@ def need_table(need: "HeadNeed") -> Table:
     for title in ("heads taken away", "least important first", "in random order"):
         table.add_column(title, justify="right")
     rows = zip(need.pruned.removed, need.pruned.losses, need.at_random.losses, strict=True)
+    decimals = 1 + _decimals(need.pruned.losses)
     for count, loss, chance in rows:
-        table.add_row(str(count), f"{loss:.4f}", f"{chance:.4f}")
+        table.add_row(str(count), f"{loss:.{decimals}f}", f"{chance:.{decimals}f}")
     return table
 
 
 def need_caption(need: "HeadNeed") -> list[str]:
     """Return what must stand beside the pruning curves, and the heads at either end."""
     found, order = need.importance, [f"{layer + 1}.{head + 1}" for layer, head in need.pruned.order]
+    shown = max(1, min(_SHOWN, len(order) // 2))
     return [
         f"loss: {need.loss} ({need.description})",
         f"importance: {found.method}, {found.n_batches} items; the curves are of other items",
-        f"least important heads (layer.head): {', '.join(order[:_SHOWN])}; "
-        f"most important: {', '.join(reversed(order[-_SHOWN:]))}",
+        f"least important heads (layer.head): {', '.join(order[:shown])}; "
+        f"most important: {', '.join(reversed(order[-shown:]))}",
     ]
