@@ -157,7 +157,7 @@ def mean_loss(model: LanguageModel, windows: Tensor) -> float:
     return torch.cat(parts).mean().item()
 
 
-def measure_heads(model: LanguageModel, windows: Tensor) -> list[dict[str, Any]]:
+def distances_and_statistics(model: LanguageModel, windows: Tensor) -> list[dict[str, Any]]:
     """Return distances between heads and statistics of their maps, a row a measure and layer.
 
     The standard deviation is over pairs of heads and windows, or over heads and windows.
@@ -167,8 +167,7 @@ def measure_heads(model: LanguageModel, windows: Tensor) -> list[dict[str, Any]]
     for window in windows:
         calls = attention_calls(model, window[None, :-1], window[None, 1:])
         n = windows.shape[1] - 1
-        heads = [call.cut(0, n, n) for call in calls]
-        layers = {of: torch.stack([head[of] for head in heads]).double().numpy()
+        layers = {of: torch.stack([call.part(of, 0, n, n) for call in calls]).double().numpy()
                   for of in ("maps", "projected")}  # fmt: skip
         for name, accumulator in distances.items():
             accumulator.add(layers[METRICS[name].of])
@@ -193,7 +192,7 @@ def measure(
     return [
         {"stage": stage, "split": split, **row}
         for split in ("train", "test")
-        for row in measure_heads(
+        for row in distances_and_statistics(
             model, evenly(text.windows(split, settings.length), settings.windows)
         )
     ]

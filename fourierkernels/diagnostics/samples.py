@@ -1,6 +1,6 @@
 """What the heads of a checkpoint compute, one input at a time: the pass behind every measure."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fourierkernels.diagnostics.listening.recording import AttentionCall, recording
 from fourierkernels.diagnostics.loading.networks import Checkpoint
@@ -53,28 +52,27 @@ class HeadSample:
     @cached_property
     def maps(self) -> FloatArray:
         """Weights, ``(L, H, n, m)``."""
-        n, m = self.span
-        return self._stacked(lambda call: call.maps[self._row, :, :n, :m])
+        return self._stacked("maps")
 
     @cached_property
     def queries(self) -> FloatArray:
         """Queries, ``(L, H, n, d)``, after rotary positions."""
-        return self._stacked(lambda call: call.queries[self._row, :, : self.span[0]])
+        return self._stacked("queries")
 
     @cached_property
     def keys(self) -> FloatArray:
         """Keys, ``(L, H, m, d)``, after rotary positions."""
-        return self._stacked(lambda call: call.keys[self._row, :, : self.span[1]])
+        return self._stacked("keys")
 
     @cached_property
     def values(self) -> FloatArray:
         """Values, ``(L, H, m, d)``."""
-        return self._stacked(lambda call: call.values[self._row, :, : self.span[1]])
+        return self._stacked("values")
 
     @cached_property
     def outputs(self) -> FloatArray:
         """Outputs before the output projection, ``(L, H, n, d)``."""
-        return self._stacked(lambda call: call.outputs[self._row, :, : self.span[0]])
+        return self._stacked("outputs")
 
     @cached_property
     def projected(self) -> FloatArray:
@@ -85,9 +83,7 @@ class HeadSample:
         ValueError
             If what reads the heads is not a linear layer.
         """
-        return self._stacked(
-            lambda call: call.outputs[self._row, :, : self.span[0]] @ _slices(call)
-        )
+        return self._stacked("projected")
 
     @property
     def scale(self) -> float:
@@ -111,22 +107,13 @@ class HeadSample:
         return None if marks is None else marks(self.item)
 
     @torch.inference_mode()
-    def _stacked(self, part: Callable[[AttentionCall], Tensor]) -> FloatArray:
+    def _stacked(self, name: str) -> FloatArray:
         """Copy one part of every call into one array, once, whatever its dtype was."""
-        parts = [part(call) for call in self._calls]
+        parts = [call.part(name, self._row, *self.span) for call in self._calls]
         stacked = np.empty((len(parts), *parts[0].shape))
         for layer, tensor in zip(stacked, parts, strict=True):
             torch.from_numpy(layer).copy_(tensor)
         return stacked
-
-
-def _slices(call: AttentionCall) -> Tensor:
-    if call.slices is None:
-        raise ValueError(
-            "metric of projected outputs needs a linear layer after the heads, "
-            f"got none after {call.name}"
-        )
-    return call.slices
 
 
 def head_samples(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from batches import PARTS
 from tolerances import TOLERANCE
 from torch import Tensor, nn
 
@@ -200,13 +201,33 @@ def test_queries_that_share_keys_get_them_repeated_in_order() -> None:
     assert not torch.equal(keys[:, 1], keys[:, 2])
 
 
-def test_cut_leaves_out_padded_keys_and_queries() -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_part_leaves_out_padded_keys_and_queries(part: str) -> None:
     model, options = hugging_face("bert")
-    padded = attention_calls(model, **options)[1].cut(1, 3, 3)
-    alone = attention_calls(model, input_ids=IDS[1:, :3])[1].cut(0, 3, 3)
-    assert padded.keys() == alone.keys() >= {"maps", "keys", "projected"}
-    for name, tensor in padded.items():
-        torch.testing.assert_close(tensor, alone[name], rtol=1e-4, atol=1e-5)
+    padded = attention_calls(model, **options)[1].part(part, 1, 3, 3)
+    alone = attention_calls(model, input_ids=IDS[1:, :3])[1].part(part, 0, 3, 3)
+    assert padded.shape[:2] == (4, 3)
+    torch.testing.assert_close(padded, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_parts_of_cross_attention_are_cut_on_their_own_side() -> None:
+    model, inputs, options = plain("multihead of other widths")
+    call = attention_calls(model, *inputs, **options)[0]
+    shapes = {name: tuple(call.part(name, 1, 4, 2).shape) for name in PARTS}
+    assert shapes == {
+        "maps": (2, 4, 2), "queries": (2, 4, 4), "keys": (2, 2, 4), "values": (2, 2, 4),
+        "outputs": (2, 4, 4), "projected": (2, 4, 8),
+    }  # fmt: skip
+
+
+def test_parts_that_are_not_there_are_refused() -> None:
+    model, inputs, options = plain("timm")
+    call = attention_calls(model, *inputs, **options)[0]
+    with pytest.raises(ValueError, match=r"name must be one of .*, got 'scale'"):
+        call.part("scale", 0, 1, 1)
+    call.slices = None
+    with pytest.raises(ValueError, match="linear layer after the heads, got none after"):
+        call.part("projected", 0, 1, 1)
 
 
 def test_fast_path_of_the_encoder_is_restored_and_hooks_are_gone() -> None:

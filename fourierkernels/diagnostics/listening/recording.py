@@ -19,10 +19,12 @@ from torch import Tensor, nn
 
 from fourierkernels.attention.multihead import MultiheadKernelAttention
 from fourierkernels.mixing import AttentionMixer
+from fourierkernels.validation import check_choice
 
 _CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
 _INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # its name in the modules of transformers that use it
 _OWN = "fourierkernels"  # names of this package's attention start so
+_SIDES = {"maps": "nm", "queries": "n", "keys": "m", "values": "m", "outputs": "n"}  # of padding
 _WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as many bytes as a number has
 
 
@@ -30,7 +32,7 @@ _WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as many bytes as a 
 class AttentionCall:
     """One call of attention in a forward pass; a module that is shared is called several times.
 
-    Padding is still there: see :meth:`cut`. B is the batch, N and M are queries and keys.
+    Padding is still there: see :meth:`part`. B is the batch, N and M are queries and keys.
 
     Attributes
     ----------
@@ -69,29 +71,48 @@ class AttentionCall:
         """What each head adds to the output of the layer, ``(B, H, N, E)``.
 
         Their sum, and the bias of the projection, is that output.
+
+        Raises
+        ------
+        ValueError
+            If what reads the heads is not a linear layer.
         """
+        return self.outputs @ self._known_slices()
+
+    def part(self, name: str, row: int, queries: int, keys: int) -> Tensor:
+        """Return one part of text `row` of the batch without padding behind its end.
+
+        Padded keys *and* padded queries go; the latter are full rows that sum to one. Nothing is
+        computed but the part that is asked for.
+
+        Parameters
+        ----------
+        name : str
+            "maps", "queries", "keys", "values", "outputs" or "projected".
+        row : int
+        queries, keys : int
+            How many of each the text has.
+
+        Raises
+        ------
+        ValueError
+            For another name, or if the outputs cannot be projected.
+        """
+        if name == "projected":
+            return self.part("outputs", row, queries, keys) @ self._known_slices()
+        ends = {"n": queries, "m": keys}
+        sides = _SIDES[check_choice("name", name, [*_SIDES, "projected"])]
+        tensor: Tensor = getattr(self, name)
+        cut = (slice(None), *(slice(ends[side]) for side in sides))
+        return tensor[row][cut]
+
+    def _known_slices(self) -> Tensor:
         if self.slices is None:
             raise ValueError(
-                f"attention must be followed by a linear layer to be projected, got {self.name} "
-                "without one"
+                "projected outputs must come from a linear layer after the heads, "
+                f"got none after {self.name}"
             )
-        return self.outputs @ self.slices
-
-    def cut(self, row: int, queries: int, keys: int) -> dict[str, Tensor]:
-        """Return the tensors of text `row` of the batch without padding behind its end.
-
-        Padded keys *and* padded queries go; the latter are full rows that sum to one.
-        """
-        found = {
-            "maps": self.maps[row, :, :queries, :keys],
-            "queries": self.queries[row, :, :queries],
-            "keys": self.keys[row, :, :keys],
-            "values": self.values[row, :, :keys],
-            "outputs": self.outputs[row, :, :queries],
-        }
-        if self.slices is not None:
-            found["projected"] = found["outputs"] @ self.slices
-        return found
+        return self.slices
 
 
 @dataclass(frozen=True)
