@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fourierkernels.diagnostics import attention_calls
+from fourierkernels.diagnostics.listening.einsum import as_product
 from fourierkernels.diagnostics.listening.recording import recording
 
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 2, 5, 6]])
@@ -135,6 +136,69 @@ def test_attention_by_hand_is_recorded_in_every_form(form: str, causal: bool) ->
             assert not call.maps.triu(1).any()
             scores = scores.masked_fill(call.maps == 0, -torch.inf)
         torch.testing.assert_close(scores.softmax(-1), call.maps, rtol=1e-4, atol=1e-5)
+
+
+EINSUMS = {  # of scores and of outputs, with the layouts of q, k, v and of the outputs in letters
+    "heads first": ("bhid,bhjd->bhij", "bhij,bhjd->bhid"),
+    "heads last": ("bihd,bjhd->bhij", "bhij,bjhd->bihd"),
+    "any batch": ("...id, ...jd -> ...ij", "...ij, ...jd -> ...id"),
+    "keys before queries": ("bhjd,bhid->bhij", "bhjd,bhij->bhid"),
+    "sequence first": ("ibhd,jbhd->ijbh", "ijbh,jbhd->ibhd"),
+    "scores in another order": ("bihd,bjhd->bijh", "bijh,bjhd->bihd"),
+    "outputs in another order": ("bhid,bhjd->bhij", "bhij,bhjd->bhdi"),
+}
+
+
+class Summed(Written):
+    """The same attention with torch.einsum, or with @ for one of the two products."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        name, _, mixed_with = self.form.partition(" + ")
+        scoring, mixing = EINSUMS[name]
+        given = [part.replace("...", "bh").strip() for part in f"{scoring},{mixing}".replace(
+            "->", ",").split(",")]  # fmt: skip
+        q_term, k_term, s_term, w_term, v_term, out_term = given
+        if "j" in q_term:
+            q_term, k_term, w_term, v_term = k_term, q_term, v_term, w_term
+        q, k, v = (part.unflatten(-1, (2, 4)) for part in self.qkv(x).chunk(3, -1))
+        q, k, v = (torch.einsum(f"bthd->{term.replace('i', 't').replace('j', 't')}", part)
+                   for term, part in ((q_term, q), (k_term, k), (v_term, v)))  # fmt: skip
+        if mixed_with == "operators":
+            scores = q @ k.mT
+        else:
+            scores = torch.einsum(scoring, *((k, q) if scoring[:4] == "bhjd" else (q, k)))
+        if self.causal:
+            visible = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+            shape = [x.shape[1] if letter in "ij" else 1 for letter in s_term]
+            scores = scores.masked_fill(~visible.reshape(shape), -torch.inf)
+        weights = (scores / 2).softmax(s_term.index("j"))
+        both = (v, weights) if mixing[:4] == "bhjd" else (weights, v)
+        mixed = torch.einsum(mixing, *both)
+        return self.out(torch.einsum(f"{out_term}->bihd", mixed).flatten(-2))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("form", [*EINSUMS, "heads first + operators"])
+def test_attention_with_einsum_is_recorded_as_with_products(form: str, causal: bool) -> None:
+    torch.manual_seed(1)
+    model = Summed(form, causal=causal).eval()
+    plain = Written("operators", causal=causal).eval()
+    plain.load_state_dict(model.state_dict())
+    x = torch.randn(3, 5, 8)
+    (call,), (expected,) = check_parts(model, x), check_parts(plain, x)
+    for name in ("maps", "queries", "keys", "values", "outputs", "projected"):
+        torch.testing.assert_close(getattr(call, name), getattr(expected, name))
+    assert call.scale == pytest.approx(0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "equation",
+    ["bhid,bhjd", "bhid,bjd->bhij", "bhid,bhjd->bij", "bhii,bhjd->bhij", "bhid,bhde,bhje->bhij",
+     "bhid,bhid->bhi", "bhid->bhdi"],
+)  # fmt: skip
+def test_einsum_that_is_no_product_of_matrices_by_head_is_none(equation: str) -> None:
+    sides = equation.replace("->", ",").split(",")
+    assert as_product(equation, [len(side) for side in sides]) is None
 
 
 def test_hooks_are_gone_and_functions_are_their_own_afterwards() -> None:

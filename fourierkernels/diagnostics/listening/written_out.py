@@ -2,7 +2,8 @@
 
 Older models of transformers and most attention written by hand are of this kind. The functions of
 torch that a model calls are watched: a softmax over keys, the product before it and the product
-after it are one call of attention; torch's fused function is another.
+after it are one call of attention; torch's fused function is another. An einsum of two operands is
+a product, too, where each head has keys and values of its own; of another nothing is recorded.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from fourierkernels.diagnostics.listening.einsum import as_product
 
 Record = Callable[[str, Tensor, tuple[Tensor, Tensor, Tensor], Tensor, float], None]
 
@@ -78,6 +81,8 @@ class _Watch(TorchFunctionMode):
             named = [given[key] for key in _FACTORS if key in given]
             left, right = (*factors, *named)[:2]
             self._product(left, right, result)
+        elif function is torch.einsum:
+            self._einsum(result, *args)
         elif function in _SOFTMAX and result.ndim in {3, 4}:
             self.seen.weights = result
         elif function is functional.scaled_dot_product_attention and result.ndim == 4:
@@ -91,6 +96,25 @@ class _Watch(TorchFunctionMode):
             return
         self._complete(weights, right, result)
         self.seen = _Seen()
+
+    def _einsum(self, result: Tensor, equation: Any, *operands: Any) -> None:
+        """Take a sum for the product that it is, if it is one: weights or queries on the left."""
+        if len(operands) == 1 and not isinstance(operands[0], Tensor):
+            operands = tuple(operands[0])
+        if len(operands) != 2 or not isinstance(equation, str):
+            return
+        weights = self.seen.weights
+        first = None
+        if weights is not None:
+            first = next((k for k in (0, 1) if _same(operands[k], weights)), None)
+        found = as_product(equation, [part.ndim for part in (*operands, result)], first)
+        if found is None:
+            return
+        left, orders = found
+        if weights is not None and first is not None and operands[first].shape == weights.shape:
+            self.seen.weights = weights.permute(orders[0])
+        parts = (operands[left], operands[1 - left], result)
+        self._product(*(part.permute(order) for part, order in zip(parts, orders, strict=True)))
 
     def _complete(self, weights: Tensor, value: Tensor, result: Tensor) -> None:
         """Record the attention that a product with values completes, if it is one."""
