@@ -18,6 +18,7 @@ from fourierkernels.diagnostics import (
     summarise_maps,
     summarise_statistics,
 )
+from fourierkernels.diagnostics.digits import decimals
 from fourierkernels.diagnostics.page import (
     Example,
     Page,
@@ -32,6 +33,8 @@ from fourierkernels.diagnostics.page.colours import CIVIDIS
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u2028&amp;"
 LABELABLE = {"select", "input", "textarea", "output", "meter", "progress", "button"}
+SCALED = ("distances", "mean", "std_pairs_texts", "std_pairs", "std_texts", "std_layers",
+          "replicates")  # fmt: skip
 VOID = {"meta", "link", "input", "img", "br"}
 
 
@@ -104,6 +107,22 @@ def make_page(make_maps: Callable[..., np.ndarray]) -> Callable[..., Page]:
         )
 
     return make
+
+
+def small_page(page: Page, size: float) -> Page:
+    """The same page, with its distances and importance of another size."""
+    found = page.importance
+    parts = (found.values, found.low, found.high)
+    null = {name: size * values for name, values in page.null.items()}
+    summaries = {
+        name: replace(one, **{part: size * getattr(one, part) for part in SCALED})
+        for name, one in page.summaries.items()
+    }
+    return replace(
+        page, summaries=summaries, difference=head_difference(*summaries.values()),
+        importance=FoundImportance(found.method, *(size * part for part in parts)),
+        null={**null, "p_value": page.null["p_value"]},
+    )  # fmt: skip
 
 
 def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., Page]) -> None:
@@ -213,9 +232,26 @@ def test_table_shows_means_intervals_differences_and_the_null(
     low, high = summary.interval()
     assert f"{summary.mean[0]:.3f} ± {summary.std()[0]:.3f}" in cells
     assert f"{low[1]:.3f} to {high[1]:.3f}" in cells
-    assert f"{page.difference.layers[0]:+.3f}" in cells
-    assert f"{page.difference.low:+.3f} to {page.difference.high:+.3f}" in cells
+    digits = decimals(page.difference.layers, page.difference.average)
+    assert f"{page.difference.layers[0]:+.{digits}f}" in cells
+    assert f"{page.difference.low:+.{digits}f} to {page.difference.high:+.{digits}f}" in cells
     assert f"{summary.mean[0] - 0.1:.3f} to {summary.mean[0] + 0.1:.3f}" in cells
+
+
+@pytest.mark.parametrize("size", [1e-4, 3e-7])
+def test_table_of_small_numbers_shows_three_digits_of_the_largest(
+    make_page: Callable[..., Page], size: float
+) -> None:
+    page = small_page(make_page(), size)
+    cells = Elements(page_html(page)).texts["td"]
+    means = [float(cell.split(" ± ")[0]) for cell in cells if " ± " in cell]
+    expected = [*page.summaries["trained"].mean, page.summaries["trained"].layer_average]
+    assert means[:6:2] == pytest.approx(expected, rel=5e-3)
+    differences = [float(cell) for cell in cells if re.fullmatch(r"[+-][\d.]+", cell)]
+    assert differences[:2] == pytest.approx(page.difference.layers, abs=5e-3 * size)
+    low, high = (float(page.null[end][0]) for end in ("low", "high"))
+    ends = [tuple(map(float, cell.split(" to "))) for cell in cells if " to " in cell]
+    assert any(one == pytest.approx((low, high), abs=5e-3 * size) for one in ends)
 
 
 def test_every_control_has_a_label(make_page: Callable[..., Page]) -> None:
@@ -380,3 +416,27 @@ def test_script_runs_in_a_browser_and_says_what_is_shown(
     assert not found.named("img")
     assert len(found.named("bdi")) == 2 * 5 + 5  # two rows of tokens and a table of keys
     assert found.texts["bdi"].count(EVIL) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-4, 1e-9])
+def test_ticks_and_cells_of_numbers_of_any_size_are_told_apart(
+    make_page: Callable[..., Page], size: float, tmp_path: Path
+) -> None:
+    page = small_page(make_page(), size)
+    write_page(tmp_path / "page.html", page)
+    dumped = in_browser(tmp_path / "page.html", "#statistic=importance", tmp_path / "browser")
+    for name, axes in {"scatter": 2, "tree": 1}.items():
+        drawn = re.search(rf'<div[^>]*id="{name}"[^>]*>(.*?)</svg>', dumped, re.DOTALL)
+        ends = re.findall(r'text-anchor="(end|middle)"[^>]*>([-\d.e+]+)<', drawn[1])
+        for side in ("end", "middle")[:axes]:
+            labels = [label for anchor, label in ends if anchor == side]
+            ticks = [float(label) for label in labels]
+            steps = np.diff(ticks)
+            assert len(ticks) >= 2
+            assert steps == pytest.approx([steps[0]] * len(steps), rel=1e-6)
+            assert max(map(len, labels)) <= 8
+    table = re.search(r'<table[^>]*id="statistics"[^>]*>(.*?)</table>', dumped, re.DOTALL)
+    cells = [float(cell) for cell in re.findall(r"<td[^>]*>([^<]+)</td>", table[1])]
+    assert cells == pytest.approx(page.importance.values.ravel(), rel=5.1e-3)

@@ -23,11 +23,28 @@ function filled(node, attributes, children) {
   return node;
 }
 
+// Three digits of a number, whatever its size; all of a whole number.
 function inWords(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  if (size > 0 && (size < 0.0005 || size >= 1e5)) return value.toExponential(1);
-  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
+  if (size === 0) return "0";
+  if (size < 0.001 || size >= 1e5) return value.toExponential(2);
+  return size >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+// A weight is kept in one of few levels: no more digits than they tell.
+function weightInWords(value) {
+  return value > 0 && value < 0.0005 ? value.toExponential(1) : value.toFixed(3);
+}
+
+// Labels of ticks at equal distances, with as many digits as tell them apart.
+function ticksInWords(values) {
+  const step = Math.abs((values[1] ?? 0) - values[0]) || 1;
+  const place = Math.floor(Math.log10(step) + 1e-9);
+  const most = Math.max(...values.map(Math.abs));
+  if (most >= 0.001 && most < 1e5) return values.map((one) => one.toFixed(Math.max(0, -place)));
+  const digits = (one) => Math.max(0, Math.floor(Math.log10(Math.abs(one)) + 1e-9) - place);
+  return values.map((one) => (one === 0 ? "0" : one.toExponential(digits(one))));
 }
 
 function interval(low, high) {

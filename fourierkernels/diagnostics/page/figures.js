@@ -25,9 +25,10 @@ function lettering(x, y, anchor, content, className = "") {
 }
 
 function upAxis(at, scale, values, right) {
-  return values.flatMap((value) => [
+  const words = ticksInWords(values);
+  return values.flatMap((value, place) => [
     line([[at, scale(value)], [right, scale(value)]], "axis"),
-    lettering(at - 5, scale(value) + 4, "end", inWords(value)),
+    lettering(at - 5, scale(value) + 4, "end", words[place]),
   ]);
 }
 
@@ -66,7 +67,7 @@ function planePicture(drawing, head) {
   const ruler = line([[8, size - 8], [8 + unit * scale, size - 8]], "mark");
   return picture(size, size + 16, "Heads in a plane, near each other where their maps are alike",
     drawn("rect", { x: 1, y: 1, width: size - 2, height: size - 2, class: "axis" }),
-    ruler, lettering(8, size + 12, "start", `distance ${inWords(unit)}`),
+    ruler, lettering(8, size + 12, "start", `distance ${ticksInWords([0, unit])[1]}`),
     ...besideEachOther(points.map(at)).flatMap(([x, y, left, top], k) => [
       drawn("circle", { cx: x, cy: y, r: 3, class: k === head ? "dot chosen" : "spot" }),
       line([[x, y], [left, top]], "axis"),
@@ -117,12 +118,14 @@ function scatterPicture(across, up, layer, head) {
     dots.push([chosen ? 2 : r === layer ? 1 : 0, drawn("circle", spot, drawn("title", {}, name))]);
   }));
   dots.sort((a, b) => a[0] - b[0]);
+  const steps = ticks(x0, x1);
+  const words = ticksInWords(steps);
   const [low, high] = [up.low, up.high].map((ends) => ends[layer]?.[head] ?? null);
   const bar = low === null || high === null ? [] : [line(
     [low, high].map((end) => [x(across.values[layer][head]), y(end)]), "mark")];
   return picture(width, height, `${up.title} against ${across.title}, a dot a head`,
     ...upAxis(left, y, ticks(y0, y1), width),
-    ...ticks(x0, x1).map((value) => lettering(x(value), bottom + 18, "middle", inWords(value))),
+    ...steps.map((value, place) => lettering(x(value), bottom + 18, "middle", words[place])),
     lettering((left + width) / 2, bottom + 38, "middle", across.title),
     lettering(4, 12, "start", up.title), ...bar, ...dots.map((dot) => dot[1]));
 }

@@ -55,7 +55,7 @@ function statusText() {
   const [best] = topKeys(row, 1);
   const beside = state.other < 0 ? "" : ` Head ${state.other + 1} is shown beside it.`;
   return `${text}: query ${named(example().queries, state.query)} gives most weight to key `
-    + `${named(example().keys, best)}, ${inWords(weight(row[best]))}.${beside}`;
+    + `${named(example().keys, best)}, ${weightInWords(weight(row[best]))}.${beside}`;
 }
 
 function onKey(event) {

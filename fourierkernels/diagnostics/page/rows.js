@@ -27,7 +27,7 @@ function showTokens(box, row) {
   const shade = shades(row);
   box.classList.toggle("selects", same);
   box.replaceChildren(...example().keys.flatMap((label, place) => {
-    const token = element("bdi", { title: `${place + 1}: ${inWords(weight(row[place]))}`,
+    const token = element("bdi", { title: `${place + 1}: ${weightInWords(weight(row[place]))}`,
       "data-place": place }, label || "∅");
     token.classList.toggle("chosen", same && place === state.query);
     paint(token, shade[row[place]]);
@@ -45,7 +45,7 @@ function showTop(rows) {
       ...head.map((title) => element("th", { scope: "col" }, title)))),
     element("tbody", {}, ...topKeys(rows[0], LISTED).map((place) => element("tr", {},
       element("td", {}, String(place + 1)), element("td", {}, element("bdi", {}, keys[place])),
-      ...rows.map((row) => element("td", {}, inWords(weight(row[place]))))))));
+      ...rows.map((row) => element("td", {}, weightInWords(weight(row[place]))))))));
 }
 
 function showRow() {
@@ -90,7 +90,7 @@ function describe(canvas, head) {
     "aria-label": `Map of layer ${state.layer + 1}, head ${head + 1}: query`,
     "aria-valuemin": 1, "aria-valuemax": shape[2], "aria-valuenow": state.query + 1,
     "aria-valuetext": `query ${named(queries, state.query)}: most weight on key `
-      + `${named(keys, best)}, ${inWords(weight(row[best]))}`,
+      + `${named(keys, best)}, ${weightInWords(weight(row[best]))}`,
   };
   for (const [name, value] of Object.entries(about)) canvas.setAttribute(name, value);
 }
@@ -114,7 +114,7 @@ function prepareMap(canvas, head) {
     const { queries, keys, shape } = example();
     const code = mapOf(state.layer, head())[at[0] * shape[3] + at[1]];
     byId("map-read").textContent = `Head ${head() + 1}: query ${named(queries, at[0])} on key `
-      + `${named(keys, at[1])}: ${inWords(weight(code))}`;
+      + `${named(keys, at[1])}: ${weightInWords(weight(code))}`;
   };
   canvas.onkeydown = (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;

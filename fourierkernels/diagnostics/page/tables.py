@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from fourierkernels.diagnostics.digits import decimals
 from fourierkernels.diagnostics.page.content import Page
 from fourierkernels.diagnostics.resampling import LEVEL
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 
 Column = tuple[str, list[str]]  # heading, and a cell for each row
 
-_DIGITS = 3
 NO_NUMBER = "–"
 
 
@@ -48,43 +48,49 @@ def _row(label: str, cells: Sequence[str]) -> str:
 
 
 def _columns(page: Page, deepest: int) -> Iterator[Column]:
+    digits = decimals(*(summary.mean for summary in page.summaries.values()))
     for name, summary in page.summaries.items():
-        yield f"{name} weights: mean ± std", _means(summary, page.over, deepest)
-        yield f"{LEVEL:.0%} interval", _intervals(summary, deepest)
+        yield f"{name} weights: mean ± std", _means(summary, page.over, deepest, digits)
+        yield f"{LEVEL:.0%} interval", _intervals(summary, deepest, digits)
     if page.difference is not None:
         yield from _difference(page, deepest)
     if page.null is not None:
         yield from _null(page, deepest)
 
 
-def _means(summary: HeadSummary, over: str, deepest: int) -> list[str]:
-    pairs = zip(summary.mean, summary.std(over), strict=True)
-    layers = [f"{_number(mean)} ± {_number(std)}" for mean, std in pairs]
-    average = f"{_number(summary.layer_average)} ± {_number(summary.layer_average_std(over))}"
-    return [*_filled(layers, deepest), average, _number(summary.std_layers)]
+def _means(summary: HeadSummary, over: str, deepest: int, digits: int) -> list[str]:
+    def shown(mean: float, std: float) -> str:
+        return f"{_number(mean, digits)} ± {_number(std, digits)}"
+
+    layers = [shown(*both) for both in zip(summary.mean, summary.std(over), strict=True)]
+    average = shown(summary.layer_average, summary.layer_average_std(over))
+    return [*_filled(layers, deepest), average, _number(summary.std_layers, digits)]
 
 
-def _intervals(summary: HeadSummary, deepest: int) -> list[str]:
-    layers = [_interval(*ends) for ends in zip(*summary.interval(), strict=True)]
-    return [*_filled(layers, deepest), _interval(*summary.layer_average_interval()), ""]
+def _intervals(summary: HeadSummary, deepest: int, digits: int) -> list[str]:
+    layers = [_interval(*ends, digits) for ends in zip(*summary.interval(), strict=True)]
+    return [*_filled(layers, deepest), _interval(*summary.layer_average_interval(), digits), ""]
 
 
 def _difference(page: Page, deepest: int) -> Iterator[Column]:
     found = page.difference
     assert found is not None
     first = next(iter(page.summaries))
-    layers = [f"{mean:+.{_DIGITS}f}" for mean in found.layers]
-    yield f"{first} - other", [*_filled(layers, deepest), f"{found.average:+.{_DIGITS}f}", ""]
+    digits = decimals(found.layers, found.average)
+    layers = [_number(mean, digits, sign="+") for mean in found.layers]
+    average = _number(found.average, digits, sign="+")
+    yield f"{first} - other", [*_filled(layers, deepest), average, ""]
     ends = zip(found.layers_low, found.layers_high, strict=True)
-    intervals = _filled([_interval(*both, sign="+") for both in ends], deepest)
-    average = _interval(found.low, found.high, sign="+")
+    intervals = _filled([_interval(*both, digits, sign="+") for both in ends], deepest)
+    average = _interval(found.low, found.high, digits, sign="+")
     yield f"its {found.level:.0%} interval", [*intervals, average, ""]
 
 
 def _null(page: Page, deepest: int) -> Iterator[Column]:
     assert page.null is not None
+    digits = decimals(page.null["observed"], page.null["high"])
     ends = zip(page.null["low"], page.null["high"], strict=True)
-    yield "permuted keys", [*_filled([_interval(*both) for both in ends], deepest), "", ""]
+    yield "permuted keys", [*_filled([_interval(*both, digits) for both in ends], deepest), "", ""]
     values = [f"{value:.2g}" for value in page.null["p_value"]]
     yield "p (as alike by chance)", [*_filled(values, deepest), "", ""]
 
@@ -93,11 +99,11 @@ def _filled(cells: list[str], count: int) -> list[str]:
     return [*cells, *[""] * (count - len(cells))]
 
 
-def _number(value: float, sign: str = "") -> str:
-    return NO_NUMBER if math.isnan(value) else f"{value:{sign}.{_DIGITS}f}"
+def _number(value: float, digits: int, sign: str = "") -> str:
+    return NO_NUMBER if math.isnan(value) else f"{value:{sign}.{digits}f}"
 
 
-def _interval(low: float, high: float, sign: str = "") -> str:
+def _interval(low: float, high: float, digits: int, sign: str = "") -> str:
     if math.isnan(low) or math.isnan(high):
         return NO_NUMBER
-    return f"{_number(low, sign)} to {_number(high, sign)}"
+    return f"{_number(low, digits, sign)} to {_number(high, digits, sign)}"
