@@ -15,6 +15,7 @@ from fourierkernels.validation import as_real, check_choice, check_integer
 FloatArray = NDArray[np.float64]
 
 LEVEL = 0.95
+_TOGETHER = 32  # texts whose values are added to the replicates at once
 
 
 class PoissonBootstrap:
@@ -42,30 +43,43 @@ class PoissonBootstrap:
 
     def __init__(self, *, replicates: int = 1000, seed: int = 0) -> None:
         self._seed = check_integer("seed", seed, least=0)
-        self.counts = np.zeros(check_integer("replicates", replicates))  # (B,)
-        self._sums: FloatArray = np.zeros(())
+        self._counts = np.zeros(check_integer("replicates", replicates))  # (B,)
+        self._sums: FloatArray = np.zeros((replicates, 0))  # of flat values
+        self._shape: tuple[int, ...] = ()
+        self._drawn: FloatArray = np.zeros((0, replicates))  # of texts that wait to be added
+        self._values: FloatArray = np.zeros((0, 0))
         self.texts = 0
 
     def add(self, number: int, values: ArrayLike) -> None:
         """Take in the values of text `number`, an array of the same shape each time."""
         array = as_real("values", values)
-        drawn = np.random.default_rng([self._seed, number]).poisson(1.0, len(self.counts))
-        weighted = drawn.reshape(-1, *[1] * array.ndim) * array
+        drawn = np.random.default_rng([self._seed, number]).poisson(1.0, len(self._counts))
         if self.texts == 0:
-            self._sums = np.zeros_like(weighted)
-        self.counts += drawn
-        self._sums += weighted
+            self._shape, self._sums = array.shape, np.zeros((len(drawn), array.size))
+            self._drawn = np.zeros((_TOGETHER, len(drawn)))
+            self._values = np.zeros((_TOGETHER, array.size))
+        place = self.texts % _TOGETHER
+        self._drawn[place], self._values[place] = drawn, array.reshape(-1)
         self.texts += 1
+        if place == _TOGETHER - 1:
+            self._take_in()
+
+    def _take_in(self) -> None:
+        """Add what is waiting, as one product of matrices."""
+        self._counts += self._drawn.sum(axis=0)
+        self._sums += self._drawn.T @ self._values
+        self._drawn[:] = 0.0
 
     def means(self) -> FloatArray:
         """Return the mean of each replicate, ``(B, ...)``; NaN from fewer than two texts.
 
         A replicate without any text is NaN too: among n texts its probability is exp(-n).
         """
+        self._take_in()
         if self.texts < 2:
-            return np.full(self._sums.shape or len(self.counts), np.nan)
-        counts = np.where(self.counts > 0, self.counts, np.nan)
-        means: FloatArray = self._sums / counts.reshape(-1, *[1] * (self._sums.ndim - 1))
+            return np.full((len(self._counts), *self._shape), np.nan)
+        counts = np.where(self._counts > 0, self._counts, np.nan)
+        means: FloatArray = (self._sums / counts[:, None]).reshape(-1, *self._shape)
         return means
 
     def interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:

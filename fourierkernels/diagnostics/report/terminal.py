@@ -4,15 +4,15 @@ Summaries go by the name of their network, ``{"trained": ..., "random": ...}``; 
 asked about.
 """
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from rich.table import Table
 
 from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.digits import decimals
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.profile import UNITS, StatisticSummary
 from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
@@ -27,12 +27,6 @@ Summaries = Mapping[str, HeadSummary]
 _SHOWN = 5  # heads named at either end of the importance
 
 
-def _decimals(*values: ArrayLike) -> int:
-    """Return how many decimals show three digits of the largest value, at least three."""
-    largest = max(float(np.nanmax(np.abs(one), initial=0.0)) for one in values)
-    return max(3, 2 - math.floor(math.log10(largest))) if largest > 0 else 3
-
-
 def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
     """Return the table of layers: mean ± spread of each network, named by :func:`caption`."""
     table = Table()
@@ -40,8 +34,8 @@ def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
     for name in summaries:
         table.add_column(f"{name} weights", justify="right")
     deepest = max(len(summary.mean) for summary in summaries.values())
-    decimals = _decimals(*(summary.mean for summary in summaries.values()))
-    columns = [_column(summary, over, deepest, decimals) for summary in summaries.values()]
+    places = decimals(*(summary.mean for summary in summaries.values()))
+    columns = [_column(summary, over, deepest, places) for summary in summaries.values()]
     layers = [str(number + 1) for number in range(deepest)]
     ends = ["layer average", f"its {LEVEL:.0%} interval", "std of layer means"]
     for label, *cells in zip([*layers, *ends], *columns, strict=True):
@@ -51,9 +45,9 @@ def heads_table(summaries: Summaries, *, over: str = DEFAULT_SPREAD) -> Table:
     return table
 
 
-def _column(summary: HeadSummary, over: str, deepest: int, decimals: int) -> list[str]:
+def _column(summary: HeadSummary, over: str, deepest: int, places: int) -> list[str]:
     def shown(value: float) -> str:
-        return f"{value:.{decimals}f}"
+        return f"{value:.{places}f}"
 
     pairs = zip(summary.mean, summary.std(over), strict=True)
     low, high = summary.layer_average_interval()
@@ -75,11 +69,11 @@ def difference_table(difference: HeadDifference) -> Table:
     rows = list(zip(difference.layers, difference.layers_low, difference.layers_high, strict=True))
     rows.append((difference.average, difference.low, difference.high))
     labels = [*map(str, range(1, len(rows))), "layer average"]
-    decimals = _decimals(*rows)
+    places = decimals(*rows)
     for label, ends in zip(labels, rows, strict=True):
         if label == "layer average":
             table.add_section()
-        mean, low, high = (f"{value:+.{decimals}f}" for value in ends)
+        mean, low, high = (f"{value:+.{places}f}" for value in ends)
         table.add_row(label, mean, f"{low} to {high}")
     return table
 
@@ -133,11 +127,11 @@ def null_table(null: NullComparison) -> Table:
     table = Table()
     for title in ("layer", "distance", "permuted keys", "p"):
         table.add_column(title, justify="left" if title == "layer" else "right")
-    decimals = _decimals(null.observed, null.null)
+    places = decimals(null.observed, null.null)
     ends = zip(null.observed, null.null.min(axis=0), null.null.max(axis=0), null.p_value,
                strict=True)  # fmt: skip
     for layer, (observed, low, high, p) in enumerate(ends, start=1):
-        found, least, most = (f"{value:.{decimals}f}" for value in (observed, low, high))
+        found, least, most = (f"{value:.{places}f}" for value in (observed, low, high))
         table.add_row(str(layer), found, f"{least} to {most}", f"{p:.3f}")
     return table
 
@@ -158,9 +152,9 @@ def need_table(need: "HeadNeed") -> Table:
     for title in ("heads taken away", "least important first", "in random order"):
         table.add_column(title, justify="right")
     rows = zip(need.pruned.removed, need.pruned.losses, need.at_random.losses, strict=True)
-    decimals = 1 + _decimals(need.pruned.losses)
+    places = 1 + decimals(need.pruned.losses)
     for count, loss, chance in rows:
-        table.add_row(str(count), f"{loss:.{decimals}f}", f"{chance:.{decimals}f}")
+        table.add_row(str(count), f"{loss:.{places}f}", f"{chance:.{places}f}")
     return table
 
 
