@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
+from fourierkernels.console import standard_output
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.loading.tokens import TOKENS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
     from fourierkernels.theory import RateRow
 
@@ -88,7 +88,7 @@ def rates(
         for kernel in _progress(kernels)
         for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
     ]
-    _show(rates_table(rows))
+    standard_output().print(rates_table(rows))
     if output is not None:
         with _complete(output) as part:
             write_rates(part, rows)
@@ -309,7 +309,7 @@ def bench(
     if output is not None:
         _check_file("output", output)
     rows = list(run_bench(tasks or [], n or [1000], dim or [1, 16], power=power, seed=seed))
-    _show(bench_table(rows))
+    standard_output().print(bench_table(rows))
     if output is not None:
         with _complete(output) as part, part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
@@ -324,12 +324,6 @@ def _progress(kernels: Sequence[str]) -> Iterator[str]:
     console = Console(stderr=True)
     quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
     yield from track(kernels, "rates", console=console, transient=True, disable=quiet)
-
-
-def _show(table: "Table") -> None:
-    from fourierkernels.console import standard_output
-
-    standard_output().print(table)
 
 
 def _as_power(text: str) -> int:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fourierkernels import cli
 from fourierkernels.diagnostics import SPREADS, summarise_maps
 from fourierkernels.diagnostics.heads import HeadProfile
-from fourierkernels.diagnostics.report import figures, files, terminal
+from fourierkernels.diagnostics.report import content, figures, files, terminal
 
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -138,9 +138,9 @@ def test_single_text_writes_null_where_no_spread_exists(tmp_path: Path) -> None:
     maps = np.full((2, 2, 3, 3), 1 / 3)
     summaries = {"trained": summarise_maps([maps])}
     profiles = {"trained": HeadProfile({METRIC: summaries["trained"]})}
-    files.write_report(tmp_path / "out", files.HeadReport("one", profiles))
-    content = json.loads((tmp_path / "out" / "heads.json").read_text())
-    assert content["networks"]["trained"][METRIC]["std_texts"] == [None, None]
+    files.write_report(tmp_path / "out", content.HeadReport("one", profiles))
+    written = json.loads((tmp_path / "out" / "heads.json").read_text())
+    assert written["networks"]["trained"][METRIC]["std_texts"] == [None, None]
     with (tmp_path / "table.txt").open("w") as file:
         Console(file=file).print(terminal.heads_table(summaries))
     assert "0.000 ± nan" in (tmp_path / "table.txt").read_text()

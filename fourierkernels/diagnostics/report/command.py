@@ -21,8 +21,9 @@ from fourierkernels.diagnostics.loading.texts import Pairs, read_texts
 from fourierkernels.diagnostics.losses import LOSSES
 from fourierkernels.diagnostics.measures import ALL_STATISTICS, STATISTIC_SETS
 from fourierkernels.diagnostics.need import HeadNeed, head_need
+from fourierkernels.diagnostics.report.content import HeadReport, provenance
 from fourierkernels.diagnostics.report.figures import check_drawing
-from fourierkernels.diagnostics.report.files import HeadReport, provenance, write_report
+from fourierkernels.diagnostics.report.files import write_report
 from fourierkernels.diagnostics.report.terminal import (
     STATISTICS_CAPTION,
     caption,
@@ -85,6 +86,8 @@ def run_heads(options: HeadsCommand) -> None:
     _check(options)
     _check_output(options.output)
     inputs, tokens = _inputs(options)
+    for checkpoint in (options.checkpoint, *([options.against] if options.against else [])):
+        find_checkpoint(checkpoint)
     need = _need(options, inputs, tokens)  # first: it is the likelier to be refused
     common = {**options.measuring, **options.loading, "tokens": tokens}
     with _progress(len(inputs)) as progress:
@@ -126,9 +129,6 @@ def _check(options: HeadsCommand) -> None:
     for name, count in (counts | {"seed": options.measuring.get("seed", 0)}).items():
         check_integer(name, count, least=0)
     check_integer("batch_size", options.measuring.get("batch_size", 1))
-    for checkpoint in (options.checkpoint, options.against):
-        if checkpoint is not None:
-            find_checkpoint(checkpoint)
 
 
 def _check_output(output: Path | None) -> None:

@@ -6,14 +6,10 @@ To add a file, write a function from a :class:`HeadReport` and a path and add a 
 
 import csv
 import json
-import math
-import platform
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,81 +18,19 @@ import numpy as np
 from fourierkernels.diagnostics.comparison import head_difference
 from fourierkernels.diagnostics.page import Page, write_page
 from fourierkernels.diagnostics.profile import UNITS
+from fourierkernels.diagnostics.report.content import HeadReport
 from fourierkernels.diagnostics.report.figures import (
     check_drawing,
     heads_figure,
     pruning_figure,
     statistics_figure,
 )
+from fourierkernels.diagnostics.report.numbers import report_numbers
 from fourierkernels.diagnostics.report.terminal import caption, null_caption
-from fourierkernels.diagnostics.summary import DDOF, DEFAULT_SPREAD, SPREADS, HeadSummary
+from fourierkernels.diagnostics.summary import SPREADS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from fourierkernels.diagnostics.heads import HeadProfile
-    from fourierkernels.diagnostics.need import HeadNeed
-
-_PACKAGES = (
-    "fourierkernels",
-    "numpy",
-    "scipy",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "safetensors",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class HeadReport:
-    """All that was found out about the heads of a checkpoint.
-
-    Attributes
-    ----------
-    title : str
-        The checkpoint.
-    profiles : mapping
-        By the name of the network: "trained" first, then "random" and "other" if measured.
-    over : str
-        Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± is.
-    need : HeadNeed, optional
-        Importance and pruning curves of the first network.
-    origin : mapping
-        Versions, options, digests.
-    kind : {"text", "image"}
-        What the examples are.
-    """
-
-    title: str
-    profiles: "Mapping[str, HeadProfile]"
-    over: str = DEFAULT_SPREAD
-    need: "HeadNeed | None" = None
-    origin: Mapping[str, Any] | None = None
-    kind: str = "text"
-
-    @property
-    def first(self) -> "HeadProfile":
-        """Of the network asked about."""
-        return next(iter(self.profiles.values()))
-
-    @property
-    def metrics(self) -> list[str]:
-        """Names of the metrics, the first of which is drawn."""
-        return list(self.first.distances)
-
-    def summaries(self, metric: str) -> dict[str, HeadSummary]:
-        """Return distances by the name of the network."""
-        return {name: profile.distances[metric] for name, profile in self.profiles.items()}
-
-
-def provenance(options: Mapping[str, object]) -> dict[str, Any]:
-    """Return versions and options, so that a result can be made again."""
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        if find_spec(package) is not None:
-            versions[package] = metadata.version(package)
-    return {"versions": versions, "options": dict(options)}
 
 
 def write_report(folder: str | Path, report: HeadReport) -> list[Path]:
@@ -220,100 +154,8 @@ def _write_pruning(report: HeadReport, path: Path) -> None:
 
 
 def _write_json(report: HeadReport, path: Path) -> None:
-    networks = {
-        name: {metric: _as_json(x, report.over) for metric, x in profile.distances.items()}
-        for name, profile in report.profiles.items()
-    }
-    content = {
-        "networks": networks,
-        "difference": _differences(report),
-        "statistics": {
-            name: {"unit": UNITS[name], "mean": _finite(x.mean), "std_texts": _finite(x.std_texts),
-                   "interval": _finite([x.low, x.high])}
-            for name, x in report.first.statistics.items()
-        },
-        "null": _null_as_json(report),
-        "importance": _need_as_json(report),
-        "ddof": DDOF,
-        **(report.origin or {}),
-    }  # fmt: skip
-    text = json.dumps(content, indent=1, allow_nan=False, default=str)  # paths become strings
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:
-    layers = {row.field: _finite(summary.std(name)) for name, row in SPREADS.items()}
-    return {
-        "normaliser": summary.normaliser,
-        "n": {"min": summary.n_min, "median": summary.n_median, "max": summary.n_max},
-        "n_texts": summary.n_texts,
-        "n_windows": summary.n_windows,
-        "unknown_tokens": _finite(summary.unknown),
-        "layer_average": summary.layer_average,
-        "layer_average_interval": _finite(summary.layer_average_interval()),
-        "layer_average_std": _finite(summary.layer_average_std(over)),
-        "layer_average_std_over": SPREADS[over].description,
-        "std_layers": _finite(summary.std_layers),
-        "mean": summary.mean.tolist(),
-        "interval": _finite(summary.interval()),
-        **layers,
-        "distances": summary.distances.tolist(),
-    }
-
-
-def _differences(report: HeadReport) -> dict[str, Any] | None:
-    if "other" not in report.profiles:
-        return None
-    found = {
-        metric: head_difference(*(report.summaries(metric)[name] for name in ("trained", "other")))
-        for metric in report.metrics
-    }
-    return {
-        metric: {
-            "layers": _finite(one.layers),
-            "layers_interval": _finite([one.layers_low, one.layers_high]),
-            "average": one.average,
-            "interval": _finite([one.low, one.high]),
-            "level": one.level,
-            "paired": one.paired,
-        }
-        for metric, one in found.items()
-    }
-
-
-def _null_as_json(report: HeadReport) -> dict[str, Any] | None:
-    null = report.first.null
-    if null is None:
-        return None
-    return {
-        "metric": report.metrics[0],
-        "observed": _finite(null.observed),
-        "permuted": _finite(null.null),
-        "p_value": _finite(null.p_value),
-    }
-
-
-def _need_as_json(report: HeadReport) -> dict[str, Any] | None:
-    if report.need is None:
-        return None
-    found, curves = report.need.importance, (report.need.pruned, report.need.at_random)
-    return {
-        "method": found.method,
-        "loss": report.need.loss,
-        "layers": list(found.layers),
-        "values": _finite(found.values),
-        "interval": _finite([found.low, found.high]),
-        "removed": _finite(curves[0].removed),
-        "pruned": _finite(curves[0].losses),
-        "pruned_at_random": _finite(curves[1].losses),
-    }
-
-
-def _finite(values: Any) -> Any:
-    """Return numbers for JSON, which has no NaN: null stands for it."""
-    if np.ndim(values):
-        return [_finite(value) for value in values]
-    return None if math.isnan(values) else float(values)
+    text = json.dumps(report_numbers(report), indent=1, allow_nan=False, default=str)
+    path.write_text(text + "\n", encoding="utf-8")  # default=str: paths are among the options
 
 
 def report_page(report: HeadReport) -> Page:
