@@ -3,12 +3,11 @@
 from typing import Any
 
 import torch
-from tolerances import TOLERANCE
 
 from fourierkernels.diagnostics.listening.recording import AttentionCall, recording
 from fourierkernels.diagnostics.loading.checkpoint import Checkpoint
 
-ROUNDING = {torch.float32: TOLERANCE["float32"]["fast"], torch.float64: 1e-9}
+ROUNDING = 1e-9
 PARTS = ("maps", "queries", "keys", "values", "outputs", "projected")
 IDS = [[1, 2, 3, 4, 5, 6, 7], [3, 4], [9, 8, 7, 6], [5, 5, 5], [2], [11, 12, 13, 1, 2, 3]]
 PAIRS = [(row, [1, *IDS[-1 - k]]) for k, row in enumerate(IDS)]
@@ -26,8 +25,7 @@ def check_batches(checkpoint: Checkpoint, items: list[Any]) -> None:
     In float64: what padding adds would be seen, while float32 lets Fourier weights, whose sines
     have many zeros, move in the sixth digit with the order of a sum.
     """
-    if checkpoint.reads != "images":
-        checkpoint.model.double()
+    checkpoint.model.double()
     batches: dict[Any, list[Any]] = {}
     for item in items:
         batches.setdefault(checkpoint.together(item), []).append(item)
@@ -46,7 +44,7 @@ def check_row(checkpoint: Checkpoint, together: list[AttentionCall], row: int, i
         assert tuple(other.maps.shape[2:]) == span
         for name in PARTS if one.slices is not None else PARTS[:-1]:
             found, expected = one.part(name, row, *span), other.part(name, 0, *span)
-            atol = ROUNDING[expected.dtype] * float(expected.abs().max())
+            atol = ROUNDING * float(expected.abs().max())
             torch.testing.assert_close(found, expected, rtol=0, atol=atol, msg=name)
         sums = one.part("maps", row, *span).sum(dim=-1)
         torch.testing.assert_close(sums, torch.ones_like(sums))

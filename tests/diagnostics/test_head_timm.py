@@ -67,6 +67,7 @@ def test_model_of_timm_reads_images_by_its_own_settings(
     options = {"model_class": "timm:stub_vit", "config": {"in_chans": channels}}
     checkpoint = load_checkpoint(tmp_path / "w.pt", **options)
     check_batches(checkpoint, pictures)
+    checkpoint.model.float()
     assert checkpoint.labels(pictures[0])[0][:2] == ("class", "patch 0,0")
     with Image.open(pictures[0]) as image:  # 9 x 13; the shorter side becomes 8 / 0.8
         coloured = image.convert("RGB" if channels == 3 else "L")

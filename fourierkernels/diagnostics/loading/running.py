@@ -71,7 +71,8 @@ def image_checkpoint(
         grid = None
 
     def run(files: Sequence[Path]) -> Any:
-        return call(torch.stack([_read(file, preprocess, shape) for file in files]))
+        images = torch.stack([_read(file, preprocess, shape) for file in files])
+        return call(images.to(next(model.parameters()).dtype))
 
     return Checkpoint(
         name=name, folder=folder, model=model, run=run, selects=lambda call: not call.cross,
