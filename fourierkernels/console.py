@@ -8,9 +8,9 @@ if TYPE_CHECKING:
 _WIDTH = 120  # of files and pipes, which have none
 
 
-def standard_output() -> "Console":
-    """Return a console as wide as the terminal, or wide enough for tables in a file or pipe."""
+def standard_output(*, width: int = _WIDTH) -> "Console":
+    """Return a console as wide as the terminal, or `width` columns wide in a file or pipe."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(width=_WIDTH, highlight=False)
+    return console if console.is_terminal else Console(width=width, highlight=False)

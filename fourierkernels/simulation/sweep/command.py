@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from fourierkernels.console import standard_output
 from fourierkernels.simulation.sweep.cells import Sweep
 from fourierkernels.simulation.sweep.driver import run_sweep
 from fourierkernels.simulation.sweep.results import read_results
@@ -72,7 +73,4 @@ def _show(sweep: Sweep, rows: Sequence[Row]) -> None:
             f"{row.radius:.4g}", f"{row.mean:.4e}", f"{row.standard_error:.1e}",
             f"{row.robust:.4e}", str(row.replicates), str(row.undefined),
         )  # fmt: skip
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
-    console.print(table)
+    standard_output().print(table)

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from fourierkernels.console import standard_output
 from fourierkernels.theory.slopes import Slope
 from fourierkernels.theory.theorems.base import Evidence
 from fourierkernels.theory.theorems.cases import CASES, Case, table
@@ -38,9 +39,7 @@ def run(names: Sequence[str], setting: Case | None, *, simulate: bool) -> list[E
     else:
         cases = [setting._replace(theorem=name) for name in _about(chosen, setting, bool(names))]
     found = [row for case in _progress(cases) for row in table([case], simulate=simulate)]
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=140)
+    console = standard_output(width=140)
     console.print(_summary(found))
     for line in _details(found[0]) if len(found) == 1 else _reasons(found):
         console.print(line, markup=False, highlight=False)
