@@ -29,10 +29,20 @@ FAST = "FK_FAST"
 INPUTS = ("fourierkernels", "notebooks", "experiments", "constraints.txt", "pyproject.toml")
 IGNORED_FOLDERS = {"__pycache__", ".ipynb_checkpoints"}
 JUPYTER_BOOK = (
-    "-c", "from jupyter_book.cli.main import main; main()",
-    "build", ".", "--config", "book/_config.yml", "--toc", "book/_toc.yml",
-    "--path-output", ".", "-W", "-n", "--keep-going",
-)  # fmt: skip
+    "-c",
+    "from jupyter_book.cli.main import main; main()",
+    "build",
+    ".",
+    "--config",
+    "book/_config.yml",
+    "--toc",
+    "book/_toc.yml",
+    "--path-output",
+    ".",
+    "-W",
+    "-n",
+    "--keep-going",
+)
 
 
 def input_files(root: Path) -> Iterator[Path]:

@@ -21,13 +21,26 @@ SKIPPED_FOLDERS = {"_static", "_sources"}
 NOT_PROSE = ["script", "style", "pre", "code", "svg", "title"]
 MATH_CLASS = "math"
 LOADING_RELS = {
-    "stylesheet", "icon", "preload", "modulepreload", "prefetch", "preconnect", "dns-prefetch",
-    "manifest", "apple-touch-icon",
-}  # fmt: skip
+    "stylesheet",
+    "icon",
+    "preload",
+    "modulepreload",
+    "prefetch",
+    "preconnect",
+    "dns-prefetch",
+    "manifest",
+    "apple-touch-icon",
+}
 LOADING_TAGS = {
-    "script": ("src",), "img": ("src", "srcset"), "source": ("src", "srcset"), "iframe": ("src",),
-    "video": ("src", "poster"), "audio": ("src",), "embed": ("src",), "object": ("data",),
-}  # fmt: skip
+    "script": ("src",),
+    "img": ("src", "srcset"),
+    "source": ("src", "srcset"),
+    "iframe": ("src",),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "embed": ("src",),
+    "object": ("data",),
+}
 
 REMOTE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
 REMOTE_ASSET = re.compile(r"https?://[^\s'\"`)]+\.(?:m?js|css|woff2?)\b", re.IGNORECASE)

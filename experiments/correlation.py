@@ -81,8 +81,13 @@ def draw(rows: list[Row], path: Path) -> None:
         names = list(dict.fromkeys(str(row["kernel"]) for row in chosen))
         for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
             line = [row for row in chosen if row["kernel"] == name]
-            axis.plot([row["correlation"] for row in line], [row["relative_mise"] for row in line],
-                      color=colour, marker=marker, label=name)  # fmt: skip
+            axis.plot(
+                [row["correlation"] for row in line],
+                [row["relative_mise"] for row in line],
+                color=colour,
+                marker=marker,
+                label=name,
+            )
         axis.set(xlabel="correlation", ylabel="best MISE over ∫p²", yscale="log")
         axis.legend()
         figure.savefig(path)

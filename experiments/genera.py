@@ -81,9 +81,12 @@ def main() -> None:
         lines = "".join(" ".join(map(str, ids)) + "\n" for ids in drawn)
         (args.output / f"{name}.txt").write_text(lines, encoding="utf-8")
     config = {
-        "checkpoint": CHECKPOINT, "weights": weights_digest(checkpoint.folder), "seed": SEED,
-        "shortest": SHORTEST, **sizes,
-    }  # fmt: skip
+        "checkpoint": CHECKPOINT,
+        "weights": weights_digest(checkpoint.folder),
+        "seed": SEED,
+        "shortest": SHORTEST,
+        **sizes,
+    }
     record = provenance(config, Path(__file__), ["torch", "transformers", "microformer-mgm"])
     (args.output / "genera.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 

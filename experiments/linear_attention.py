@@ -123,11 +123,19 @@ def errors_at(spread: float, features: tuple[int, ...], replicates: int) -> list
                 )
                 found.setdefault((kind, m), []).append(relative(output, exact))
     return [
-        Error(spread, kind, m, median(e for e, _ in pairs), min(e for e, _ in pairs),
-              max(e for e, _ in pairs), median(lost for _, lost in pairs), median(means),
-              median(weights))
+        Error(
+            spread,
+            kind,
+            m,
+            median(e for e, _ in pairs),
+            min(e for e, _ in pairs),
+            max(e for e, _ in pairs),
+            median(lost for _, lost in pairs),
+            median(means),
+            median(weights),
+        )
         for (kind, m), pairs in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def seconds(run: Callable[[], object], repeats: int) -> float:
@@ -146,9 +154,7 @@ def time_at(dim: int, tokens: int, causal: bool, repeats: int) -> Time:
     query, key, value = (x.float()[None] for x in normal(tokens, (dim, dim, dim), SEED))
     radius = 0.8 / math.sqrt(2 * POWER * dim / 3)
     draws = KINDS["orthogonal"](dim, 256, POWER, torch.Generator().manual_seed(SEED)).float()
-    exact = seconds(
-        lambda: fourier_attention(query, key, value, radius, is_causal=causal), repeats
-    )  # fmt: skip
+    exact = seconds(lambda: fourier_attention(query, key, value, radius, is_causal=causal), repeats)
     linear = seconds(
         lambda: linear_fourier_attention(
             query, key, value, radius, frequencies=draws, is_causal=causal
@@ -221,8 +227,14 @@ def main() -> None:
     }
     for part in options.parts:
         rows = tables[part]()
-        write_study(options.output, f"linear_attention_{part}", rows, config,
-                    source=Path(__file__), packages=("torch",))  # fmt: skip
+        write_study(
+            options.output,
+            f"linear_attention_{part}",
+            rows,
+            config,
+            source=Path(__file__),
+            packages=("torch",),
+        )
         for row in rows:
             print(row)
 

@@ -79,16 +79,32 @@ def simulate(
 ) -> list[Error]:
     """Run or continue the sweep of one window."""
     sweep = Sweep(
-        (density,), tuple(KERNELS), tuple(sizes), (dim,), replicates=replicates // 4, blocks=4,
+        (density,),
+        tuple(KERNELS),
+        tuple(sizes),
+        (dim,),
+        replicates=replicates // 4,
+        blocks=4,
         seed=SEED,
-    )  # fmt: skip
+    )
     path = folder / f"rates_density_{density}_{dim}.jsonl"
     errors = []
     for row in summarise(run_sweep(sweep, path, workers=workers)):
         cell = row.cell
         exact = theory.mise(cell.density, cell.kernel, n=cell.n, radius=row.radius, dim=dim).total
-        errors.append(Error(density, dim, cell.kernel, cell.n, row.radius, row.replicates,
-                            row.mean, row.standard_error, exact))  # fmt: skip
+        errors.append(
+            Error(
+                density,
+                dim,
+                cell.kernel,
+                cell.n,
+                row.radius,
+                row.replicates,
+                row.mean,
+                row.standard_error,
+                exact,
+            )
+        )
     return errors
 
 
@@ -101,8 +117,20 @@ def fit(errors: Sequence[Error]) -> Fit:
     sharp = theory.sharp_rate(first.density, first.kernel, dim=first.dim)
     paper = theory.paper_rate(first.density, first.kernel, dim=first.dim)
     gaps = [abs(error.mean - error.exact) / error.standard_error for error in errors]
-    return Fit(first.density, first.dim, first.kernel, sizes[0], sizes[-1], slope.value, slope.low,
-               slope.high, exact.value, str(sharp), str(paper or ""), max(gaps))  # fmt: skip
+    return Fit(
+        first.density,
+        first.dim,
+        first.kernel,
+        sizes[0],
+        sizes[-1],
+        slope.value,
+        slope.low,
+        slope.high,
+        exact.value,
+        str(sharp),
+        str(paper or ""),
+        max(gaps),
+    )
 
 
 def fits_of(errors: Sequence[Error]) -> list[Fit]:
@@ -124,12 +152,21 @@ def draw(errors: Sequence[Error], path: Path) -> None:
                 curve = [e for e in errors if (e.density, e.dim) == panel and e.kernel == kernel]
                 n, bars = [e.n for e in curve], [2 * e.standard_error for e in curve]
                 axis.plot(n, [e.exact for e in curve], ls=LINES[i], color=COLOURS[i], lw=1.2)
-                axis.errorbar(n, [e.mean for e in curve], bars, fmt=MARKERS[i], color=COLOURS[i],
-                              ms=4, capsize=2)  # fmt: skip
+                axis.errorbar(
+                    n,
+                    [e.mean for e in curve],
+                    bars,
+                    fmt=MARKERS[i],
+                    color=COLOURS[i],
+                    ms=4,
+                    capsize=2,
+                )
             axis.set(xscale="log", yscale="log", xlabel="n", title=f"{panel[0]}, D = {panel[1]}")
         axes[0].set_ylabel("integrated squared error")
-        handles = [Line2D([], [], color=COLOURS[i], marker=MARKERS[i], ls=LINES[i], label=kernel)
-                   for i, kernel in enumerate(KERNELS)]  # fmt: skip
+        handles = [
+            Line2D([], [], color=COLOURS[i], marker=MARKERS[i], ls=LINES[i], label=kernel)
+            for i, kernel in enumerate(KERNELS)
+        ]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         figure.savefig(path)
 
@@ -149,18 +186,25 @@ def main() -> None:
         cells = options.cells or Path(scratch)
         cells.mkdir(parents=True, exist_ok=True)
         for density, dim, sizes in QUICK if options.quick else WINDOWS:
-            errors += simulate(density, dim, sizes, cells, replicates=replicates,
-                               workers=options.workers)  # fmt: skip
+            errors += simulate(
+                density, dim, sizes, cells, replicates=replicates, workers=options.workers
+            )
     fits = fits_of(errors)
-    config = {"seed": SEED, "replicates": replicates, "quick": options.quick,
-              "radius": "least exact MISE"}  # fmt: skip
+    config = {
+        "seed": SEED,
+        "replicates": replicates,
+        "quick": options.quick,
+        "radius": "least exact MISE",
+    }
     write_study(options.output, "rates_density_errors", errors, config, source=Path(__file__))
     write_study(options.output, "rates_density", fits, config, source=Path(__file__))
     draw(errors, options.output / "rates_density.svg")
     for row in fits:
-        print(f"{row.density:8} D={row.dim} {row.kernel:9} slope {row.slope:.3f} "
-              f"[{row.low:.3f}, {row.high:.3f}], exact {row.exact_slope:.3f}, sharp {row.sharp}, "
-              f"paper {row.paper or '-'}, worst gap {row.worst_sigmas:.1f} s.e.")  # fmt: skip
+        print(
+            f"{row.density:8} D={row.dim} {row.kernel:9} slope {row.slope:.3f} "
+            f"[{row.low:.3f}, {row.high:.3f}], exact {row.exact_slope:.3f}, sharp {row.sharp}, "
+            f"paper {row.paper or '-'}, worst gap {row.worst_sigmas:.1f} s.e."
+        )
 
 
 if __name__ == "__main__":

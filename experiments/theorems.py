@@ -50,8 +50,15 @@ def theorem_row(case: Case, *, quick: bool) -> Row:
         replicates = {"replicates": 100} if quick else {}
         options["simulation"] = SIMULATIONS[error](seed=SEED, **replicates)
         options["simulated_sizes"] = SMALL[error] if quick else None
-    found = verify(case.theorem, case.density, case.kernel, case.function, dim=case.dim,
-                   beyond=case.beyond, **options)  # fmt: skip
+    found = verify(
+        case.theorem,
+        case.density,
+        case.kernel,
+        case.function,
+        dim=case.dim,
+        beyond=case.beyond,
+        **options,
+    )
     return {**found.row(), "density": case.density, "beyond": case.beyond}
 
 
@@ -91,9 +98,16 @@ def mean_rows(replicates: int) -> Iterator[Row]:
     """Mean squared error of regression from batches of designs, against the size of a batch."""
     for kernel, n in TAILS:
         values = simulation.mse(
-            "gaussian", "sine", kernel, n=n, radius=6.0, at=[0.5], noise=0.3,
-            replicates=replicates, rng=np.random.default_rng(SEED),
-        ).values[:, 0]  # fmt: skip
+            "gaussian",
+            "sine",
+            kernel,
+            n=n,
+            radius=6.0,
+            at=[0.5],
+            noise=0.3,
+            replicates=replicates,
+            rng=np.random.default_rng(SEED),
+        ).values[:, 0]
         for batch in (10**e for e in range(2, int(math.log10(replicates)))):
             means = np.nanmean(values.reshape(-1, batch), axis=1)
             yield {
@@ -118,9 +132,18 @@ def main() -> None:
     for case in CASES:
         rows.append(theorem_row(case, quick=quick))
         row = rows[-1]
-        print(row["theorem"], row["density"], row["kernel"], row["function"], row["dim"],
-              row["paper_rate"] or "-", row["sharp_rate"] or "-", row["verdict"], sep=" | ",
-              flush=True)  # fmt: skip
+        print(
+            row["theorem"],
+            row["density"],
+            row["kernel"],
+            row["function"],
+            row["dim"],
+            row["paper_rate"] or "-",
+            row["sharp_rate"] or "-",
+            row["verdict"],
+            sep=" | ",
+            flush=True,
+        )
     constant = next(row["constant"] for row in rows if row["theorem"] == "lemma 1")
     radii, count = ((2.0, 8.0), 10**5) if quick else ((2.0, 8.0, 32.0, 128.0), 4 * 10**6)
     lemma = list(lemma_rows(radii, count, constant))

@@ -49,8 +49,15 @@ from fourierkernels.models.blocks import initialise
 from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[1]
-MEASURED = ("frobenius", "frobenius_per_sqrt_n", "jensen_shannon", "cosine",
-            "projected_distance", "projected_cosine", "projected_cka")  # fmt: skip
+MEASURED = (
+    "frobenius",
+    "frobenius_per_sqrt_n",
+    "jensen_shannon",
+    "cosine",
+    "projected_distance",
+    "projected_cosine",
+    "projected_cka",
+)
 LEVEL = 0.95
 SPLITS = ("train", "valid", "test")
 STATISTICS = ("entropy", "effective_keys", "own_token", "previous_token")
@@ -96,8 +103,19 @@ class Settings:
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
 
 
-QUICK = Settings(dim=32, layers=1, heads=2, hidden=32, length=16, steps=3, warm_up=1, windows=3,
-                 rates_tried=(1e-3, 4e-3), seeds=(1, 2), min_count=20)  # fmt: skip
+QUICK = Settings(
+    dim=32,
+    layers=1,
+    heads=2,
+    hidden=32,
+    length=16,
+    steps=3,
+    warm_up=1,
+    windows=3,
+    rates_tried=(1e-3, 4e-3),
+    seeds=(1, 2),
+    min_count=20,
+)
 
 
 # --- training --------------------------------------------------------------------------------
@@ -106,11 +124,18 @@ QUICK = Settings(dim=32, layers=1, heads=2, hidden=32, length=16, steps=3, warm_
 def build(kind: Kind, settings: Settings, vocabulary: int) -> LanguageModel:
     """Return an untrained network; what is drawn does not depend on the kind."""
     config = language_config(
-        "gpt2", vocabulary=vocabulary, dim=settings.dim, layers=settings.layers,
-        heads=settings.heads, hidden=settings.hidden, length=settings.length,
-        dropout=settings.dropout, attention_bias=False, mixer=kind.mixer,
+        "gpt2",
+        vocabulary=vocabulary,
+        dim=settings.dim,
+        layers=settings.layers,
+        heads=settings.heads,
+        hidden=settings.hidden,
+        length=settings.length,
+        dropout=settings.dropout,
+        attention_bias=False,
+        mixer=kind.mixer,
         mixer_options=kind.options,
-    )  # fmt: skip
+    )
     model = LanguageModel(config)
     initialise(model, std=settings.first_std)
     with torch.no_grad():
@@ -124,9 +149,7 @@ def build(kind: Kind, settings: Settings, vocabulary: int) -> LanguageModel:
 def train(model: LanguageModel, ids: Tensor, settings: Settings, *, rate: float, seed: int) -> None:
     """Train with AdamW, linear warm-up and a cosine to zero; batches depend on the seed only."""
     starts = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=rate, weight_decay=settings.weight_decay
-    )  # fmt: skip
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=settings.weight_decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _share(step, settings))
     model.train()
     for _ in range(settings.steps):
@@ -167,22 +190,29 @@ def distances_and_statistics(model: LanguageModel, windows: Tensor) -> list[dict
     for window in windows:
         calls = attention_calls(model, window[None, :-1], window[None, 1:])
         n = windows.shape[1] - 1
-        layers = {of: torch.stack([call.part(of, 0, n, n) for call in calls]).double().numpy()
-                  for of in ("maps", "projected")}  # fmt: skip
+        layers = {
+            of: torch.stack([call.part(of, 0, n, n) for call in calls]).double().numpy()
+            for of in ("maps", "projected")
+        }
         for name, accumulator in distances.items():
             accumulator.add(layers[METRICS[name].of])
         statistics = map_statistics(layers["maps"], names=STATISTICS)
         found.append([statistics[name] for name in STATISTICS])
-    moments = {name: (summary.mean, summary.std_pairs_texts) for name, accumulator
-               in distances.items() if (summary := accumulator.summary())}  # fmt: skip
+    moments = {
+        name: (summary.mean, summary.std_pairs_texts)
+        for name, accumulator in distances.items()
+        if (summary := accumulator.summary())
+    }
     values = np.array(found)  # (windows, S, L, H)
     spread = values.transpose(1, 2, 0, 3).reshape(*values.shape[1:3], -1)  # (S, L, windows H)
-    moments |= dict(zip(STATISTICS, zip(spread.mean(-1), spread.std(-1, ddof=1), strict=True),
-                        strict=True))  # fmt: skip
+    moments |= dict(
+        zip(STATISTICS, zip(spread.mean(-1), spread.std(-1, ddof=1), strict=True), strict=True)
+    )
     return [
         {"measure": name, "layer": layer + 1, "mean": float(mean[layer]), "std": float(std[layer])}
-        for name, (mean, std) in moments.items() for layer in range(len(mean))
-    ]  # fmt: skip
+        for name, (mean, std) in moments.items()
+        for layer in range(len(mean))
+    ]
 
 
 def measure(
@@ -218,12 +248,16 @@ def run(
     after = [] if trial else measure(model, text, settings, "trained")
     losses = {split: mean_loss(model, text.windows(split, settings.length)) for split in SPLITS}
     facts = {
-        "kind": name, "rate": rate, "seed": seed, "trial": trial,
+        "kind": name,
+        "rate": rate,
+        "seed": seed,
+        "trial": trial,
         **{f"loss_{split}": loss for split, loss in losses.items()},
-        "radii": " ".join(f"{m.radius.item():.4f}" for m in model.modules()
-                          if isinstance(m, FourierMixer)),
+        "radii": " ".join(
+            f"{m.radius.item():.4f}" for m in model.modules() if isinstance(m, FourierMixer)
+        ),
         "seconds": round(time.process_time() - start, 1),
-    }  # fmt: skip
+    }
     own = {"kind": name, "seed": seed}
     return {"facts": facts, "measures": [{**own, **row} for row in [*before, *after]]}, model
 
@@ -262,17 +296,23 @@ def train_all(
             print(found["facts"], flush=True)
         return finished.records[key]
 
-    trials = [record(name, rate, settings.trial_seed, trial=True)
-              for name, rate in product(KINDS, settings.rates_tried)]  # fmt: skip
+    trials = [
+        record(name, rate, settings.trial_seed, trial=True)
+        for name, rate in product(KINDS, settings.rates_tried)
+    ]
     rates, losses = {}, {}
     for name in KINDS:
         own = [t["facts"] for t in trials if t["facts"]["kind"] == name]
         best = min(own, key=lambda facts: facts["loss_valid"])
         rates[name], losses[name] = best["rate"], best["loss_valid"]
-    twins = [min((name for name in KINDS if KINDS[name].mixer == mixer), key=losses.__getitem__)
-             for mixer in ("softmax", "fourier")]  # fmt: skip
-    runs = [record(name, rates[name], seed, trial=False)
-            for seed, name in product(settings.seeds, KINDS)]  # fmt: skip
+    twins = [
+        min((name for name in KINDS if KINDS[name].mixer == mixer), key=losses.__getitem__)
+        for mixer in ("softmax", "fourier")
+    ]
+    runs = [
+        record(name, rates[name], seed, trial=False)
+        for seed, name in product(settings.seeds, KINDS)
+    ]
     return [*trials, *runs], {"rates": rates, "twins": twins}
 
 
@@ -307,15 +347,26 @@ def differences(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for (stage, split, measure), kinds in network_values(records).items():
         for second, first in combinations(KINDS, 2):
-            a, b = (np.array([kinds[name][seed] for seed in sorted(kinds[name])])
-                    for name in (first, second))  # fmt: skip
+            a, b = (
+                np.array([kinds[name][seed] for seed in sorted(kinds[name])])
+                for name in (first, second)
+            )
             reach = student.ppf((1 + LEVEL) / 2, len(a) - 1) * np.std(a - b, ddof=1) / len(a) ** 0.5
-            rows.append({
-                "first": first, "second": second, "stage": stage, "split": split,
-                "measure": measure, "mean_first": a.mean(), "mean_second": b.mean(),
-                "difference": (a - b).mean(), "low": (a - b).mean() - reach,
-                "high": (a - b).mean() + reach, "seeds": len(a),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "first": first,
+                    "second": second,
+                    "stage": stage,
+                    "split": split,
+                    "measure": measure,
+                    "mean_first": a.mean(),
+                    "mean_second": b.mean(),
+                    "difference": (a - b).mean(),
+                    "low": (a - b).mean() - reach,
+                    "high": (a - b).mean() + reach,
+                    "seeds": len(a),
+                }
+            )
     return rows
 
 
@@ -336,16 +387,28 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     text = read_text(settings.min_count)
     records, chosen = train_all(settings, text, options.output)
-    config = {**asdict(settings), **chosen, "threads": 1, "level": LEVEL, "text": text.facts,
-              "kinds": {name: asdict(kind) for name, kind in KINDS.items()}}  # fmt: skip
+    config = {
+        **asdict(settings),
+        **chosen,
+        "threads": 1,
+        "level": LEVEL,
+        "text": text.facts,
+        "kinds": {name: asdict(kind) for name, kind in KINDS.items()},
+    }
     tables = {
         "twin_heads_runs": [record["facts"] for record in records],
         "twin_heads_measures": [row for record in records for row in record["measures"]],
         "twin_heads": differences(records),
     }
     for name, rows in tables.items():
-        write_study(options.output, name, rows, config, source=Path(__file__),
-                    packages=("torch", "safetensors"))  # fmt: skip
+        write_study(
+            options.output,
+            name,
+            rows,
+            config,
+            source=Path(__file__),
+            packages=("torch", "safetensors"),
+        )
     tested = evenly(text.windows("test", settings.length), settings.windows)[:, :-1]
     lines = [" ".join(map(str, window)) + "\n" for window in tested.tolist()]
     (options.output / "twin_heads_test.txt").write_text("".join(lines), encoding="utf-8")

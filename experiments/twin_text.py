@@ -86,9 +86,11 @@ def read_text(min_count: int) -> Text:
         "repeated": repeated,
         "vocabulary": len(words),
         **{f"words_{name}": len(ids) for name, ids in splits.items()},
-        **{f"unknown_{name}": (ids == UNKNOWN).double().mean().item()
-           for name, ids in splits.items()},
-    }  # fmt: skip
+        **{
+            f"unknown_{name}": (ids == UNKNOWN).double().mean().item()
+            for name, ids in splits.items()
+        },
+    }
     return Text(splits, words, facts)
 
 
@@ -138,13 +140,18 @@ def main() -> None:
     text = read_text(20 if options.quick else MIN_COUNT)
     losses = frequency_losses(text)
     rows = [
-        {"split": name, "words": len(ids), "unknown": (ids == UNKNOWN).double().mean().item(),
-         "perplexity_by_frequency": math.exp(losses[name][0]),
-         "perplexity_by_word_before": math.exp(losses[name][1])}
+        {
+            "split": name,
+            "words": len(ids),
+            "unknown": (ids == UNKNOWN).double().mean().item(),
+            "perplexity_by_frequency": math.exp(losses[name][0]),
+            "perplexity_by_word_before": math.exp(losses[name][1]),
+        }
         for name, ids in text.splits.items()
-    ]  # fmt: skip
-    write_study(options.output, "twin_text", rows, text.facts, source=Path(__file__),
-                packages=("torch",))  # fmt: skip
+    ]
+    write_study(
+        options.output, "twin_text", rows, text.facts, source=Path(__file__), packages=("torch",)
+    )
     for row in rows:
         print(row)
 

@@ -18,10 +18,21 @@ _HOMES = {
     "NadarayaWatson": "estimators",
     "kernel_sum": "sums",
 }
-_MODULES = frozenset({
-    "attention", "densities", "diagnostics", "estimators", "kernels", "mixing", "models",
-    "plotting", "simulation", "sums", "theory",
-})  # fmt: skip
+_MODULES = frozenset(
+    {
+        "attention",
+        "densities",
+        "diagnostics",
+        "estimators",
+        "kernels",
+        "mixing",
+        "models",
+        "plotting",
+        "simulation",
+        "sums",
+        "theory",
+    }
+)
 
 if TYPE_CHECKING:
     from fourierkernels import (

@@ -92,9 +92,13 @@ def _sums(setting: Setting, *, responses: bool) -> Mapping[str, Contender]:
 
     def prepared(method: str) -> PreparedSum:
         return PreparedSum(
-            points, kernel=FourierKernel(setting.power), radius=radius, responses=y, method=method,
+            points,
+            kernel=FourierKernel(setting.power),
+            radius=radius,
+            responses=y,
+            method=method,
             tol=1e-5 if method == "direct_float32" else 1e-12,
-        )  # fmt: skip
+        )
 
     def values(method: str, at: FloatArray) -> FloatArray:
         sums = prepared(method).at(at)
@@ -106,9 +110,11 @@ def _sums(setting: Setting, *, responses: bool) -> Mapping[str, Contender]:
         gap = np.abs(values(method, some) - exact)  # not a number where a ratio is undefined
         return float(np.nanmax(gap) / np.nanmax(np.abs(exact)))
 
-    best = PreparedSum(
-        points, kernel=FourierKernel(setting.power), radius=radius, responses=y
-    ).plan(queries).method  # fmt: skip
+    best = (
+        PreparedSum(points, kernel=FourierKernel(setting.power), radius=radius, responses=y)
+        .plan(queries)
+        .method
+    )
     return {
         name: Contender(partial(values, name, queries), partial(error, name), name == best)
         for name in METHODS
@@ -193,10 +199,15 @@ def run_bench(
     chosen = [TASKS[check_choice("task", name, list(TASKS))] for name in names]
     chosen = chosen or [task for task in TASKS.values() if find_spec(task.package)]
     settings = [
-        Setting(check_integer("n", n), check_integer("dim", dim), check_integer("power", power),
-                check_integer("seed", seed, least=0))
-        for n in sizes for dim in dims
-    ]  # fmt: skip
+        Setting(
+            check_integer("n", n),
+            check_integer("dim", dim),
+            check_integer("power", power),
+            check_integer("seed", seed, least=0),
+        )
+        for n in sizes
+        for dim in dims
+    ]
     empty = True
     for task in chosen:
         for setting in settings:
@@ -219,8 +230,9 @@ def _timed(task: Task, setting: Setting) -> Iterator[Timing]:
     for name, one in contenders.items():
         error = math.nan if one.error is None else one.error()
         ratio = times[name] / times[base]
-        yield Timing(task.name, setting.n, setting.dim, name, 1e3 * times[name], ratio, error,
-                     one.chosen)  # fmt: skip
+        yield Timing(
+            task.name, setting.n, setting.dim, name, 1e3 * times[name], ratio, error, one.chosen
+        )
 
 
 def _rounds(runs: Mapping[str, Callable[[], object]]) -> dict[str, float]:
@@ -249,6 +261,13 @@ def bench_table(rows: Sequence[Timing]) -> Table:
             table.add_section()
         error = "-" if math.isnan(row.error) else f"{row.error:.1e}"
         name = f"{row.method} *" if row.chosen else row.method
-        table.add_row(row.task, str(row.n), str(row.dim), name, f"{row.milliseconds:.3g}",
-                      f"{row.ratio:.3g}", error)  # fmt: skip
+        table.add_row(
+            row.task,
+            str(row.n),
+            str(row.dim),
+            name,
+            f"{row.milliseconds:.3g}",
+            f"{row.ratio:.3g}",
+            error,
+        )
     return table

@@ -177,10 +177,19 @@ def sweep(
     from fourierkernels.simulation.sweep.command import run
 
     given = {
-        "task": task, "densities": density, "kernels": kernel, "sizes": n, "dims": dim,
-        "radii": radius, "replicates": replicates, "blocks": blocks, "seed": seed,
-        "function": function, "noise": noise, "at": at,
-    }  # fmt: skip
+        "task": task,
+        "densities": density,
+        "kernels": kernel,
+        "sizes": n,
+        "dims": dim,
+        "radii": radius,
+        "replicates": replicates,
+        "blocks": blocks,
+        "seed": seed,
+        "function": function,
+        "noise": noise,
+        "at": at,
+    }
     _check_file("results", results)
     run(results, given, workers=workers, scheduler=scheduler)
 

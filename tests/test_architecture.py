@@ -28,10 +28,17 @@ ALLOWED = {
     "diagnostics": {"models", "mixing", "attention", "console", "validation"},
     "bench": {"attention", "sums", "kernels", "validation"},
     "plotting": {
-        "diagnostics", "attention", "simulation", "estimators", "theory", "densities", "sums",
-        "kernels", "validation",
+        "diagnostics",
+        "attention",
+        "simulation",
+        "estimators",
+        "theory",
+        "densities",
+        "sums",
+        "kernels",
+        "validation",
     },
-}  # fmt: skip
+}
 ALLOWED["cli"] = {"bench", "console", "plotting", *ALLOWED["plotting"]}
 HEAVY = ("torch", "matplotlib", "numba", "sklearn", "transformers", "scipy.stats")
 

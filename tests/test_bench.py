@@ -70,12 +70,15 @@ def test_command_prints_and_writes_the_table(tmp_path: Path) -> None:
     assert sum(row["chosen"] == "True" for row in rows) == 2
 
 
-@pytest.mark.parametrize(("names", "options", "message"), [
-    (["kettle"], {}, "task must be one of density, regression, attention"),
-    (["density"], {"sizes": [0]}, "n must be at least 1, got 0"),
-    (["density"], {"dims": [0]}, "dim must be at least 1, got 0"),
-    (["density"], {"power": 0}, "power must be at least 1, got 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        (["kettle"], {}, "task must be one of density, regression, attention"),
+        (["density"], {"sizes": [0]}, "n must be at least 1, got 0"),
+        (["density"], {"dims": [0]}, "dim must be at least 1, got 0"),
+        (["density"], {"power": 0}, "power must be at least 1, got 0"),
+    ],
+)
 def test_bad_input_is_refused(names: list[str], options: dict[str, object], message: str) -> None:
     given = {"sizes": [8], "dims": [1], "power": 4, **options}
     sizes, dims = given.pop("sizes"), given.pop("dims")

@@ -26,9 +26,14 @@ def test_rates_prints_the_table_of_the_issue() -> None:
     best = optimum("laplace", "fourier4", n=10**8)
     line = next(row for row in done.stdout.splitlines() if "fourier4" in row and "1e8" in row)
     assert line.split() == [
-        "fourier4", "1e8", f"{best.radius:.5g}", f"{best.mise.total:.4e}", f"{best.slope:.4f}",
-        "-", "n^-3/4",
-    ]  # fmt: skip
+        "fourier4",
+        "1e8",
+        f"{best.radius:.5g}",
+        f"{best.mise.total:.4e}",
+        f"{best.slope:.4f}",
+        "-",
+        "n^-3/4",
+    ]
     assert "gaussian" in done.stdout  # the control
 
 

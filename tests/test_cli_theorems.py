@@ -22,9 +22,13 @@ def test_one_statement_in_one_setting_is_told_with_its_reasons() -> None:
     shown = " ".join(done.stdout.split())
     found = verify("3a ordinary smooth", "laplace", "fourier1")
     for piece in (
-        "n^-1/2 n^-3/4", str(found.slope), "holds, loose", "holds: φ(z) = z^l, l = 1",
-        f"constant of the bound: {found.constant:.4g}", "why: squared bias is",
-    ):  # fmt: skip
+        "n^-1/2 n^-3/4",
+        str(found.slope),
+        "holds, loose",
+        "holds: φ(z) = z^l, l = 1",
+        f"constant of the bound: {found.constant:.4g}",
+        "why: squared bias is",
+    ):
         assert piece in shown
 
 

@@ -66,9 +66,7 @@ def test_derivative_of_the_conditional_cdf_is_the_density(name: str) -> None:
 def test_score_prefers_a_sensible_radius_and_parameters_survive_cloning() -> None:
     x, y = data(400)
     new = data(400, seed=1)
-    scores = [
-        ConditionalDensity("gaussian", radius=r).fit(x, y).score(*new) for r in (0.3, 5.0)
-    ]  # fmt: skip
+    scores = [ConditionalDensity("gaussian", radius=r).fit(x, y).score(*new) for r in (0.3, 5.0)]
     assert scores[1] > scores[0]
     again = clone(ConditionalDensity(radius=[1.0, 2.0], tol=1e-9))
     assert again.get_params()["tol"] == 1e-9

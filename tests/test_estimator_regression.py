@@ -185,9 +185,11 @@ def test_band_is_wider_than_the_intervals_and_narrower_than_bonferroni() -> None
 
 def test_band_of_one_query_is_its_interval() -> None:
     x, y = data(100)
-    limits = NadarayaWatson(radius=3.0).fit(x, y).band(
-        [[0.2]], rng=np.random.default_rng(0), replicates=4000
-    )  # fmt: skip
+    limits = (
+        NadarayaWatson(radius=3.0)
+        .fit(x, y)
+        .band([[0.2]], rng=np.random.default_rng(0), replicates=4000)
+    )
     assert limits.critical == pytest.approx(1.96, abs=0.1)
 
 

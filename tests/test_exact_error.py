@@ -50,9 +50,11 @@ def exact_integrals(density: str, name: str, radius: float) -> tuple[mp.mpf, ...
     with mp.workdps(45):
         r, power = mp.mpf(radius), POWERS[density]
         edge = r * (20 if name == "gaussian" else as_kernel(name).cutoff)
-        knots = [r * k for k in range(1, 21)] if name == "gaussian" else [
-            r * mp.mpf(k) for k in as_kernel(name).knots
-        ]  # fmt: skip
+        knots = (
+            [r * k for k in range(1, 21)]
+            if name == "gaussian"
+            else [r * mp.mpf(k) for k in as_kernel(name).knots]
+        )
         grid = sorted({mp.mpf(0), *(mp.mpf(2) ** k for k in range(-2, 14)), *knots})
         grid = [t for t in grid if t <= edge]
         once = twice = noise = mp.mpf(0)
@@ -180,9 +182,10 @@ TWIN = MultivariateMixture(
     [0.4, 0.6], [[-1.0, 0.5], [1.0, 0.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.3, -0.1], [-0.1, 0.5]]]
 )
 TWIN3 = MultivariateMixture(
-    [0.5, 0.5], [[0.0, 0.0, 0.0], [1.5, 0.0, -1.0]],
+    [0.5, 0.5],
+    [[0.0, 0.0, 0.0], [1.5, 0.0, -1.0]],
     [np.eye(3).tolist(), (0.5 * np.eye(3) + 0.2).tolist()],
-)  # fmt: skip
+)
 JOINT = {
     "rho=0.8": CorrelatedGaussian(0.8, 2),
     "rho=0.98": CorrelatedGaussian(0.98, 2),
@@ -315,7 +318,7 @@ def test_multivariate_mixture_keeps_the_contract_of_densities() -> None:
         (lambda: MultivariateMixture([1.0], [[0, 0]], [[[1, 1], [1, 1]]]), "positive definite"),
         (lambda: mise(CorrelatedGaussian(0.999999, 3), "fourier1", n=9, radius=1.0), "nodes in"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]

@@ -111,9 +111,12 @@ def test_estimated_radii_are_simulated_sample_by_sample() -> None:
     options = {"n": 200, "replicates": 30}
     found = mise("gaussian", "fourier4", radius="lscv", rng=np.random.default_rng(7), **options)  # type: ignore[arg-type]
     fixed = mise(
-        "gaussian", "fourier4", radius=optimal_radius("gaussian", "fourier4", n=200),
-        rng=np.random.default_rng(7), **options,  # type: ignore[arg-type]
-    )  # fmt: skip
+        "gaussian",
+        "fourier4",
+        radius=optimal_radius("gaussian", "fourier4", n=200),
+        rng=np.random.default_rng(7),
+        **options,  # type: ignore[arg-type]
+    )
     assert found.radii.shape == (30, 1)
     assert len(np.unique(found.radii)) == 30
     assert len(np.unique(fixed.radii)) == 1
@@ -135,8 +138,11 @@ def test_estimated_radii_are_simulated_sample_by_sample() -> None:
 )
 def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
     known: dict[str, object] = {
-        "density": "gaussian", "sample": np.zeros((3, 1)), "radius": 1.0, "largest": 2.0,
-    }  # fmt: skip
+        "density": "gaussian",
+        "sample": np.zeros((3, 1)),
+        "radius": 1.0,
+        "largest": 2.0,
+    }
     given = {**known, **options}
 
     def ask() -> float:

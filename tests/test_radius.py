@@ -69,8 +69,11 @@ def test_improved_sheather_jones_solves_its_equation_by_plain_sums() -> None:
     f = norm(7, t)
     for s in range(6, 1, -1):
         odd = math.prod(range(1, 2 * s, 2))
-        f = norm(s, (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / math.sqrt(2 * math.pi) / 500 / f)
-                 ** (2 / (3 + 2 * s)))  # fmt: skip
+        f = norm(
+            s,
+            (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / math.sqrt(2 * math.pi) / 500 / f)
+            ** (2 / (3 + 2 * s)),
+        )
     assert t == pytest.approx((1000 * math.sqrt(math.pi) * f) ** -0.4, rel=1e-6)
 
 

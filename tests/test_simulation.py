@@ -32,8 +32,15 @@ def test_exact_error_agrees_with_monte_carlo(density: str, kernel: str) -> None:
 @pytest.mark.parametrize("dim", [2, 3])
 def test_exact_error_of_products_agrees_with_monte_carlo(dim: int) -> None:
     radius = optimal_radius("laplace", "fourier4", n=N, dim=dim)
-    simulated = mise("laplace", "fourier4", n=N, radius=radius, replicates=20,
-                     rng=np.random.default_rng(dim), dim=dim)  # fmt: skip
+    simulated = mise(
+        "laplace",
+        "fourier4",
+        n=N,
+        radius=radius,
+        replicates=20,
+        rng=np.random.default_rng(dim),
+        dim=dim,
+    )
     exact = exact_mise("laplace", "fourier4", n=N, radius=radius, dim=dim).total
     assert abs(simulated.mean - exact) < MONTE_CARLO_SIGMAS * simulated.standard_error
 

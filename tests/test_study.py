@@ -26,8 +26,9 @@ def test_tables_come_with_their_provenance(tmp_path: Path) -> None:
     write_study(tmp_path / "new", "x", rows, {"seed": 3}, source=Path(__file__))
     with (tmp_path / "new/x.csv").open(encoding="utf-8") as file:
         assert [(int(r["n"]), float(r["error"])) for r in csv.DictReader(file)] == [
-            (10, 0.1), (20, 1 / 3),
-        ]  # fmt: skip
+            (10, 0.1),
+            (20, 1 / 3),
+        ]
     facts = json.loads((tmp_path / "new/x.json").read_text(encoding="utf-8"))
     assert facts["script"] == "test_study.py"
     assert facts["config"] == {"seed": 3}
@@ -94,7 +95,7 @@ def test_the_processor_is_the_first_model_listed(
         ("kink", "fourier4", 1, (3 / 4, 0.0)),
         ("jump", "fourier6", 1, (1 / 2, 0.0)),
     ],
-)  # fmt: skip
+)
 def test_derived_rates_of_regression(
     function: str, kernel: str, dim: int, rate: tuple[float, float]
 ) -> None:

@@ -41,8 +41,10 @@ def test_reference_is_the_sum_over_pairs(name: str) -> None:
     sums = kernel_sum(points, at, kernel=name, radius=1.5, responses=y, method="reference")
     kernel = KERNELS.get(name) or FourierKernel(9)
     for j, query in enumerate(at):
-        w = [math.prod(float(kernel.value(1.5 * (q - x))) for q, x in zip(query, p, strict=True))
-             for p in points]  # fmt: skip
+        w = [
+            math.prod(float(kernel.value(1.5 * (q - x))) for q, x in zip(query, p, strict=True))
+            for p in points
+        ]
         scale = kernel.constant**2
         assert sums.totals()[j] == pytest.approx(scale * math.fsum(w), rel=1e-11)
         top = scale * math.fsum(w_i * y_i for w_i, y_i in zip(w, y[:, 1], strict=True))
@@ -75,8 +77,9 @@ def test_fast_path_agrees_with_the_reference(method: str, name: str, dim: int) -
 @pytest.mark.parametrize("name", ["gaussian", "fourier4"])
 def test_nothing_underflows_in_128_dimensions(method: str, name: str) -> None:
     points, at, y = problem(50, 5, 128)
-    sums = kernel_sum(points, at, kernel=name, radius=6.0, responses=y, method=method,
-                      tol=TOL[method])  # fmt: skip
+    sums = kernel_sum(
+        points, at, kernel=name, radius=6.0, responses=y, method=method, tol=TOL[method]
+    )
     assert np.all(sums.log_totals() < -745)  # far below the least positive double
     assert np.all(np.isfinite(sums.log_totals()))
     assert np.all(sums.totals() == 0)
@@ -86,8 +89,15 @@ def test_nothing_underflows_in_128_dimensions(method: str, name: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_far_queries_of_the_gaussian_give_the_nearest_response(method: str) -> None:
     points = np.linspace(-1, 1, 10).reshape(-1, 1)
-    sums = kernel_sum(points, [[5.0], [-50.0]], kernel="gaussian", radius=10.0,
-                      responses=np.arange(10.0), method=method, tol=TOL[method])  # fmt: skip
+    sums = kernel_sum(
+        points,
+        [[5.0], [-50.0]],
+        kernel="gaussian",
+        radius=10.0,
+        responses=np.arange(10.0),
+        method=method,
+        tol=TOL[method],
+    )
     np.testing.assert_allclose(sums.ratios()[:, 0], [9.0, 0.0], atol=TOL[method])
 
 
@@ -97,8 +107,15 @@ def test_a_query_at_a_common_zero_of_all_sincs_is_undefined(method: str, power: 
     """Samples and query on one lattice of spacing π/R: every weight is rounding noise."""
     radius = 3.0
     lattice = (math.pi / radius * np.arange(30.0)).reshape(-1, 1)
-    sums = kernel_sum(lattice[:10], lattice[25:26], kernel=f"fourier{power}", radius=radius,
-                      responses=np.arange(10.0), method=method, tol=TOL[method])  # fmt: skip
+    sums = kernel_sum(
+        lattice[:10],
+        lattice[25:26],
+        kernel=f"fourier{power}",
+        radius=radius,
+        responses=np.arange(10.0),
+        method=method,
+        tol=TOL[method],
+    )
     assert sums.undefined.all()
     assert np.isnan(sums.ratios()).all()
 
@@ -113,8 +130,15 @@ def test_a_signed_denominator_that_cancels_is_undefined(method: str) -> None:
         low, high = (
             (middle, high) if math.sin(middle) / middle > 0.21723362821122166 else (low, middle)
         )
-    sums = kernel_sum([[u], [-low]], [[0.0]], kernel="fourier1", radius=1.0,
-                      responses=[1.0, 2.0], method=method, tol=TOL[method])  # fmt: skip
+    sums = kernel_sum(
+        [[u], [-low]],
+        [[0.0]],
+        kernel="fourier1",
+        radius=1.0,
+        responses=[1.0, 2.0],
+        method=method,
+        tol=TOL[method],
+    )
     assert abs(sums.denominator[0]) < 1e-14
     assert sums.undefined.all()
 
@@ -123,8 +147,7 @@ def test_a_signed_denominator_that_cancels_is_undefined(method: str) -> None:
 def test_coincident_points_have_weight_one(method: str) -> None:
     points = np.random.default_rng(0).normal(size=(1, 3))
     for name in KERNELS:
-        sums = kernel_sum(points, points, kernel=name, radius=2.0, method=method,
-                          tol=TOL[method])  # fmt: skip
+        sums = kernel_sum(points, points, kernel=name, radius=2.0, method=method, tol=TOL[method])
         assert sums.totals()[0] == pytest.approx(1.0, rel=FAST)
 
 
@@ -178,8 +201,9 @@ def test_sums_are_invariant_to_shift_and_to_scale_against_radius(
 ) -> None:
     points, at, _ = problem(20, 4, dim)
     plain = kernel_sum(points, at, kernel=name, radius=1.3, method=method)
-    moved = kernel_sum(points * scale + shift, at * scale + shift, kernel=name,
-                       radius=1.3 / scale, method=method)  # fmt: skip
+    moved = kernel_sum(
+        points * scale + shift, at * scale + shift, kernel=name, radius=1.3 / scale, method=method
+    )
     assert relative_gap(moved, plain) < 1e-8  # the inputs themselves were rounded by the shift
 
 
@@ -229,8 +253,10 @@ def test_windowed_periodisation_is_exact_where_plain_periodisation_is_not(name: 
     assert np.abs(evaluate(windowed) - exact).max() < 1e-13
     k = np.arange(-3000, 3000)
     spacing = 2 * math.pi / (8 * reach)
-    plain = Series(8 * reach, kernel.transform(k * spacing / radius) * kernel.constant * spacing
-                   / (2 * math.pi * radius))  # fmt: skip
+    plain = Series(
+        8 * reach,
+        kernel.transform(k * spacing / radius) * kernel.constant * spacing / (2 * math.pi * radius),
+    )
     plain_error = np.abs(evaluate(plain) - exact).max()
     assert plain_error > 1e-10 if name != "gaussian" else plain_error < 1e-12
 
@@ -311,7 +337,7 @@ def case(**changed: object) -> Callable[[], KernelSums]:
             "method must be able to do the sum: 'direct' has no compiled form of kernel phi",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused(
     run: Callable[[], KernelSums], error: type[Exception], message: str
 ) -> None:

@@ -65,8 +65,13 @@ def test_slope_of_the_integral_is_the_sum(name: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_of_queries_give_what_one_call_gives(method: str) -> None:
     points, at, y = problem(300, 50, 2)
-    options = {"kernel": "fourier4", "radius": 2.0, "responses": y, "method": method,
-               "tol": TOL[method]}  # fmt: skip
+    options = {
+        "kernel": "fourier4",
+        "radius": 2.0,
+        "responses": y,
+        "method": method,
+        "tol": TOL[method],
+    }
     prepared = PreparedSum(points, **options)
     blocks = [prepared.at(block).ratios() for block in np.array_split(3 * at, 5)]
     whole = kernel_sum(points, 3 * at, **options).ratios()
@@ -116,6 +121,13 @@ def test_sums_left_out_are_those_without_the_sample(method: str, name: str) -> N
     left = PreparedSum(points, weights=weights, responses=y, **options).left_out(points, weights, y)
     for i in (0, 7, 39):
         rest = np.delete(np.arange(40), i)
-        sums = kernel_sum(points[rest], points[[i]], weights=weights[rest], responses=y[rest],
-                          kernel=name, radius=1.2, method="reference")  # fmt: skip
+        sums = kernel_sum(
+            points[rest],
+            points[[i]],
+            weights=weights[rest],
+            responses=y[rest],
+            kernel=name,
+            radius=1.2,
+            method="reference",
+        )
         np.testing.assert_allclose(unscaled(left)[i], unscaled(sums)[0], atol=ROUNDING[method])

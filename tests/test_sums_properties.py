@@ -28,14 +28,25 @@ def largest_sum(points: FloatArray, at: FloatArray, name: str, radius: FloatArra
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=12, deadline=None)
 @given(
-    n=SIZES, m=SIZES, dim=st.integers(1, 4), dtype=st.sampled_from(["float32", "float64"]),
-    log_radius=st.floats(-2.0, 1.0), seed=st.integers(0, 2**32 - 1),
+    n=SIZES,
+    m=SIZES,
+    dim=st.integers(1, 4),
+    dtype=st.sampled_from(["float32", "float64"]),
+    log_radius=st.floats(-2.0, 1.0),
+    seed=st.integers(0, 2**32 - 1),
     tol=st.sampled_from([1e-12, 1e-8, 1e-4, 1e-2]),
-)  # fmt: skip
+)
 def test_every_method_keeps_the_accuracy_its_plan_promises(
-    method: str, name: str, n: int, m: int, dim: int, dtype: str, log_radius: float, seed: int,
+    method: str,
+    name: str,
+    n: int,
+    m: int,
+    dim: int,
+    dtype: str,
+    log_radius: float,
+    seed: int,
     tol: float,
-) -> None:  # fmt: skip
+) -> None:
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(n, dim)).astype(dtype)
     at = rng.normal(size=(m, dim)).astype(dtype)
@@ -95,8 +106,14 @@ def test_mad_values_give_a_clear_error_or_the_answer(
 def test_a_query_a_million_radii_away_is_the_nearest_response_or_undefined(
     method: str, name: str
 ) -> None:
-    sums = kernel_sum([[0.0], [1.0]], [[1e6], [-1e6]], kernel=name, radius=1.0,
-                      responses=[3.0, 3.0], method=method)  # fmt: skip
+    sums = kernel_sum(
+        [[0.0], [1.0]],
+        [[1e6], [-1e6]],
+        kernel=name,
+        radius=1.0,
+        responses=[3.0, 3.0],
+        method=method,
+    )
     ratios = sums.ratios()[:, 0]
     np.testing.assert_allclose(ratios[~np.isnan(ratios)], 3.0, rtol=1e-6)
     if name == "gaussian":
@@ -120,8 +137,16 @@ def test_points_without_columns_are_refused() -> None:
 def test_weights_far_below_those_of_the_padding_are_summed(method: str) -> None:
     """The tiles are padded at the centre of the data, where this query is and no sample."""
     points = np.stack([np.full(128, 10.0), np.full(128, -10.0)])
-    sums = kernel_sum(points, np.zeros((1, 128)), kernel="fourier4", radius=2.0, method=method,
-                      tol=1e-2, responses=[7.0, 1.0], refine=False)  # fmt: skip
+    sums = kernel_sum(
+        points,
+        np.zeros((1, 128)),
+        kernel="fourier4",
+        radius=2.0,
+        method=method,
+        tol=1e-2,
+        responses=[7.0, 1.0],
+        refine=False,
+    )
     exact = 512 * math.log(abs(math.sin(20.0)) / 20.0) + math.log(2.0)
     assert sums.log_totals()[0] == pytest.approx(exact, rel=1e-6)
     assert sums.ratios()[0, 0] == pytest.approx(4.0, rel=1e-4)

@@ -28,9 +28,11 @@ NO_CUDA = not torch.cuda.is_available()
 def data(dim: int, n: int = 300, seed: int = 0) -> tuple[NDArray[np.float64], ...]:
     rng = np.random.default_rng(seed)
     return (
-        rng.normal(size=(n, dim)), rng.normal(size=(40, dim)), rng.uniform(0.5, 2, n),
+        rng.normal(size=(n, dim)),
+        rng.normal(size=(40, dim)),
+        rng.uniform(0.5, 2, n),
         rng.normal(size=(n, 2)),
-    )  # fmt: skip
+    )
 
 
 def both(kernel: str, dim: int, radius: float, **options: Any) -> tuple[Any, Any]:
@@ -56,9 +58,11 @@ def test_sums_and_ratios_are_those_of_the_reference_without_underflow(
         np.ldexp(ours.denominator, shift), reference.denominator, rtol=tolerance
     )
     np.testing.assert_allclose(
-        np.ldexp(ours.numerator, shift[:, None]), reference.numerator, rtol=tolerance,
+        np.ldexp(ours.numerator, shift[:, None]),
+        reference.numerator,
+        rtol=tolerance,
         atol=tolerance * np.abs(reference.numerator).max(),
-    )  # fmt: skip
+    )
     if dim == 128 and kernel == "fourier4":
         assert (reference.exponent < -300).all()
 

@@ -40,13 +40,19 @@ VERDICTS = {  # (theorem, density, kernel, dim): claimed, sharp, verdict
     ("1", "laplace", "fourier4", 1): ("None", "None", "not applicable"),
     ("1", "gaussian", "fourier3", 1): ("None", "None", "not applicable"),
     ("3a supersmooth", "gaussian", "fourier1", 1): (
-        "(log n)^1/2 n^-1", "(log n)^1/2 n^-1", "holds and sharp",
+        "(log n)^1/2 n^-1",
+        "(log n)^1/2 n^-1",
+        "holds and sharp",
     ),
     ("3a supersmooth", "cauchy", "fourier1", 1): (
-        "(log n) n^-1", "(log n) n^-1", "holds and sharp",
+        "(log n) n^-1",
+        "(log n) n^-1",
+        "holds and sharp",
     ),
     ("3a supersmooth", "cauchy", "fourier1", 2): (
-        "(log n)^2 n^-1", "(log n)^2 n^-1", "holds and sharp",
+        "(log n)^2 n^-1",
+        "(log n)^2 n^-1",
+        "holds and sharp",
     ),
     ("3a ordinary smooth", "laplace", "fourier1", 1): ("n^-1/2", "n^-3/4", "holds, loose"),
     ("3a ordinary smooth", "gamma", "fourier1", 1): ("n^-2/3", "n^-5/6", "holds, loose"),
@@ -61,19 +67,27 @@ VERDICTS = {  # (theorem, density, kernel, dim): claimed, sharp, verdict
     ("density of order 2", "cauchy", "fourier3", 1): ("None", "n^-4/5", "holds and sharp"),
     ("density of order 2", "gaussian", "fourier3", 2): ("None", "n^-2/3", "holds and sharp"),
     ("density limited by smoothness", "laplace", "fourier3", 1): (
-        "None", "n^-3/4", "holds and sharp",
+        "None",
+        "n^-3/4",
+        "holds and sharp",
     ),
     ("density limited by smoothness", "laplace", "fourier4", 1): (
-        "None", "n^-3/4", "holds and sharp",
+        "None",
+        "n^-3/4",
+        "holds and sharp",
     ),
     ("density limited by smoothness", "laplace", "fourier5", 1): (
-        "None", "n^-3/4", "holds and sharp",
+        "None",
+        "n^-3/4",
+        "holds and sharp",
     ),
     ("lemma 1", "gaussian", "fourier4", 1): ("n^-2/5", "n^-2/5", "holds and sharp"),
     ("2", "gaussian", "fourier6", 1): ("n^-4/5", "n^-4/5", "holds and sharp"),
     ("2", "gaussian", "fourier4", 1): ("n^-4/5", "n^-4/5", "holds and sharp"),
     ("4", "gaussian", "fourier1", 1): (
-        "(log n)^1/2 n^-1", "(log n)^1/2 n^-1", "holds and sharp",
+        "(log n)^1/2 n^-1",
+        "(log n)^1/2 n^-1",
+        "holds and sharp",
     ),
     ("regression of order 1", "gaussian", "fourier2", 1): ("None", "n^-2/3", "holds and sharp"),
     ("regression of order 2", "gaussian", "fourier3", 1): ("None", "n^-4/5", "holds and sharp"),
@@ -83,7 +97,7 @@ VERDICTS = {  # (theorem, density, kernel, dim): claimed, sharp, verdict
     ("regression of order 2", "gaussian", "fourier3", 2): ("None", "n^-2/3", "holds and sharp"),
     ("regression of order 2", "gaussian", "fourier4", 2): ("None", "n^-2/3", "holds and sharp"),
     ("regression of order 2", "gaussian", "fourier5", 2): ("None", "n^-2/3", "holds and sharp"),
-}  # fmt: skip
+}
 SMOOTH = [case for case in (*DENSITY_CASES, *REGRESSION_CASES) if case.function != "kink"]
 
 

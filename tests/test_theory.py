@@ -275,8 +275,11 @@ def test_best_error_falls_at_the_sharp_rate(density: str, kernel: str, dim: int)
 def test_rate_table_has_a_row_per_kernel_and_size() -> None:
     rows = rate_table("laplace", ["fourier1", "gaussian"], sizes=[100, 1000])
     assert [(r.kernel, r.optimum.n) for r in rows] == [
-        ("fourier1", 100), ("fourier1", 1000), ("gaussian", 100), ("gaussian", 1000),
-    ]  # fmt: skip
+        ("fourier1", 100),
+        ("fourier1", 1000),
+        ("gaussian", 100),
+        ("gaussian", 1000),
+    ]
     assert str(rows[0].paper) == "n^-1/2"
     assert rows[2].paper is None
 

@@ -60,8 +60,10 @@ def test_no_paragraph_of_the_test_text_is_in_another_split(study: ModuleType, te
 
 def test_splits_hold_all_words_that_are_not_repeated(study: ModuleType, text) -> None:
     facts = text.facts
-    total = sum(len(sys.modules["twin_text"].split_words(t)) for t in
-                sys.modules["twin_text"].documents().values())  # fmt: skip
+    total = sum(
+        len(sys.modules["twin_text"].split_words(t))
+        for t in sys.modules["twin_text"].documents().values()
+    )
     kept = sum(facts[f"words_{name}"] for name in study.SPLITS)
     assert kept == round(total * (1 - facts["repeated"]))
     for name in ("test", "valid"):
@@ -136,17 +138,27 @@ def records_of(study: ModuleType, values: dict[str, np.ndarray]) -> list[dict]:
     """Records with one layer average a network: `values` by kind, one a seed, trained."""
     return [
         {
-            "facts": {"kind": kind, "seed": seed, "trial": False,
-                      **{f"loss_{split}": 1.0 for split in study.SPLITS}},
+            "facts": {
+                "kind": kind,
+                "seed": seed,
+                "trial": False,
+                **{f"loss_{split}": 1.0 for split in study.SPLITS},
+            },
             "measures": [
-                {"stage": stage, "split": "test", "measure": "frobenius", "layer": layer,
-                 "mean": value + shift + own}
+                {
+                    "stage": stage,
+                    "split": "test",
+                    "measure": "frobenius",
+                    "layer": layer,
+                    "mean": value + shift + own,
+                }
                 for stage, shift in (("untrained", -2.0), ("trained", 0.0))
                 for layer, own in ((1, -0.5), (2, 0.5))
             ],
         }
-        for kind, column in values.items() for seed, value in enumerate(column)
-    ]  # fmt: skip
+        for kind, column in values.items()
+        for seed, value in enumerate(column)
+    ]
 
 
 def test_intervals_are_those_of_the_paired_t_test(study: ModuleType) -> None:
@@ -215,8 +227,10 @@ def test_published_rates_are_those_of_least_validation_loss() -> None:
     assert config["rates"] == best
     for r in runs:
         assert r["trial"] == "True" or float(r["rate"]) == best[r["kind"]]
-    seeds = {kind: {r["seed"] for r in runs if r["kind"] == kind and r["trial"] == "False"}
-             for kind in best}  # fmt: skip
+    seeds = {
+        kind: {r["seed"] for r in runs if r["kind"] == kind and r["trial"] == "False"}
+        for kind in best
+    }
     assert len({frozenset(own) for own in seeds.values()}) == 1
 
 
@@ -232,9 +246,10 @@ def test_published_distances_are_those_of_the_published_weights(mixer: str) -> N
     for layer, call in enumerate(calls, start=1):
         found = [head_distances(maps.double(), metric="frobenius")[pairs] for maps in call.maps]
         row = next(
-            r for r in read("twin_heads_measures")
+            r
+            for r in read("twin_heads_measures")
             if (r["kind"], r["seed"], r["stage"], r["split"], r["measure"], r["layer"])
             == (kind, str(config["seeds"][0]), "trained", "test", "frobenius", str(layer))
-        )  # fmt: skip
+        )
         assert np.mean(found) == pytest.approx(float(row["mean"]), rel=1e-4)
         assert np.std(found, ddof=1) == pytest.approx(float(row["std"]), rel=1e-4)

@@ -281,9 +281,23 @@ def measure(name: str, shape: Shape, device: str, seconds: float, clock: float) 
             error = error_of(call(), shape, device)  # type: ignore[arg-type]
         least = floor(shape, task, device, clock) if name == "ours" else math.nan
         cells.append(
-            Cell(device, shape.name, shape.batch, shape.heads, shape.n, shape.dim, shape.causal,
-                 name, task, took, least, took / least, peak, error)
-        )  # fmt: skip
+            Cell(
+                device,
+                shape.name,
+                shape.batch,
+                shape.heads,
+                shape.n,
+                shape.dim,
+                shape.causal,
+                name,
+                task,
+                took,
+                least,
+                took / least,
+                peak,
+                error,
+            )
+        )
     return cells
 
 
@@ -381,12 +395,21 @@ def main() -> None:
     if device == "cpu":
         _use_one_thread()
     gpu = torch.cuda.get_device_name() if device == "cuda" else "none"
-    config = {"seed": SEED, "radius": RADIUS, "power": POWER, "gpu": gpu,
-              "clock_ghz": options.clock, "threads": torch.get_num_threads()}  # fmt: skip
+    config = {
+        "seed": SEED,
+        "radius": RADIUS,
+        "power": POWER,
+        "gpu": gpu,
+        "clock_ghz": options.clock,
+        "threads": torch.get_num_threads(),
+    }
     write = partial(
-        write_study, options.output, config=config, source=Path(__file__),
+        write_study,
+        options.output,
+        config=config,
+        source=Path(__file__),
         packages=("torch", "pykeops"),
-    )  # fmt: skip
+    )
     if device == "cuda" and not options.quick:
         write("attention_cuda_checks", checks())
     write(f"attention_{device}", timings(shapes, device, seconds, options.clock))

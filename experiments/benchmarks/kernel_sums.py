@@ -34,8 +34,16 @@ SIZES = {1: (10**3, 10**4, 10**5, 10**6), 2: (10**4, 10**5), 3: (10**4, 10**5)}
 QUICK = {1: (10**3,)}
 _PAIRS = 2 * 10**8
 CHECKED = 300  # queries whose error is measured
-PACKAGES = ("fourierkernels", "scipy", "scikit-learn", "statsmodels", "KDEpy", "fastkde",
-            "scikit-fda", "pykeops")  # fmt: skip
+PACKAGES = (
+    "fourierkernels",
+    "scipy",
+    "scikit-learn",
+    "statsmodels",
+    "KDEpy",
+    "fastkde",
+    "scikit-fda",
+    "pykeops",
+)
 Array = np.ndarray
 Evaluate = Callable[[Array], Array]
 
@@ -292,8 +300,14 @@ def main() -> None:
     for method, dim, n in cells(QUICK if options.quick else SIZES):
         rows.append(run_cell(method, dim, n, budget))
         print(rows[-1], file=sys.stderr, flush=True)
-    write_study(options.output, "kernel_sums", rows, {"seed": 2022, "seconds": budget},
-                source=Path(__file__), packages=PACKAGES)  # fmt: skip
+    write_study(
+        options.output,
+        "kernel_sums",
+        rows,
+        {"seed": 2022, "seconds": budget},
+        source=Path(__file__),
+        packages=PACKAGES,
+    )
 
 
 if __name__ == "__main__":

@@ -71,9 +71,15 @@ def build(variant: Variant, n: int) -> torch.nn.ModuleList:
     """Return the blocks."""
     torch.manual_seed(SEED)
     config = BlockConfig(
-        DIM, HIDDEN, heads=HEADS, length=n, mixer=variant.mixer, mixer_options=variant.options,
-        causal=variant.causal, dropout=0.0,
-    )  # fmt: skip
+        DIM,
+        HIDDEN,
+        heads=HEADS,
+        length=n,
+        mixer=variant.mixer,
+        mixer_options=variant.options,
+        causal=variant.causal,
+        dropout=0.0,
+    )
     return build_blocks(config, LAYERS)
 
 
@@ -123,9 +129,12 @@ def run_cell(name: str, n: int, device: str, seconds: float, memory: float) -> C
     command = [sys.executable, __file__, "--cell", name, str(n), device, str(memory)]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=60 + 10 * seconds,
+            command,
+            capture_output=True,
+            text=True,
+            timeout=60 + 10 * seconds,
             env={**os.environ, "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+        )
         return Cell(**json.loads(done.stdout.splitlines()[-1]))
     except subprocess.TimeoutExpired:
         status = "timeout"

@@ -34,8 +34,17 @@ class Run:
 
 def sweep_of(blocks: int, replicates: int) -> Sweep:
     """Return equal cells of regression error at one point."""
-    return Sweep(("gaussian",), ("fourier4",), (20_000,), (1,), ("6.0",), task="regression",
-                 replicates=replicates, blocks=blocks, at=0.5)  # fmt: skip
+    return Sweep(
+        ("gaussian",),
+        ("fourier4",),
+        (20_000,),
+        (1,),
+        ("6.0",),
+        task="regression",
+        replicates=replicates,
+        blocks=blocks,
+        at=0.5,
+    )
 
 
 def measure(sweep: Sweep, counts: tuple[int, ...]) -> list[Run]:
@@ -50,8 +59,16 @@ def measure(sweep: Sweep, counts: tuple[int, ...]) -> list[Run]:
             seconds = time.perf_counter() - start
         inside = sum(outcome.seconds for outcome in done.values())
         alone = runs[0].seconds if runs else seconds
-        runs.append(Run(workers, len(done), seconds, alone / (workers * seconds),
-                        inside / (workers * seconds), load))  # fmt: skip
+        runs.append(
+            Run(
+                workers,
+                len(done),
+                seconds,
+                alone / (workers * seconds),
+                inside / (workers * seconds),
+                load,
+            )
+        )
     return runs
 
 

@@ -117,8 +117,19 @@ def backward(
     grads = _padded(grad).flatten(0, 1).contiguous().numpy()
     delta = (grad * output).sum(dim=-1).flatten(0, 1).contiguous().numpy()
     run = _chosen(_backward_serially, _backward_in_parallel, query, keys)
-    run(*layout, keys, power, causal, grads, delta, significand.flatten(0, 1).numpy(),
-        exponent.flatten(0, 1).numpy(), dq, dk, dv)  # fmt: skip
+    run(
+        *layout,
+        keys,
+        power,
+        causal,
+        grads,
+        delta,
+        significand.flatten(0, 1).numpy(),
+        exponent.flatten(0, 1).numpy(),
+        dq,
+        dk,
+        dv,
+    )
     scale = radius[:, None, :]  # (H, 1, D)
     dq_ = torch.from_numpy(dq).view(query.shape) * scale
     dk_ = _from_tiles(dk.sum(axis=1), keys).view(key.shape) * -scale
@@ -190,26 +201,55 @@ def _expanded(mask: Tensor | None, shape: tuple[int, ...], dtype: torch.dtype) -
 
 
 @njit(cache=True, error_model="numpy")
-def _forward_serially(queries, keys, values, mask, m, power, causal, eps, output, significand,
-                      exponent):  # fmt: skip
+def _forward_serially(
+    queries, keys, values, mask, m, power, causal, eps, output, significand, exponent
+):
     blocks = (queries[0].shape[1] + _ROWS - 1) // _ROWS
     for task in range(len(queries[0]) * blocks):
-        _forward_rows(task // blocks, task % blocks * _ROWS, queries, keys, values, mask, m, power,
-                      causal, eps, output, significand, exponent)  # fmt: skip
+        _forward_rows(
+            task // blocks,
+            task % blocks * _ROWS,
+            queries,
+            keys,
+            values,
+            mask,
+            m,
+            power,
+            causal,
+            eps,
+            output,
+            significand,
+            exponent,
+        )
 
 
 @njit(parallel=True, cache=True, error_model="numpy")
-def _forward_in_parallel(queries, keys, values, mask, m, power, causal, eps, output, significand,
-                         exponent):  # fmt: skip
+def _forward_in_parallel(
+    queries, keys, values, mask, m, power, causal, eps, output, significand, exponent
+):
     blocks = (queries[0].shape[1] + _ROWS - 1) // _ROWS
     for task in prange(len(queries[0]) * blocks):
-        _forward_rows(task // blocks, task % blocks * _ROWS, queries, keys, values, mask, m, power,
-                      causal, eps, output, significand, exponent)  # fmt: skip
+        _forward_rows(
+            task // blocks,
+            task % blocks * _ROWS,
+            queries,
+            keys,
+            values,
+            mask,
+            m,
+            power,
+            causal,
+            eps,
+            output,
+            significand,
+            exponent,
+        )
 
 
 @njit(cache=True, error_model="numpy")
-def _forward_rows(head, first, queries, keys, values, mask, m, power, causal, eps, output,
-                  significand, exponent):  # fmt: skip
+def _forward_rows(
+    head, first, queries, keys, values, mask, m, power, causal, eps, output, significand, exponent
+):
     rows = min(_ROWS, queries[0].shape[1] - first)
     weights = np.zeros((_ROWS, TILE), keys.dtype)
     sums = np.zeros((_ROWS, values.shape[2] // TILE), keys.dtype)
@@ -219,8 +259,19 @@ def _forward_rows(head, first, queries, keys, values, mask, m, power, causal, ep
     coordinates = _interleaved(head, first, first + rows, queries)
     for tile in range(_tiles_in_sight(first + rows - 1, keys.shape[1], causal)):
         for i in range(rows):
-            _weigh(head, first + i, tile, coordinates[i], keys[head, tile], mask, m, power, causal,
-                   weights[i], exponents)  # fmt: skip
+            _weigh(
+                head,
+                first + i,
+                tile,
+                coordinates[i],
+                keys[head, tile],
+                mask,
+                m,
+                power,
+                causal,
+                weights[i],
+                exponents,
+            )
             top = _highest(weights[i], exponents, tops[i])
             if top > tops[i]:
                 shrink = power_of_two(np.int32(max(tops[i] - top, -2000)), eps)
@@ -330,26 +381,76 @@ def _eight_products(a, b, c, d, pair):
 
 
 @njit(cache=True, error_model="numpy")
-def _backward_serially(queries, keys, values, mask, m, power, causal, grads, delta, significand,
-                       exponent, dq, dk, dv):  # fmt: skip
+def _backward_serially(
+    queries, keys, values, mask, m, power, causal, grads, delta, significand, exponent, dq, dk, dv
+):
     slabs = dk.shape[1]
     for task in range(len(queries[0]) * slabs):
-        _backward_slab(task // slabs, task % slabs, queries, keys, values, mask, m, power, causal,
-                       grads, delta, significand, exponent, dq, dk, dv)  # fmt: skip
+        _backward_slab(
+            task // slabs,
+            task % slabs,
+            queries,
+            keys,
+            values,
+            mask,
+            m,
+            power,
+            causal,
+            grads,
+            delta,
+            significand,
+            exponent,
+            dq,
+            dk,
+            dv,
+        )
 
 
 @njit(parallel=True, cache=True, error_model="numpy")
-def _backward_in_parallel(queries, keys, values, mask, m, power, causal, grads, delta, significand,
-                          exponent, dq, dk, dv):  # fmt: skip
+def _backward_in_parallel(
+    queries, keys, values, mask, m, power, causal, grads, delta, significand, exponent, dq, dk, dv
+):
     slabs = dk.shape[1]
     for task in prange(len(queries[0]) * slabs):
-        _backward_slab(task // slabs, task % slabs, queries, keys, values, mask, m, power, causal,
-                       grads, delta, significand, exponent, dq, dk, dv)  # fmt: skip
+        _backward_slab(
+            task // slabs,
+            task % slabs,
+            queries,
+            keys,
+            values,
+            mask,
+            m,
+            power,
+            causal,
+            grads,
+            delta,
+            significand,
+            exponent,
+            dq,
+            dk,
+            dv,
+        )
 
 
 @njit(cache=True, error_model="numpy")
-def _backward_slab(head, slab, queries, keys, values, mask, m, power, causal, grads, delta,
-                   significand, exponent, dq, dk, dv):  # fmt: skip
+def _backward_slab(
+    head,
+    slab,
+    queries,
+    keys,
+    values,
+    mask,
+    m,
+    power,
+    causal,
+    grads,
+    delta,
+    significand,
+    exponent,
+    dq,
+    dk,
+    dv,
+):
     n, slabs = queries[0].shape[1], dk.shape[1]
     start, stop = slab * n // slabs, (slab + 1) * n // slabs
     weights = np.empty(TILE, keys.dtype)
@@ -361,16 +462,19 @@ def _backward_slab(head, slab, queries, keys, values, mask, m, power, causal, gr
             if causal and i < tile * TILE:
                 continue
             query = coordinates[i - start]
-            _weigh(head, i, tile, query, keys[head, tile], mask, m, power, causal, weights,
-                   exponents)  # fmt: skip
+            _weigh(
+                head, i, tile, query, keys[head, tile], mask, m, power, causal, weights, exponents
+            )
             _normalise(weights, exponents, exponent[head, i], significand[head, i])
             _pull(power, grads[head, i], delta[head, i], values[head, tile], weights, pull)
             _add_outer(grads[head, i], weights, dv[head, slab, tile])
             for d in range(dq.shape[2]):
                 dq[head, i, d] += _add_slopes(
-                    query[3 * d :], keys[head, tile, 3 * TILE * d :], pull,
+                    query[3 * d :],
+                    keys[head, tile, 3 * TILE * d :],
+                    pull,
                     dk[head, slab, tile, TILE * d :],
-                )  # fmt: skip
+                )
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
@@ -439,11 +543,38 @@ def _slope_series_of(y):
             np.float32(1 / 3)
             + y * (np.float32(1 / 45) + y * (np.float32(2 / 945) + y * np.float32(1 / 4725)))
         )
-    return lambda y: 1 / 3 + y * (
-        1 / 45 + y * (2 / 945 + y * (1 / 4725 + y * (2 / 93555 + y * (1382 / 638512875 + y * (
-            4 / 18243225 + y * (3617 / 162820783125 + y * (87734 / 38979295480125
-                                                           + y * 349222 / 1531329465290625)))))))
-    )  # fmt: skip
+    return lambda y: (
+        1 / 3
+        + y
+        * (
+            1 / 45
+            + y
+            * (
+                2 / 945
+                + y
+                * (
+                    1 / 4725
+                    + y
+                    * (
+                        2 / 93555
+                        + y
+                        * (
+                            1382 / 638512875
+                            + y
+                            * (
+                                4 / 18243225
+                                + y
+                                * (
+                                    3617 / 162820783125
+                                    + y * (87734 / 38979295480125 + y * 349222 / 1531329465290625)
+                                )
+                            )
+                        )
+                    )
+                )
+            )
+        )
+    )
 
 
 def _guard(x):

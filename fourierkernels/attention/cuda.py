@@ -27,25 +27,45 @@ class _Packing(ctypes.Structure):
 
     _fields_ = (
         *((name, _POINTERS) for name in ("rows", "radius", "centre", "packed")),
-        *((n, ctypes.c_int) for n in ("batches_heads", "heads", "n", "width", "padded_n",
-                                      "padded_width")),
-    )  # fmt: skip
+        *(
+            (n, ctypes.c_int)
+            for n in ("batches_heads", "heads", "n", "width", "padded_n", "padded_width")
+        ),
+    )
 
 
 class _Problem(ctypes.Structure):
     """`Problem` of csrc/tile.cuh."""
 
     _fields_ = (
-        *((n, _POINTERS) for n in ("query", "key", "value", "grad", "radius", "delta", "attend",
-                                   "bias")),
+        *(
+            (n, _POINTERS)
+            for n in ("query", "key", "value", "grad", "radius", "delta", "attend", "bias")
+        ),
         ("mask_stride", ctypes.c_longlong * 4),
-        *((n, _POINTERS) for n in ("output", "significand", "exponent", "query_grad", "key_grad",
-                                   "value_grad")),
-        *((n, ctypes.c_int) for n in ("batches", "heads", "queries", "keys", "features", "columns",
-                                      "padded_queries", "padded_keys", "padded_features",
-                                      "padded_columns", "power", "causal")),
+        *(
+            (n, _POINTERS)
+            for n in ("output", "significand", "exponent", "query_grad", "key_grad", "value_grad")
+        ),
+        *(
+            (n, ctypes.c_int)
+            for n in (
+                "batches",
+                "heads",
+                "queries",
+                "keys",
+                "features",
+                "columns",
+                "padded_queries",
+                "padded_keys",
+                "padded_features",
+                "padded_columns",
+                "power",
+                "causal",
+            )
+        ),
         ("eps", ctypes.c_double),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -179,9 +199,15 @@ def backward(
         packed = _pack(library, query, key, value, radius, mask)
         columns = _pack_columns(library, grad.contiguous())
         problem = _problem(packed, query, key, value, power=power, causal=causal, eps=eps)
-        for name, tensor in (("grad", columns), ("delta", delta), ("significand", significand),
-                             ("exponent", exponent), ("query_grad", dq), ("key_grad", dk),
-                             ("value_grad", dv)):  # fmt: skip
+        for name, tensor in (
+            ("grad", columns),
+            ("delta", delta),
+            ("significand", significand),
+            ("exponent", exponent),
+            ("query_grad", dq),
+            ("key_grad", dk),
+            ("value_grad", dv),
+        ):
             setattr(problem, name, tensor.data_ptr())
         library.call("fk_backward", problem, query.device)
     return dq, dk, dv, radius_gradient(query, key, radius, dq, dk, packed.centre)
@@ -224,10 +250,16 @@ def _run_packing(
 ) -> None:
     batch, heads, n, width = rows.shape
     packing = _Packing(
-        rows=rows.data_ptr(), packed=packed.data_ptr(), batches_heads=batch * heads, heads=heads,
-        n=n, width=width, padded_n=padded[0], padded_width=padded[1],
+        rows=rows.data_ptr(),
+        packed=packed.data_ptr(),
+        batches_heads=batch * heads,
+        heads=heads,
+        n=n,
+        width=width,
+        padded_n=padded[0],
+        padded_width=padded[1],
         **{name: tensor.data_ptr() for name, tensor in scaling.items()},
-    )  # fmt: skip
+    )
     library.call("fk_pack", packing, rows.device)
 
 
@@ -243,13 +275,24 @@ def _problem(
 ) -> _Problem:
     batch, heads, queries, features = query.shape
     problem = _Problem(
-        query=packed.query.data_ptr(), key=packed.key.data_ptr(), value=packed.value.data_ptr(),
-        radius=packed.radius.data_ptr(), batches=batch, heads=heads, queries=queries,
-        keys=key.shape[2], features=features, columns=value.shape[-1],
-        padded_queries=packed.query.shape[-1], padded_keys=packed.key.shape[-1],
-        padded_features=packed.query.shape[2], padded_columns=packed.value.shape[2],
-        power=power, causal=causal, eps=eps,
-    )  # fmt: skip
+        query=packed.query.data_ptr(),
+        key=packed.key.data_ptr(),
+        value=packed.value.data_ptr(),
+        radius=packed.radius.data_ptr(),
+        batches=batch,
+        heads=heads,
+        queries=queries,
+        keys=key.shape[2],
+        features=features,
+        columns=value.shape[-1],
+        padded_queries=packed.query.shape[-1],
+        padded_keys=packed.key.shape[-1],
+        padded_features=packed.query.shape[2],
+        padded_columns=packed.value.shape[2],
+        power=power,
+        causal=causal,
+        eps=eps,
+    )
     if packed.mask is not None:
         field = "attend" if packed.mask.dtype is torch.bool else "bias"
         setattr(problem, field, packed.mask.data_ptr())

@@ -64,9 +64,15 @@ class TorchSum:
 
     def _fourier(self, queries: Tensor) -> _Parts:
         output, significand, exponent = attend(
-            queries[None, None], self._samples[None, None], self._columns[None, None],
-            torch.ones_like(self._samples[:1]), self._mask, self._power, False, 0.0,
-        )  # fmt: skip
+            queries[None, None],
+            self._samples[None, None],
+            self._columns[None, None],
+            torch.ones_like(self._samples[:1]),
+            self._mask,
+            self._power,
+            False,
+            0.0,
+        )
         total = significand[0, 0]
         total = total.masked_fill(total.isinf(), 0.0)  # how the operator marks a row of zeros
         return output[0, 0] * total[:, None], total, exponent[0, 0]

@@ -80,10 +80,15 @@ class FourierAttention(MultiheadKernelAttention):
         self.radius_shape = check_choice("radius_shape", radius_shape, list(RADIUS_SHAPES))
         self.initial_radius = check_number("radius", radius, above=0.0)
         add_log_radius(
-            self, self.initial_radius, shape=self.radius_shape, heads=self.num_heads,
-            dim=self.embed_dim // self.num_heads, learn=learn_radius,
-            device=options.get("device"), dtype=options.get("dtype"),
-        )  # fmt: skip
+            self,
+            self.initial_radius,
+            shape=self.radius_shape,
+            heads=self.num_heads,
+            dim=self.embed_dim // self.num_heads,
+            learn=learn_radius,
+            device=options.get("device"),
+            dtype=options.get("dtype"),
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -102,9 +107,16 @@ class FourierAttention(MultiheadKernelAttention):
     ) -> tuple[Tensor, Tensor | None]:
         """Return :func:`fourier_attention` of projected heads, and the weights or None."""
         call: Any = partial(
-            fourier_attention, query, key, value, self.radius, power=self.power, eps=self.eps,
-            allow_signed=self.allow_signed, **options,
-        )  # fmt: skip
+            fourier_attention,
+            query,
+            key,
+            value,
+            self.radius,
+            power=self.power,
+            eps=self.eps,
+            allow_signed=self.allow_signed,
+            **options,
+        )
         if return_weights:
             pair: tuple[Tensor, Tensor] = call(return_weights=True)
             return pair

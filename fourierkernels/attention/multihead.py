@@ -84,11 +84,19 @@ class MultiheadKernelAttention(nn.Module, ABC):
         """
         weight = module.out_proj.weight
         layer = cls(
-            module.embed_dim, module.num_heads, dropout=module.dropout,
-            bias=module.in_proj_bias is not None, add_bias_kv=module.bias_k is not None,
-            add_zero_attn=module.add_zero_attn, kdim=module.kdim, vdim=module.vdim,
-            batch_first=module.batch_first, device=weight.device, dtype=weight.dtype, **options,
-        )  # fmt: skip
+            module.embed_dim,
+            module.num_heads,
+            dropout=module.dropout,
+            bias=module.in_proj_bias is not None,
+            add_bias_kv=module.bias_k is not None,
+            add_zero_attn=module.add_zero_attn,
+            kdim=module.kdim,
+            vdim=module.vdim,
+            batch_first=module.batch_first,
+            device=weight.device,
+            dtype=weight.dtype,
+            **options,
+        )
         layer.load_state_dict(_weights_of(module), strict=False)
         return layer
 
@@ -196,10 +204,14 @@ class MultiheadKernelAttention(nn.Module, ABC):
         if extra:
             mask, is_causal = _widened(mask, is_causal, extra, query, key), False
         output, weights = self.attend(
-            self._heads(self.query_projection(query)), self._heads(keys), self._heads(values),
-            return_weights=need_weights, attn_mask=mask, is_causal=is_causal,
+            self._heads(self.query_projection(query)),
+            self._heads(keys),
+            self._heads(values),
+            return_weights=need_weights,
+            attn_mask=mask,
+            is_causal=is_causal,
             dropout_p=self.dropout if self.training else 0.0,
-        )  # fmt: skip
+        )
         output = self._as_given(self._join(output), batched)
         if weights is None:
             return output

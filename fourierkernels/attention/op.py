@@ -86,9 +86,18 @@ def attend_backward(
     else:
         u, v, scale = _centred(query, key, radius)
         dq, dk, dv, dr = cpu.backward(
-            grad, u, v, value, scale, mask, output, significand, exponent,
-            power=power, causal=is_causal,
-        )  # fmt: skip
+            grad,
+            u,
+            v,
+            value,
+            scale,
+            mask,
+            output,
+            significand,
+            exponent,
+            power=power,
+            causal=is_causal,
+        )
         if scale is not radius:  # derivatives in R (q - c), R (k - c) and log R
             dq, dk, dr = radius[:, None] * dq, radius[:, None] * dk, dr / radius
     return dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous()
@@ -96,9 +105,15 @@ def attend_backward(
 
 @attend.register_kernel("cuda")
 def _forward_cuda(
-    query: Tensor, key: Tensor, value: Tensor, radius: Tensor, mask: Tensor | None, power: int,
-    is_causal: bool, eps: float,
-) -> _Three:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    radius: Tensor,
+    mask: Tensor | None,
+    power: int,
+    is_causal: bool,
+    eps: float,
+) -> _Three:
     library = cuda.find_library(query, value)
     return cuda.forward(
         library, query, key, value, radius, mask, power=power, causal=is_causal, eps=eps
@@ -107,14 +122,35 @@ def _forward_cuda(
 
 @attend_backward.register_kernel("cuda")
 def _backward_cuda(
-    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, radius: Tensor, mask: Tensor | None,
-    output: Tensor, significand: Tensor, exponent: Tensor, power: int, is_causal: bool, eps: float,
-) -> _Four:  # fmt: skip
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    radius: Tensor,
+    mask: Tensor | None,
+    output: Tensor,
+    significand: Tensor,
+    exponent: Tensor,
+    power: int,
+    is_causal: bool,
+    eps: float,
+) -> _Four:
     library = cuda.find_library(query, value)
     return cuda.backward(
-        library, grad, query, key, value, radius, mask, output, significand, exponent,
-        power=power, causal=is_causal, eps=eps,
-    )  # fmt: skip
+        library,
+        grad,
+        query,
+        key,
+        value,
+        radius,
+        mask,
+        output,
+        significand,
+        exponent,
+        power=power,
+        causal=is_causal,
+        eps=eps,
+    )
 
 
 # ---- shapes without values ----------------------------------------------------------------------
@@ -217,8 +253,10 @@ def _(info: Any, in_dims: _Dims, grad: Tensor, *inputs: Any) -> tuple[_Four, tup
     size, heads = info.batch_size, _heads(inputs[0], in_dims[1])
     grad = _as_heads(grad, in_dims[0], size, axis=1)
     tensors = _inputs_as_heads(inputs[:5], in_dims[1:], size, heads)
-    saved = [_as_heads(part, dim, size, axis=1)
-             for part, dim in zip(inputs[5:8], in_dims[6:9], strict=True)]  # fmt: skip
+    saved = [
+        _as_heads(part, dim, size, axis=1)
+        for part, dim in zip(inputs[5:8], in_dims[6:9], strict=True)
+    ]
     dq, dk, dv, dr = attend_backward(grad, *tensors, *saved, *inputs[8:])
     split = (size, heads)
     gradients = (*(part.unflatten(1, split) for part in (dq, dk, dv)), dr.unflatten(0, split))

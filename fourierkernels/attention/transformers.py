@@ -97,9 +97,18 @@ def fourier_attention_forward(
         module, query, key, value, attention_mask, is_causal, kwargs
     )
     attend = partial(
-        fourier_attention, query, key, value, radius, power=options.power, eps=options.eps,
-        attn_mask=mask, is_causal=causal, dropout_p=dropout, allow_signed=options.allow_signed,
-    )  # fmt: skip
+        fourier_attention,
+        query,
+        key,
+        value,
+        radius,
+        power=options.power,
+        eps=options.eps,
+        attn_mask=mask,
+        is_causal=causal,
+        dropout_p=dropout,
+        allow_signed=options.allow_signed,
+    )
     if _recorded(kwargs):
         output, weights = attend(return_weights=True)
         return output.transpose(1, 2).contiguous(), weights
@@ -127,8 +136,12 @@ def gaussian_attention_forward(
     key, value, mask, causal = _prepare(
         module, query, key, value, attention_mask, is_causal, kwargs
     )
-    options: dict[str, Any] = {"sigma": sigma, "attn_mask": mask, "is_causal": causal,
-                               "dropout_p": dropout}  # fmt: skip
+    options: dict[str, Any] = {
+        "sigma": sigma,
+        "attn_mask": mask,
+        "is_causal": causal,
+        "dropout_p": dropout,
+    }
     if _recorded(kwargs):
         output, weights = gaussian_attention(query, key, value, return_weights=True, **options)
         return output.transpose(1, 2).contiguous(), weights
@@ -183,9 +196,15 @@ def add_fourier_attention(
     for module, (heads, dim) in zip(modules, sizes, strict=True):
         weight = next(module.parameters())
         add_log_radius(
-            module, radius, shape=radius_shape, heads=heads, dim=dim, learn=learn_radius,
-            device=weight.device, dtype=torch.promote_types(weight.dtype, torch.float32),
-        )  # fmt: skip
+            module,
+            radius,
+            shape=radius_shape,
+            heads=heads,
+            dim=dim,
+            learn=learn_radius,
+            device=weight.device,
+            dtype=torch.promote_types(weight.dtype, torch.float32),
+        )
     _configure(model, modules, FOURIER, asdict(options))
 
 
@@ -240,8 +259,11 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
         add_fourier_attention(self, **saved)
 
     wide = {"log_radius", *(getattr(model_class, "_keep_in_fp32_modules_strict", None) or ())}
-    facts = {"__init__": build, "__module__": model_class.__module__,
-             "_keep_in_fp32_modules_strict": wide}  # fmt: skip
+    facts = {
+        "__init__": build,
+        "__module__": model_class.__module__,
+        "_keep_in_fp32_modules_strict": wide,
+    }
     with_radii: type[Model] = type(model_class.__name__, (model_class,), facts)
     model: Model = with_radii.from_pretrained(source, **options)
     model.__class__ = model_class

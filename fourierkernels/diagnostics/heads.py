@@ -176,9 +176,14 @@ def profile_heads(
     if not isinstance(checkpoint, Checkpoint):
         checkpoint = load_checkpoint(checkpoint, seed=seed, **loading)
     reading = measure_heads(
-        checkpoint, inputs, measures,
-        tokens=tokens, context=context, batch_size=batch_size, progress=progress,
-    )  # fmt: skip
+        checkpoint,
+        inputs,
+        measures,
+        tokens=tokens,
+        context=context,
+        batch_size=batch_size,
+        progress=progress,
+    )
     return HeadProfile(
         distances={name: one.summary(reading) for name, one in distances.items()},
         statistics=described.summary() if described else {},

@@ -133,10 +133,14 @@ def layer_lipschitz(
         model(*inputs, **options)
     with recording(model):
         return [
-            LayerLipschitz(name, local_lipschitz(*_of_its_input(module, args, given),
-                                                 iterations=iterations, seed=seed))
+            LayerLipschitz(
+                name,
+                local_lipschitz(
+                    *_of_its_input(module, args, given), iterations=iterations, seed=seed
+                ),
+            )
             for name, module, args, given in seen
-        ]  # fmt: skip
+        ]
 
 
 def _of_its_input(
@@ -148,9 +152,10 @@ def _of_its_input(
     given = {name: value for name, value in given.items() if not name.startswith("past_key_value")}
 
     def function(moved: Tensor) -> Tensor:
-        made = module(*(moved if value is x else value for value in args),
-                      **{name: moved if value is x else value
-                         for name, value in given.items()})  # fmt: skip
+        made = module(
+            *(moved if value is x else value for value in args),
+            **{name: moved if value is x else value for name, value in given.items()},
+        )
         output: Tensor = made if isinstance(made, Tensor) else made[0]
         return output
 

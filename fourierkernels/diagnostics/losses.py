@@ -122,8 +122,14 @@ LOSSES = {
     for row in (
         LossRule(
             name="next_token",
-            ends=("LMHeadModel", "ForCausalLM", "ForConditionalGeneration", "MTModel",
-                  "LanguageModel", "TranslationModel"),
+            ends=(
+                "LMHeadModel",
+                "ForCausalLM",
+                "ForConditionalGeneration",
+                "MTModel",
+                "LanguageModel",
+                "TranslationModel",
+            ),
             make=_next_token,
             description="-log p of the next token, in nats",
         ),
@@ -141,7 +147,7 @@ LOSSES = {
             curved=True,
         ),
     )
-}  # fmt: skip
+}
 
 
 def choose_loss(checkpoint: Checkpoint, name: str = "auto") -> LossRule:

@@ -254,8 +254,9 @@ def check_rows(maps: FloatArray, purpose: str) -> None:
 
 
 def _tokens(n: int, positions: ArrayLike | None, special: ArrayLike | None) -> Tokens:
-    places = check_finite("positions", as_real("positions", np.arange(n) if positions is None
-                                               else positions))  # fmt: skip
+    places = check_finite(
+        "positions", as_real("positions", np.arange(n) if positions is None else positions)
+    )
     if places.ndim not in {1, 2} or len(places) != n:
         raise ValueError(f"positions must have shape ({n},) or ({n}, dim), got {places.shape}")
     places = places.reshape(n, -1)

@@ -58,9 +58,13 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.weights_ = check_weights("sample_weight", weights, n)
         self.kernel_ = as_kernel(self.kernel)
         self.radius_ = choose_radius(
-            X, self.weights_, self.kernel_,
-            radius=self.radius, bandwidth=self.bandwidth, responses=self._summed(),
-        )  # fmt: skip
+            X,
+            self.weights_,
+            self.kernel_,
+            radius=self.radius,
+            bandwidth=self.bandwidth,
+            responses=self._summed(),
+        )
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
         self._images = reflect(

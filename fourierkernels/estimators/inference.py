@@ -248,9 +248,14 @@ def _squared_weight_sums(
         return np.concatenate([np.square(model._hat_matrix(block)) @ scatter for block in blocks])
     kernel, factor = model.kernel_.squared
     squared = PreparedSum(
-        model.points_, kernel=kernel, radius=factor * model.radius_,
-        weights=np.square(model.weights_), responses=scatter, method=model.method, tol=model.tol,
-    ).at(queries)  # fmt: skip
+        model.points_,
+        kernel=kernel,
+        radius=factor * model.radius_,
+        weights=np.square(model.weights_),
+        responses=scatter,
+        method=model.method,
+        tol=model.tol,
+    ).at(queries)
     plain = model._prepared().at(queries)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = squared.numerator[:, 0] / np.square(plain.denominator)

@@ -86,9 +86,14 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         device: str = "cpu",
     ) -> None:
         super().__init__(
-            kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol, bounds=bounds,
+            kernel,
+            radius=radius,
+            bandwidth=bandwidth,
+            method=method,
+            tol=tol,
+            bounds=bounds,
             device=device,
-        )  # fmt: skip
+        )
         self.undefined = undefined
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -195,9 +200,14 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         """Return a simultaneous band; see `fourierkernels.estimators.inference`."""
         check_is_fitted(self)
         return band(
-            self, X, level=level, noise=noise, undersmooth=undersmooth,
-            replicates=replicates, rng=rng,
-        )  # fmt: skip
+            self,
+            X,
+            level=level,
+            noise=noise,
+            undersmooth=undersmooth,
+            replicates=replicates,
+            rng=rng,
+        )
 
     def _summed(self) -> FloatArray:
         return self.responses_

@@ -176,16 +176,26 @@ class GaussianMixer(AttentionMixer):
     ) -> Tensor:
         """Return the weighted mean of the values."""
         return fused_gaussian_attention(
-            query, key, value, sigma=self.sigma, attn_mask=mask, is_causal=is_causal,
+            query,
+            key,
+            value,
+            sigma=self.sigma,
+            attn_mask=mask,
+            is_causal=is_causal,
             dropout_p=self._dropout(),
-        )  # fmt: skip
+        )
 
     def weights(self, query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
         """Return the normalised Gaussian weights."""
         return gaussian_attention(
-            query, key, key, sigma=self.sigma, attn_mask=mask, is_causal=is_causal,
+            query,
+            key,
+            key,
+            sigma=self.sigma,
+            attn_mask=mask,
+            is_causal=is_causal,
             return_weights=True,
-        )[1]  # fmt: skip
+        )[1]
 
 
 class FourierMixer(AttentionMixer):
@@ -233,13 +243,29 @@ class FourierMixer(AttentionMixer):
     ) -> Tensor:
         """Return the Nadaraya-Watson estimate."""
         return fourier_attention(
-            query, key, value, self.radius, power=self.power, attn_mask=mask, is_causal=is_causal,
-            dropout_p=self._dropout(), eps=self.eps, allow_signed=self.allow_signed,
-        )  # fmt: skip
+            query,
+            key,
+            value,
+            self.radius,
+            power=self.power,
+            attn_mask=mask,
+            is_causal=is_causal,
+            dropout_p=self._dropout(),
+            eps=self.eps,
+            allow_signed=self.allow_signed,
+        )
 
     def weights(self, query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
         """Return the normalised weights."""
         return fourier_attention(
-            query, key, key, self.radius, power=self.power, attn_mask=mask, is_causal=is_causal,
-            eps=self.eps, allow_signed=self.allow_signed, return_weights=True,
-        )[1]  # fmt: skip
+            query,
+            key,
+            key,
+            self.radius,
+            power=self.power,
+            attn_mask=mask,
+            is_causal=is_causal,
+            eps=self.eps,
+            allow_signed=self.allow_signed,
+            return_weights=True,
+        )[1]

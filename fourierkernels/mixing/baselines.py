@@ -51,8 +51,9 @@ class DenseMixer(FixedMixer):
         causal: bool = False,
         zero_padding: bool = False,
     ) -> None:
-        super().__init__(dim, length=check_integer("length", length), causal=causal,
-                         zero_padding=zero_padding)  # fmt: skip
+        super().__init__(
+            dim, length=check_integer("length", length), causal=causal, zero_padding=zero_padding
+        )
         std = check_number("std", std, above=0.0)
         for name, size in (("tokens", length), ("features", dim)):
             matrix = torch.empty(size, size).normal_(std=std)

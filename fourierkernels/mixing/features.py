@@ -77,9 +77,15 @@ class LinearFourierMixer(AttentionMixer):
     ) -> Tensor:
         """Return the estimate; `mask` is one of keys alone, ``(B, 1, 1, M)``."""
         return linear_fourier_attention(
-            query, key, value, self.radius, power=self.power, frequencies=self.frequencies,
-            key_padding_mask=None if mask is None else ~mask[:, 0, 0], is_causal=is_causal,
-        )  # fmt: skip
+            query,
+            key,
+            value,
+            self.radius,
+            power=self.power,
+            frequencies=self.frequencies,
+            key_padding_mask=None if mask is None else ~mask[:, 0, 0],
+            is_causal=is_causal,
+        )
 
     def weights(self, query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
         """Return the normalised weights, which this mixer itself never forms; some negative."""
@@ -100,9 +106,14 @@ class LinearFourierMixer(AttentionMixer):
             raise ValueError(f"x must have at most length = {self.length} tokens, got {count[0]}")
         query, (key, value) = self._split(self.query_projection(x)), self.memory(x)
         mixed, sums = linear_fourier_step(
-            query, key, value, self.radius, None if state is None else FeatureState(*state[:3]),
-            frequencies=self.frequencies, power=self.power,
-        )  # fmt: skip
+            query,
+            key,
+            value,
+            self.radius,
+            None if state is None else FeatureState(*state[:3]),
+            frequencies=self.frequencies,
+            power=self.power,
+        )
         return self.combine(mixed), (*sums, count)
 
     def _mask(self, n: int, padding: Tensor | None) -> tuple[Tensor | None, bool]:

@@ -86,11 +86,16 @@ _BOTH: tuple[Build, ...] = (DenseMixer, NoMixer, ParametrisedDFTMixer)
 
 def _attention_row(cls: Build, source: str, extra: int = 0) -> Mixer:
     return Mixer(
-        _attention(cls), source, True, True, True,
+        _attention(cls),
+        source,
+        True,
+        True,
+        True,
         parameters=lambda s: 4 * s.dim**2 + extra,
         operations=lambda s: 2 * s.length**2 * s.dim + 4 * s.length * s.dim**2,
-        formula="2N²E + 4NE²", attention=True,
-    )  # fmt: skip
+        formula="2N²E + 4NE²",
+        attention=True,
+    )
 
 
 _FEATURES = 256  # m, the default of the mixer
@@ -98,20 +103,29 @@ _FEATURES = 256  # m, the default of the mixer
 
 def _linear_fourier_row() -> Mixer:
     return Mixer(
-        _attention(LinearFourierMixer), "nguyen2022fourierformer", True, True, True,
+        _attention(LinearFourierMixer),
+        "nguyen2022fourierformer",
+        True,
+        True,
+        True,
         parameters=lambda s: 4 * s.dim**2 + 1,
         operations=lambda s: 6 * _FEATURES * s.length * s.dim + 4 * s.length * s.dim**2,
-        formula="6mNE + 4NE², m = 256", attention=True,
-    )  # fmt: skip
+        formula="6mNE + 4NE², m = 256",
+        attention=True,
+    )
 
 
 def _dense_row(learn: bool) -> Mixer:
     return Mixer(
-        _without_heads(DenseMixer, learn=learn), "leethorp2021fnet", True, True, False,
+        _without_heads(DenseMixer, learn=learn),
+        "leethorp2021fnet",
+        True,
+        True,
+        False,
         parameters=lambda s: (s.length**2 + s.dim**2) * learn,
         operations=lambda s: s.length**2 * s.dim + s.length * s.dim**2,
         formula="N²E + NE²",
-    )  # fmt: skip
+    )
 
 
 def _fft(s: Size) -> float:
@@ -131,10 +145,16 @@ def _halving(s: Size) -> float:
 
 def _dft_row(norm: str, source: str) -> Mixer:
     return Mixer(
-        _without_heads(DFTMixer, norm=norm), source, True, False, False,
-        parameters=lambda s: 0, operations=_fft, formula="NE log N + NE log E",
+        _without_heads(DFTMixer, norm=norm),
+        source,
+        True,
+        False,
+        False,
+        parameters=lambda s: 0,
+        operations=_fft,
+        formula="NE log N + NE log E",
         complex_operations=True,
-    )  # fmt: skip
+    )
 
 
 def _hadamard(s: Size) -> float:
@@ -150,26 +170,50 @@ MIXERS: dict[str, Mixer] = {
     "linear": _dense_row(learn=True),
     "random": _dense_row(learn=False),
     "none": Mixer(
-        _without_heads(NoMixer), "leethorp2021fnet", True, True, True,
-        parameters=lambda s: 0, operations=lambda s: 0, formula="0",
+        _without_heads(NoMixer),
+        "leethorp2021fnet",
+        True,
+        True,
+        True,
+        parameters=lambda s: 0,
+        operations=lambda s: 0,
+        formula="0",
     ),
     "fnet": _dft_row("backward", "leethorp2021fnet"),
     "dft": _dft_row("ortho", "chen_attention"),
     "hadamard": Mixer(
-        _without_heads(HadamardMixer), "leethorp2021fnet", True, False, False,
-        parameters=lambda s: 0, operations=_hadamard, formula="NE log N + NE log E",
+        _without_heads(HadamardMixer),
+        "leethorp2021fnet",
+        True,
+        False,
+        False,
+        parameters=lambda s: 0,
+        operations=_hadamard,
+        formula="NE log N + NE log E",
     ),
     "parametrised": Mixer(
-        _without_heads(ParametrisedDFTMixer), "chen_attention", True, True, False,
-        parameters=lambda s: 2 * s.length, operations=lambda s: _fft(s) + s.length * s.dim,
-        formula="NE log N + NE log E", complex_operations=True,
-    ),
-    "causal_dft": Mixer(
-        _without_heads(CausalDFTMixer), "chen_attention", False, True, False,
-        parameters=lambda s: 0, operations=_halving, formula="NE log² N + NE log E",
+        _without_heads(ParametrisedDFTMixer),
+        "chen_attention",
+        True,
+        True,
+        False,
+        parameters=lambda s: 2 * s.length,
+        operations=lambda s: _fft(s) + s.length * s.dim,
+        formula="NE log N + NE log E",
         complex_operations=True,
     ),
-}  # fmt: skip
+    "causal_dft": Mixer(
+        _without_heads(CausalDFTMixer),
+        "chen_attention",
+        False,
+        True,
+        False,
+        parameters=lambda s: 0,
+        operations=_halving,
+        formula="NE log² N + NE log E",
+        complex_operations=True,
+    ),
+}
 
 
 def mixer_names(*, causal: bool) -> list[str]:
@@ -252,7 +296,12 @@ def cost_table(*, dim: int, length: int) -> list[CostRow]:
     """
     size = Size(check_integer("length", length), check_integer("dim", dim))
     return [
-        CostRow(name, int(row.parameters(size)), round(row.operations(size)), row.formula,
-                row.complex_operations)
+        CostRow(
+            name,
+            int(row.parameters(size)),
+            round(row.operations(size)),
+            row.formula,
+            row.complex_operations,
+        )
         for name, row in MIXERS.items()
-    ]  # fmt: skip
+    ]

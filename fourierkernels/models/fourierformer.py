@@ -54,8 +54,11 @@ def _language_rules(cutoffs: tuple[int, ...], vocabulary: int) -> tuple[Rule, ..
 
     count = range(len(sizes))
     return (
-        Rule(r"word_emb\.emb_layers\.0\.weight",
-             tuple(f"embedding.bands.{band}.weight" for band in count), bands),
+        Rule(
+            r"word_emb\.emb_layers\.0\.weight",
+            tuple(f"embedding.bands.{band}.weight" for band in count),
+            bands,
+        ),
         Rule(r"crit\.out_layers\.0\.weight", ()),  # tied to the embedding
         Rule(r"crit\.out_layers\.0\.bias", tuple(f"softmax.bias.{b}" for b in count), bands),
         Rule(r"crit\.cluster_(weight|bias)", (r"softmax.clusters.\1",), _last_first),
@@ -66,14 +69,18 @@ def _language_rules(cutoffs: tuple[int, ...], vocabulary: int) -> tuple[Rule, ..
         ),
         Rule(r"layers\.(\d+)\.dec_attn\.kv_net\.weight", _names("key", "value"), _halves),
         Rule(r"layers\.(\d+)\.dec_attn\.paramR", (r"blocks.\1.mixer.log_radius",), _log_radius),
-        Rule(rf"layers\.(\d+)\.dec_attn\.layer_norm\.{_BOTH}",
-             (r"blocks.\1.around_mixer.norm.\2",)),
+        Rule(
+            rf"layers\.(\d+)\.dec_attn\.layer_norm\.{_BOTH}", (r"blocks.\1.around_mixer.norm.\2",)
+        ),
         Rule(rf"layers\.(\d+)\.pos_ff\.CoreNet\.0\.{_BOTH}", (r"blocks.\1.feed_forward.widen.\2",)),
-        Rule(rf"layers\.(\d+)\.pos_ff\.CoreNet\.3\.{_BOTH}",
-             (r"blocks.\1.feed_forward.narrow.\2",)),
-        Rule(rf"layers\.(\d+)\.pos_ff\.layer_norm\.{_BOTH}",
-             (r"blocks.\1.around_feed_forward.norm.\2",)),
-    )  # fmt: skip
+        Rule(
+            rf"layers\.(\d+)\.pos_ff\.CoreNet\.3\.{_BOTH}", (r"blocks.\1.feed_forward.narrow.\2",)
+        ),
+        Rule(
+            rf"layers\.(\d+)\.pos_ff\.layer_norm\.{_BOTH}",
+            (r"blocks.\1.around_feed_forward.norm.\2",),
+        ),
+    )
 
 
 _VISION_RULES = (
@@ -82,16 +89,18 @@ _VISION_RULES = (
     Rule(rf"patch_embed\.proj\.{_BOTH}", (r"patches.\1",)),
     Rule(rf"blocks\.(\d+)\.norm1\.{_BOTH}", (r"blocks.\1.around_mixer.norm.\2",)),
     Rule(rf"blocks\.(\d+)\.norm2\.{_BOTH}", (r"blocks.\1.around_feed_forward.norm.\2",)),
-    Rule(rf"blocks\.(\d+)\.attn\.qkv\.{_BOTH}",
-         tuple(rf"blocks.\1.mixer.{name}_projection.\2" for name in ("query", "key", "value")),
-         _thirds),
+    Rule(
+        rf"blocks\.(\d+)\.attn\.qkv\.{_BOTH}",
+        tuple(rf"blocks.\1.mixer.{name}_projection.\2" for name in ("query", "key", "value")),
+        _thirds,
+    ),
     Rule(rf"blocks\.(\d+)\.attn\.proj\.{_BOTH}", (r"blocks.\1.mixer.output_projection.\2",)),
     Rule(r"blocks\.(\d+)\.attn\.paramR", (r"blocks.\1.mixer.log_radius",), _log_radius),
     Rule(rf"blocks\.(\d+)\.mlp\.fc1\.{_BOTH}", (r"blocks.\1.feed_forward.widen.\2",)),
     Rule(rf"blocks\.(\d+)\.mlp\.fc2\.{_BOTH}", (r"blocks.\1.feed_forward.narrow.\2",)),
     Rule(rf"norm\.{_BOTH}", (r"final_norm.\1",)),
     Rule(rf"head\.{_BOTH}", (r"heads.0.\1",)),
-)  # fmt: skip
+)
 
 
 def load_published_language(

@@ -44,15 +44,19 @@ FNET_RULES = (
         rf"encoder\.layer\.(\d+)\.fourier\.output\.LayerNorm\.{_BOTH}",
         (r"blocks.\1.around_mixer.norm.\2",),
     ),
-    Rule(rf"encoder\.layer\.(\d+)\.intermediate\.dense\.{_BOTH}",
-         (r"blocks.\1.feed_forward.widen.\2",)),
+    Rule(
+        rf"encoder\.layer\.(\d+)\.intermediate\.dense\.{_BOTH}",
+        (r"blocks.\1.feed_forward.widen.\2",),
+    ),
     Rule(rf"encoder\.layer\.(\d+)\.output\.dense\.{_BOTH}", (r"blocks.\1.feed_forward.narrow.\2",)),
-    Rule(rf"encoder\.layer\.(\d+)\.output\.LayerNorm\.{_BOTH}",
-         (r"blocks.\1.around_feed_forward.norm.\2",)),
+    Rule(
+        rf"encoder\.layer\.(\d+)\.output\.LayerNorm\.{_BOTH}",
+        (r"blocks.\1.around_feed_forward.norm.\2",),
+    ),
     Rule(rf"pooler\.dense\.{_BOTH}", (r"pooler.\1",)),
     Rule(r"embeddings\.(position_ids|token_type_ids)", ()),
     Rule(r"encoder\.layer\.\d+\.fourier\.self\.dft_mat_(seq|hidden)", ()),
-)  # fmt: skip
+)
 FNET_HEAD_RULES = (
     Rule(rf"cls\.predictions\.transform\.dense\.{_BOTH}", (r"transform.\1",)),
     Rule(rf"cls\.predictions\.transform\.LayerNorm\.{_BOTH}", (r"norm.\1",)),
@@ -63,10 +67,16 @@ FNET_HEAD_RULES = (
 )
 _GPT2_BLOCK = (
     Rule(rf"h\.(\d+)\.ln_1\.{_BOTH}", (r"blocks.\1.around_mixer.norm.\2",)),
-    Rule(r"h\.(\d+)\.attn\.c_attn\.(weight|bias)",
-         tuple(rf"blocks.\1.mixer.{name}_projection.\2" for name in _QKV), _thirds),
-    Rule(r"h\.(\d+)\.attn\.c_proj\.weight", (r"blocks.\1.mixer.output_projection.weight",),
-         _transposed),
+    Rule(
+        r"h\.(\d+)\.attn\.c_attn\.(weight|bias)",
+        tuple(rf"blocks.\1.mixer.{name}_projection.\2" for name in _QKV),
+        _thirds,
+    ),
+    Rule(
+        r"h\.(\d+)\.attn\.c_proj\.weight",
+        (r"blocks.\1.mixer.output_projection.weight",),
+        _transposed,
+    ),
     Rule(r"h\.(\d+)\.attn\.c_proj\.bias", (r"blocks.\1.mixer.output_projection.bias",)),
     Rule(rf"h\.(\d+)\.ln_2\.{_BOTH}", (r"blocks.\1.around_feed_forward.norm.\2",)),
     Rule(r"h\.(\d+)\.mlp\.c_fc\.weight", (r"blocks.\1.feed_forward.widen.weight",), _transposed),
@@ -74,7 +84,7 @@ _GPT2_BLOCK = (
     Rule(r"h\.(\d+)\.mlp\.c_proj\.weight", (r"blocks.\1.feed_forward.narrow.weight",), _transposed),
     Rule(r"h\.(\d+)\.mlp\.c_proj\.bias", (r"blocks.\1.feed_forward.narrow.bias",)),
     Rule(rf"ln_f\.{_BOTH}", (r"final_norm.\1",)),
-)  # fmt: skip
+)
 
 
 def _under(prefix: str, rules: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -103,27 +113,33 @@ DEIT_RULES = (
     Rule(r"deit\.embeddings\.position_embeddings", ("positions",)),
     Rule(rf"deit\.embeddings\.patch_embeddings\.projection\.{_BOTH}", (r"patches.\1",)),
     *(
-        Rule(rf"deit\.layers\.(\d+)\.attention\.{theirs}_proj\.{_BOTH}",
-             (rf"blocks.\1.mixer.{ours}_projection.\2",))
+        Rule(
+            rf"deit\.layers\.(\d+)\.attention\.{theirs}_proj\.{_BOTH}",
+            (rf"blocks.\1.mixer.{ours}_projection.\2",),
+        )
         for theirs, ours in zip("qkvo", (*_QKV, "output"), strict=True)
     ),
     Rule(rf"deit\.layers\.(\d+)\.layernorm_before\.{_BOTH}", (r"blocks.\1.around_mixer.norm.\2",)),
-    Rule(rf"deit\.layers\.(\d+)\.layernorm_after\.{_BOTH}",
-         (r"blocks.\1.around_feed_forward.norm.\2",)),
+    Rule(
+        rf"deit\.layers\.(\d+)\.layernorm_after\.{_BOTH}",
+        (r"blocks.\1.around_feed_forward.norm.\2",),
+    ),
     Rule(rf"deit\.layers\.(\d+)\.mlp\.fc1\.{_BOTH}", (r"blocks.\1.feed_forward.widen.\2",)),
     Rule(rf"deit\.layers\.(\d+)\.mlp\.fc2\.{_BOTH}", (r"blocks.\1.feed_forward.narrow.\2",)),
     Rule(rf"deit\.layernorm\.{_BOTH}", (r"final_norm.\1",)),
     Rule(rf"(?:cls_)?classifier\.{_BOTH}", (r"heads.0.\1",)),
     Rule(rf"distillation_classifier\.{_BOTH}", (r"heads.1.\1",)),
-)  # fmt: skip
+)
 MARIAN_RULES = (
     Rule(r"model\.shared\.weight", ("embedding.weight",)),
     Rule(r"model\.(en|de)coder\.embed_(tokens|positions)\.weight", ()),  # shared; sinusoids
     Rule(r"lm_head\.weight", ()),  # tied
     Rule(r"final_logits_bias", ("output_bias",), _flat),
     *(
-        Rule(rf"model\.(encoder|decoder)\.layers\.(\d+)\.{block}\.{theirs}_proj\.{_BOTH}",
-             (rf"\1.\2.{sublayer}.{ours}_projection.\3",))
+        Rule(
+            rf"model\.(encoder|decoder)\.layers\.(\d+)\.{block}\.{theirs}_proj\.{_BOTH}",
+            (rf"\1.\2.{sublayer}.{ours}_projection.\3",),
+        )
         for block, sublayer in (("self_attn", "mixer"), ("encoder_attn", "reader"))
         for theirs, ours in zip(("q", "k", "v", "out"), (*_QKV, "output"), strict=True)
     ),
@@ -137,7 +153,7 @@ MARIAN_RULES = (
             ("fc2", "feed_forward.narrow"),
         )
     ),
-)  # fmt: skip
+)
 ARCHITECTURES: dict[str, tuple[Rule, ...]] = {
     "fnet": FNET_RULES,
     "gpt2": GPT2_RULES,

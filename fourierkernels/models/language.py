@@ -70,9 +70,15 @@ class LanguageConfig:
 
 _WIKITEXT: dict[str, Any] = {"vocabulary": 267_735, "cutoffs": (20_000, 40_000, 200_000)}
 _GPT2: dict[str, Any] = {
-    "mixer": "softmax", "positions": "learned", "norm": "pre", "activation": "gelu_tanh",
-    "attention_bias": True, "output_bias": False, "scale_embedding": False, "final_norm": True,
-}  # fmt: skip
+    "mixer": "softmax",
+    "positions": "learned",
+    "norm": "pre",
+    "activation": "gelu_tanh",
+    "attention_bias": True,
+    "output_bias": False,
+    "scale_embedding": False,
+    "final_norm": True,
+}
 LANGUAGE_PRESETS = {
     "small": LanguageConfig(dim=128, layers=16, heads=8, hidden=2048, length=256, **_WIKITEXT),
     "medium": LanguageConfig(dim=256, layers=16, heads=8, hidden=2048, length=384, **_WIKITEXT),

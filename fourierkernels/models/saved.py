@@ -69,7 +69,9 @@ MODELS = {
     "DecisionTransformer": Model(DecisionTransformer, DecisionConfig),
     "Encoder": Model(Encoder, EncoderConfig),
     "EncoderClassifier": Model(
-        EncoderClassifier, EncoderConfig, _of_encoder,
+        EncoderClassifier,
+        EncoderConfig,
+        _of_encoder,
         lambda model: {"classes": model.head.out_features},
     ),
     "LanguageModel": Model(LanguageModel, LanguageConfig),
@@ -77,7 +79,7 @@ MODELS = {
     "SeriesClassifier": Model(SeriesClassifier, SeriesConfig),
     "TranslationModel": Model(TranslationModel, TranslationConfig),
     "VisionTransformer": Model(VisionTransformer, VisionConfig),
-}  # fmt: skip
+}
 
 
 def save_model(model: nn.Module, path: str | Path) -> None:

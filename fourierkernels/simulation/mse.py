@@ -348,9 +348,13 @@ def _sums(task: _Task, design: _Design) -> _Moments:
     )
     square, scale = kernel.squared
     squares = kernel_sum(
-        design.samples, points, kernel=square, radius=scale * radius, responses=design.variance,
+        design.samples,
+        points,
+        kernel=square,
+        radius=scale * radius,
+        responses=design.variance,
         tol=_TOLERANCE,
-    )  # fmt: skip
+    )
     mean, noise = sums.ratios().T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         gap = squares.exponent - 2 * sums.exponent

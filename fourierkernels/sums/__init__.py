@@ -84,7 +84,12 @@ def kernel_sum(
     1.002213
     """
     prepared = PreparedSum(
-        points, kernel=kernel, radius=radius, weights=weights, responses=responses,
-        method=method, tol=tol,
-    )  # fmt: skip
+        points,
+        kernel=kernel,
+        radius=radius,
+        weights=weights,
+        responses=responses,
+        method=method,
+        tol=tol,
+    )
     return prepared.at(at, parts=parts, refine=refine)

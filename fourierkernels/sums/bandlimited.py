@@ -22,8 +22,11 @@ from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
 _LEAST_TOLERANCE = 1e-16  # of the window; below it is rounding
-_TRANSFORMS = {1: (finufft.nufft1d1, finufft.nufft1d2), 2: (finufft.nufft2d1, finufft.nufft2d2),
-               3: (finufft.nufft3d1, finufft.nufft3d2)}  # fmt: skip
+_TRANSFORMS = {
+    1: (finufft.nufft1d1, finufft.nufft1d2),
+    2: (finufft.nufft2d1, finufft.nufft2d2),
+    3: (finufft.nufft3d1, finufft.nufft3d2),
+}
 
 
 Grid = tuple[tuple[float, int], ...]  # period and number of modes, per dimension

@@ -79,9 +79,16 @@ class DirectSum:
         reach = 2 * self._eps * (1.0 + np.abs(queries).max(axis=1) + self._reach)  # error of u
         work = float(queries.size) * TILE * len(self._rows)
         run = _sum_serially if work < _SERIAL_BELOW else _sum_in_parallel
-        run(self._coordinates(queries), self._rows, self._columns, self._power,
-            base.astype(self.dtype), reach.astype(self.dtype), self.dtype(self._rounding),
-            *sums)  # fmt: skip
+        run(
+            self._coordinates(queries),
+            self._rows,
+            self._columns,
+            self._power,
+            base.astype(self.dtype),
+            reach.astype(self.dtype),
+            self.dtype(self._rounding),
+            *sums,
+        )
         numerator, denominator, error, exponent = sums
         exponent = np.maximum(exponent - base, _LEAST_EXPONENT).astype(np.int64)
         return KernelSums(numerator * self._scale, denominator, error, exponent)
@@ -107,24 +114,62 @@ class SinglePrecisionSum(DirectSum):
 
 
 @njit(cache=True, error_model="numpy")
-def _sum_serially(queries, rows, columns, power, base, reach, rounding, numerator, denominator,
-                  error, exponent):  # fmt: skip
+def _sum_serially(
+    queries, rows, columns, power, base, reach, rounding, numerator, denominator, error, exponent
+):
     for start in range(0, len(queries), _QUERIES):
-        _sum_block(start, queries, rows, columns, power, base, reach, rounding, numerator,
-                   denominator, error, exponent)  # fmt: skip
+        _sum_block(
+            start,
+            queries,
+            rows,
+            columns,
+            power,
+            base,
+            reach,
+            rounding,
+            numerator,
+            denominator,
+            error,
+            exponent,
+        )
 
 
 @njit(parallel=True, cache=True, error_model="numpy")
-def _sum_in_parallel(queries, rows, columns, power, base, reach, rounding, numerator, denominator,
-                     error, exponent):  # fmt: skip
+def _sum_in_parallel(
+    queries, rows, columns, power, base, reach, rounding, numerator, denominator, error, exponent
+):
     for block in prange((len(queries) + _QUERIES - 1) // _QUERIES):
-        _sum_block(block * _QUERIES, queries, rows, columns, power, base, reach, rounding,
-                   numerator, denominator, error, exponent)  # fmt: skip
+        _sum_block(
+            block * _QUERIES,
+            queries,
+            rows,
+            columns,
+            power,
+            base,
+            reach,
+            rounding,
+            numerator,
+            denominator,
+            error,
+            exponent,
+        )
 
 
 @njit(cache=True, error_model="numpy")
-def _sum_block(start, queries, rows, columns, power, base, reach, rounding, numerator, denominator,
-               error, exponent):  # fmt: skip
+def _sum_block(
+    start,
+    queries,
+    rows,
+    columns,
+    power,
+    base,
+    reach,
+    rounding,
+    numerator,
+    denominator,
+    error,
+    exponent,
+):
     stop = min(start + _QUERIES, len(queries))
     mantissas = np.empty(TILE, queries.dtype)  # unpacked from one array they would lose, for the
     noise = np.empty(TILE, queries.dtype)  # compiler, the contiguous layout and with it the vectors

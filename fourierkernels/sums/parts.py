@@ -53,11 +53,14 @@ def _relative(error: FloatArray, log: FloatArray) -> FloatArray:
 
 
 PARTS: dict[str, Part] = {
-    "value": Part(lambda kernel, u: kernel.log_shape(u),
-                  lambda kernel, u, e: np.minimum(kernel.noise(u, e), 1.0), 1),
+    "value": Part(
+        lambda kernel, u: kernel.log_shape(u),
+        lambda kernel, u, e: np.minimum(kernel.noise(u, e), 1.0),
+        1,
+    ),
     "slope": Part(lambda kernel, u: kernel.log_slope(u), _slope_noise, 2),
     "cumulative": Part(_log_cumulative, _cumulative_noise, 0),
-}  # fmt: skip
+}
 
 
 def check_parts(parts: Sequence[str] | None, dim: int) -> tuple[str, ...]:

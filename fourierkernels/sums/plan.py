@@ -191,21 +191,52 @@ def _reference_seconds(problem: Problem) -> float:
 METHODS = {
     method.name: method
     for method in (
-        Method("direct", "fourierkernels.sums.direct", "DirectSum",
-               _direct_refusal, _direct_seconds, _direct_accuracy),
-        Method("direct_float32", "fourierkernels.sums.direct", "SinglePrecisionSum",
-               _single_refusal, lambda problem: 0.55 * _direct_seconds(problem), _single_accuracy,
-               exact=False),
-        Method("bandlimited", "fourierkernels.sums.bandlimited", "BandlimitedSum",
-               _bandlimited_refusal, _bandlimited_seconds, lambda problem: problem.accuracy,
-               exact=False),
-        Method("reference", "fourierkernels.sums.reference", "ReferenceSum",
-               lambda problem: "", _reference_seconds, lambda problem: 1e-15 * problem.dim),
-        Method("torch", "fourierkernels.attention.estimator_sums", "TorchSum",
-               _direct_refusal, lambda problem: math.inf, _direct_accuracy,
-               exact=False, on_device=True),
+        Method(
+            "direct",
+            "fourierkernels.sums.direct",
+            "DirectSum",
+            _direct_refusal,
+            _direct_seconds,
+            _direct_accuracy,
+        ),
+        Method(
+            "direct_float32",
+            "fourierkernels.sums.direct",
+            "SinglePrecisionSum",
+            _single_refusal,
+            lambda problem: 0.55 * _direct_seconds(problem),
+            _single_accuracy,
+            exact=False,
+        ),
+        Method(
+            "bandlimited",
+            "fourierkernels.sums.bandlimited",
+            "BandlimitedSum",
+            _bandlimited_refusal,
+            _bandlimited_seconds,
+            lambda problem: problem.accuracy,
+            exact=False,
+        ),
+        Method(
+            "reference",
+            "fourierkernels.sums.reference",
+            "ReferenceSum",
+            lambda problem: "",
+            _reference_seconds,
+            lambda problem: 1e-15 * problem.dim,
+        ),
+        Method(
+            "torch",
+            "fourierkernels.attention.estimator_sums",
+            "TorchSum",
+            _direct_refusal,
+            lambda problem: math.inf,
+            _direct_accuracy,
+            exact=False,
+            on_device=True,
+        ),
     )
-}  # fmt: skip
+}
 
 
 def plan_sum(problem: Problem, method: str = "auto") -> Plan:

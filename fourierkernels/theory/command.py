@@ -42,10 +42,35 @@ def write_rates(path: Path, rows: Sequence[RateRow]) -> None:
     """Write the same as CSV."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["density", "dim", "kernel", "n", "radius", "bias2", "variance", "mise",
-                         "slope", "paper_rate", "sharp_rate"])  # fmt: skip
+        writer.writerow(
+            [
+                "density",
+                "dim",
+                "kernel",
+                "n",
+                "radius",
+                "bias2",
+                "variance",
+                "mise",
+                "slope",
+                "paper_rate",
+                "sharp_rate",
+            ]
+        )
         for row in rows:
             best = row.optimum
-            writer.writerow([row.density, best.dim, row.kernel, best.n, best.radius,
-                             best.mise.bias2, best.mise.variance, best.mise.total, best.slope,
-                             row.paper or "", row.sharp])  # fmt: skip
+            writer.writerow(
+                [
+                    row.density,
+                    best.dim,
+                    row.kernel,
+                    best.n,
+                    best.radius,
+                    best.mise.bias2,
+                    best.mise.variance,
+                    best.mise.total,
+                    best.slope,
+                    row.paper or "",
+                    row.sharp,
+                ]
+            )

@@ -128,10 +128,15 @@ class IseCurve:
 
     def _fitted(self, reach: FloatArray) -> list[Axis]:
         return [
-            fitted_axis(float(self._knots(r)[-1]), float(span), _PHASE[len(reach)], mirrored=d > 0,
-                        knots=self._knots(r))
+            fitted_axis(
+                float(self._knots(r)[-1]),
+                float(span),
+                _PHASE[len(reach)],
+                mirrored=d > 0,
+                knots=self._knots(r),
+            )
             for d, (r, span) in enumerate(zip(self._largest, reach, strict=True))
-        ]  # fmt: skip
+        ]
 
     def _clipping(self, reach: FloatArray, most: int) -> float:
         """Largest power of 1/2 for which the frequencies are not too many."""

@@ -190,9 +190,14 @@ def regression_radius(
 
     def error(log_radius: float) -> float:
         terms = regression_at_radius(
-            density, function, kernel, n=n, radius=math.exp(log_radius), at=points,
+            density,
+            function,
+            kernel,
+            n=n,
+            radius=math.exp(log_radius),
+            at=points,
             noise_variance=noise_variance,
-        )  # fmt: skip
+        )
         return math.log(float(share @ terms.total))
 
     low, high = _bracket(error, math.log(0.4 * as_density(density).spectral_scale))
@@ -262,8 +267,10 @@ def _moments(problem: Problem) -> _Moments:
 
 def integrals(problem: Problem, orders: tuple[tuple[int, int], ...]) -> list[FloatArray]:
     """Return ∫ K_R^j Δ^i p for every (j, i), per point and coordinate, each ``(m, dim)``."""
-    columns = [_line_integrals(problem, x, float(r), orders) for x, r in
-               zip(problem.points.T, problem.radius, strict=True)]  # fmt: skip
+    columns = [
+        _line_integrals(problem, x, float(r), orders)
+        for x, r in zip(problem.points.T, problem.radius, strict=True)
+    ]
     return [np.stack(each, axis=1) for each in zip(*columns, strict=True)]
 
 

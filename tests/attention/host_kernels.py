@@ -13,8 +13,18 @@ import torch
 from fourierkernels.attention.cuda import Library
 from fourierkernels.attention.cuda_build import SOURCES, Variant
 
-_FLAGS = ("-x", "c++", "-std=c++17", "-O2", "-march=native", "-shared", "-fPIC", "-Wall", "-Wextra",
-          "-Werror")  # fmt: skip
+_FLAGS = (
+    "-x",
+    "c++",
+    "-std=c++17",
+    "-O2",
+    "-march=native",
+    "-shared",
+    "-fPIC",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+)
 _FOLDER = tempfile.TemporaryDirectory(prefix="fourierkernels-host-")
 REALS = {torch.float32: "float", torch.float64: "double"}
 

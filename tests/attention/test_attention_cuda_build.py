@@ -60,8 +60,9 @@ def test_the_cache_is_where_the_environment_says(
 def test_variants_architectures_and_sources_have_libraries_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths = {library_path(v, arch, tmp_path) for v in cuda_build.VARIANTS
-             for arch in ("sm_80", "sm_90")}  # fmt: skip
+    paths = {
+        library_path(v, arch, tmp_path) for v in cuda_build.VARIANTS for arch in ("sm_80", "sm_90")
+    }
     assert len(paths) == 2 * len(cuda_build.VARIANTS) == 20
     sources = tmp_path / "csrc"
     sources.mkdir()
@@ -90,8 +91,14 @@ def test_without_nvcc_the_error_says_what_to_install_and_how_to_go_on(
     monkeypatch.setattr(cuda_build, "find_nvcc", lambda: None)
     with pytest.raises(BuildError) as caught:
         build(SMALL, "sm_90", tmp_path)
-    for part in ("needs nvcc", "Install the CUDA toolkit", "CUDA_HOME", "--arch sm_90",
-                 str(tmp_path), 'implementation="reference"'):  # fmt: skip
+    for part in (
+        "needs nvcc",
+        "Install the CUDA toolkit",
+        "CUDA_HOME",
+        "--arch sm_90",
+        str(tmp_path),
+        'implementation="reference"',
+    ):
         assert part in str(caught.value)
 
 

@@ -102,10 +102,14 @@ def test_mean_cosine_of_the_draws_is_the_kernel(kind: str, power: int) -> None:
         [[1.0, 0, 0, 0, 0], [0.45] * 5, [0.6, -0.8, 0, 0, 0]], dtype=torch.float64
     )
     source = generator(3)
-    means = torch.stack([
-        (fourier_features(dim, m, power=power, kind=kind, generator=source) @ at.T).cos().mean(0)
-        for _ in range(draws)
-    ])  # fmt: skip
+    means = torch.stack(
+        [
+            (fourier_features(dim, m, power=power, kind=kind, generator=source) @ at.T)
+            .cos()
+            .mean(0)
+            for _ in range(draws)
+        ]
+    )
     exact = (torch.sinc(at / math.pi) ** power).prod(-1)
     gap = (means.mean(0) - exact).abs() / (means.std(0) / math.sqrt(draws))
     assert (gap < MONTE_CARLO_SIGMAS).all()
@@ -222,11 +226,14 @@ def test_error_of_independent_draws_halves_with_four_times_as_many() -> None:
     exact = fourier_attention(query, key, value, 1.5)
 
     def error(m: int) -> float:
-        outputs = torch.stack([
-            linear_fourier_attention(
-                query, key, value, 1.5, features=m, kind="iid", generator=generator(seed)
-            ) for seed in range(12)
-        ])  # fmt: skip
+        outputs = torch.stack(
+            [
+                linear_fourier_attention(
+                    query, key, value, 1.5, features=m, kind="iid", generator=generator(seed)
+                )
+                for seed in range(12)
+            ]
+        )
         return (outputs - exact).square().mean().sqrt().item()
 
     assert error(64) / error(1024) == pytest.approx(4.0, rel=0.25)
@@ -271,11 +278,9 @@ def test_causal_output_is_attention_over_the_prefix(dtype: torch.dtype) -> None:
 def test_chunks_do_not_matter(n: int, m: int) -> None:
     tensors, draws = inputs(n=n, m=m), fourier_features(D, 64, generator=generator())
     outputs = [
-        linear_fourier_attention(
-            *tensors, RADIUS, frequencies=draws, is_causal=True, chunk=chunk
-        )
+        linear_fourier_attention(*tensors, RADIUS, frequencies=draws, is_causal=True, chunk=chunk)
         for chunk in (1, 7, 16, 45, 1000)
-    ]  # fmt: skip
+    ]
     for output in outputs[1:]:
         torch.testing.assert_close(output, outputs[0], rtol=1e-11, atol=1e-11)
 
@@ -364,9 +369,7 @@ def test_a_radius_per_feature_and_head_scales_the_inputs() -> None:
 
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_gradients_are_those_of_finite_differences(is_causal: bool) -> None:
-    leaves = [
-        draw(1, 5, columns, seed=i, scale=0.5) for i, columns in enumerate((2, 2, 2))
-    ]  # fmt: skip
+    leaves = [draw(1, 5, columns, seed=i, scale=0.5) for i, columns in enumerate((2, 2, 2))]
     radius = torch.tensor([0.6, 0.9], dtype=torch.float64, requires_grad=True)
     draws = fourier_features(2, 16, generator=generator())
 
@@ -483,9 +486,13 @@ def test_a_step_says_what_it_lost() -> None:
     _, state = linear_fourier_step(token, token, token, 1.0, frequencies=draws)
     with pytest.warns(PhaseSpreadWarning, match="1 of 1 estimated"):
         output, _ = linear_fourier_step(
-            token + math.pi, token + math.pi, token, 1.0,
-            state._replace(total=2.0 * state.total), frequencies=draws,
-        )  # fmt: skip
+            token + math.pi,
+            token + math.pi,
+            token,
+            1.0,
+            state._replace(total=2.0 * state.total),
+            frequencies=draws,
+        )
     assert output.isnan().all()
 
 

@@ -438,4 +438,7 @@ def test_without_torch_the_import_names_the_extra() -> None:
     code = "import sys; sys.modules['torch'] = None; import fourierkernels.attention"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert 'ImportError: fourierkernels.attention needs PyTorch: pip install "fourierkernels[torch]"' in done.stderr  # noqa: E501  # fmt: skip
+    assert (
+        'ImportError: fourierkernels.attention needs PyTorch: pip install "fourierkernels[torch]"'
+        in done.stderr
+    )

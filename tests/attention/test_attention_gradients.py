@@ -100,8 +100,9 @@ def test_gradient_at_a_zero_of_the_kernel_is_that_of_the_plain_product(
     query = torch.zeros(1, 1, 2, dtype=dtype, requires_grad=True)
     key = torch.tensor([[[math.pi, 0.3], [0.2, 0.1], [0.0, 2 * math.pi]]], dtype=dtype)
     value = draw(1, 3, 2, dtype=dtype).detach()
-    (ours,) = torch.autograd.grad(fourier_attention(query, key, value, 1.0, power=power)[0, 0, 0],
-                                  query)  # fmt: skip
+    (ours,) = torch.autograd.grad(
+        fourier_attention(query, key, value, 1.0, power=power)[0, 0, 0], query
+    )
     (plain,) = torch.autograd.grad(plain_fourier(query, key, value, 1.0, power)[0, 0, 0], query)
     tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]["gradient"]
     torch.testing.assert_close(ours, plain, rtol=tolerance, atol=tolerance)

@@ -107,8 +107,13 @@ def test_operator_and_reference_agree_in_value_and_gradient(
 ) -> None:
     power, causal, eps = OPTIONS[options]
     leaves = inputs(dtype, scale=0.5)
-    settings = {"power": power, "is_causal": causal, "eps": eps, "attn_mask": MASKS[mask],
-                "allow_signed": True}  # fmt: skip
+    settings = {
+        "power": power,
+        "is_causal": causal,
+        "eps": eps,
+        "attn_mask": MASKS[mask],
+        "allow_signed": True,
+    }
     double = [leaf.detach().double().requires_grad_() for leaf in leaves]
     fused = fourier_attention(*leaves, **settings)
     truth = fourier_attention(*double, **settings, implementation="reference")
@@ -130,8 +135,10 @@ def test_any_leading_dimensions_and_broadcast_masks_reach_it(
     masks = {"none": None, "keys": (M,), "rows": (n, 1), "all": (*lead, n, M)}
     size = masks[mask]
     attend_to = None if size is None else draw(*size, seed=4).detach() > -0.5
-    results = [fourier_attention(*leaves, 1.5, attn_mask=attend_to, implementation=name)
-               for name in ("fused", "reference")]  # fmt: skip
+    results = [
+        fourier_attention(*leaves, 1.5, attn_mask=attend_to, implementation=name)
+        for name in ("fused", "reference")
+    ]
     assert results[0].shape == (*lead, n, C)
     assert relative_error(*results) < FAST
 
@@ -250,8 +257,9 @@ def test_compiled_graphs_are_whole_and_have_the_same_gradients() -> None:
     query, key, value, radius = inputs(torch.float32)
     for n, mask, causal in ((N, None, True), (4, None, True), (N, MASKS["boolean"], False)):
         leaves = [leaf.detach().requires_grad_() for leaf in (query[:, :, :n], key, value, radius)]
-        results = [run(*leaves, attn_mask=mask, is_causal=causal)
-                   for run in (compiled, fourier_attention)]  # fmt: skip
+        results = [
+            run(*leaves, attn_mask=mask, is_causal=causal) for run in (compiled, fourier_attention)
+        ]
         assert torch.equal(*results)
         gradients = [torch.autograd.grad(result.sin().sum(), leaves) for result in results]
         for pair in zip(*gradients, strict=True):
@@ -297,8 +305,10 @@ class TestVmap:
     def test_masks_are_mapped_or_shared(self, shape: tuple[int, ...], mapped: bool) -> None:
         leaves = [leaf.detach() for leaf in inputs()]
         mask = draw(*((B, *shape) if mapped else shape), seed=9).detach()
-        run = torch.vmap(lambda q, k, v, mask: fourier_attention(q, k, v, 1.5, attn_mask=mask),
-                         in_dims=(0, 0, 0, 0 if mapped else None))  # fmt: skip
+        run = torch.vmap(
+            lambda q, k, v, mask: fourier_attention(q, k, v, 1.5, attn_mask=mask),
+            in_dims=(0, 0, 0, 0 if mapped else None),
+        )
         result = run(*leaves[:3], mask)
         for i in range(B):
             parts = [leaf[i] for leaf in leaves[:3]]

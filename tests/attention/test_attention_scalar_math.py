@@ -38,8 +38,14 @@ def product(name: str, factors: NDArray, power: int, bias: float = 0.0) -> tuple
     real = {"float32": ctypes.c_float, "float64": ctypes.c_double}[name]
     m, e = real(), ctypes.c_int()
     run = getattr(host_scalars(), f"product_{name}")
-    run(pointer(factors), ctypes.c_long(len(factors)), power, real(bias), ctypes.byref(m),
-        ctypes.byref(e))  # fmt: skip
+    run(
+        pointer(factors),
+        ctypes.c_long(len(factors)),
+        power,
+        real(bias),
+        ctypes.byref(m),
+        ctypes.byref(e),
+    )
     return m.value, e.value
 
 
@@ -73,8 +79,10 @@ def test_sine_and_cosine_are_correct_to_two_units_in_the_last_place(scale: float
     s, c = sine_cosine("float64", x)
     with mpmath.workdps(50):
         exact = [(mpmath.sin(each), mpmath.cos(each)) for each in map(mpmath.mpf, x)]
-        errors = [(abs(a - p) / abs(p), abs(b - q) / abs(q))
-                  for a, b, (p, q) in zip(s.tolist(), c.tolist(), exact, strict=True)]  # fmt: skip
+        errors = [
+            (abs(a - p) / abs(p), abs(b - q) / abs(q))
+            for a, b, (p, q) in zip(s.tolist(), c.tolist(), exact, strict=True)
+        ]
     assert max(map(max, errors)) < 4 * UNIT["float64"]
 
 

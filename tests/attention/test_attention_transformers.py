@@ -34,8 +34,13 @@ from fourierkernels.attention import transformers as hf
 
 FAST, GRADIENT = TOLERANCE["float64"]["fast"], TOLERANCE["float64"]["gradient"]
 WORDS, DIM, HEADS = 20, 16, 4
-SIZES = {"vocab_size": WORDS, "hidden_size": DIM, "num_hidden_layers": 2, "intermediate_size": 8,
-         "num_attention_heads": HEADS}  # fmt: skip
+SIZES = {
+    "vocab_size": WORDS,
+    "hidden_size": DIM,
+    "num_hidden_layers": 2,
+    "intermediate_size": 8,
+    "num_attention_heads": HEADS,
+}
 IDS = torch.tensor([[3, 4, 5, 6, 7, 8, 9], [9, 8, 2, 6, 5, 4, 3]])
 
 
@@ -52,9 +57,16 @@ def bert() -> PreTrainedModel:
 
 def gpt2() -> PreTrainedModel:
     return GPT2LMHeadModel(
-        GPT2Config(vocab_size=WORDS, n_positions=32, n_embd=DIM, n_layer=2, n_head=HEADS,
-                   bos_token_id=0, eos_token_id=None)
-    )  # fmt: skip
+        GPT2Config(
+            vocab_size=WORDS,
+            n_positions=32,
+            n_embd=DIM,
+            n_layer=2,
+            n_head=HEADS,
+            bos_token_id=0,
+            eos_token_id=None,
+        )
+    )
 
 
 def vit() -> PreTrainedModel:
@@ -75,9 +87,17 @@ def marian() -> PreTrainedModel:
         for name, size in {"layers": 1, "attention_heads": HEADS, "ffn_dim": 8}.items()
     }
     return MarianMTModel(
-        MarianConfig(vocab_size=WORDS, d_model=DIM, max_position_embeddings=32, pad_token_id=0,
-                     eos_token_id=1, forced_eos_token_id=None, decoder_start_token_id=2, **sides)
-    )  # fmt: skip
+        MarianConfig(
+            vocab_size=WORDS,
+            d_model=DIM,
+            max_position_embeddings=32,
+            pad_token_id=0,
+            eos_token_id=1,
+            forced_eos_token_id=None,
+            decoder_start_token_id=2,
+            **sides,
+        )
+    )
 
 
 def inputs(name: str) -> dict[str, Tensor]:
@@ -178,10 +198,16 @@ def test_cached_decoding_agrees_with_the_parallel_pass(name: str, implementation
     if implementation == "gaussian":
         hf.add_gaussian_attention(model)
     made = model.generate(
-        IDS, attention_mask=torch.ones_like(IDS), max_new_tokens=6, min_new_tokens=6,
-        do_sample=False, num_beams=1, output_logits=True, return_dict_in_generate=True,
+        IDS,
+        attention_mask=torch.ones_like(IDS),
+        max_new_tokens=6,
+        min_new_tokens=6,
+        do_sample=False,
+        num_beams=1,
+        output_logits=True,
+        return_dict_in_generate=True,
         pad_token_id=0,
-    )  # fmt: skip
+    )
     with torch.no_grad():
         if name == "marian":
             parallel = model(IDS, decoder_input_ids=made.sequences).logits[:, :-1]
@@ -366,8 +392,9 @@ def test_a_model_where_one_attention_bypasses_the_interface_is_refused_untouched
 
 
 def test_scores_that_kernels_do_not_have_are_refused() -> None:
-    model = T5Model(T5Config(vocab_size=WORDS, d_model=DIM, d_kv=4, d_ff=8, num_layers=1,
-                             num_heads=HEADS))  # fmt: skip
+    model = T5Model(
+        T5Config(vocab_size=WORDS, d_model=DIM, d_kv=4, d_ff=8, num_layers=1, num_heads=HEADS)
+    )
     hf.add_fourier_attention(model)
     with pytest.raises(
         ValueError, match=r"position_bias must be None: .* got one from T5Attention"

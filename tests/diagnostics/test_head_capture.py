@@ -305,8 +305,11 @@ def test_attention_free_package_is_refused_whichever_way_it_is_asked() -> None:
             config={"cfg": config},
             random_weights=True,
         )
-    tensors = {name.removeprefix("core."): tensor for name, tensor in read_tensors(place).items()
-               if name.startswith("core.")}  # fmt: skip
+    tensors = {
+        name.removeprefix("core."): tensor
+        for name, tensor in read_tensors(place).items()
+        if name.startswith("core.")
+    }
     model = FracastCore(config).eval()
     load_exactly(model, tensors)
     series = torch.zeros(1, 1, model.W)

@@ -67,21 +67,27 @@ def test_p_values_without_an_association_are_uniform() -> None:
     rng = np.random.default_rng(1)
     below = sum(
         redundancy_against_importance(
-            squareform(pdist(rng.normal(size=(6, 3))))[None], rng.normal(size=(1, 6)),
-            rng=rng, permutations=19,
-        ).p_value <= 0.2
+            squareform(pdist(rng.normal(size=(6, 3))))[None],
+            rng.normal(size=(1, 6)),
+            rng=rng,
+            permutations=19,
+        ).p_value
+        <= 0.2
         for _ in range(150)
-    )  # fmt: skip
+    )
     # Two heads nearest to each other tie, and a tie can only make the test cautious.
     assert binom(150, 0.1).ppf(1e-4) <= below <= binom(150, 0.2).ppf(1 - 1e-4)
 
 
-@pytest.mark.parametrize(("distances", "message"), [
-    (np.ones((2, 3)), r"shape \(heads, heads\), got \(2, 3\)"),
-    ([[0.0, 1.0], [2.0, 0.0]], "symmetric, not negative"),
-    ([[0.0, -1.0], [-1.0, 0.0]], "got least -1"),
-    ([[1.0, 1.0], [1.0, 1.0]], "zero on the diagonal"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("distances", "message"),
+    [
+        (np.ones((2, 3)), r"shape \(heads, heads\), got \(2, 3\)"),
+        ([[0.0, 1.0], [2.0, 0.0]], "symmetric, not negative"),
+        ([[0.0, -1.0], [-1.0, 0.0]], "got least -1"),
+        ([[1.0, 1.0], [1.0, 1.0]], "zero on the diagonal"),
+    ],
+)
 def test_what_are_no_distances_is_refused(distances: object, message: str) -> None:
     for function in (head_linkage, head_positions, nearest_distances):
         with pytest.raises(ValueError, match=message):

@@ -22,8 +22,9 @@ def draw(
     texts: int = 30, layers: int = 2, n: int = 4, seed: int = 0, peak: float = 1.0
 ) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    logits = peak * rng.normal(size=(texts, layers, 3, n, n)) * rng.uniform(0.5, 2, (texts,
-                                                                            *[1] * 4))  # fmt: skip
+    logits = (
+        peak * rng.normal(size=(texts, layers, 3, n, n)) * rng.uniform(0.5, 2, (texts, *[1] * 4))
+    )
     weights = np.exp(logits)
     return weights / weights.sum(axis=-1, keepdims=True)
 

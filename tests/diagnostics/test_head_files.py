@@ -63,8 +63,10 @@ def test_half_precision_files_are_computed_in_float32(tmp_path: Path) -> None:
     save_model(model, tmp_path / "m.safetensors")
     loaded = load_checkpoint(tmp_path / "m.safetensors").model
     assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
-    assert torch.equal(loaded.blocks[0].feed_forward.widen.weight,
-                       model.blocks[0].feed_forward.widen.weight.float())  # fmt: skip
+    assert torch.equal(
+        loaded.blocks[0].feed_forward.widen.weight,
+        model.blocks[0].feed_forward.widen.weight.float(),
+    )
 
 
 def test_random_weights_of_files_follow_the_seed_and_are_not_those_of_the_file(
@@ -102,9 +104,13 @@ def test_digest_of_a_file_follows_its_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "name", "reads"),
-    [("bert", "BertModel", "tokens"), ("gpt2", "GPT2Model", "tokens"), ("t5", "T5Model", "tokens"),
-     ("vit", "ViTModel", "images")],
-)  # fmt: skip
+    [
+        ("bert", "BertModel", "tokens"),
+        ("gpt2", "GPT2Model", "tokens"),
+        ("t5", "T5Model", "tokens"),
+        ("vit", "ViTModel", "images"),
+    ],
+)
 def test_file_of_transformers_gives_what_its_folder_gives(
     kind: str, name: str, reads: str, tiny: Tiny, pictures: list[Path]
 ) -> None:
@@ -136,11 +142,15 @@ def test_file_of_transformers_must_fit_exactly(tiny: Tiny) -> None:
 
 
 def test_tied_weights_that_a_file_leaves_out_are_tied(tmp_path: Path) -> None:
-    config = transformers.GPT2Config(n_embd=8, n_head=2, n_layer=1, n_positions=8, vocab_size=14,
-                                     bos_token_id=1, eos_token_id=1)  # fmt: skip
+    config = transformers.GPT2Config(
+        n_embd=8, n_head=2, n_layer=1, n_positions=8, vocab_size=14, bos_token_id=1, eos_token_id=1
+    )
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
-    checkpoint = load_checkpoint(tmp_path / "model.safetensors", model_class="GPT2LMHeadModel",
-                                 config=tmp_path / "config.json")  # fmt: skip
+    checkpoint = load_checkpoint(
+        tmp_path / "model.safetensors",
+        model_class="GPT2LMHeadModel",
+        config=tmp_path / "config.json",
+    )
     model = checkpoint.model
     assert model.lm_head.weight is model.transformer.wte.weight
 
@@ -327,8 +337,11 @@ def test_module_that_lies_with_the_weights_is_not_imported(place: str, package: 
 def test_pickled_code_in_files_does_not_run(name: str, suffix: str, tmp_path: Path) -> None:
     file, target = tmp_path / f"w{suffix}", tmp_path / "ran"
     torch.save({"x": torch.zeros(1), "y": Payload(target)}, file)
-    configs = {"LanguageModel": vars(language().config), "GPT2Model": {"n_layer": 1, "n_embd": 12},
-               "torch.nn:Linear": {"in_features": 2, "out_features": 2}}  # fmt: skip
+    configs = {
+        "LanguageModel": vars(language().config),
+        "GPT2Model": {"n_layer": 1, "n_embd": 12},
+        "torch.nn:Linear": {"in_features": 2, "out_features": 2},
+    }
     with pytest.raises(ValueError, match=r"must hold tensors only, got a file that would have to"):
         load_checkpoint(file, model_class=name, config=configs[name])
     assert not target.exists()

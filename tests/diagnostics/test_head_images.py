@@ -73,8 +73,13 @@ PROCESSORS: dict[str, tuple[Any, dict[str, Any]]] = {
     "ViT": (transformers.ViTImageProcessorPil, {"size": {"height": 8, "width": 8}}),
     "ViT, another filter": (
         transformers.ViTImageProcessorPil,
-        {"size": {"height": 8, "width": 8}, "resample": 3, "image_mean": [0.1, 0.2, 0.3],
-         "image_std": [0.4, 0.5, 0.6], "rescale_factor": 0.01},
+        {
+            "size": {"height": 8, "width": 8},
+            "resample": 3,
+            "image_mean": [0.1, 0.2, 0.3],
+            "image_std": [0.4, 0.5, 0.6],
+            "rescale_factor": 0.01,
+        },
     ),
     "ViT, no normalising": (
         transformers.ViTImageProcessorPil,
@@ -92,7 +97,7 @@ PROCESSORS: dict[str, tuple[Any, dict[str, Any]]] = {
         transformers.CLIPImageProcessorPil,
         {"size": {"shortest_edge": 9}, "crop_size": {"height": 8, "width": 8}},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", PROCESSORS)

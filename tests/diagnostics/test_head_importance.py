@@ -42,8 +42,12 @@ def build(kind: str, tiny: Tiny) -> tuple[nn.Module, list[Any]]:
         "fourier": lambda: FourierAttention(8, 2, radius=0.7),
         "mixer": lambda: SoftmaxMixer(8, heads=2),
     }
-    names = {"torch": ("query", "key", "value"), "torch encoder": ("src",),
-             "fourier": ("query",), "mixer": ("x",)}[kind]  # fmt: skip
+    names = {
+        "torch": ("query", "key", "value"),
+        "torch encoder": ("src",),
+        "fourier": ("query",),
+        "mixer": ("x",),
+    }[kind]
     batches = [dict.fromkeys(names, batch["x"]) for batch in tokens]
     return rows[kind]().double().eval(), batches
 
@@ -194,14 +198,20 @@ def test_head_that_writes_nothing_is_worth_nothing_and_goes_first(method: str, t
     [
         (lambda m, b: head_importance(m, [], loss), ValueError, "at least one batch, got none"),
         (lambda m, b: head_importance(m, b, loss, method="luck"), ValueError, "method must be"),
-        (lambda m, b: pruning_curve(m, b, loss, np.ones((1, 3))), ValueError,
-         r"importance must have shape \(1, 2\), got \(1, 3\)"),
+        (
+            lambda m, b: pruning_curve(m, b, loss, np.ones((1, 3))),
+            ValueError,
+            r"importance must have shape \(1, 2\), got \(1, 3\)",
+        ),
         (lambda m, b: pruning_curve(m, iter(b), loss, np.ones((1, 2))), TypeError, "a list"),
         (lambda m, b: pruning_curve(m, [], loss, np.ones((1, 2))), ValueError, "at least one"),
-        (lambda m, b: head_importance(nn.Linear(2, 2), [0], lambda *_: torch.ones(())), ValueError,
-         "model must have attention, got none in Linear"),
+        (
+            lambda m, b: head_importance(nn.Linear(2, 2), [0], lambda *_: torch.ones(())),
+            ValueError,
+            "model must have attention, got none in Linear",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused(call: Any, error: type[Exception], message: str, tiny: Tiny) -> None:
     model, batches = build("torch", tiny)
     with pytest.raises(error, match=message):

@@ -40,7 +40,7 @@ def with_head(tmp_path: Path) -> Callable[[str], Path]:
             "gpt2": lambda: transformers.GPT2LMHeadModel(gpt2),
             "bert": lambda: transformers.BertForMaskedLM(transformers.BertConfig(**BERT)),
             "t5": lambda: transformers.T5ForConditionalGeneration(t5),
-        }[kind]()  # fmt: skip
+        }[kind]()
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter *= 3 if parameter.ndim == 2 else 1

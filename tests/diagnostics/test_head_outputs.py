@@ -82,8 +82,9 @@ def test_token_metrics_equal_loops_over_pairs_and_tokens() -> None:
     o = draw(3, 5, 4)
     gap = [np.linalg.norm(o[0, t] - o[2, t]) for t in range(5)]
     assert head_distances(o, metric="projected_distance")[0, 2] == pytest.approx(np.mean(gap))
-    cosine = [o[0, t] @ o[2, t] / np.linalg.norm(o[0, t]) / np.linalg.norm(o[2, t])
-              for t in range(5)]  # fmt: skip
+    cosine = [
+        o[0, t] @ o[2, t] / np.linalg.norm(o[0, t]) / np.linalg.norm(o[2, t]) for t in range(5)
+    ]
     distance = head_distances(o, metric="projected_cosine")[0, 2]
     assert distance == pytest.approx(1 - np.mean(cosine), rel=FAST)
 
@@ -103,11 +104,14 @@ def test_cosine_of_maps_equals_scipy() -> None:
     np.testing.assert_allclose(head_distances(maps, metric="cosine"), expected, atol=EXACT)
 
 
-@pytest.mark.parametrize(("shape", "message"), [
-    ((1, 4, 3), "outputs must have at least 2 heads .* got 1"),
-    ((4, 3), r"outputs must have shape \(heads, n, features\)"),
-    ((2, 0, 3), r"got shape \(2, 0, 3\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((1, 4, 3), "outputs must have at least 2 heads .* got 1"),
+        ((4, 3), r"outputs must have shape \(heads, n, features\)"),
+        ((2, 0, 3), r"got shape \(2, 0, 3\)"),
+    ],
+)
 def test_bad_outputs_are_refused(shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         head_distances(np.ones(shape), metric="cka")

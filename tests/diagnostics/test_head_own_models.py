@@ -54,9 +54,11 @@ def test_batches_of_pairs_give_what_each_gives_alone(
     ids=["positions from the end", "hybrid", "DFT encoder"],
 )
 def test_networks_that_mix_padding_in_read_texts_of_one_length_together(
-    model: Callable[[], nn.Module], part: str | None, items: list[Any],
+    model: Callable[[], nn.Module],
+    part: str | None,
+    items: list[Any],
     saved: Callable[..., Checkpoint],
-) -> None:  # fmt: skip
+) -> None:
     checkpoint = saved(model(), part=part)
     assert len({checkpoint.together(item) for item in items}) > 1
     check_batches(checkpoint, items)
@@ -111,9 +113,12 @@ def test_scores_of_words_are_computed_when_asked_for(saved: Callable[..., Checkp
 
 @pytest.mark.parametrize(
     ("model", "mixed"),
-    [(lambda: encoder("fnet"), "DFTMixer"), (lambda: language("none"), "nothing"),
-     (lambda: vision("random"), "FixedMixer|DenseMixer")],
-)  # fmt: skip
+    [
+        (lambda: encoder("fnet"), "DFTMixer"),
+        (lambda: language("none"), "nothing"),
+        (lambda: vision("random"), "FixedMixer|DenseMixer"),
+    ],
+)
 def test_models_without_attention_are_refused(
     model: Callable[[], nn.Module], mixed: str, saved: Callable[..., Checkpoint]
 ) -> None:

@@ -33,8 +33,15 @@ from fourierkernels.diagnostics.page.colours import CIVIDIS
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u2028&amp;"
 LABELABLE = {"select", "input", "textarea", "output", "meter", "progress", "button"}
-SCALED = ("distances", "mean", "std_pairs_texts", "std_pairs", "std_texts", "std_layers",
-          "replicates")  # fmt: skip
+SCALED = (
+    "distances",
+    "mean",
+    "std_pairs_texts",
+    "std_pairs",
+    "std_texts",
+    "std_layers",
+    "replicates",
+)
 VOID = {"meta", "link", "input", "img", "br"}
 
 
@@ -119,10 +126,12 @@ def small_page(page: Page, size: float) -> Page:
         for name, one in page.summaries.items()
     }
     return replace(
-        page, summaries=summaries, difference=head_difference(*summaries.values()),
+        page,
+        summaries=summaries,
+        difference=head_difference(*summaries.values()),
         importance=FoundImportance(found.method, *(size * part for part in parts)),
         null={**null, "p_value": page.null["p_value"]},
-    )  # fmt: skip
+    )
 
 
 def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., Page]) -> None:
@@ -130,9 +139,11 @@ def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., Page]) -> 
     elements = Elements(text)
     for _, attributes, _ in elements.found:
         for name in ("src", "href", "srcset", "action", "data", "style", "onclick", "onload"):
-            assert name not in attributes or attributes[name][:1] == "#" or (
-                (name, attributes[name]) == ("href", "data:,")
-            )  # fmt: skip
+            assert (
+                name not in attributes
+                or attributes[name][:1] == "#"
+                or ((name, attributes[name]) == ("href", "data:,"))
+            )
     style = "".join(elements.texts["style"])
     assert "url(" not in style
     assert "@import" not in style
@@ -218,8 +229,12 @@ def test_drawn_dendrogram_starts_at_the_nearest_pair_and_has_each_head_once(
     heights = [max(heights) for heights in drawing["y"]]
     assert min(heights) == pytest.approx(pairs.min(), rel=1e-5)
     assert sorted(drawing["leaves"]) == [0, 1, 2, 3]
-    ends = [x for xs, ys in zip(drawing["x"], drawing["y"], strict=True)
-            for x, y in zip(xs, ys, strict=True) if y == 0]  # fmt: skip
+    ends = [
+        x
+        for xs, ys in zip(drawing["x"], drawing["y"], strict=True)
+        for x, y in zip(xs, ys, strict=True)
+        if y == 0
+    ]
     assert sorted(ends) == [0, 1, 2, 3]  # each leaf is drawn once, at its place
 
 
@@ -326,8 +341,10 @@ def test_cross_attention_has_maps_with_two_sides(make_maps: Callable[..., np.nda
 def test_a_text_without_room_is_left_out_and_named(
     make_page: Callable[..., Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fourierkernels.diagnostics.page.data.kept_shapes",
-                        lambda shapes: kept_shapes(shapes, most=2 * 4 * 3 - 1))  # fmt: skip
+    monkeypatch.setattr(
+        "fourierkernels.diagnostics.page.data.kept_shapes",
+        lambda shapes: kept_shapes(shapes, most=2 * 4 * 3 - 1),
+    )
     found = embedded(page_html(make_page()))["examples"]
     assert [row["shape"] for row in found] == [[2, 4, 0, 0], [2, 4, 1, 1], [2, 4, 1, 1]]
     assert [row["of"] for row in found] == [[5, 5]] * 3
@@ -386,9 +403,15 @@ def test_colours_are_those_of_the_figures() -> None:
 def in_browser(path: Path, choice: str, folder: Path) -> str:
     """The page after its script has run, as text."""
     flags = [
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        f"--user-data-dir={folder}", "--virtual-time-budget=5000", "--dump-dom",
-    ]  # fmt: skip
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        f"--user-data-dir={folder}",
+        "--virtual-time-budget=5000",
+        "--dump-dom",
+    ]
     command = [str(CHROMIUM), *flags, f"{path.as_uri()}{choice}"]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 

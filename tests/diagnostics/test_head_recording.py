@@ -54,9 +54,17 @@ class TimmLike(nn.Module):
 
 def hugging_face(name: str) -> tuple[nn.Module, dict[str, Any]]:
     small = {"num_hidden_layers": 2, "num_attention_heads": 4}
-    bart = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
-            "decoder_attention_heads": 4, "d_model": 16, "encoder_ffn_dim": 8,
-            "decoder_ffn_dim": 8, "vocab_size": 14, "max_position_embeddings": 16}  # fmt: skip
+    bart = {
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "d_model": 16,
+        "encoder_ffn_dim": 8,
+        "decoder_ffn_dim": 8,
+        "vocab_size": 14,
+        "max_position_embeddings": 16,
+    }
     text = {"input_ids": IDS, "attention_mask": MASK}
     both = {**text, "decoder_input_ids": IDS[:, :3]}
     pixels = {"pixel_values": torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))}
@@ -65,12 +73,16 @@ def hugging_face(name: str) -> tuple[nn.Module, dict[str, Any]]:
         "bert": (t.BertConfig(**TINY, **small), text),
         "gpt2": (t.GPT2Config(n_embd=16, n_head=4, n_layer=2, n_positions=16, vocab_size=14), text),
         "llama": (t.LlamaConfig(**TINY, **small, num_key_value_heads=2), text),
-        "vit": (t.ViTConfig(hidden_size=16, intermediate_size=16, image_size=8, patch_size=4,
-                            **small), pixels),
+        "vit": (
+            t.ViTConfig(hidden_size=16, intermediate_size=16, image_size=8, patch_size=4, **small),
+            pixels,
+        ),
         "bart": (t.BartConfig(**bart), both),
-        "t5": (t.T5Config(d_model=16, d_kv=4, num_heads=4, num_layers=2, d_ff=8, vocab_size=14),
-               both),
-    }  # fmt: skip
+        "t5": (
+            t.T5Config(d_model=16, d_kv=4, num_heads=4, num_layers=2, d_ff=8, vocab_size=14),
+            both,
+        ),
+    }
     torch.manual_seed(1)
     model = t.AutoModel.from_config(rows[name][0]).eval()
     with torch.no_grad():
@@ -91,26 +103,49 @@ def plain(name: str) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
         "multihead": (multi(8, 2), (x, x, x), {"need_weights": False}),
         "multihead without batch": (multi(8, 2), (alone, alone, alone), {}),
         "multihead with extras": (
-            multi(8, 2, add_bias_kv=True, add_zero_attn=True, batch_first=True), (x, x, x), {}),
+            multi(8, 2, add_bias_kv=True, add_zero_attn=True, batch_first=True),
+            (x, x, x),
+            {},
+        ),
         "multihead of other widths": (
             multi(8, 2, kdim=3, vdim=5, bias=False, batch_first=True),
-            (x, memory[..., :3], memory[..., :5]), {}),
+            (x, memory[..., :3], memory[..., :5]),
+            {},
+        ),
         "encoder": (nn.TransformerEncoder(layer, 2), (x,), {"src_key_padding_mask": padding}),
-        "decoder": (nn.TransformerDecoder(decoder, 2),
-                    (x.transpose(0, 1), memory.transpose(0, 1)), {}),
+        "decoder": (
+            nn.TransformerDecoder(decoder, 2),
+            (x.transpose(0, 1), memory.transpose(0, 1)),
+            {},
+        ),
         "timm": (TimmLike(), (x,), {}),
         "fourier layer": (FourierAttention(8, 2, radius=1.0), (x,), {}),
         "softmax mixer": (SoftmaxMixer(8, heads=2), (x,), {"padding": padding}),
         "fourier mixer": (FourierMixer(8, heads=2), (x,), {}),
-    }  # fmt: skip
+    }
     return rows[name][0].eval(), *rows[name][1:]
 
 
-PLAIN = ["multihead", "multihead without batch", "multihead with extras",
-         "multihead of other widths", "encoder", "decoder", "timm", "fourier layer",
-         "softmax mixer", "fourier mixer"]  # fmt: skip
-HUGGING_FACE = {"bert": (2, 0), "gpt2": (2, 0), "llama": (2, 0), "vit": (2, 0), "bart": (6, 2),
-                "t5": (6, 2)}  # fmt: skip
+PLAIN = [
+    "multihead",
+    "multihead without batch",
+    "multihead with extras",
+    "multihead of other widths",
+    "encoder",
+    "decoder",
+    "timm",
+    "fourier layer",
+    "softmax mixer",
+    "fourier mixer",
+]
+HUGGING_FACE = {
+    "bert": (2, 0),
+    "gpt2": (2, 0),
+    "llama": (2, 0),
+    "vit": (2, 0),
+    "bart": (6, 2),
+    "t5": (6, 2),
+}
 
 
 def tensors(output: Any) -> list[Tensor]:
@@ -147,8 +182,10 @@ def check_run(model: nn.Module, *inputs: Any, **options: Any) -> list[Any]:
         candidates = [*made.get(id(call.projection), []), *made.get(id(owner), [])]
         shapes = [c if c.ndim == 3 else c[None] for c in candidates]
         shapes += [c.transpose(0, 1) for c in shapes]
-        assert any(c.shape == total.shape and torch.allclose(c, total, rtol=1e-4, atol=1e-5)
-                   for c in shapes)  # fmt: skip
+        assert any(
+            c.shape == total.shape and torch.allclose(c, total, rtol=1e-4, atol=1e-5)
+            for c in shapes
+        )
     return calls
 
 
@@ -169,8 +206,9 @@ def test_recorded_heads_add_up_to_what_layers_of_torch_put_out(name: str) -> Non
     calls = check_run(model, *inputs, **options)
     assert len(calls) == {"encoder": 2, "decoder": 4}.get(name, 1)
     assert [call.cross for call in calls] == {
-        "decoder": [False, True] * 2, "multihead of other widths": [True]
-    }.get(name, [False] * len(calls))  # fmt: skip
+        "decoder": [False, True] * 2,
+        "multihead of other widths": [True],
+    }.get(name, [False] * len(calls))
 
 
 @pytest.mark.parametrize("name", ["bert", "llama", "vit"])
@@ -215,9 +253,13 @@ def test_parts_of_cross_attention_are_cut_on_their_own_side() -> None:
     call = attention_calls(model, *inputs, **options)[0]
     shapes = {name: tuple(call.part(name, 1, 4, 2).shape) for name in PARTS}
     assert shapes == {
-        "maps": (2, 4, 2), "queries": (2, 4, 4), "keys": (2, 2, 4), "values": (2, 2, 4),
-        "outputs": (2, 4, 4), "projected": (2, 4, 8),
-    }  # fmt: skip
+        "maps": (2, 4, 2),
+        "queries": (2, 4, 4),
+        "keys": (2, 2, 4),
+        "values": (2, 2, 4),
+        "outputs": (2, 4, 4),
+        "projected": (2, 4, 8),
+    }
 
 
 def test_parts_that_are_not_there_are_refused() -> None:

@@ -103,8 +103,11 @@ def test_kernel_that_a_config_names_is_not_downloaded(
 def test_code_of_a_tokenizer_does_not_run(own: Tiny, tmp_path: Path) -> None:
     folder, target = own("bert"), tmp_path / "ran"
     (folder / "custom.py").write_text(f"open({str(target)!r}, 'w').write('ran')")
-    change(folder / "tokenizer_config.json", tokenizer_class="Custom",
-           auto_map={"AutoTokenizer": ["custom.Custom", "custom.Custom"]})  # fmt: skip
+    change(
+        folder / "tokenizer_config.json",
+        tokenizer_class="Custom",
+        auto_map={"AutoTokenizer": ["custom.Custom", "custom.Custom"]},
+    )
     checkpoint = load_checkpoint(folder)
     with pytest.raises(ValueError, match="tokenizer of bert cannot be read"):
         load_tokenizer(checkpoint)
@@ -116,8 +119,11 @@ def test_code_of_a_tokenizer_does_not_run(own: Tiny, tmp_path: Path) -> None:
 def test_code_beside_the_rules_for_images_does_not_run(own: Tiny, tmp_path: Path) -> None:
     folder, target = own("vit"), tmp_path / "ran"
     (folder / "custom.py").write_text(f"open({str(target)!r}, 'w').write('ran')")
-    change(folder / "preprocessor_config.json", image_processor_type="Custom",
-           auto_map={"AutoImageProcessor": "custom.Custom"})  # fmt: skip
+    change(
+        folder / "preprocessor_config.json",
+        image_processor_type="Custom",
+        auto_map={"AutoImageProcessor": "custom.Custom"},
+    )
     assert load_checkpoint(folder).reads == "images"
     assert not target.exists()
 
@@ -144,9 +150,13 @@ def test_other_places_that_a_folder_names_are_not_asked(
 
 @pytest.mark.parametrize(
     "entries",
-    [{"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
-     {"model_type": "no_such_type"}, {"hidden_size": "wide"}, {"dtype": "os.system"}],
-)  # fmt: skip
+    [
+        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+        {"model_type": "no_such_type"},
+        {"hidden_size": "wide"},
+        {"dtype": "os.system"},
+    ],
+)
 def test_configs_that_ask_for_what_is_not_there_are_refused_in_one_line(
     entries: dict[str, Any], own: Tiny
 ) -> None:
@@ -167,8 +177,12 @@ def test_no_variant_of_pickle_runs_in_a_folder(
     if kind == "bare":
         file.write_bytes(pickle.dumps({"x": Payload(target)}, protocol=protocol))
     else:
-        torch.save({"x": torch.zeros(2), "y": Payload(target)}, file, pickle_protocol=protocol,
-                   _use_new_zipfile_serialization=kind == "archive")  # fmt: skip
+        torch.save(
+            {"x": torch.zeros(2), "y": Payload(target)},
+            file,
+            pickle_protocol=protocol,
+            _use_new_zipfile_serialization=kind == "archive",
+        )
     with pytest.raises(ValueError, match="weights of bert cannot be read: "):
         load_checkpoint(folder)
     assert not target.exists()
@@ -206,8 +220,11 @@ def test_list_of_parts_cannot_make_a_pickle_run(own: Tiny, tmp_path: Path) -> No
     (folder / "model.safetensors").unlink()
     torch.save({names[0]: Payload(target)}, tmp_path / "evil.bin")
     for part in ("../evil.bin", str(tmp_path / "evil.bin")):
-        change(folder / "model.safetensors.index.json", metadata={},
-               weight_map=dict.fromkeys(names, part))  # fmt: skip
+        change(
+            folder / "model.safetensors.index.json",
+            metadata={},
+            weight_map=dict.fromkeys(names, part),
+        )
         with pytest.raises(ValueError, match="weights of bert cannot be read: "):
             load_checkpoint(folder)
     assert not target.exists()

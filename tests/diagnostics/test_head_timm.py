@@ -35,9 +35,12 @@ class StubViT(nn.Module):
         self.front = nn.Parameter(torch.zeros(1, 1, 8))
         self.blocks = nn.Sequential(TimmLike(), TimmLike())
         self.pretrained_cfg = {
-            "input_size": (3, 224, 224), "mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6),
-            "crop_pct": 0.8, "interpolation": "bicubic",
-        }  # fmt: skip
+            "input_size": (3, 224, 224),
+            "mean": (0.1, 0.2, 0.3),
+            "std": (0.4, 0.5, 0.6),
+            "crop_pct": 0.8,
+            "interpolation": "bicubic",
+        }
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         x = self.patch_embed(images).flatten(2).mT

@@ -17,8 +17,12 @@ from fourierkernels.diagnostics.loading.tokens import (
     list_tokenizer,
 )
 
-FRAMED = Tokenizer(encode=lambda text: [ord(letter) - 97 for letter in text],
-                   prefix=(90,), suffix=(91, 92), unknown=23)  # fmt: skip
+FRAMED = Tokenizer(
+    encode=lambda text: [ord(letter) - 97 for letter in text],
+    prefix=(90,),
+    suffix=(91, 92),
+    unknown=23,
+)
 
 
 def windows(texts: list[str], size: int | None, *, running: bool = False) -> list[list[int]]:

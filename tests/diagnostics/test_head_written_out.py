@@ -13,8 +13,13 @@ from fourierkernels.diagnostics.listening.einsum import as_product
 from fourierkernels.diagnostics.listening.recording import recording
 
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 2, 5, 6]])
-TINY = {"vocab_size": 14, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2,
-        "num_attention_heads": 4}  # fmt: skip
+TINY = {
+    "vocab_size": 14,
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
 GPT = {"vocab_size": 14, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 16}
 OLD = {
     "deberta-v2": {**TINY, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
@@ -25,7 +30,7 @@ OLD = {
     "openai-gpt": GPT,
     "bloom": {"vocab_size": 14, "hidden_size": 16, "n_layer": 2, "n_head": 4},
     "xglm": {"vocab_size": 14, "d_model": 16, "ffn_dim": 16, "num_layers": 2, "attention_heads": 4},
-}  # fmt: skip
+}
 
 
 def old(kind: str, **changes: Any) -> nn.Module:
@@ -155,14 +160,18 @@ class Summed(Written):
     def forward(self, x: Tensor) -> Tensor:
         name, _, mixed_with = self.form.partition(" + ")
         scoring, mixing = EINSUMS[name]
-        given = [part.replace("...", "bh").strip() for part in f"{scoring},{mixing}".replace(
-            "->", ",").split(",")]  # fmt: skip
+        given = [
+            part.replace("...", "bh").strip()
+            for part in f"{scoring},{mixing}".replace("->", ",").split(",")
+        ]
         q_term, k_term, s_term, w_term, v_term, out_term = given
         if "j" in q_term:
             q_term, k_term, w_term, v_term = k_term, q_term, v_term, w_term
         q, k, v = (part.unflatten(-1, (2, 4)) for part in self.qkv(x).chunk(3, -1))
-        q, k, v = (torch.einsum(f"bthd->{term.replace('i', 't').replace('j', 't')}", part)
-                   for term, part in ((q_term, q), (k_term, k), (v_term, v)))  # fmt: skip
+        q, k, v = (
+            torch.einsum(f"bthd->{term.replace('i', 't').replace('j', 't')}", part)
+            for term, part in ((q_term, q), (k_term, k), (v_term, v))
+        )
         if mixed_with == "operators":
             scores = q @ k.mT
         else:
@@ -193,9 +202,16 @@ def test_attention_with_einsum_is_recorded_as_with_products(form: str, causal: b
 
 @pytest.mark.parametrize(
     "equation",
-    ["bhid,bhjd", "bhid,bjd->bhij", "bhid,bhjd->bij", "bhii,bhjd->bhij", "bhid,bhde,bhje->bhij",
-     "bhid,bhid->bhi", "bhid->bhdi"],
-)  # fmt: skip
+    [
+        "bhid,bhjd",
+        "bhid,bjd->bhij",
+        "bhid,bhjd->bij",
+        "bhii,bhjd->bhij",
+        "bhid,bhde,bhje->bhij",
+        "bhid,bhid->bhi",
+        "bhid->bhdi",
+    ],
+)
 def test_einsum_that_is_no_product_of_matrices_by_head_is_none(equation: str) -> None:
     sides = equation.replace("->", ",").split(",")
     assert as_product(equation, [len(side) for side in sides]) is None

@@ -20,9 +20,14 @@ from fourierkernels.diagnostics.report import content, figures, files, terminal
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
 FILES = [
-    "heads.csv", "heads.html", "heads.json", "heads.png", "heads.svg", "statistics.csv",
+    "heads.csv",
+    "heads.html",
+    "heads.json",
+    "heads.png",
+    "heads.svg",
+    "statistics.csv",
     "statistics.svg",
-]  # fmt: skip
+]
 METRIC = "frobenius_per_sqrt_n"
 
 
@@ -30,12 +35,18 @@ def test_table_names_what_the_numbers_are(run: Run, tiny: Tiny, texts: Path) -> 
     status, out, err = run(tiny("bert"), "--text", texts, "--tokens", "whitespace")
     assert (status, err) == (0, "")
     for part in (
-        "trained weights", "random weights", "layer average", "std of layer means",
-        "metric: frobenius_per_sqrt_n", "normaliser: sqrt(n)", "(ddof = 1)",
-        "pairs of heads and windows together", "n: 4 to 8 query tokens, median 7",
+        "trained weights",
+        "random weights",
+        "layer average",
+        "std of layer means",
+        "metric: frobenius_per_sqrt_n",
+        "normaliser: sqrt(n)",
+        "(ddof = 1)",
+        "pairs of heads and windows together",
+        "n: 4 to 8 query tokens, median 7",
         "3 texts, 3 windows",
         "empty lines skipped: 1",
-    ):  # fmt: skip
+    ):
         assert part in out
 
 
@@ -89,8 +100,14 @@ def test_another_checkpoint_is_compared_with_intervals(
     options = ("--tokens", "whitespace", "--against", tiny("roberta"), "--output", folder)
     status, out, err = run(tiny("bert"), "--text", texts, *options)
     assert (status, err) == (0, "")
-    for part in ("other weights", "trained - other", "95% interval", "get the same windows",
-                 "other: ", "bootstrap of 1000 replicates"):  # fmt: skip
+    for part in (
+        "other weights",
+        "trained - other",
+        "95% interval",
+        "get the same windows",
+        "other: ",
+        "bootstrap of 1000 replicates",
+    ):
         assert part in out
     assert sorted(path.name for path in folder.iterdir()) == ["difference.csv", *FILES]
     content = json.loads((folder / "heads.json").read_text())

@@ -40,8 +40,9 @@ def images(tmp_path: Path) -> Path:
     return tmp_path / "images"
 
 
-@pytest.mark.parametrize(("part", "queries"), [("encoder", "2 to 4"), ("decoder", "2 to 5"),
-                                               ("cross", "2 to 5")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "queries"), [("encoder", "2 to 4"), ("decoder", "2 to 5"), ("cross", "2 to 5")]
+)
 def test_every_part_of_an_encoder_decoder_is_measured(
     part: str, queries: str, run: Run, tiny: Tiny, pairs: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -75,9 +76,14 @@ def test_file_of_weights_brings_its_class_and_sizes(run: Run, tmp_path: Path) ->
     save_model(model, tmp_path / "model.safetensors")
     (tmp_path / "ids.txt").write_text("1 2 3 4 5\n6 7 8\n9 10 11 12\n1 1 2\n")
     status, out, err = run(
-        tmp_path / "model.safetensors", "--ids", tmp_path / "ids.txt", "--importance", "gradient",
-        "--output", tmp_path / "out",
-    )  # fmt: skip
+        tmp_path / "model.safetensors",
+        "--ids",
+        tmp_path / "ids.txt",
+        "--importance",
+        "gradient",
+        "--output",
+        tmp_path / "out",
+    )
     assert (status, err) == (0, "")
     assert "random weights" in out
     assert "loss: next_token (-log p of the next token, in nats)" in out
@@ -92,20 +98,39 @@ def test_null_and_importance_are_shown_and_written(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path
 ) -> None:
     status, out, err = run(
-        tiny("bert"), "--text", texts, "--tokens", "whitespace", "--permutations", 9,
-        "--importance", "masking", "--output", tmp_path / "out",
-    )  # fmt: skip
+        tiny("bert"),
+        "--text",
+        texts,
+        "--tokens",
+        "whitespace",
+        "--permutations",
+        9,
+        "--importance",
+        "masking",
+        "--output",
+        tmp_path / "out",
+    )
     assert (status, err) == (0, "")
-    for part in ("permuted keys", "9 permutations", "heads taken away", "in random order",
-                 "loss: states", "least important heads (layer.head): "):  # fmt: skip
+    for part in (
+        "permuted keys",
+        "9 permutations",
+        "heads taken away",
+        "in random order",
+        "loss: states",
+        "least important heads (layer.head): ",
+    ):
         assert part in out
     null = rows_of(tmp_path / "out" / "null.csv")
     assert [row["layer"] for row in null] == ["1", "2", "3"]
     assert all(float(row["permuted_least"]) <= float(row["permuted_most"]) for row in null)
     importance = rows_of(tmp_path / "out" / "importance.csv")
     assert [(row["layer"], row["head"]) for row in importance[:5]] == [
-        ("1", "1"), ("1", "2"), ("1", "3"), ("1", "4"), ("2", "1")
-    ]  # fmt: skip
+        ("1", "1"),
+        ("1", "2"),
+        ("1", "3"),
+        ("1", "4"),
+        ("2", "1"),
+    ]
     assert {row["loss"] for row in importance} == {"states"}
     pruning = rows_of(tmp_path / "out" / "pruning.csv")
     assert {row["order"] for row in pruning} == {"importance", "random"}
@@ -116,10 +141,24 @@ def test_several_metrics_and_chosen_statistics(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path
 ) -> None:
     status, out, _ = run(
-        tiny("bert"), "--text", texts, "--tokens", "whitespace", "--metric", "jensen_shannon",
-        "--metric", "projected_cka", "--statistic", "gaussian_gap", "--statistic", "entropy",
-        "--against", tiny("roberta"), "--output", tmp_path / "out",
-    )  # fmt: skip
+        tiny("bert"),
+        "--text",
+        texts,
+        "--tokens",
+        "whitespace",
+        "--metric",
+        "jensen_shannon",
+        "--metric",
+        "projected_cka",
+        "--statistic",
+        "gaussian_gap",
+        "--statistic",
+        "entropy",
+        "--against",
+        tiny("roberta"),
+        "--output",
+        tmp_path / "out",
+    )
     assert status == 0
     assert "metric: jensen_shannon" in out
     assert "metric: projected_cka" in out
@@ -141,8 +180,11 @@ def test_one_head_has_everything_but_distances(
     assert (status, err) == (0, "")
     assert "entropy" in out
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "heads.html", "heads.json", "statistics.csv", "statistics.svg"
-    }  # fmt: skip
+        "heads.html",
+        "heads.json",
+        "statistics.csv",
+        "statistics.svg",
+    }
 
 
 def test_report_leaves_nothing_of_an_earlier_one_and_all_of_others(
@@ -157,16 +199,33 @@ def test_report_leaves_nothing_of_an_earlier_one_and_all_of_others(
     assert run(tiny("bert"), *options)[0] == 0
     after = {path.name for path in (tmp_path / "out").iterdir()}
     assert before - after == {
-        "difference.csv", "null.csv", "importance.csv", "pruning.csv", "pruning.svg"
-    }  # fmt: skip
+        "difference.csv",
+        "null.csv",
+        "importance.csv",
+        "pruning.csv",
+        "pruning.svg",
+    }
     assert (tmp_path / "out" / "mine.csv").read_text() == "kept"
 
 
 def test_json_holds_all_numbers_and_the_options_that_held(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path
 ) -> None:
-    run(tiny("bert"), "--text", texts, "--tokens", "whitespace", "--against", tiny("roberta"),
-        "--permutations", 3, "--importance", "masking", "--output", tmp_path / "out")  # fmt: skip
+    run(
+        tiny("bert"),
+        "--text",
+        texts,
+        "--tokens",
+        "whitespace",
+        "--against",
+        tiny("roberta"),
+        "--permutations",
+        3,
+        "--importance",
+        "masking",
+        "--output",
+        tmp_path / "out",
+    )
     content = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert content["options"]["metric"] == ["frobenius_per_sqrt_n"]
     assert content["options"]["statistic"] == ["maps"]
@@ -180,8 +239,17 @@ def test_json_holds_all_numbers_and_the_options_that_held(
 
 
 def test_p_value_is_what_the_note_says(run: Run, tiny: Tiny, texts: Path, tmp_path: Path) -> None:
-    _, out, _ = run(tiny("bert"), "--text", texts, "--tokens", "whitespace", "--permutations", 4,
-                    "--output", tmp_path / "out")  # fmt: skip
+    _, out, _ = run(
+        tiny("bert"),
+        "--text",
+        texts,
+        "--tokens",
+        "whitespace",
+        "--permutations",
+        4,
+        "--output",
+        tmp_path / "out",
+    )
     assert "p: (1 + number of them with a distance as small) / (1 + 4), so 0.2 at least" in out
     content = json.loads((tmp_path / "out" / "heads.json").read_text())["null"]
     permuted, observed = np.array(content["permuted"]), np.array(content["observed"])
@@ -195,8 +263,19 @@ def test_seed_reaches_the_intervals_of_the_distances(
     texts, ends = tmp_path / "many.txt", []
     texts.write_text("\n".join("abcdefghij"[k:] for k in range(8)).replace("", " "))
     for seed in (0, 0, 1):
-        run(tiny("bert"), "--text", texts, "--tokens", "whitespace", "--seed", seed, "--metric",
-            metric, "--output", tmp_path / "out")  # fmt: skip
+        run(
+            tiny("bert"),
+            "--text",
+            texts,
+            "--tokens",
+            "whitespace",
+            "--seed",
+            seed,
+            "--metric",
+            metric,
+            "--output",
+            tmp_path / "out",
+        )
         networks = json.loads((tmp_path / "out" / "heads.json").read_text())["networks"]
         ends.append(networks["trained"][metric]["interval"])
     assert ends[0] == ends[1] != ends[2]
@@ -219,46 +298,99 @@ def test_output_that_cannot_be_written_is_refused_before_the_work(
         ("bart", ["--text", "{source}", "--part", "middle"], "part must be one of encoder,"),
         ("bart", ["--text", "{source}", "--part", "cross"], "pairs (source, target)"),
         ("bert", ["--text", "{source}", "--target", "{target}"], "texts must be strings"),
-        ("bart", ["--text", "{source}", "--target", "{short}", "--part", "cross"],
-         "target must have as many texts as text, 3, got 1"),
-        ("bart", ["--text", "{source}", "--target", "{target}", "--part", "cross", "--context",
-                  "8"], "context must be left out for a network that reads pairs"),
-        ("bart", ["--text", "{source}", "--target", "{target}", "--part", "cross", "--statistic",
-                  "distance"], "names must have a meaning for this network"),
-        ("bart", ["--text", "{long}", "--target", "{short}", "--part", "cross"],
-         "pairs must have at most 32 tokens on each side, got 40 in pair 1"),
+        (
+            "bart",
+            ["--text", "{source}", "--target", "{short}", "--part", "cross"],
+            "target must have as many texts as text, 3, got 1",
+        ),
+        (
+            "bart",
+            ["--text", "{source}", "--target", "{target}", "--part", "cross", "--context", "8"],
+            "context must be left out for a network that reads pairs",
+        ),
+        (
+            "bart",
+            [
+                "--text",
+                "{source}",
+                "--target",
+                "{target}",
+                "--part",
+                "cross",
+                "--statistic",
+                "distance",
+            ],
+            "names must have a meaning for this network",
+        ),
+        (
+            "bart",
+            ["--text", "{long}", "--target", "{short}", "--part", "cross"],
+            "pairs must have at most 32 tokens on each side, got 40 in pair 1",
+        ),
         ("bert", ["--images", "{images}"], "texts must be strings, got"),
         ("vit", ["--text", "{source}"], "images must be paths of files, got"),
         ("vit", ["--images", "{source}"], "image folder must exist"),
         ("vit", ["--images", "{images}", "--text", "{source}"], "got text and images"),
         ("bert", ["--text", "{source}", "--statistic", "charm"], "statistic must be one of all,"),
         ("bert", ["--text", "{source}", "--importance", "gradient"], "method must be masking"),
-        ("bert", ["--text", "{source}", "--importance", "luck"],
-         "importance must be one of gradient"),
-        ("bert", ["--text", "{source}", "--loss", "luck", "--importance", "masking"],
-         "loss must be one of auto,"),
+        (
+            "bert",
+            ["--text", "{source}", "--importance", "luck"],
+            "importance must be one of gradient",
+        ),
+        (
+            "bert",
+            ["--text", "{source}", "--loss", "luck", "--importance", "masking"],
+            "loss must be one of auto,",
+        ),
         ("bert", ["--text", "{source}", "--loss", "states"], "loss needs an importance"),
-        ("bert", ["--text", "{source}", "--importance", "masking", "--metric", "charm"],
-         "metric must be one of frobenius"),
-        ("bert", ["--text", "{source}", "--importance", "masking", "--against", "nowhere"],
-         "checkpoint must be an existing folder"),
-        ("bert", ["--text", "{source}", "--statistic", "all", "--statistic", "entropy"],
-         "statistic must be one of entropy,"),
-        ("bert", ["--text", "{source}", "--metric", "none", "--permutations", "3"],
-         "permutations need a metric"),
-        ("bert", ["--text", "{source}", "--permutations", "-1"],
-         "permutations must be at least 0, got -1"),
+        (
+            "bert",
+            ["--text", "{source}", "--importance", "masking", "--metric", "charm"],
+            "metric must be one of frobenius",
+        ),
+        (
+            "bert",
+            ["--text", "{source}", "--importance", "masking", "--against", "nowhere"],
+            "checkpoint must be an existing folder",
+        ),
+        (
+            "bert",
+            ["--text", "{source}", "--statistic", "all", "--statistic", "entropy"],
+            "statistic must be one of entropy,",
+        ),
+        (
+            "bert",
+            ["--text", "{source}", "--metric", "none", "--permutations", "3"],
+            "permutations need a metric",
+        ),
+        (
+            "bert",
+            ["--text", "{source}", "--permutations", "-1"],
+            "permutations must be at least 0, got -1",
+        ),
         ("bert", ["--text", "{source}", "--examples", "-1"], "examples must be at least 0, got -1"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_nothing_is_written(
-    kind: str, arguments: list[str], message: str, run: Run, tiny: Tiny,
-    pairs: tuple[Path, Path], images: Path, tmp_path: Path,
-) -> None:  # fmt: skip
+    kind: str,
+    arguments: list[str],
+    message: str,
+    run: Run,
+    tiny: Tiny,
+    pairs: tuple[Path, Path],
+    images: Path,
+    tmp_path: Path,
+) -> None:
     (tmp_path / "short.txt").write_text("1 2\n")
     (tmp_path / "long.txt").write_text("1 " * 40 + "\n")
-    places = {"source": pairs[0], "target": pairs[1], "images": images,
-              "short": tmp_path / "short.txt", "long": tmp_path / "long.txt"}  # fmt: skip
+    places = {
+        "source": pairs[0],
+        "target": pairs[1],
+        "images": images,
+        "short": tmp_path / "short.txt",
+        "long": tmp_path / "long.txt",
+    }
     filled = [argument.format(**places) for argument in arguments]
     tokens = [] if "--images" in arguments else ["--tokens", "ids"]
     status, _, err = run(tiny(kind), *filled, *tokens, "--output", tmp_path / "out")

@@ -43,9 +43,9 @@ def test_uniform_map_has_the_entropy_and_the_effective_keys_of_all_keys(n: int) 
 
 
 @pytest.mark.parametrize(
-    ("shift", "name", "share"), [(0, "own_token", 1), (-1, "previous_token", 4 / 5),
-                                 (1, "next_token", 4 / 5)],
-)  # fmt: skip
+    ("shift", "name", "share"),
+    [(0, "own_token", 1), (-1, "previous_token", 4 / 5), (1, "next_token", 4 / 5)],
+)
 def test_shifted_map_puts_its_weight_where_its_name_says(
     shift: int, name: str, share: float
 ) -> None:
@@ -114,11 +114,14 @@ def test_positions_of_an_image_give_distances_in_its_grid() -> None:
     assert one("distance", maps, positions=grid)[0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"names": ["sharpness"]}, "names must be one of entropy, .* got 'sharpness'"),
-    ({"positions": [1.0]}, r"positions must have shape \(2,\)"),
-    ({"special": [1, 0]}, r"special must be booleans of shape \(2,\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"names": ["sharpness"]}, "names must be one of entropy, .* got 'sharpness'"),
+        ({"positions": [1.0]}, r"positions must have shape \(2,\)"),
+        ({"special": [1, 0]}, r"special must be booleans of shape \(2,\)"),
+    ],
+)
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         map_statistics(np.full((1, 2, 2), 0.5), **options)
@@ -193,16 +196,21 @@ def test_flow_equals_the_linear_programme(make_maps: Make) -> None:
         for key in range(n):
             bounds = [(0, layers[e] if e[0] == 0 or e[1] == query else 0.0) for e in edges]
             gain = [-1.0 if e[0] == 0 and e[2] == key else 0.0 for e in edges]
-            bounds = [(0, 0.0) if e[0] == 0 and e[2] != key else b
-                      for e, b in zip(edges, bounds, strict=True)]  # fmt: skip
+            bounds = [
+                (0, 0.0) if e[0] == 0 and e[2] != key else b
+                for e, b in zip(edges, bounds, strict=True)
+            ]
             best = -linprog(gain, A_eq=conserve, b_eq=np.zeros(n), bounds=bounds).fun
             assert attention_flow(maps, query=query)[key] == pytest.approx(best, abs=FLOW)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"residual": 1.5}, r"residual must lie in \[0, 1\], got 1.5"),
-    ({"query": 2}, "query must be below the 2 tokens, got 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"residual": 1.5}, r"residual must lie in \[0, 1\], got 1.5"),
+        ({"query": 2}, "query must be below the 2 tokens, got 2"),
+    ],
+)
 def test_bad_flow_options_are_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         attention_flow(np.full((1, 1, 2, 2), 0.5), **options)
@@ -254,8 +262,9 @@ def test_constant_added_to_all_keys_changes_only_what_is_not_centred() -> None:
     again = softmax(scale * q @ shifted.swapaxes(1, 2), axis=-1)
     np.testing.assert_allclose(again, maps, rtol=1e2 * FAST)
     for function in (key_norm_spread, lambda x, **o: gaussian_gap(maps, x, scale=scale, **o)):
-        np.testing.assert_allclose(function(shifted, centred=True), function(k, centred=True),
-                                   rtol=1e2 * FAST)  # fmt: skip
+        np.testing.assert_allclose(
+            function(shifted, centred=True), function(k, centred=True), rtol=1e2 * FAST
+        )
         assert np.abs(function(shifted) - function(k)).max() > 0.05
 
 

@@ -46,8 +46,13 @@ def test_fingerprint_of_the_fine_tuned_network_is_the_published_one() -> None:
         "Nc1cccc2cnccc12.O=C(O)c1cc([N+](=O)[O-])c(Sc2c(Cl)cncc2Cl)s1"
         ">>O=C(Nc1cccc2cnccc12)c1cc([N+](=O)[O-])c(Sc2c(Cl)cncc2Cl)s1"
     )
-    published = [-2.0174953937530518, 1.7602033615112305, -1.3323537111282349,
-                 -1.1095019578933716, 1.2254549264907837]  # fmt: skip
+    published = [
+        -2.0174953937530518,
+        1.7602033615112305,
+        -1.3323537111282349,
+        -1.1095019578933716,
+        1.2254549264907837,
+    ]
     checkpoint = bert(TUNED)
     with torch.no_grad():
         output = checkpoint.model(input_ids=torch.tensor(items(checkpoint, [amide])))

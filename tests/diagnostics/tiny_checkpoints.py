@@ -27,11 +27,25 @@ def save_tiny(folder: Path, kind: str) -> Path:
     import transformers
 
     bert = {**SIZES, "num_attention_heads": 4, "max_position_embeddings": 32}
-    bart = {"d_model": 16, "encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 4,
-            "decoder_attention_heads": 4, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16,
-            "vocab_size": 14, "max_position_embeddings": 32}  # fmt: skip
-    pixels = {"hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 16,
-              "num_attention_heads": 2, "image_size": 8, "patch_size": 4}  # fmt: skip
+    bart = {
+        "d_model": 16,
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 16,
+        "decoder_ffn_dim": 16,
+        "vocab_size": 14,
+        "max_position_embeddings": 32,
+    }
+    pixels = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "intermediate_size": 16,
+        "num_attention_heads": 2,
+        "image_size": 8,
+        "patch_size": 4,
+    }
     configs = {
         "bert": lambda: transformers.BertConfig(**bert),
         "one_head": lambda: transformers.BertConfig(**{**bert, "num_attention_heads": 1}),
@@ -43,11 +57,21 @@ def save_tiny(folder: Path, kind: str) -> Path:
             hidden_size=16, num_hidden_layers=2, vocab_size=14, state_size=4
         ),
         "gpt2": lambda: transformers.GPT2Config(
-            n_embd=16, n_head=4, n_layer=3, n_positions=32, vocab_size=14,
-            bos_token_id=1, eos_token_id=1,
+            n_embd=16,
+            n_head=4,
+            n_layer=3,
+            n_positions=32,
+            vocab_size=14,
+            bos_token_id=1,
+            eos_token_id=1,
         ),
         "t5": lambda: transformers.T5Config(
-            d_model=16, d_kv=4, num_heads=4, num_layers=3, d_ff=16, vocab_size=14,
+            d_model=16,
+            d_kv=4,
+            num_heads=4,
+            num_layers=3,
+            d_ff=16,
+            vocab_size=14,
             decoder_start_token_id=0,
         ),
         "bart": lambda: transformers.BartConfig(**bart),
@@ -65,7 +89,7 @@ def save_tiny(folder: Path, kind: str) -> Path:
         "swin": lambda: transformers.SwinConfig(
             image_size=8, patch_size=2, embed_dim=8, depths=[1, 1], num_heads=[2, 2], window_size=2
         ),
-    }  # fmt: skip
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         model = transformers.AutoModel.from_config(configs[kind]())

@@ -334,8 +334,9 @@ def test_matrices_of_a_model_come_by_name_in_order() -> None:
     model = nn.Sequential(*(create_mixer(name, dim=E, length=5) for name in ("fnet", "softmax")))
     matrices = mixing_matrices(model, torch.randn(2, 5, E))
     assert {name: matrix.shape for name, matrix in matrices.items()} == {
-        "0": (2, 1, 5, 5), "1": (2, 1, 5, 5),
-    }  # fmt: skip
+        "0": (2, 1, 5, 5),
+        "1": (2, 1, 5, 5),
+    }
     assert matrices["0"].is_complex()
     assert not any(module._forward_pre_hooks for module in model.modules())
 
@@ -355,8 +356,11 @@ def test_matrices_of_a_model_come_by_name_in_order() -> None:
         (lambda: create_mixer("causal_dft", dim=4, length=8), ValueError, "mix all tokens"),
         (lambda: create_mixer("softmax", dim=4, heads=3), ValueError, "heads must divide dim = 4"),
         (lambda: create_mixer("linear", dim=4), TypeError, "length must be an integer, got None"),
-        (lambda: create_mixer("linear", dim=4, length=8)(torch.ones(1, 9, 4)), ValueError,
-         "at most length = 8 tokens, got 9"),
+        (
+            lambda: create_mixer("linear", dim=4, length=8)(torch.ones(1, 9, 4)),
+            ValueError,
+            "at most length = 8 tokens, got 9",
+        ),
         (lambda: create_mixer("dft", dim=4)(torch.ones(1, 9, 3)), ValueError, "x must have shape"),
         (lambda: create_mixer("dft", dim=4).step(torch.ones(1, 1, 4)), ValueError, "causal mixer"),
         (
@@ -376,7 +380,7 @@ def test_matrices_of_a_model_come_by_name_in_order() -> None:
         ),
         (lambda: create_mixer("softmax", dim=4, dropout=1.0), ValueError, "dropout must be"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused(call: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()  # type: ignore[operator]

@@ -9,17 +9,26 @@ from fourierkernels.mixing import DFTMixer, PaddingIgnoredWarning, SoftmaxMixer
 
 # Lee-Thorp et al. (2021), Table 5: millions of parameters of pre-training.
 TABLE_5 = {
-    "large": (372, 302, 271), "base": (136, 118, 108), "512x12": (72, 72, 72),
-    "512x8": (59, 59, 59), "mini": (46, 46, 46), "256x4": (20, 20, 20), "micro": (18, 18, 18),
+    "large": (372, 302, 271),
+    "base": (136, 118, 108),
+    "512x12": (72, 72, 72),
+    "512x8": (59, 59, 59),
+    "mini": (46, 46, 46),
+    "256x4": (20, 20, 20),
+    "micro": (18, 18, 18),
     "128x2": (9, 9, 9),
-}  # fmt: skip
+}
 # Below "base" the three columns of the table are one number, BERT's. Counted from the text they
 # differ: a mixing layer has 4E² + 4E, N² + E² and no parameters, so that FNet is smaller, and
 # Linear larger once N = 512 is more than about √3 E.
 COUNTED = TABLE_5 | {
-    "512x12": (72, 65, 59), "512x8": (59, 55, 51), "mini": (46, 44, 42), "256x4": (20, 20, 19),
-    "micro": (18, 18, 18), "128x2": (9, 9, 9),
-}  # fmt: skip
+    "512x12": (72, 65, 59),
+    "512x8": (59, 55, 51),
+    "mini": (46, 44, 42),
+    "256x4": (20, 20, 19),
+    "micro": (18, 18, 18),
+    "128x2": (9, 9, 9),
+}
 
 
 def millions(preset: str) -> float:

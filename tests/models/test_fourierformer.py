@@ -40,10 +40,13 @@ def merge(x: Tensor) -> Tensor:
 def language_tensors(kind: str) -> dict[str, Tensor]:
     words = random(V, E)
     tensors = {
-        "word_emb.emb_layers.0.weight": words, "crit.out_layers.0.weight": words,
-        "crit.out_layers.0.bias": random(V), "crit.cluster_weight": random(3, E),
-        "crit.cluster_bias": random(3), "pos_emb.inv_freq": random(E // 2),
-    }  # fmt: skip
+        "word_emb.emb_layers.0.weight": words,
+        "crit.out_layers.0.weight": words,
+        "crit.out_layers.0.bias": random(V),
+        "crit.cluster_weight": random(3, E),
+        "crit.cluster_bias": random(3),
+        "pos_emb.inv_freq": random(E // 2),
+    }
     for layer in ("layers.0", "layers.1"):
         attention = f"{layer}.dec_attn"
         tensors |= {f"{attention}.{part}_net.weight": random(E, E) for part in "qo"}
@@ -107,18 +110,30 @@ def test_language_checkpoints_give_the_published_numbers(kind: str, tmp_path: Pa
 
 def vision_tensors(fourier: bool) -> dict[str, Tensor]:
     tensors = {
-        "cls_token": random(1, 1, E), "pos_embed": random(1, 5, E),
-        "patch_embed.proj.weight": random(E, 3, 4, 4), "patch_embed.proj.bias": random(E),
-        "norm.weight": 1 + random(E), "norm.bias": random(E), "head.weight": random(3, E),
+        "cls_token": random(1, 1, E),
+        "pos_embed": random(1, 5, E),
+        "patch_embed.proj.weight": random(E, 3, 4, 4),
+        "patch_embed.proj.bias": random(E),
+        "norm.weight": 1 + random(E),
+        "norm.bias": random(E),
+        "head.weight": random(3, E),
         "head.bias": random(3),
-    }  # fmt: skip
+    }
     for block in ("blocks.0", "blocks.1"):
         shapes = {
-            "norm1.weight": (E,), "norm1.bias": (E,), "norm2.weight": (E,), "norm2.bias": (E,),
-            "attn.qkv.weight": (3 * E, E), "attn.qkv.bias": (3 * E,), "attn.proj.weight": (E, E),
-            "attn.proj.bias": (E,), "mlp.fc1.weight": (FF, E), "mlp.fc1.bias": (FF,),
-            "mlp.fc2.weight": (E, FF), "mlp.fc2.bias": (E,),
-        }  # fmt: skip
+            "norm1.weight": (E,),
+            "norm1.bias": (E,),
+            "norm2.weight": (E,),
+            "norm2.bias": (E,),
+            "attn.qkv.weight": (3 * E, E),
+            "attn.qkv.bias": (3 * E,),
+            "attn.proj.weight": (E, E),
+            "attn.proj.bias": (E,),
+            "mlp.fc1.weight": (FF, E),
+            "mlp.fc1.bias": (FF,),
+            "mlp.fc2.weight": (E, FF),
+            "mlp.fc2.bias": (E,),
+        }
         tensors |= {f"{block}.{name}": random(*shape) for name, shape in shapes.items()}
         if fourier:
             tensors[f"{block}.attn.paramR"] = 1 + random(1)

@@ -183,8 +183,11 @@ def test_published_sizes_of_the_language_models() -> None:
     """Nguyen et al. (2022), section 4.1: 8 heads of 16 and of 32."""
     small, medium = (models.LANGUAGE_PRESETS[name] for name in ("small", "medium"))
     assert (small.dim // small.heads, small.length, small.layers, small.hidden) == (
-        16, 256, 16, 2048,
-    )  # fmt: skip
+        16,
+        256,
+        16,
+        2048,
+    )
     assert (medium.dim // medium.heads, medium.length) == (32, 384)
 
 

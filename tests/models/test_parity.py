@@ -106,9 +106,14 @@ def test_fnet(n: int) -> None:
 @pytest.mark.parametrize("teacher", [False, True])
 def test_deit(teacher: bool) -> None:
     config = transformers.DeiTConfig(
-        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        image_size=8, patch_size=4, num_labels=3,
-    )  # fmt: skip
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        image_size=8,
+        patch_size=4,
+        num_labels=3,
+    )
     theirs = shaken(
         transformers.DeiTForImageClassificationWithTeacher(config)
         if teacher
@@ -116,10 +121,17 @@ def test_deit(teacher: bool) -> None:
     )
     ours = models.VisionTransformer(
         models.vision_config(
-            "deit_tiny_distilled" if teacher else "deit_tiny", image=8, patch=4, classes=3,
-            dim=16, layers=2, heads=2, hidden=32, norm_eps=1e-12,
+            "deit_tiny_distilled" if teacher else "deit_tiny",
+            image=8,
+            patch=4,
+            classes=3,
+            dim=16,
+            layers=2,
+            heads=2,
+            hidden=32,
+            norm_eps=1e-12,
         )
-    ).eval()  # fmt: skip
+    ).eval()
     images = torch.randn(2, 3, 8, 8)
     if teacher:
         load_exactly(ours, from_huggingface("deit", theirs.state_dict()))
@@ -131,8 +143,15 @@ def test_deit(teacher: bool) -> None:
 
 
 def _vit(config: Any) -> Any:
-    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-             "image_size", "patch_size", "layer_norm_eps")  # fmt: skip
+    names = (
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "image_size",
+        "patch_size",
+        "layer_norm_eps",
+    )
     return transformers.ViTConfig(**{n: getattr(config, n) for n in names}, num_labels=3)
 
 
@@ -147,9 +166,17 @@ def test_gpt2() -> None:
 
 def test_decision_transformer() -> None:
     config = transformers.DecisionTransformerConfig(
-        state_dim=5, act_dim=2, hidden_size=16, n_layer=2, n_head=2, max_ep_len=9, n_positions=64,
-        vocab_size=1, bos_token_id=None, eos_token_id=None,
-    )  # fmt: skip
+        state_dim=5,
+        act_dim=2,
+        hidden_size=16,
+        n_layer=2,
+        n_head=2,
+        max_ep_len=9,
+        n_positions=64,
+        vocab_size=1,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
     theirs = shaken(transformers.DecisionTransformerModel(config))
     ours = models.DecisionTransformer(
         models.decision_config(
@@ -162,9 +189,12 @@ def test_decision_transformer() -> None:
     padding = torch.tensor([[False] * 4, [True, False, False, False], [False] * 4])
     mine = ours(returns, states, actions, steps, padding=padding)
     other = theirs(
-        states=states, actions=actions, returns_to_go=returns, timesteps=steps,
+        states=states,
+        actions=actions,
+        returns_to_go=returns,
+        timesteps=steps,
         attention_mask=(~padding).long(),
-    )  # fmt: skip
+    )
     valid = ~padding
     pairs = [
         (mine.actions[valid], other.action_preds[valid]),
@@ -176,11 +206,23 @@ def test_decision_transformer() -> None:
 
 def _marian() -> tuple[models.TranslationModel, nn.Module]:
     config = transformers.MarianConfig(
-        vocab_size=V, d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, pad_token_id=0,
-        max_position_embeddings=12, eos_token_id=2, decoder_start_token_id=1, bos_token_id=1,
-        forced_eos_token_id=None, activation_function="relu", scale_embedding=True,
-    )  # fmt: skip
+        vocab_size=V,
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        pad_token_id=0,
+        max_position_embeddings=12,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+        bos_token_id=1,
+        forced_eos_token_id=None,
+        activation_function="relu",
+        scale_embedding=True,
+    )
     theirs = shaken(transformers.MarianMTModel(config))
     with torch.no_grad():
         theirs.final_logits_bias.normal_()
@@ -188,10 +230,16 @@ def _marian() -> tuple[models.TranslationModel, nn.Module]:
             part.embed_positions.weight.copy_(part.embed_positions.create_weight())
     ours = models.TranslationModel(
         models.translation_config(
-            "attention", vocabulary=V, dim=16, hidden=32, layers=2, decoder_layers=2, heads=2,
+            "attention",
+            vocabulary=V,
+            dim=16,
+            hidden=32,
+            layers=2,
+            decoder_layers=2,
+            heads=2,
             length=12,
         )
-    ).eval()  # fmt: skip
+    ).eval()
     load_exactly(ours, from_huggingface("marian", theirs.state_dict()))
     return ours, theirs
 
@@ -215,9 +263,14 @@ def test_beam_search_writes_what_marian_writes() -> None:
     ours.positions.copy_(theirs.model.encoder.embed_positions.weight.detach())  # type: ignore[union-attr]
     source = tokens(4, 9, vocabulary=V)
     other = theirs.generate(  # type: ignore[operator]
-        source, attention_mask=torch.ones_like(source), num_beams=4, max_length=12,
-        length_penalty=0.0, early_stopping="never", do_sample=False,
-    )  # fmt: skip
+        source,
+        attention_mask=torch.ones_like(source),
+        num_beams=4,
+        max_length=12,
+        length_penalty=0.0,
+        early_stopping="never",
+        do_sample=False,
+    )
     found = models.beam_search(ours, source, beam=4, length_penalty=0.0)
     for row in range(4):
         n = other.shape[1]
@@ -276,9 +329,10 @@ def test_all_wrong_tensors_are_named_and_none_is_loaded(folder: Callable[..., An
     _, theirs = folder("FNetModel")
     tensors = dict(theirs.state_dict())
     ours = models.Encoder(
-        models.encoder_config("fnet_base", dim=12, hidden=24, layers=3, vocabulary=V, length=16,
-                              heads=1)
-    )  # fmt: skip
+        models.encoder_config(
+            "fnet_base", dim=12, hidden=24, layers=3, vocabulary=V, length=16, heads=1
+        )
+    )
     before = {name: tensor.clone() for name, tensor in ours.state_dict().items()}
     with pytest.raises(ValueError, match=r"known tensors only, got extra, more\.weight"):
         from_huggingface("fnet", tensors | {"extra": torch.ones(1), "more.weight": torch.ones(1)})

@@ -122,8 +122,10 @@ def test_configs_that_describe_no_model_are_refused(change: dict[str, object]) -
 
 def test_weights_of_other_sizes_than_the_config_are_refused(tmp_path: Path) -> None:
     model = language()
-    head = {"fourierkernels_class": "LanguageModel",
-            "config": json.dumps({**vars(model.config), "hidden": 8})}  # fmt: skip
+    head = {
+        "fourierkernels_class": "LanguageModel",
+        "config": json.dumps({**vars(model.config), "hidden": 8}),
+    }
     write_tensors(tmp_path / "m.safetensors", model.state_dict(), head)
     with pytest.raises(ValueError, match=r"tensors of LanguageModel, got misshapen: blocks\.0\."):
         load_model(tmp_path / "m.safetensors")
@@ -169,8 +171,9 @@ def test_no_variant_of_pickle_runs_code(protocol: int, legacy: bool | None, tmp_
     if legacy is None:  # not written by torch at all
         file.write_bytes(pickle.dumps({"more": Payload(target)}, protocol=protocol))
     else:
-        torch.save(content, file, pickle_protocol=protocol,
-                   _use_new_zipfile_serialization=not legacy)  # fmt: skip
+        torch.save(
+            content, file, pickle_protocol=protocol, _use_new_zipfile_serialization=not legacy
+        )
     with pytest.raises(ValueError, match=r"m\.pt must "):
         read_tensors(file)
     assert not target.exists()

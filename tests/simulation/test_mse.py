@@ -21,9 +21,15 @@ KERNEL_NAMES = list(KERNELS)
 
 def run(**options: object) -> RegressionError:
     known: dict[str, object] = {
-        "density": "gaussian", "function": "sine", "kernel": "fourier4", "n": 60, "radius": 4.0,
-        "replicates": 5, "at": [0.5], "rng": np.random.default_rng(3),
-    }  # fmt: skip
+        "density": "gaussian",
+        "function": "sine",
+        "kernel": "fourier4",
+        "n": 60,
+        "radius": 4.0,
+        "replicates": 5,
+        "at": [0.5],
+        "rng": np.random.default_rng(3),
+    }
     return mse(**{**known, **options})  # type: ignore[arg-type]
 
 
@@ -121,8 +127,14 @@ def test_undefined_replicates_are_counted_and_left_out(at: list[float]) -> None:
 
 
 def test_nothing_defined_gives_nan_without_a_warning() -> None:
-    found = run(density=Lattice(radius=4.0), kernel="fourier1", at=[0.25 - math.pi / 4.0],
-                rng=np.random.default_rng(0), replicates=2, n=2)  # fmt: skip
+    found = run(
+        density=Lattice(radius=4.0),
+        kernel="fourier1",
+        at=[0.25 - math.pi / 4.0],
+        rng=np.random.default_rng(0),
+        replicates=2,
+        n=2,
+    )
     for name in ("mean", "standard_error", "robust", "median", "mean_bias", "mean_variance"):
         assert getattr(found, name).shape == (1,)
     assert (found.denominator < 1e-10).any()

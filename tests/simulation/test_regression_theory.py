@@ -77,9 +77,17 @@ def test_simulation_agrees_with_the_fixed_radius_terms(kernel: str, dim: int) ->
     radius, n = {1: (6.0, 20_000), 2: (3.0, 20_000), 3: (2.0, 20_000)}[dim]
     at = np.full((1, dim), 0.5)
     found = mse(
-        "gaussian", "sine", kernel, n=n, radius=radius, replicates=150, dim=dim, at=at,
-        noise=NOISE, rng=np.random.default_rng(dim),
-    )  # fmt: skip
+        "gaussian",
+        "sine",
+        kernel,
+        n=n,
+        radius=radius,
+        replicates=150,
+        dim=dim,
+        at=at,
+        noise=NOISE,
+        rng=np.random.default_rng(dim),
+    )
     terms = regression_at_radius(
         "gaussian", "sine", kernel, n=n, radius=radius, at=at, noise_variance=NOISE**2
     )
@@ -93,9 +101,16 @@ def test_simulation_agrees_with_the_fixed_radius_terms(kernel: str, dim: int) ->
 def test_simulation_agrees_for_other_functions_and_noise(function: str, noise: str) -> None:
     at = np.array([[0.2]])
     found = mse(
-        "laplace", function, "fourier4", n=20_000, radius=8.0, replicates=200, at=at,
-        noise=noise, rng=np.random.default_rng(0),
-    )  # fmt: skip
+        "laplace",
+        function,
+        "fourier4",
+        n=20_000,
+        radius=8.0,
+        replicates=200,
+        at=at,
+        noise=noise,
+        rng=np.random.default_rng(0),
+    )
     level = {"heteroscedastic": 0.09 * 1.04, "student": 0.27}[noise]
     terms = regression_at_radius(
         "laplace", function, "fourier4", n=20_000, radius=8.0, at=at, noise_variance=level
@@ -109,8 +124,17 @@ def test_simulation_agrees_for_other_functions_and_noise(function: str, noise: s
 def test_what_is_left_beyond_the_fixed_radius_terms_falls_like_one_over_n() -> None:
     left = []
     for n in (60, 240):
-        found = mse("gaussian", "sine", "fourier4", n=n, radius=4.0, at=[0.5], noise=NOISE,
-                    replicates=40_000, rng=np.random.default_rng(1))  # fmt: skip
+        found = mse(
+            "gaussian",
+            "sine",
+            "fourier4",
+            n=n,
+            radius=4.0,
+            at=[0.5],
+            noise=NOISE,
+            replicates=40_000,
+            rng=np.random.default_rng(1),
+        )
         terms = regression_at_radius(
             "gaussian", "sine", "fourier4", n=n, radius=4.0, at=[[0.5]], noise_variance=NOISE**2
         )
@@ -123,8 +147,17 @@ def test_what_is_left_beyond_the_fixed_radius_terms_falls_like_one_over_n() -> N
 @pytest.mark.parametrize(("radius", "part"), [(4.0, "bias"), (10.0, "variance")])
 def test_one_per_cent_in_bias_or_variance_is_seen(kernel: str, radius: float, part: str) -> None:
     n, at = 20_000, [[0.5]]
-    found = mse("gaussian", "sine", kernel, n=n, radius=radius, at=at, noise=NOISE,
-                replicates=500, rng=np.random.default_rng(5))  # fmt: skip
+    found = mse(
+        "gaussian",
+        "sine",
+        kernel,
+        n=n,
+        radius=radius,
+        at=at,
+        noise=NOISE,
+        replicates=500,
+        rng=np.random.default_rng(5),
+    )
     low, high = (
         regression_at_radius(
             "gaussian", "sine", kernel, n=n, radius=radius, at=at, noise_variance=level
@@ -181,8 +214,9 @@ def test_bias_of_power_two_is_not_local() -> None:
     assert abs(bias("linear", "fourier2") + bias("kink", "fourier2")) > 0.01
 
 
-@pytest.mark.parametrize(("kernel", "exponent"), [("fourier2", 1 / 3), ("fourier4", 1 / 5),
-                                                  ("gaussian", 1 / 5)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "exponent"), [("fourier2", 1 / 3), ("fourier4", 1 / 5), ("gaussian", 1 / 5)]
+)
 def test_best_radius_grows_at_its_rate(kernel: str, exponent: float) -> None:
     at = np.linspace(-1.5, 1.5, 9)[:, None]
     radii = [
@@ -223,8 +257,15 @@ def test_a_wrong_transform_is_seen(kernel: str, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
-    known = {"density": "gaussian", "function": "sine", "kernel": "fourier4", "n": 10,
-             "radius": 4.0, "at": [[0.5]], "noise_variance": 0.09}  # fmt: skip
+    known = {
+        "density": "gaussian",
+        "function": "sine",
+        "kernel": "fourier4",
+        "n": 10,
+        "radius": 4.0,
+        "at": [[0.5]],
+        "noise_variance": 0.09,
+    }
     with pytest.raises(ValueError, match=message):
         regression_asymptotics(**{**known, **options})  # type: ignore[arg-type]
 
@@ -263,8 +304,17 @@ def exact_error(density: str, function: str, kernel: str, n: int, r: float, x: f
 
 def test_the_exact_error_of_positive_kernels_is_that_of_the_simulation() -> None:
     exact = exact_error("gaussian", "sine", "fourier4", 30, 4.0, 0.5)
-    found = mse("gaussian", "sine", "fourier4", n=30, radius=4.0, at=[0.5], noise=NOISE,
-                replicates=20_000, rng=np.random.default_rng(0))  # fmt: skip
+    found = mse(
+        "gaussian",
+        "sine",
+        "fourier4",
+        n=30,
+        radius=4.0,
+        at=[0.5],
+        noise=NOISE,
+        replicates=20_000,
+        rng=np.random.default_rng(0),
+    )
     assert abs(found.mean[0] - exact) < MONTE_CARLO_SIGMAS * found.standard_error[0]
     assert found.standard_error[0] < 0.01 * exact
 
@@ -291,9 +341,17 @@ def test_simulation_of_small_samples_agrees_with_both_orders(kernel: str, dim: i
     radius, n = {1: (4.0, 300), 2: (2.5, 1_000), 3: (2.0, 3_000)}[dim]
     at = np.full((1, dim), 0.5)
     found = mse(
-        "gaussian", "sine", kernel, n=n, radius=radius, replicates=3_000, dim=dim, at=at,
-        noise=NOISE, rng=np.random.default_rng(dim),
-    )  # fmt: skip
+        "gaussian",
+        "sine",
+        kernel,
+        n=n,
+        radius=radius,
+        replicates=3_000,
+        dim=dim,
+        at=at,
+        noise=NOISE,
+        rng=np.random.default_rng(dim),
+    )
     options = {"n": n, "radius": radius, "at": at, "noise_variance": NOISE**2}
     first = regression_at_radius("gaussian", "sine", kernel, **options).total[0]  # type: ignore[arg-type]
     extra = regression_next_order("gaussian", "sine", kernel, **options)[0]  # type: ignore[arg-type]

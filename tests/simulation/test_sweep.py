@@ -32,8 +32,17 @@ from fourierkernels.simulation.sweep.cells import RULE_NAMES, TASK_NAMES
 from fourierkernels.simulation.sweep.results import Done
 
 SMALL = Sweep(("gaussian", "laplace"), ("fourier1", "fourier4"), (60, 120), replicates=4, blocks=2)
-FITS = Sweep(("gaussian",), ("fourier1", "fourier4"), (80,), (1, 2), ("optimal", "3.0"),
-             task="regression", replicates=4, blocks=2, at=0.5)  # fmt: skip
+FITS = Sweep(
+    ("gaussian",),
+    ("fourier1", "fourier4"),
+    (80,),
+    (1, 2),
+    ("optimal", "3.0"),
+    task="regression",
+    replicates=4,
+    blocks=2,
+    at=0.5,
+)
 
 
 def numbers(done: Done) -> dict[Cell, tuple[float, ...]]:
@@ -137,8 +146,17 @@ def test_summary_joins_the_blocks(tmp_path: Path) -> None:
 
 # --- killed workers and runs ----------------------------------------------------------------------
 
-SLOW = Sweep(("gaussian",), ("fourier4",), (20_000,), (1,), ("6.0",), task="regression",
-             replicates=40, blocks=12, at=0.5)  # fmt: skip
+SLOW = Sweep(
+    ("gaussian",),
+    ("fourier4",),
+    (20_000,),
+    (1,),
+    ("6.0",),
+    task="regression",
+    replicates=40,
+    blocks=12,
+    at=0.5,
+)
 RUN = """
 import sys
 from fourierkernels.simulation.sweep import Sweep, run_sweep
@@ -253,16 +271,20 @@ def test_a_second_run_is_refused_while_the_first_holds_the_file(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda lines: [lines[0], lines[1].replace(b"0.0", b"0.1", 1), *lines[2:]],
-         r"got a damaged or foreign line 2 in .*: remove that line"),
-        (lambda lines: [lines[0], *lines[1:4], b"rubbish\n", *lines[4:]],
-         "got a damaged or foreign line 5"),
+        (
+            lambda lines: [lines[0], lines[1].replace(b"0.0", b"0.1", 1), *lines[2:]],
+            r"got a damaged or foreign line 2 in .*: remove that line",
+        ),
+        (
+            lambda lines: [lines[0], *lines[1:4], b"rubbish\n", *lines[4:]],
+            "got a damaged or foreign line 5",
+        ),
         (lambda lines: [lines[0], b"\xff\xfe\x00\n"], "got a damaged or foreign line 2"),
         (lambda lines: lines[1:], "no valid header line"),
         (lambda lines: [b"a,b,c\n", b"1,2,3\n"], "no valid header line"),
         (lambda lines: [b"no newline at all"], "no header line"),
     ],
-)  # fmt: skip
+)
 def test_damaged_and_foreign_files_are_refused_and_left_alone(
     damage: Callable[[list[bytes]], list[bytes]], message: str, tmp_path: Path
 ) -> None:

@@ -13,8 +13,17 @@ from fourierkernels.simulation.sweep import Cell, Sweep, compute, read_results, 
 
 pytest.importorskip("distributed")
 
-SWEEP = Sweep(("gaussian",), ("fourier4",), (20_000,), (1,), ("6.0",), task="regression",
-              replicates=40, blocks=12, at=0.5)  # fmt: skip
+SWEEP = Sweep(
+    ("gaussian",),
+    ("fourier4",),
+    (20_000,),
+    (1,),
+    ("6.0",),
+    task="regression",
+    replicates=40,
+    blocks=12,
+    at=0.5,
+)
 # The cluster lives in a process of its own, as it does for a user.
 CLUSTER = """
 import sys
@@ -33,9 +42,12 @@ def cluster(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", str, list
     script = tmp_path / "cluster.py"
     script.write_text(CLUSTER, encoding="utf-8")
     with subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         address, *pids = process.stdout.readline().split()
         yield process, address, [int(pid) for pid in pids]

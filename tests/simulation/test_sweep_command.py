@@ -10,8 +10,20 @@ import pytest
 
 from fourierkernels.simulation.sweep import read_results
 
-SMALL = ["--kernel", "fourier4", "--kernel", "gaussian", "--n", "50", "--n", "100",
-         "--replicates", "3", "--blocks", "2"]  # fmt: skip
+SMALL = [
+    "--kernel",
+    "fourier4",
+    "--kernel",
+    "gaussian",
+    "--n",
+    "50",
+    "--n",
+    "100",
+    "--replicates",
+    "3",
+    "--blocks",
+    "2",
+]
 
 
 def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
@@ -25,9 +37,11 @@ def test_sweep_prints_its_table_and_goes_on_from_the_file_alone(tmp_path: Path) 
     assert first.stderr == ""
     rows = [line.split() for line in first.stdout.splitlines() if line.split()[:1] == ["gaussian"]]
     assert [(row[1], row[4], row[9]) for row in rows] == [
-        ("fourier4", "50", "6"), ("fourier4", "100", "6"),
-        ("gaussian", "50", "6"), ("gaussian", "100", "6"),
-    ]  # fmt: skip
+        ("fourier4", "50", "6"),
+        ("fourier4", "100", "6"),
+        ("gaussian", "50", "6"),
+        ("gaussian", "100", "6"),
+    ]
     lines = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "r.jsonl").write_bytes(b"".join(lines[:4]))
     again = run("r.jsonl", cwd=tmp_path)
@@ -72,9 +86,29 @@ def test_another_sweep_and_a_foreign_file_are_refused_in_one_line(tmp_path: Path
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_interrupt_says_so_and_keeps_finished_cells(workers: str, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    command = [sys.executable, "-m", "fourierkernels.cli", "sweep", "r.jsonl", "--task",
-               "regression", "--at", "0.5", "--kernel", "fourier4", "--n", "20000", "--radius",
-               "6", "--replicates", "40", "--blocks", "200", "--workers", workers]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "fourierkernels.cli",
+        "sweep",
+        "r.jsonl",
+        "--task",
+        "regression",
+        "--at",
+        "0.5",
+        "--kernel",
+        "fourier4",
+        "--n",
+        "20000",
+        "--radius",
+        "6",
+        "--replicates",
+        "40",
+        "--blocks",
+        "200",
+        "--workers",
+        workers,
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         for _ in range(1200):
             if path.exists() and path.read_bytes().count(b"\n") > 2:

@@ -35,11 +35,16 @@ def torch_call(
     maps = weights if weights.ndim == 4 else weights[None]
     weight = module.out_proj.weight.detach()
     return {
-        "maps": maps, "queries": query, "keys": key, "values": value, "outputs": maps @ value,
-        "scale": query.shape[-1] ** -0.5, "projection": module.out_proj,
+        "maps": maps,
+        "queries": query,
+        "keys": key,
+        "values": value,
+        "outputs": maps @ value,
+        "scale": query.shape[-1] ** -0.5,
+        "projection": module.out_proj,
         "cross": bound["key"] is not bound["query"],
         "slices": weight.T.reshape(module.num_heads, -1, module.embed_dim),
-    }  # fmt: skip
+    }
 
 
 def _batch_first(module: nn.MultiheadAttention, tensor: Tensor) -> Tensor:

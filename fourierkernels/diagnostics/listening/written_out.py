@@ -22,9 +22,14 @@ Record = Callable[[str, Tensor, tuple[Tensor, Tensor, Tensor], Tensor, float], N
 
 _SOFTMAX = {torch.softmax, Tensor.softmax, functional.softmax}
 _PRODUCTS = {
-    torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm, torch.baddbmm,
+    torch.matmul,
+    Tensor.matmul,
+    Tensor.__matmul__,
+    torch.bmm,
+    Tensor.bmm,
+    torch.baddbmm,
     Tensor.baddbmm,
-}  # fmt: skip
+}
 _FACTORS = ("other", "mat2", "batch1", "batch2")  # their names, where they are named
 _WITH_SUMMAND = {torch.baddbmm, Tensor.baddbmm}
 
@@ -140,10 +145,17 @@ class _Watch(TorchFunctionMode):
         self.record(name, weights, (query, key, value), result, scale)
 
     def _fused(
-        self, result: Tensor, query: Tensor, key: Tensor, value: Tensor,
-        attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
-        scale: float | None = None, enable_gqa: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        result: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> None:
         scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
         keys = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
         scores = scale * query @ keys.transpose(-1, -2)

@@ -71,8 +71,10 @@ def load_checkpoint(
     if place.is_dir() and config is not None:
         raise ValueError("config must be left out for a folder, which has its own, got one")
     options: dict[str, Any] = {
-        "model_class": model_class, "part": part, "random_weights": random_weights,
-    }  # fmt: skip
+        "model_class": model_class,
+        "part": part,
+        "random_weights": random_weights,
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if place.is_dir():

@@ -134,9 +134,14 @@ def _load_timm(request: Request) -> Checkpoint:
     )
     filled = request.fill(model)
     return image_checkpoint(
-        filled, filled, name=request.name, folder=None, preprocess=preprocess,
-        shape=(channels, height, width), patch=None if patch is None else as_pair(patch),
-    )  # fmt: skip
+        filled,
+        filled,
+        name=request.name,
+        folder=None,
+        preprocess=preprocess,
+        shape=(channels, height, width),
+        patch=None if patch is None else as_pair(patch),
+    )
 
 
 def _as_timm_does(settings: Config, default: Preprocessing) -> Preprocessing:
@@ -147,9 +152,11 @@ def _as_timm_does(settings: Config, default: Preprocessing) -> Preprocessing:
         for numbers in (settings["mean"], settings["std"])
     )
     changed = replace(
-        default, mean=mean, std=std,
+        default,
+        mean=mean,
+        std=std,
         resample=Resampling[settings.get("interpolation", "bilinear").upper()],
-    )  # fmt: skip
+    )
     if height != width:
         return changed
     return replace(changed, size=int(height / settings.get("crop_pct", 1)), crop=(height, width))
@@ -162,8 +169,10 @@ def _load_plain(request: Request) -> Checkpoint:
     with must_run("its config", request.model_class):
         model = build(**config)
     filled = request.fill(model)
-    has = {kind: any(isinstance(m, kind) for m in filled.modules())
-           for kind in (nn.Embedding, nn.Conv2d)}  # fmt: skip
+    has = {
+        kind: any(isinstance(m, kind) for m in filled.modules())
+        for kind in (nn.Embedding, nn.Conv2d)
+    }
     if has[nn.Embedding] and not has[nn.Conv2d]:
         return _plain_tokens(filled, request)
     return _plain_images(filled, request, config)
@@ -213,9 +222,15 @@ def _plain_tokens(model: nn.Module, request: Request) -> Checkpoint:
 
     fields = token_fields(PARTS["encoder"]) | {"together": len}
     return Checkpoint(
-        name=request.name, folder=None, model=model, limit=limit, vocabulary=vocabulary, run=run,
-        selects=lambda call: not call.cross, **fields,
-    )  # fmt: skip
+        name=request.name,
+        folder=None,
+        model=model,
+        limit=limit,
+        vocabulary=vocabulary,
+        run=run,
+        selects=lambda call: not call.cross,
+        **fields,
+    )
 
 
 def _embeddings(model: nn.Module, name: str) -> tuple[int, int | None]:
@@ -257,10 +272,14 @@ def _plain_images(model: nn.Module, request: Request, config: Config) -> Checkpo
     if patch is None and patches is not None:
         patch = patches.kernel_size
     return image_checkpoint(
-        model, model, name=request.name, folder=None,
+        model,
+        model,
+        name=request.name,
+        folder=None,
         preprocess=read_preprocessing(None, height=height, width=width, channels=int(channels)),
-        shape=(int(channels), height, width), patch=None if patch is None else as_pair(patch),
-    )  # fmt: skip
+        shape=(int(channels), height, width),
+        patch=None if patch is None else as_pair(patch),
+    )
 
 
 def _first(config: Config, names: Sequence[str]) -> Any:

@@ -28,9 +28,17 @@ from fourierkernels.validation import check_choice, check_integer, check_number
 # Name of the format, as pillow is allowed to try it, by suffix. Formats that call other programs
 # (PostScript) or hold no pixels are not here.
 FORMATS = {
-    ".bmp": "BMP", ".gif": "GIF", ".jpeg": "JPEG", ".jpg": "JPEG", ".pgm": "PPM", ".png": "PNG",
-    ".ppm": "PPM", ".tif": "TIFF", ".tiff": "TIFF", ".webp": "WEBP",
-}  # fmt: skip
+    ".bmp": "BMP",
+    ".gif": "GIF",
+    ".jpeg": "JPEG",
+    ".jpg": "JPEG",
+    ".pgm": "PPM",
+    ".png": "PNG",
+    ".ppm": "PPM",
+    ".tif": "TIFF",
+    ".tiff": "TIFF",
+    ".webp": "WEBP",
+}
 MODES = {1: "L", 3: "RGB"}
 MOST_PIXELS = 2**26  # 200 MB as RGB; a small file may unpack to much more
 MOST_SIDE = 4096  # of an image that a network reads

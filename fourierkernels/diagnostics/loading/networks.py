@@ -140,9 +140,12 @@ def token_fields(part: Part) -> dict[str, Any]:
         return tuple(map(str, queries)), tuple(map(str, keys))
 
     return {
-        "reads": "pairs" if part.pairs else "tokens", "part": part, "spans": spans,
-        "labels": labels, "together": lambda item: None,
-    }  # fmt: skip
+        "reads": "pairs" if part.pairs else "tokens",
+        "part": part,
+        "spans": spans,
+        "labels": labels,
+        "together": lambda item: None,
+    }
 
 
 def image_fields(n: int, grid: tuple[int, int] | None) -> dict[str, Any]:
@@ -164,8 +167,12 @@ def image_fields(n: int, grid: tuple[int, int] | None) -> dict[str, Any]:
         names = (*marks, *(f"patch {int(r)},{int(c)}" for r, c in places))
     middle = [((rows - 1) / 2, (columns - 1) / 2)] * extra
     return {
-        "reads": "images", "limit": None, "vocabulary": None, "together": lambda item: None,
-        "spans": lambda item: None, "labels": lambda item: (names, names),
+        "reads": "images",
+        "limit": None,
+        "vocabulary": None,
+        "together": lambda item: None,
+        "spans": lambda item: None,
+        "labels": lambda item: (names, names),
         "special": None if grid is None else lambda item: np.arange(n) < extra,
         "positions": None if grid is None else np.array([*middle, *places]),
-    }  # fmt: skip
+    }

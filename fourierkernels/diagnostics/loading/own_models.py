@@ -66,9 +66,15 @@ def _language(model: Any, name: str, part: str | None) -> Checkpoint:
     if model.config.positions == "from_the_end":
         fields["together"] = len
     return Checkpoint(
-        name=name, folder=None, model=model, limit=model.config.length,
-        vocabulary=model.config.vocabulary, run=run, selects=lambda call: True, **fields,
-    )  # fmt: skip
+        name=name,
+        folder=None,
+        model=model,
+        limit=model.config.length,
+        vocabulary=model.config.vocabulary,
+        run=run,
+        selects=lambda call: True,
+        **fields,
+    )
 
 
 def _encoder(model: Any, name: str, part: str | None) -> Checkpoint:
@@ -82,9 +88,15 @@ def _encoder(model: Any, name: str, part: str | None) -> Checkpoint:
     if not _leaves_padding_out(model):
         fields["together"] = len
     return Checkpoint(
-        name=name, folder=None, model=model, limit=config.length, vocabulary=config.vocabulary,
-        run=run, selects=lambda call: True, **fields,
-    )  # fmt: skip
+        name=name,
+        folder=None,
+        model=model,
+        limit=config.length,
+        vocabulary=config.vocabulary,
+        run=run,
+        selects=lambda call: True,
+        **fields,
+    )
 
 
 def _leaves_padding_out(module: nn.Module) -> bool:
@@ -96,9 +108,14 @@ def _vision(model: Any, name: str, part: str | None) -> Checkpoint:
     config = model.config
     shape = (config.channels, config.image, config.image)
     return image_checkpoint(
-        model, model, name=name, folder=None, shape=shape, patch=(config.patch, config.patch),
+        model,
+        model,
+        name=name,
+        folder=None,
+        shape=shape,
+        patch=(config.patch, config.patch),
         preprocess=read_preprocessing(None, height=shape[1], width=shape[2], channels=shape[0]),
-    )  # fmt: skip
+    )
 
 
 def _translation(model: Any, name: str, part: str | None) -> Checkpoint:
@@ -118,11 +135,16 @@ def _translation(model: Any, name: str, part: str | None) -> Checkpoint:
         fields["together"] = (lambda pair: len(pair[0])) if chosen.pairs else len
     side, cross = "decoder." if chosen.pairs else "encoder.", chosen.name == "cross"
     return Checkpoint(
-        name=name, folder=None, model=model, limit=config.length, vocabulary=config.vocabulary,
+        name=name,
+        folder=None,
+        model=model,
+        limit=config.length,
+        vocabulary=config.vocabulary,
         run=translate if chosen.pairs else encode,
         selects=lambda call: call.name.startswith(side) and call.cross == cross,
-        start=(config.start_id,) if chosen.pairs else (), **fields,
-    )  # fmt: skip
+        start=(config.start_id,) if chosen.pairs else (),
+        **fields,
+    )
 
 
 Reader = Callable[[Any, str, str | None], Checkpoint]

@@ -17,9 +17,13 @@ from fourierkernels.diagnostics.loading.tokens import (
 from fourierkernels.validation import check_choice
 
 TOKENIZER_FILES = (
-    "tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model",
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "tokenizer.model",
+    "spiece.model",
     "sentencepiece.bpe.model",
-)  # fmt: skip
+)
 _NO_LIMIT = 10**6  # transformers writes 1e30 where a tokenizer declares no length
 _ADVICE = f"name a way to split (--tokens {' or '.join(SPLITTERS)}) or give ids (--ids FILE)"
 

@@ -153,9 +153,12 @@ def _run_pairs(model: Any) -> Callable[[Sequence[Any]], Any]:
         source, mask = pad([pair[0] for pair in batch], padding)
         target, target_mask = pad([pair[1] for pair in batch], padding)
         return model(
-            input_ids=source, attention_mask=mask, decoder_input_ids=target,
-            decoder_attention_mask=target_mask, use_cache=False,
-        )  # fmt: skip
+            input_ids=source,
+            attention_mask=mask,
+            decoder_input_ids=target,
+            decoder_attention_mask=target_mask,
+            use_cache=False,
+        )
 
     return run
 
@@ -248,12 +251,19 @@ def build_alone(
             return owner._from_config(known, **_EAGER)
     with offline_and_quiet(), one_line(f"weights of {name} cannot be read"):
         model, report = owner.from_pretrained(
-            None, config=known, state_dict=dict(tensors), ignore_mismatched_sizes=True,
-            output_loading_info=True, **_EAGER,
-        )  # fmt: skip
+            None,
+            config=known,
+            state_dict=dict(tensors),
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **_EAGER,
+        )
     misshapen = {key for key, *_ in report["mismatched_keys"]}
-    found = {"missing": report["missing_keys"], "unexpected": report["unexpected_keys"],
-             "misshapen": misshapen}  # fmt: skip
+    found = {
+        "missing": report["missing_keys"],
+        "unexpected": report["unexpected_keys"],
+        "misshapen": misshapen,
+    }
     if any(found.values()):
         text = "; ".join(
             f"{len(keys)} {kind}, first {min(keys)}" for kind, keys in found.items() if keys

@@ -75,9 +75,13 @@ def image_checkpoint(
         return call(images.to(next(model.parameters()).dtype))
 
     return Checkpoint(
-        name=name, folder=folder, model=model, run=run, selects=lambda call: not call.cross,
+        name=name,
+        folder=folder,
+        model=model,
+        run=run,
+        selects=lambda call: not call.cross,
         **image_fields(n, grid),
-    )  # fmt: skip
+    )
 
 
 def _read(file: Path, preprocess: Preprocessing, shape: tuple[int, int, int]) -> Tensor:

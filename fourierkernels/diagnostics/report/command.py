@@ -183,9 +183,15 @@ def _need(options: HeadsCommand, inputs: Any, tokens: str) -> HeadNeed | None:
         return None
     context, seed = options.measuring.get("context"), options.measuring.get("seed", 0)
     return head_need(
-        options.checkpoint, inputs, method=options.importance, loss=options.loss,
-        tokens=tokens, context=context, seed=seed, **options.loading,
-    )  # fmt: skip
+        options.checkpoint,
+        inputs,
+        method=options.importance,
+        loss=options.loss,
+        tokens=tokens,
+        context=context,
+        seed=seed,
+        **options.loading,
+    )
 
 
 def _origin(options: HeadsCommand, inputs: Any) -> dict[str, Any]:

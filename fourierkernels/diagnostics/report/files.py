@@ -108,11 +108,19 @@ def _write_difference(report: HeadReport, path: Path) -> None:
 def _write_statistics(report: HeadReport, path: Path) -> None:
     """One row a statistic, layer and head."""
     rows = (
-        [name, UNITS[name], layer + 1, head + 1, found.mean[layer, head], found.low[layer, head],
-         found.high[layer, head], found.std_texts[layer, head]]
+        [
+            name,
+            UNITS[name],
+            layer + 1,
+            head + 1,
+            found.mean[layer, head],
+            found.low[layer, head],
+            found.high[layer, head],
+            found.std_texts[layer, head],
+        ]
         for name, found in report.first.statistics.items()
         for layer, head in np.ndindex(found.mean.shape)
-    )  # fmt: skip
+    )
     header = ["statistic", "unit", "layer", "head", "mean", "low", "high", "std_texts"]
     _write_rows(path, header, rows)
 
@@ -133,10 +141,18 @@ def _write_importance(report: HeadReport, path: Path) -> None:
     assert report.need is not None
     found, loss = report.need.importance, report.need.loss
     rows = (
-        [found.method, loss, found.layers[layer], layer + 1, head + 1, found.values[layer, head],
-         found.low[layer, head], found.high[layer, head]]
+        [
+            found.method,
+            loss,
+            found.layers[layer],
+            layer + 1,
+            head + 1,
+            found.values[layer, head],
+            found.low[layer, head],
+            found.high[layer, head],
+        ]
         for layer, head in np.ndindex(found.values.shape)
-    )  # fmt: skip
+    )
     header = ["method", "loss", "module", "layer", "head", "importance", "low", "high"]
     _write_rows(path, header, rows)
 

@@ -21,15 +21,19 @@ def report_numbers(report: HeadReport) -> dict[str, Any]:
         "networks": networks,
         "difference": _differences(report),
         "statistics": {
-            name: {"unit": UNITS[name], "mean": _finite(x.mean), "std_texts": _finite(x.std_texts),
-                   "interval": _finite([x.low, x.high])}
+            name: {
+                "unit": UNITS[name],
+                "mean": _finite(x.mean),
+                "std_texts": _finite(x.std_texts),
+                "interval": _finite([x.low, x.high]),
+            }
             for name, x in report.first.statistics.items()
         },
         "null": _null_as_json(report),
         "importance": _need_as_json(report),
         "ddof": DDOF,
         **(report.origin or {}),
-    }  # fmt: skip
+    }
 
 
 def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:

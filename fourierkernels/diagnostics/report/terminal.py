@@ -128,8 +128,9 @@ def null_table(null: NullComparison) -> Table:
     for title in ("layer", "distance", "permuted keys", "p"):
         table.add_column(title, justify="left" if title == "layer" else "right")
     places = decimals(null.observed, null.null)
-    ends = zip(null.observed, null.null.min(axis=0), null.null.max(axis=0), null.p_value,
-               strict=True)  # fmt: skip
+    ends = zip(
+        null.observed, null.null.min(axis=0), null.null.max(axis=0), null.p_value, strict=True
+    )
     for layer, (observed, low, high, p) in enumerate(ends, start=1):
         found, least, most = (f"{value:.{places}f}" for value in (observed, low, high))
         table.add_row(str(layer), found, f"{least} to {most}", f"{p:.3f}")

@@ -33,22 +33,42 @@ def _rows(*rules: Rule) -> dict[str, Rule]:
 
 
 RADIUS_RULES: dict[str, Rule] = _rows(
-    Rule("normal_reference", normal_reference,
-         "exact MISE optimum of Gaussian data", "derived here"),
-    Rule("lscv", lscv,
-         "least squares cross-validation, all radii from one transform", "rudemo1982empirical"),
-    Rule("plugin", plugin,
-         "exact MISE of the sample's spectrum, cut where it is noise", "chiu1992automatic"),
-)  # fmt: skip
+    Rule(
+        "normal_reference", normal_reference, "exact MISE optimum of Gaussian data", "derived here"
+    ),
+    Rule(
+        "lscv",
+        lscv,
+        "least squares cross-validation, all radii from one transform",
+        "rudemo1982empirical",
+    ),
+    Rule(
+        "plugin",
+        plugin,
+        "exact MISE of the sample's spectrum, cut where it is noise",
+        "chiu1992automatic",
+    ),
+)
 
 GAUSSIAN_RULES: dict[str, Rule] = _rows(
-    Rule("silverman", silverman,
-         "asymptotic optimum of Gaussian data", "silverman1986density", gaussian_only=True),
-    Rule("scott", scott,
-         "the same without the constant", "scott1992multivariate", gaussian_only=True),
-    Rule("improved_sheather_jones", improved_sheather_jones,
-         "fixed point of seven plug-in stages, D = 1", "botev2010kernel", gaussian_only=True),
-)  # fmt: skip
+    Rule(
+        "silverman",
+        silverman,
+        "asymptotic optimum of Gaussian data",
+        "silverman1986density",
+        gaussian_only=True,
+    ),
+    Rule(
+        "scott", scott, "the same without the constant", "scott1992multivariate", gaussian_only=True
+    ),
+    Rule(
+        "improved_sheather_jones",
+        improved_sheather_jones,
+        "fixed point of seven plug-in stages, D = 1",
+        "botev2010kernel",
+        gaussian_only=True,
+    ),
+)
 
 REGRESSION_RULES: dict[str, Rule] = _rows(
     Rule("loo", loo, "leave-one-out error", "hardle1985optimal", needs_responses=True),

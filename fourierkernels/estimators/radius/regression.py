@@ -48,8 +48,15 @@ def fit_design(
     radius: FloatArray,
 ) -> DesignFit:
     """Fit at the design points; all weights positive, responses of shape ``(n, k)``."""
-    sums = kernel_sum(points, points, kernel=kernel, radius=radius, weights=weights,
-                      responses=responses, refine=False)  # fmt: skip
+    sums = kernel_sum(
+        points,
+        points,
+        kernel=kernel,
+        radius=radius,
+        weights=weights,
+        responses=responses,
+        refine=False,
+    )
     repeated = counts_repetitions(weights)
     peak = (float(kernel.value(0.0)) * kernel.constant) ** points.shape[1]
     own = np.ldexp(np.full(len(points), peak) if repeated else peak * weights, -sums.exponent)
@@ -57,9 +64,12 @@ def fit_design(
         leverage = own / sums.denominator
     known = _DIGITS * sums.error
     return DesignFit(
-        responses - sums.ratios(), leverage, weights if repeated else np.ones(len(points)),
-        ~(np.abs(sums.denominator) > known), ~(np.abs(sums.denominator - own) > known),
-    )  # fmt: skip
+        responses - sums.ratios(),
+        leverage,
+        weights if repeated else np.ones(len(points)),
+        ~(np.abs(sums.denominator) > known),
+        ~(np.abs(sums.denominator - own) > known),
+    )
 
 
 def loo_score(fit: DesignFit, weights: FloatArray) -> float:

@@ -162,7 +162,7 @@ class Sweep:
         cells = [
             Cell(self.task, density, kernel, n, dim, radius, block, self.replicates, self.seed)
             for density, kernel, n, dim, radius, block in itertools.product(*axes)
-        ]  # fmt: skip
+        ]
         if self.task == "regression":
             target = {"function": self.function, "noise": self.noise, "at": self.at}
             cells = [replace(cell, **target) for cell in cells]  # type: ignore[arg-type]

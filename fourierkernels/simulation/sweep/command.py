@@ -16,8 +16,19 @@ from fourierkernels.simulation.sweep.driver import run_sweep
 from fourierkernels.simulation.sweep.results import read_results
 from fourierkernels.simulation.sweep.summary import Row, summarise
 
-_HEADER = ("density", "kernel", "D", "radius", "n", "mean R", "error", "± s.e.", "robust", "runs",
-           "undefined")  # fmt: skip
+_HEADER = (
+    "density",
+    "kernel",
+    "D",
+    "radius",
+    "n",
+    "mean R",
+    "error",
+    "± s.e.",
+    "robust",
+    "runs",
+    "undefined",
+)
 _DEFAULTS: dict[str, Any] = {
     "densities": ("gaussian",),
     "kernels": ("fourier1", "fourier2", "fourier4", "gaussian"),
@@ -69,8 +80,16 @@ def _show(sweep: Sweep, rows: Sequence[Row]) -> None:
     for row in rows:
         cell = row.cell
         table.add_row(
-            cell.density, cell.kernel, str(cell.dim), cell.radius, str(cell.n),
-            f"{row.radius:.4g}", f"{row.mean:.4e}", f"{row.standard_error:.1e}",
-            f"{row.robust:.4e}", str(row.replicates), str(row.undefined),
-        )  # fmt: skip
+            cell.density,
+            cell.kernel,
+            str(cell.dim),
+            cell.radius,
+            str(cell.n),
+            f"{row.radius:.4g}",
+            f"{row.mean:.4e}",
+            f"{row.standard_error:.1e}",
+            f"{row.robust:.4e}",
+            str(row.replicates),
+            str(row.undefined),
+        )
     standard_output().print(table)

@@ -77,9 +77,17 @@ def _regression(cell: Cell) -> tuple[FloatArray, float]:
     radius = _best_for_regression(*_setting(cell)) if fixed is None else fixed
     at = None if cell.at is None else np.full((1, cell.dim), cell.at)
     found = mse(
-        cell.density, cell.function, cell.kernel, n=cell.n, radius=radius, dim=cell.dim, at=at,
-        noise=cell.noise, replicates=cell.replicates, rng=cell.rng(),
-    )  # fmt: skip
+        cell.density,
+        cell.function,
+        cell.kernel,
+        n=cell.n,
+        radius=radius,
+        dim=cell.dim,
+        at=at,
+        noise=cell.noise,
+        replicates=cell.replicates,
+        rng=cell.rng(),
+    )
     return found.integrated.values if at is None else found.values[:, 0], radius
 
 
@@ -110,9 +118,14 @@ def _at_optimum(cell: Cell) -> tuple[FloatArray, float]:
 
 def _at_radius(cell: Cell, radius: float | str) -> tuple[FloatArray, float]:
     found = mise(
-        cell.density, cell.kernel, n=cell.n, radius=radius, dim=cell.dim,
-        replicates=cell.replicates, rng=cell.rng(),
-    )  # fmt: skip
+        cell.density,
+        cell.kernel,
+        n=cell.n,
+        radius=radius,
+        dim=cell.dim,
+        replicates=cell.replicates,
+        rng=cell.rng(),
+    )
     return found.values, float(found.radii.mean())
 
 

@@ -73,8 +73,13 @@ def table(cases: Iterable[Case] = CASES, **options: Any) -> list[Evidence]:
     """
     return [
         verify(
-            case.theorem, case.density, case.kernel, case.function, dim=case.dim,
-            beyond=case.beyond, **options,
+            case.theorem,
+            case.density,
+            case.kernel,
+            case.function,
+            dim=case.dim,
+            beyond=case.beyond,
+            **options,
         )
         for case in cases
-    ]  # fmt: skip
+    ]

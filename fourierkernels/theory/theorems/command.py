@@ -13,8 +13,15 @@ from fourierkernels.theory.theorems.base import Evidence
 from fourierkernels.theory.theorems.cases import CASES, Case, table
 from fourierkernels.theory.theorems.registry import THEOREMS, as_theorem
 
-_HEADER = ("theorem", "setting", "paper's rate", "sharp rate", "slope, N → ∞", "simulated",
-           "verdict")  # fmt: skip
+_HEADER = (
+    "theorem",
+    "setting",
+    "paper's rate",
+    "sharp rate",
+    "slope, N → ∞",
+    "simulated",
+    "verdict",
+)
 
 
 def run(names: Sequence[str], setting: Case | None, *, simulate: bool) -> list[Evidence]:
@@ -59,9 +66,14 @@ def _summary(found: Sequence[Evidence]) -> Table:
     shown = Table(*_HEADER, box=box.SIMPLE_HEAD)
     for row in found:
         shown.add_row(
-            row.theorem, _name(row), str(row.claimed or "-"), str(row.sharp or "-"),
-            _short(row.slope), _short(row.simulated_slope), row.verdict,
-        )  # fmt: skip
+            row.theorem,
+            _name(row),
+            str(row.claimed or "-"),
+            str(row.sharp or "-"),
+            _short(row.slope),
+            _short(row.simulated_slope),
+            row.verdict,
+        )
     return shown
 
 

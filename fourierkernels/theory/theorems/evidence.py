@@ -51,11 +51,16 @@ def second_order_mse(setting: Setting, sizes: Sequence[int]) -> Measured:
     first = first_order_mse(setting, sizes)
     extra = [
         regression_next_order(
-            setting.density, setting.response, setting.kernel, n=n, radius=radius,
-            at=central_points(setting.density, setting.dim), noise_variance=NOISE**2,
+            setting.density,
+            setting.response,
+            setting.kernel,
+            n=n,
+            radius=radius,
+            at=central_points(setting.density, setting.dim),
+            noise_variance=NOISE**2,
         ).mean()
         for n, radius in zip(sizes, first.radii, strict=True)
-    ]  # fmt: skip
+    ]
     return replace(first, errors=first.errors + extra, method="MSE to second order in R^D/n")
 
 
@@ -66,10 +71,14 @@ def _first_order(
     at = central_points(setting.density, setting.dim)
     radii = [
         regression_radius(
-            setting.density, setting.response, setting.kernel, n=sizes[0], at=at,
+            setting.density,
+            setting.response,
+            setting.kernel,
+            n=sizes[0],
+            at=at,
             noise_variance=NOISE**2,
         )
-    ]  # fmt: skip
+    ]
     errors = [mse_at(setting, sizes[0], radii[0])]
     for before, n in pairwise(sizes):
         radius, error = _next_best(setting, n, radii[-1], n / before)
@@ -86,8 +95,10 @@ def _next_best(setting: Setting, n: int, radius: float, step: float) -> tuple[fl
     low, high = math.log(0.95 * radius), math.log(1.1 * radius * step ** (1 / (setting.dim + 2)))
     found = minimize_scalar(
         lambda log_radius: math.log(mse_at(setting, n, math.exp(log_radius))),
-        bounds=(low, high), method="bounded", options={"xatol": 1e-6},
-    )  # fmt: skip
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
     return math.exp(float(found.x)), math.exp(float(found.fun))
 
 
@@ -95,9 +106,14 @@ def _next_best(setting: Setting, n: int, radius: float, step: float) -> tuple[fl
 def mse_at(setting: Setting, n: float, radius: float) -> float:
     """Return the MSE to first order in R^D/n, its mean over five points."""
     terms = regression_at_radius(
-        setting.density, setting.response, setting.kernel, n=int(n), radius=radius,
-        at=central_points(setting.density, setting.dim), noise_variance=NOISE**2,
-    )  # fmt: skip
+        setting.density,
+        setting.response,
+        setting.kernel,
+        n=int(n),
+        radius=radius,
+        at=central_points(setting.density, setting.dim),
+        noise_variance=NOISE**2,
+    )
     return float(terms.total.mean())
 
 
@@ -146,9 +162,17 @@ def simulated_mse(*, replicates: int = 100, seed: int = 0) -> Simulation:
         means, errors, undefined, faint = [], [], 0.0, 0.0
         for n, radius in zip(sizes, computed.radii, strict=True):
             result = simulation.mse(
-                setting.density, setting.response, setting.kernel, n=n, radius=radius, at=at,
-                dim=setting.dim, noise=NOISE, replicates=count, rng=_generator(seed, n),
-            )  # fmt: skip
+                setting.density,
+                setting.response,
+                setting.kernel,
+                n=n,
+                radius=radius,
+                at=at,
+                dim=setting.dim,
+                noise=NOISE,
+                replicates=count,
+                rng=_generator(seed, n),
+            )
             values = result.values.mean(axis=1)  # over the points
             values = values[~np.isnan(values)]
             means.append(values.mean())
@@ -157,8 +181,9 @@ def simulated_mse(*, replicates: int = 100, seed: int = 0) -> Simulation:
             faint = max(faint, float(result.near_zero.max()))
         notes = f"undefined in {undefined:.2%} at most, denominator near zero in {faint:.2%}"
         method = f"simulated MSE, {count} designs, seed {seed}"
-        return Measured(computed.sizes, computed.radii, np.array(means), np.array(errors), method,
-                        notes)  # fmt: skip
+        return Measured(
+            computed.sizes, computed.radii, np.array(means), np.array(errors), method, notes
+        )
 
     return simulate
 
