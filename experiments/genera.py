@@ -18,8 +18,8 @@ from pathlib import Path
 
 import torch
 
+from fourierkernels.checkpoints.find import weights_digest
 from fourierkernels.diagnostics import load_checkpoint
-from fourierkernels.diagnostics.loading.folders import weights_digest
 from fourierkernels.study import provenance
 
 ROOT = Path(__file__).parents[1]

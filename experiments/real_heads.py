@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics import (
     head_importance,
     load_checkpoint,
@@ -35,8 +35,8 @@ from fourierkernels.diagnostics import (
     read_texts,
     redundancy_against_importance,
 )
-from fourierkernels.diagnostics.importance import HeadImportance
-from fourierkernels.diagnostics.losses import LOSSES
+from fourierkernels.diagnostics.networks.importance import HeadImportance
+from fourierkernels.diagnostics.networks.losses import LOSSES
 from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +47,6 @@ RANDOM_ORDERS = 10
 STEPS = 12
 PERMUTATIONS = 9_999
 METRICS = ("frobenius_per_sqrt_n", "projected_cka")
-FloatArray = NDArray[np.float64]
 Row = dict[str, float | int | str]
 Loss = Callable[[Any, Any], Tensor]
 

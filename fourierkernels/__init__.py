@@ -19,31 +19,37 @@ _HOMES = {
     "kernel_sum": "sums",
 }
 _MODULES = frozenset(
-    {
+    (
         "attention",
+        "checkpoints",
         "densities",
         "diagnostics",
         "estimators",
+        "exact_error",
         "kernels",
         "mixing",
         "models",
         "plotting",
+        "report",
         "simulation",
         "sums",
         "theory",
-    }
+    )
 )
 
 if TYPE_CHECKING:
     from fourierkernels import (
         attention,
+        checkpoints,
         densities,
         diagnostics,
         estimators,
+        exact_error,
         kernels,
         mixing,
         models,
         plotting,
+        report,
         simulation,
         sums,
         theory,
@@ -61,14 +67,17 @@ __all__ = [
     "PhiKernel",
     "__version__",
     "attention",
+    "checkpoints",
     "densities",
     "diagnostics",
     "estimators",
+    "exact_error",
     "kernel_sum",
     "kernels",
     "mixing",
     "models",
     "plotting",
+    "report",
     "simulation",
     "sums",
     "theory",

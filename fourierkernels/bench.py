@@ -13,15 +13,13 @@ from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
-from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.sums import METHODS, PreparedSum
 from fourierkernels.validation import check_choice, check_integer
-
-FloatArray = NDArray[np.float64]
 
 _CHECKED = 256  # queries that are compared with the reference
 _BUDGET = 20.0  # seconds that a single run may take by the cost model; slower ones are left out

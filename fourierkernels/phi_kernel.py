@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.kernels import FloatArray, FourierKernel, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import FourierKernel, Kernel
 from fourierkernels.sinc import sinc
 
 PhiFunction = Callable[[FloatArray], FloatArray]

@@ -12,15 +12,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.theory import Rate, RateRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
 P = ParamSpec("P")
 T = TypeVar("T")
 

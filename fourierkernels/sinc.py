@@ -5,10 +5,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from fourierkernels.arrays import FloatArray
 
 # The integral of a power is a table of series on panels up to 3π, and a closed form beyond, where
 # that does not cancel.

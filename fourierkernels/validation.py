@@ -7,9 +7,9 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from fourierkernels.arrays import FloatArray
 
 
 def check_points(name: str, value: ArrayLike, *, dim: int | None = None) -> FloatArray:

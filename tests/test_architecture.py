@@ -1,69 +1,158 @@
-"""Imports go one way, and importing the package stays light."""
+"""The rooms of the package import one way, hide nothing in strings, and stay small and light."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "fourierkernels"
-
-# A module may import what stands to the right of it, itself, and nothing else of the package.
-ALLOWED = {
-    "validation": set(),
-    "sinc": set(),
-    "study": set(),
-    "console": set(),
-    "kernels": {"sinc", "validation"},
-    "phi_kernel": {"kernels", "sinc", "validation"},
-    "densities": {"kernels", "validation"},
-    "sums": {"kernels", "validation"},
-    "theory": {"console", "densities", "sums", "kernels", "validation"},
-    "estimators": {"theory", "densities", "sums", "kernels", "validation"},
-    "simulation": {"console", "estimators", "theory", "densities", "sums", "kernels", "validation"},
-    "attention": {"sums", "kernels", "validation"},
-    "mixing": {"attention", "validation"},
-    "models": {"mixing", "attention", "validation"},
-    "diagnostics": {"models", "mixing", "attention", "console", "validation"},
-    "bench": {"attention", "sums", "kernels", "validation"},
-    "plotting": {
-        "diagnostics",
-        "attention",
-        "simulation",
-        "estimators",
-        "theory",
-        "densities",
-        "sums",
-        "kernels",
-        "validation",
-    },
-}
-ALLOWED["cli"] = {"bench", "console", "plotting", *ALLOWED["plotting"]}
+NAME = "fourierkernels"
+PACKAGE = Path(__file__).parents[1] / NAME
+FILES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = ("torch", "matplotlib", "numba", "sklearn", "transformers", "scipy.stats")
 
+# Each room, from the ground up, with what it may import besides the foundations and itself.
+FOUNDATIONS = ("arrays", "validation", "console", "study")
+ROOMS: dict[str, tuple[str, ...]] = {
+    "sinc": (),
+    "kernels": ("sinc",),
+    "phi_kernel": ("kernels", "sinc"),
+    "densities": ("kernels",),
+    "ops": ("kernels",),
+    "sums": ("ops", "kernels"),
+    "exact_error": ("sums", "densities", "kernels"),
+    "estimators": ("exact_error", "sums", "densities", "kernels"),
+    "simulation": ("estimators", "exact_error", "sums", "densities", "kernels"),
+    "theory": ("simulation", "exact_error", "densities", "kernels"),
+    "attention": ("ops",),
+    "mixing": ("attention",),
+    "models": ("mixing",),
+    "checkpoints": ("models", "mixing", "attention"),
+    "diagnostics": ("checkpoints", "models"),
+    "report": ("diagnostics", "checkpoints"),
+    "bench": ("attention", "sums", "kernels"),
+    "plotting": ("theory",),
+    "cli": ("bench", "report", "theory", "simulation", "plotting", "diagnostics", "checkpoints"),
+}
+# Calls whose argument no string in the file decides: a class that a person names.
+NAMED_BY_A_PERSON = {"checkpoints/weight_files.py"}
+LARGEST_SHARE = 1 / 6
 
-def imported_modules(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text())
-    names = set()
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def docstrings(tree: ast.Module) -> set[int]:
+    """Strings that stand alone: documentation, which may name what it likes."""
+    return {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+def named(path: Path) -> set[str]:
+    """Return every module of the package that a file names, by an import or in a string."""
+    tree, found = parsed(path), set()
+    prose = docstrings(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in names if name.startswith("fourierkernels.")}
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+        ):
+            found |= {word.strip("\"'`,;:()") for word in node.value.split()}
+    return {name for name in found if name.startswith(f"{NAME}.")}
 
 
-@pytest.mark.parametrize(
-    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE))
-)
+def as_file(module: str) -> Path | None:
+    """Return the file of a module, or of the module that a name in it belongs to."""
+    parts = module.split(".")[1:]
+    for end in range(len(parts), 0, -1):
+        place = PACKAGE.joinpath(*parts[:end])
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.exists():
+                return file
+    return None
+
+
+@functools.cache
+def arrows() -> dict[Path, set[Path]]:
+    found = {}
+    for path in FILES:
+        files = {as_file(name) for name in named(path)}
+        found[path] = {file for file in files if file is not None and file != path}
+    return found
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
 def test_imports_go_one_way(path: Path) -> None:
-    home = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    home = room_of(path)
     if home == "__init__":
         return
-    used = {name.split(".")[1] for name in imported_modules(path)} - {home, "__version__"}
-    assert used <= ALLOWED[home], f"{home} must not import {sorted(used - ALLOWED[home])}"
+    used = {name.split(".")[1] for name in named(path)} - {home, *FOUNDATIONS, "__version__"}
+    if home in FOUNDATIONS:
+        assert not used
+        return
+    known = {name for name in used if name in ROOMS}
+    assert known <= set(ROOMS[home]), f"{home} must not name {sorted(known - set(ROOMS[home]))}"
+
+
+def test_every_room_is_listed_below_what_imports_it() -> None:
+    rooms = {room_of(path) for path in FILES} - {"__init__", *FOUNDATIONS}
+    assert rooms == set(ROOMS)
+    order = list(ROOMS)
+    for room, below in ROOMS.items():
+        assert all(order.index(other) < order.index(room) for other in below), room
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_no_import_is_put_together_from_pieces(path: Path) -> None:
+    """`import_module` takes a whole name, one below the module itself, or one from a registry row.
+
+    Rows hold whole names, which :func:`named` reads.
+    """
+    if path == PACKAGE / "__init__.py" or relative(path) in NAMED_BY_A_PERSON:
+        return
+    for node in ast.walk(parsed(path)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        called = node.func.id if isinstance(node.func, ast.Name) else called
+        if called not in ("import_module", "__import__"):
+            continue
+        argument = node.args[0]
+        if isinstance(argument, ast.JoinedStr):
+            first = argument.values[0]
+            own = isinstance(first, ast.FormattedValue) and ast.unparse(first.value) == "__name__"
+            assert own, f"{relative(path)}:{node.lineno}: {ast.unparse(argument)}"
+        else:
+            assert not isinstance(argument, ast.BinOp), f"{relative(path)}:{node.lineno}"
+
+
+def test_no_room_is_larger_than_a_sixth_of_the_package() -> None:
+    sizes: dict[str, int] = {}
+    for path in PACKAGE.rglob("*"):
+        if path.suffix in (".py", ".js", ".css", ".cu", ".cuh"):
+            lines = len(path.read_text(encoding="utf-8").splitlines())
+            sizes[room_of(path)] = sizes.get(room_of(path), 0) + lines
+    largest = max(sizes, key=sizes.__getitem__)
+    assert sizes[largest] <= LARGEST_SHARE * sum(sizes.values()), (largest, sizes)
 
 
 def test_import_is_light() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fourierkernels.theory import optimum
+from fourierkernels.exact_error import optimum
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

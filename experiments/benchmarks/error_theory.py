@@ -24,9 +24,9 @@ import numpy as np
 
 import fourierkernels as fk
 from fourierkernels import simulation, theory
+from fourierkernels.exact_error import integrals
+from fourierkernels.exact_error.optimum import _profile
 from fourierkernels.study import write_study
-from fourierkernels.theory import integrals
-from fourierkernels.theory.optimum import _profile
 
 ROOT = Path(__file__).parents[2]
 DENSITIES = ("gaussian", "cauchy", "laplace", "beta", "gamma")

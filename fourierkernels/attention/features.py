@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.attention.validation import WORKING_DTYPE, check_radius
 from fourierkernels.validation import check_choice, check_integer
-
-FloatArray = NDArray[np.float64]
 
 USEFUL_SPREAD = 1.5  # of the phase: beyond it the mean of v is about as good, notebooks/12
 _CPU: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}  # whatever the default is

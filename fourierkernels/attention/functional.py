@@ -17,15 +17,6 @@ from torch._C._functorch import (
     is_gradtrackingtensor,
 )
 
-from fourierkernels.attention.op import attend
-from fourierkernels.attention.reference import (
-    ScoreFunction,
-    additive,
-    fourier_scores,
-    gaussian_scores,
-    nadaraya_watson,
-    softmax_scores,
-)
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
     check_dropout,
@@ -34,6 +25,15 @@ from fourierkernels.attention.validation import (
     check_mask,
     check_power,
     check_radius,
+)
+from fourierkernels.ops.operator import attend
+from fourierkernels.ops.reference import (
+    ScoreFunction,
+    additive,
+    fourier_scores,
+    gaussian_scores,
+    nadaraya_watson,
+    softmax_scores,
 )
 from fourierkernels.validation import check_choice, check_number
 

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
-ComplexArray = NDArray[np.complexfloating]
+from fourierkernels.arrays import ComplexArray, FloatArray
 
 GAUSSIAN_RANGE = 8.6  # |p̂|² of a unit Gaussian falls below 1e-32 there
 

@@ -8,13 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from fourierkernels.densities.base import (
-    ComplexArray,
-    FloatArray,
-    Power,
-    Smoothness,
-    power_of_mixture,
-)
+from fourierkernels.arrays import ComplexArray, FloatArray
+from fourierkernels.densities.base import Power, Smoothness, power_of_mixture
 from fourierkernels.validation import check_number
 
 

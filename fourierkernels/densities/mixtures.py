@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import ComplexArray, FloatArray
 from fourierkernels.densities.base import (
     GAUSSIAN_RANGE,
-    ComplexArray,
     Components,
-    FloatArray,
     Power,
     Smoothness,
     power_of_mixture,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.densities.base import ComplexArray, Density, FloatArray, Power, Smoothness
+from fourierkernels.arrays import ComplexArray, FloatArray
+from fourierkernels.densities.base import Density, Power, Smoothness
 
 
 @dataclass(frozen=True)

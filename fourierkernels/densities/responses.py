@@ -13,7 +13,8 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.densities.base import FloatArray, Smoothness
+from fourierkernels.arrays import FloatArray
+from fourierkernels.densities.base import Smoothness
 from fourierkernels.validation import check_choice, check_integer, check_number, check_points
 
 Kind = Literal["supersmooth", "ordinary_smooth", "kink", "jump"]

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from fourierkernels.arrays import ComplexArray, FloatArray
 from fourierkernels.densities.base import (
     GAUSSIAN_RANGE,
-    ComplexArray,
     Components,
-    FloatArray,
     Power,
     Smoothness,
     power_of_exponent,

@@ -7,6 +7,7 @@ any source work without them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fourierkernels.checkpoints.texts import TextFile, read_texts
 from fourierkernels.diagnostics.clusters import (
     Association,
     head_clusters,
@@ -23,7 +24,6 @@ from fourierkernels.diagnostics.kernel_gap import (
     gaussian_gap,
     key_norm_spread,
 )
-from fourierkernels.diagnostics.loading.texts import TextFile, read_texts
 from fourierkernels.diagnostics.maps import STATISTICS, MapStatistic, map_statistics
 from fourierkernels.diagnostics.profile import (
     StatisticAccumulator,
@@ -43,7 +43,12 @@ from fourierkernels.diagnostics.summary import (
 )
 
 if TYPE_CHECKING:
-    from fourierkernels.diagnostics.heads import (
+    from fourierkernels.checkpoints.images import read_images
+    from fourierkernels.checkpoints.inputs import read_items
+    from fourierkernels.checkpoints.load import load_checkpoint, load_tokenizer
+    from fourierkernels.checkpoints.recorders.gates import gated_heads
+    from fourierkernels.checkpoints.recorders.recording import AttentionCall, attention_calls
+    from fourierkernels.diagnostics.networks.heads import (
         HeadProfile,
         compare_networks,
         head_statistics,
@@ -52,40 +57,35 @@ if TYPE_CHECKING:
         profile_networks,
         summarise_heads,
     )
-    from fourierkernels.diagnostics.importance import head_importance, pruning_curve
-    from fourierkernels.diagnostics.lipschitz import layer_lipschitz, local_lipschitz
-    from fourierkernels.diagnostics.listening.gates import gated_heads
-    from fourierkernels.diagnostics.listening.recording import AttentionCall, attention_calls
-    from fourierkernels.diagnostics.loading.checkpoint import load_checkpoint, load_tokenizer
-    from fourierkernels.diagnostics.loading.images import read_images
-    from fourierkernels.diagnostics.loading.inputs import read_items
-    from fourierkernels.diagnostics.need import HeadNeed, head_need
-    from fourierkernels.diagnostics.samples import HeadSample, head_samples
+    from fourierkernels.diagnostics.networks.importance import head_importance, pruning_curve
+    from fourierkernels.diagnostics.networks.lipschitz import layer_lipschitz, local_lipschitz
+    from fourierkernels.diagnostics.networks.pruning import HeadNeed, head_need
+    from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
 
 # Public name -> the module that defines it and needs torch.
 _HOMES = {
-    "AttentionCall": "listening.recording",
-    "attention_calls": "listening.recording",
-    "gated_heads": "listening.gates",
-    "head_importance": "importance",
-    "HeadProfile": "heads",
-    "HeadNeed": "need",
-    "HeadSample": "samples",
-    "head_need": "need",
-    "head_samples": "samples",
-    "head_statistics": "heads",
-    "layer_lipschitz": "lipschitz",
-    "pruning_curve": "importance",
-    "compare_networks": "heads",
-    "measure_heads": "heads",
-    "profile_heads": "heads",
-    "profile_networks": "heads",
-    "load_checkpoint": "loading.checkpoint",
-    "read_images": "loading.images",
-    "read_items": "loading.inputs",
-    "local_lipschitz": "lipschitz",
-    "load_tokenizer": "loading.checkpoint",
-    "summarise_heads": "heads",
+    "AttentionCall": "fourierkernels.checkpoints.recorders.recording",
+    "attention_calls": "fourierkernels.checkpoints.recorders.recording",
+    "gated_heads": "fourierkernels.checkpoints.recorders.gates",
+    "head_importance": "fourierkernels.diagnostics.networks.importance",
+    "HeadProfile": "fourierkernels.diagnostics.networks.heads",
+    "HeadNeed": "fourierkernels.diagnostics.networks.pruning",
+    "HeadSample": "fourierkernels.diagnostics.networks.samples",
+    "head_need": "fourierkernels.diagnostics.networks.pruning",
+    "head_samples": "fourierkernels.diagnostics.networks.samples",
+    "head_statistics": "fourierkernels.diagnostics.networks.heads",
+    "layer_lipschitz": "fourierkernels.diagnostics.networks.lipschitz",
+    "pruning_curve": "fourierkernels.diagnostics.networks.importance",
+    "compare_networks": "fourierkernels.diagnostics.networks.heads",
+    "measure_heads": "fourierkernels.diagnostics.networks.heads",
+    "profile_heads": "fourierkernels.diagnostics.networks.heads",
+    "profile_networks": "fourierkernels.diagnostics.networks.heads",
+    "load_checkpoint": "fourierkernels.checkpoints.load",
+    "read_images": "fourierkernels.checkpoints.images",
+    "read_items": "fourierkernels.checkpoints.inputs",
+    "local_lipschitz": "fourierkernels.diagnostics.networks.lipschitz",
+    "load_tokenizer": "fourierkernels.checkpoints.load",
+    "summarise_heads": "fourierkernels.diagnostics.networks.heads",
 }
 
 __all__ = [
@@ -147,7 +147,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.validation import as_real, check_finite, check_integer
-
-FloatArray = NDArray[np.float64]
 
 _SYMMETRIC = 1e-9  # relative; distances of this package are symmetric to the last bit
 

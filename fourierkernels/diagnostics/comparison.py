@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.resampling import LEVEL, percentile_interval
 from fourierkernels.diagnostics.summary import HeadSummary
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

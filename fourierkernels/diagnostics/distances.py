@@ -17,13 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import check_rows, row_entropies
 from fourierkernels.diagnostics.outputs import cka, map_cosine, token_cosine, token_distance
 from fourierkernels.validation import as_real, check_choice, check_finite
-
-FloatArray = NDArray[np.float64]
 
 DEFAULT_METRIC = "frobenius_per_sqrt_n"
 # Below this share of the norms the Gram trick has lost too many digits: 2e-16 / 1e-3 is 2e-13.

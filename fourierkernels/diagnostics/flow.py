@@ -6,14 +6,13 @@ pictures of the maps and not of the function.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import check_probabilities
 from fourierkernels.validation import as_real, check_integer, check_number
-
-FloatArray = NDArray[np.float64]
 
 _UNITS = 2**24  # the flow algorithm counts in whole numbers: a weight of 1 is so many
 

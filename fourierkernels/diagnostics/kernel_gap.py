@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import check_probabilities
 from fourierkernels.validation import as_real, check_finite, check_positive
-
-FloatArray = NDArray[np.float64]
 
 # Some weight of a row is at least 1/m, so below this no row of exp(-x) times weights gets lost.
 _WITHOUT_LOGARITHMS = 600.0

@@ -12,12 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.validation import as_real, check_choice, check_finite
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 LOCAL = 2  # a key is local if it is at most so far from its query
 # Weights rounded to bfloat16 are off by at most 2^-8 of themselves, and so is the sum of a row

@@ -7,9 +7,8 @@ the projected outputs O_h W_h, of shape (n, E), are.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from fourierkernels.arrays import FloatArray
 
 
 def token_distance(outputs: FloatArray) -> FloatArray:

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS
 from fourierkernels.diagnostics.maps import STATISTICS, map_statistics
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.diagnostics.summary import RunningMoments
 from fourierkernels.validation import check_choice
-
-FloatArray = NDArray[np.float64]
 
 UNITS = {name: row.unit for name, row in STATISTICS.items()} | {
     name: row.unit for name, row in KEY_STATISTICS.items()

@@ -6,13 +6,12 @@ Arrays only, and memory that does not depend on the number of texts.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
 from fourierkernels.diagnostics.maps import check_probabilities
 from fourierkernels.validation import as_real, check_choice, check_integer
-
-FloatArray = NDArray[np.float64]
 
 LEVEL = 0.95
 _TOGETHER = 32  # texts whose values are added to the replicates at once

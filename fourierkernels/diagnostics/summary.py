@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import (
     DEFAULT_METRIC,
     MAPS,
@@ -25,8 +26,6 @@ from fourierkernels.diagnostics.resampling import (
     percentile_interval,
 )
 from fourierkernels.validation import check_choice
-
-FloatArray = NDArray[np.float64]
 
 DDOF = 1  # every standard deviation here divides by (count - 1)
 

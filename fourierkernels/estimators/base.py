@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.boundary import Bounds, check_bounds, inside, reflect
 from fourierkernels.estimators.radius import choose_radius
-from fourierkernels.kernels import FloatArray, Kernel, as_kernel
+from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import PreparedSum
 from fourierkernels.validation import check_weights
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import Kernel
 
 Bounds = Sequence[tuple[float | None, float | None] | None]
 

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import (
     KernelEstimator,
     UndefinedWarning,
     count_undefined,
     validated,
 )
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.kernels import Kernel
 from fourierkernels.sums import KernelSums
 from fourierkernels.sums.parts import log_scale
 from fourierkernels.validation import check_points

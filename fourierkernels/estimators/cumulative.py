@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourierkernels.kernels import FloatArray
+from fourierkernels.arrays import FloatArray
 from fourierkernels.sums.parts import log_scale
 
 if TYPE_CHECKING:

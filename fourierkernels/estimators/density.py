@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density
 from fourierkernels.estimators.base import (
     StreamingEstimator,
@@ -18,10 +19,9 @@ from fourierkernels.estimators.base import (
 )
 from fourierkernels.estimators.cumulative import box_mass
 from fourierkernels.estimators.sampling import draw_from_kernel
-from fourierkernels.kernels import FloatArray
+from fourierkernels.exact_error import ise
 from fourierkernels.sums import PreparedSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
-from fourierkernels.theory import ise
 from fourierkernels.validation import check_integer
 
 
@@ -191,7 +191,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the estimate has bounds, or as :func:`fourierkernels.theory.ise`.
+            If the estimate has bounds, or as :func:`fourierkernels.exact_error.ise`.
         """
         check_is_fitted(self)
         if np.isfinite(self.bounds_).any():

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.base import clone
 
-from fourierkernels.kernels import FloatArray
+from fourierkernels.arrays import FloatArray
 from fourierkernels.sums import PreparedSum
 from fourierkernels.validation import check_choice, check_integer, check_number
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import (
     StreamingEstimator,
     UndefinedWarning,
@@ -17,7 +18,7 @@ from fourierkernels.estimators.base import (
 )
 from fourierkernels.estimators.boundary import Bounds
 from fourierkernels.estimators.inference import Band, band, interval
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.kernels import Kernel
 from fourierkernels.sums import KernelSums, PreparedSum, kernel_matrix
 from fourierkernels.validation import check_choice
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fourierkernels.kernels import FloatArray, FourierKernel, GaussianKernel, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel
 
 
 def draw_from_kernel(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatArray:

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fourierkernels.models.checkpoints import Rule, load_exactly, read_tensors, rename
 from fourierkernels.models.language import LANGUAGE_PRESETS, LanguageModel, language_config
+from fourierkernels.models.tensor_files import Rule, load_exactly, read_tensors, rename
 from fourierkernels.models.vision import VisionTransformer, vision_config
 
 EPS = 1e-6
@@ -111,7 +111,7 @@ def load_published_language(
     Parameters
     ----------
     path : str or Path
-        A state dict, see :func:`fourierkernels.models.checkpoints.read_tensors`.
+        A state dict, see :func:`fourierkernels.models.tensor_files.read_tensors`.
     heads, length : int
         8 and 256 (small) or 384 (medium); no tensor tells.
     cutoffs : tuple of int or None
@@ -149,7 +149,7 @@ def load_published_vision(path: str | Path, *, heads: int = 3) -> VisionTransfor
     Parameters
     ----------
     path : str or Path
-        A state dict, see :func:`fourierkernels.models.checkpoints.read_tensors`.
+        A state dict, see :func:`fourierkernels.models.tensor_files.read_tensors`.
     heads : int
         3 in the published code; no tensor tells.
 

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fourierkernels.models.checkpoints import Rule, load_exactly, read_tensors, rename
 from fourierkernels.models.encoder import Encoder, EncoderConfig, PretrainingEncoder
+from fourierkernels.models.tensor_files import Rule, load_exactly, read_tensors, rename
 from fourierkernels.validation import check_choice
 
 

@@ -11,12 +11,6 @@ from typing import Any
 
 from torch import nn
 
-from fourierkernels.models.checkpoints import (
-    load_exactly,
-    read_metadata,
-    read_tensors,
-    write_tensors,
-)
 from fourierkernels.models.decision import DecisionConfig, DecisionTransformer
 from fourierkernels.models.encoder import (
     Encoder,
@@ -27,6 +21,12 @@ from fourierkernels.models.encoder import (
 from fourierkernels.models.language import LanguageConfig, LanguageModel
 from fourierkernels.models.lra import ArenaClassifier, ArenaConfig
 from fourierkernels.models.series import SeriesClassifier, SeriesConfig
+from fourierkernels.models.tensor_files import (
+    load_exactly,
+    read_metadata,
+    read_tensors,
+    write_tensors,
+)
 from fourierkernels.models.translation import TranslationConfig, TranslationModel
 from fourierkernels.models.vision import VisionConfig, VisionTransformer
 from fourierkernels.validation import check_choice

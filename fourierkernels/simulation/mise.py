@@ -1,6 +1,7 @@
 """Monte Carlo estimates of the MISE, with standard errors.
 
-The integrated squared error of one sample is exact, in frequency: see `fourierkernels.theory.ise`.
+The integrated squared error of one sample is exact, in frequency:
+see `fourierkernels.exact_error.ise`.
 """
 
 import math
@@ -9,11 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density, as_density
 from fourierkernels.estimators.radius import choose_radius
-from fourierkernels.kernels import FloatArray, Kernel, as_kernel
-from fourierkernels.theory.ise import IseCurve, ise
-from fourierkernels.theory.mise import check_dimension
+from fourierkernels.exact_error.ise import IseCurve, ise
+from fourierkernels.exact_error.mise import check_dimension
+from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.validation import check_integer, check_radius
 
 __all__ = ["Estimate", "MiseEstimate", "draw", "ise", "mise"]
@@ -78,7 +80,7 @@ def mise(
     Parameters
     ----------
     density, kernel, n, dim
-        As for :func:`fourierkernels.theory.mise`; D at most 3.
+        As for :func:`fourierkernels.exact_error.mise`; D at most 3.
     radius : float, array of shape (dim,) or str
         R, or a rule of `fourierkernels.estimators.radius` that finds it for each sample.
     replicates : int
@@ -88,15 +90,15 @@ def mise(
     Raises
     ------
     ValueError, TypeError
-        As :func:`fourierkernels.theory.mise`, for fewer than two replicates, for an unknown rule
-        or one that does not fit the kernel or a sample.
+        As :func:`fourierkernels.exact_error.mise`, for fewer than two replicates, for an unknown
+        rule or one that does not fit the kernel or a sample.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> result = mise("gaussian", "fourier4", n=100, radius=2.0, replicates=200, rng=rng)
-    >>> from fourierkernels import theory
-    >>> exact = theory.mise("gaussian", "fourier4", n=100, radius=2.0).total
+    >>> from fourierkernels import exact_error
+    >>> exact = exact_error.mise("gaussian", "fourier4", n=100, radius=2.0).total
     >>> abs(result.mean - exact) < 4 * result.standard_error
     True
     """

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density, as_density
 from fourierkernels.densities.responses import RegressionFunction, as_regression_function
-from fourierkernels.kernels import FloatArray, Kernel, as_kernel
+from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.simulation.mise import Estimate, draw
 from fourierkernels.simulation.noise import Noise, as_noise
 from fourierkernels.sums import kernel_sum

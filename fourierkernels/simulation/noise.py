@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from fourierkernels.kernels import FloatArray
+from fourierkernels.arrays import FloatArray
 from fourierkernels.validation import check_choice, check_number
 
 

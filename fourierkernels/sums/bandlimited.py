@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
-from fourierkernels.kernels import FloatArray, GaussianKernel, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import GaussianKernel, Kernel
 from fourierkernels.sums.plan import extent
 from fourierkernels.sums.result import KernelSums
 

@@ -15,9 +15,10 @@ from numba import njit, prange
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from fourierkernels.kernels import FloatArray, FourierKernel, Kernel
-from fourierkernels.sums.bits import constant, power_of_two
-from fourierkernels.sums.pairs import (
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import FourierKernel, Kernel
+from fourierkernels.ops.bits import constant, power_of_two
+from fourierkernels.ops.pairs import (
     NOWHERE,
     SUMMING,
     TILE,

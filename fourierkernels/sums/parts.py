@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_choice
 
 

@@ -14,7 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from fourierkernels.kernels import FloatArray, FourierKernel, GaussianKernel, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.validation import check_choice
 
@@ -227,7 +228,7 @@ METHODS = {
         ),
         Method(
             "torch",
-            "fourierkernels.attention.estimator_sums",
+            "fourierkernels.sums.on_device",
             "TorchSum",
             _direct_refusal,
             lambda problem: math.inf,

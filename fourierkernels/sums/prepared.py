@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.kernels import FloatArray, Kernel, as_kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums.device import check_device
 from fourierkernels.sums.parts import check_parts, slopes
 from fourierkernels.sums.plan import METHODS, Plan, Problem, Summer, extent, plan_sum

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import Kernel
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.kernels import FloatArray
+from fourierkernels.arrays import FloatArray
 
 
 @dataclass(frozen=True)

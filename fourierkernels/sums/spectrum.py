@@ -14,10 +14,9 @@ import finufft
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.kernels import FloatArray
+from fourierkernels.arrays import ComplexArray, FloatArray
 
 Factor = tuple[Callable[[FloatArray], FloatArray], FloatArray]  # even f(t), its knots > 0, end last
-ComplexArray = NDArray[np.complex128]
 
 LARGEST_GRID = 2**23  # frequencies: about 0.8 GB with the transform's workspace
 _EDGE = 1e-10  # of a panel

@@ -3,25 +3,27 @@
 from importlib import import_module
 from types import ModuleType
 
-from fourierkernels.theory import theorems
-from fourierkernels.theory.ise import IseCurve, ise
-from fourierkernels.theory.mise import mise, mise_error
-from fourierkernels.theory.normal import (
+from fourierkernels.exact_error import (
     FullOptimum,
+    IseCurve,
+    Mise,
+    Optimum,
+    RegressionTerms,
     full_covariance_mise,
     full_covariance_optimum,
-)
-from fourierkernels.theory.optimum import Optimum, optimal_radius, optimum
-from fourierkernels.theory.parts import Mise
-from fourierkernels.theory.rate import Rate, sharp_rate, sharp_regression_rate
-from fourierkernels.theory.rates import RateRow, paper_rate, rate_table
-from fourierkernels.theory.ratio import regression_next_order
-from fourierkernels.theory.regression import (
-    RegressionTerms,
+    ise,
+    mise,
+    mise_error,
+    optimal_radius,
+    optimum,
     regression_asymptotics,
     regression_at_radius,
+    regression_next_order,
     regression_radius,
 )
+from fourierkernels.theory import theorems
+from fourierkernels.theory.rate_table import RateRow, paper_rate, rate_table
+from fourierkernels.theory.rates import Rate, sharp_rate, sharp_regression_rate
 from fourierkernels.theory.slopes import Slope, fit_slope, limit_slope, local_slopes
 
 __all__ = [

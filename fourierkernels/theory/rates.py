@@ -1,72 +1,110 @@
-"""Rates of the best exact MISE in n: what the paper proves, what is sharp, and the optima.
+"""Rates (log n)^a n^{-e}, and the sharp ones of density estimation and regression.
 
-The rates themselves are in `fourierkernels.theory.rate`, the theorems that state them in
-`fourierkernels.theory.theorems`.
+Sharp rates come from balancing variance ~ R^D/n with squared bias ~ R^{-q}: n^{-q/(D+q)}. What
+limits q is the order r of the kernel (2r) or the smoothness of the target; the constants beside the
+rates are in `fourierkernels.theory.symbolic`.
 """
 
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from fourierkernels.densities import Density, as_density
+from fourierkernels.densities.responses import RegressionFunction, as_regression_function
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.theory.optimum import Optimum, optimum
-from fourierkernels.theory.rate import Rate, sharp_rate
-from fourierkernels.theory.theorems import THEOREMS, Setting
-
-SIZES = tuple(10**e for e in range(2, 9))
+from fourierkernels.validation import check_integer
 
 
 @dataclass(frozen=True)
-class RateRow:
-    """One line of a rate table: the optimum at one n, and the rates it is held against."""
+class Rate:
+    """(log n)^log_power · n^{-exponent}, with the statement it comes from."""
 
-    density: str
-    kernel: str
-    optimum: Optimum
-    paper: Rate | None
-    sharp: Rate
+    exponent: float
+    log_power: float
+    source: str
+
+    def __call__(self, n: float) -> float:
+        """Value at n, up to the unknown constant."""
+        return float(math.log(n) ** self.log_power * n**-self.exponent)
+
+    def slope(self, n: float) -> float:
+        """Local slope at n: d log / d log n."""
+        return self.log_power / math.log(n) - self.exponent
+
+    def __str__(self) -> str:
+        power = "" if self.log_power == 1 else f"^{_short(self.log_power)}"
+        log = f"(log n){power} " if self.log_power else ""
+        return f"{log}n^-{_short(self.exponent)}"
 
 
-def paper_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) -> Rate | None:
-    """Return the rate proved in [nguyen2022fourierformer]_, or None where it states none.
+def balanced_rate(q: float, dim: int, source: str) -> Rate:
+    """Return the rate n^{-q/(D+q)} of squared bias R^{-q} against variance R^D/n."""
+    return Rate(q / (dim + q), 0.0, source)
 
-    Theorem 3(a) for l = 1, 3(b) for l = 2 (it asks β > 3), Theorem 1 with m = 1 for l >= 4 (it
-    asks a bounded second derivative: β > 3 is enough). l = 3 and the Gaussian are not covered.
+
+def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) -> Rate:
+    """Return the sharp rate of the best MISE over radii.
+
+    A kernel of order r has bias² ~ R^{-2r} as long as ∫|t|^{2r}|p̂|² is finite; a density with
+    |p̂|² ~ t^{-2β} leaves at least the energy beyond the cutoff, ~ R^{-(2β-1)}.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is below 1.
 
     Examples
     --------
-    >>> str(paper_rate("laplace", "fourier1")), paper_rate("laplace", "fourier2")
-    ('n^-1/2', None)
+    >>> str(sharp_rate("laplace", "fourier1")), str(sharp_rate("gaussian", "fourier1"))
+    ('n^-3/4', '(log n)^1/2 n^-1')
     """
-    setting = Setting.of(density, kernel, dim=dim)
-    for theorem in THEOREMS.values():
-        if theorem.error == "mise" and theorem.claimed is not None and theorem.applies(setting):
-            return theorem.claimed(setting)
-    return None
+    density, kernel = as_density(density), as_kernel(kernel)
+    dim = max(check_integer("dim", dim), density.dim)
+    smooth = density.smoothness
+    by_kernel = 2.0 * kernel.order
+    if smooth.kind == "supersmooth":
+        if math.isinf(by_kernel):
+            return Rate(1.0, dim / smooth.exponent, "K̂ = 1 near 0: bias falls like |p̂| itself")
+        return balanced_rate(by_kernel, dim, "order of the kernel")
+    by_density = 2.0 * smooth.exponent - 1.0
+    q = min(by_kernel, by_density)
+    reason = "order of the kernel" if by_kernel < by_density else "smoothness of the density"
+    log_power = dim / (dim + q) if by_kernel == by_density else 0.0  # bias² ~ R^-q log R
+    return Rate(q / (dim + q), log_power, reason)
 
 
-def rate_table(
+def sharp_regression_rate(
     density: Density | str,
-    kernels: Iterable[Kernel | str],
+    function: RegressionFunction | str,
+    kernel: Kernel | str,
     *,
-    sizes: Iterable[int] = SIZES,
     dim: int = 1,
-) -> list[RateRow]:
-    """Return the optimum for every kernel and sample size, kernels outermost.
+) -> Rate:
+    """Return the sharp rate of the mean squared error at a point away from breaks, p(x) > 0.
+
+    Kernels of order 2 see f and p near the point only, the cusp of l = 2 costs a whole order, and
+    l = 1 feels the least smooth place of f p, wherever it is: there a jump of the derivative of
+    order β - 1 leaves a wave of size R^{-β}.
 
     Examples
     --------
-    >>> rows = rate_table("laplace", ["fourier1"], sizes=[10**7, 10**8])
-    >>> print(f"{rows[-1].optimum.radius:.1f} {rows[-1].optimum.slope:.3f}")
-    100.0 -0.749
+    >>> str(sharp_regression_rate("gaussian", "sine", "fourier4"))
+    'n^-4/5'
+    >>> str(sharp_regression_rate("gaussian", "kink", "fourier1"))
+    'n^-4/5'
     """
-    target = as_density(density)
-    label = density if isinstance(density, str) else repr(density)
-    rows = []
-    for kernel in map(as_kernel, kernels):
-        paper = paper_rate(target, kernel, dim=dim)
-        sharp = sharp_rate(target, kernel, dim=dim)
-        for n in sizes:
-            best = optimum(target, kernel, n=n, dim=dim)
-            rows.append(RateRow(label, kernel.name, best, paper, sharp))
-    return rows
+    density, kernel = as_density(density), as_kernel(kernel)
+    dim = max(check_integer("dim", dim), density.dim)
+    if not math.isinf(kernel.order):
+        return balanced_rate(2.0 * kernel.order, dim, "order of the kernel")
+    parts = (density.smoothness, as_regression_function(function).smoothness)
+    rough = [part.exponent for part in parts if part.kind == "ordinary_smooth"]
+    if rough:
+        return balanced_rate(2.0 * min(rough), dim, "least smooth place of f p")
+    return Rate(1.0, dim / min(part.exponent for part in parts), "K̂ = 1 near 0")
+
+
+def _short(x: float) -> str:
+    """Write a fraction with a small denominator as one."""
+    fraction = Fraction(x).limit_denominator(12)
+    return str(fraction) if abs(float(fraction) - x) < 1e-9 else f"{x:.4g}"

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.kernels import FloatArray
+from fourierkernels.arrays import FloatArray
 from fourierkernels.validation import check_choice, check_number, check_positive
 
 Correction = Literal["power", "logarithm"]

@@ -18,7 +18,7 @@ from fourierkernels.diagnostics import (
     head_importance,
     pruning_curve,
 )
-from fourierkernels.diagnostics.importance import IMPORTANCES
+from fourierkernels.diagnostics.networks.importance import IMPORTANCES
 from fourierkernels.mixing import SoftmaxMixer
 
 Tiny = Callable[[str], Path]

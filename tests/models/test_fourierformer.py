@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, log_softmax
 
-from fourierkernels.models.checkpoints import load_exactly, read_tensors
 from fourierkernels.models.fourierformer import load_published_language, load_published_vision
+from fourierkernels.models.tensor_files import load_exactly, read_tensors
 
 V, E, H, N, FF = 21, 8, 2, 7, 12
 CUTOFFS = (6, 11, 16)

@@ -11,12 +11,12 @@ from tiny_models import tokens, trajectory
 from torch import Tensor, nn
 
 from fourierkernels import models
-from fourierkernels.models.checkpoints import load_exactly
 from fourierkernels.models.huggingface import (
     from_huggingface,
     load_fnet,
     load_pretrained_fnet,
 )
+from fourierkernels.models.tensor_files import load_exactly
 
 transformers = pytest.importorskip("transformers")
 PARITY = {"rtol": 0.0, "atol": 1e-12}

@@ -14,8 +14,8 @@ from torch import nn
 
 from fourierkernels import models
 from fourierkernels.models import MODELS, load_model, save_model
-from fourierkernels.models.checkpoints import read_metadata, read_tensors, write_tensors
 from fourierkernels.models.saved import build_model
+from fourierkernels.models.tensor_files import read_metadata, read_tensors, write_tensors
 
 
 def some(name: str) -> nn.Module:

@@ -10,15 +10,15 @@ from tolerances import MONTE_CARLO_SIGMAS
 
 from fourierkernels.densities import as_density
 from fourierkernels.densities.responses import REGRESSION_FUNCTIONS
-from fourierkernels.kernels import KERNELS, FourierKernel
-from fourierkernels.simulation import RegressionError, mse
-from fourierkernels.theory import regression
-from fourierkernels.theory.ratio import regression_next_order
-from fourierkernels.theory.regression import (
+from fourierkernels.exact_error import regression_error as regression
+from fourierkernels.exact_error.ratio import regression_next_order
+from fourierkernels.exact_error.regression_error import (
     regression_asymptotics,
     regression_at_radius,
     regression_radius,
 )
+from fourierkernels.kernels import KERNELS, FourierKernel
+from fourierkernels.simulation import RegressionError, mse
 
 ALL = list(KERNELS)
 FINITE_ORDER = [name for name, kernel in KERNELS.items() if math.isfinite(kernel.order)]

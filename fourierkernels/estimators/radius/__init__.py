@@ -8,13 +8,14 @@ as a fourth argument for regression, and put a :class:`Rule` into the registry t
 
 from numpy.typing import ArrayLike
 
+from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.radius.cross_validation import gcv, loo
 from fourierkernels.estimators.radius.reference import normal_reference, scott, silverman
-from fourierkernels.estimators.radius.regression import gcv, loo
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
 from fourierkernels.estimators.radius.sheather_jones import improved_sheather_jones
 from fourierkernels.estimators.radius.spectral import lscv, plugin
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_choice, check_positive, check_radius
 
 __all__ = [

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.radius.sample import effective_size, moments, robust_scale
-from fourierkernels.kernels import FloatArray, Kernel
-from fourierkernels.theory import optimal_radius
+from fourierkernels.exact_error import optimal_radius
+from fourierkernels.kernels import Kernel
 
 
 def normal_reference(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fourierkernels.kernels import FloatArray, GaussianKernel, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import GaussianKernel, Kernel
 
 
 @dataclass(frozen=True)

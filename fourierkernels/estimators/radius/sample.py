@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import Kernel
 
 _QUARTILES_OF_NORMAL = 1.3489795003921634  # interquartile range of N(0, 1)
 

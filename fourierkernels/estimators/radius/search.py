@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from fourierkernels.kernels import FloatArray
+from fourierkernels.arrays import FloatArray
 
 Score = Callable[[FloatArray], float]
 

@@ -7,8 +7,9 @@ import finufft
 import numpy as np
 from scipy.optimize import brentq
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.kernels import Kernel
 
 _MODES = 2**14  # cosine coefficients, as in the authors' code
 _STAGES = 7

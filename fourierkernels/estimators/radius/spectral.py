@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise, tie_limit
 from fourierkernels.estimators.radius.search import minimise
@@ -14,8 +15,8 @@ from fourierkernels.estimators.radius.spectrum import (
     box,
     comfortable_factor,
 )
-from fourierkernels.kernels import FloatArray, FourierKernel, Kernel
-from fourierkernels.theory import optimal_radius
+from fourierkernels.exact_error import optimal_radius
+from fourierkernels.kernels import FourierKernel, Kernel
 
 _LEAST = 0.1  # smallest radius tried, in normal-reference radii
 _FIRST = {1: 16.0, 2: 3.0, 3: 1.6}  # largest radius of the first transform, likewise
@@ -60,7 +61,7 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
     maximises ∫_{|t_d| < Λ_d} (|φ_n|² - 2.5/n) dt, so that it passes over isolated zeros of p̂ and
     stops where only noise follows. One code for every kernel and order; for l = 1 the radius is
     Λ itself. Sources: [chiu1991bandwidth]_ and [chiu1992automatic]_ for cutting |φ_n|², with
-    other rules for the cut; the error is that of :func:`fourierkernels.theory.mise`.
+    other rules for the cut; the error is that of :func:`fourierkernels.exact_error.mise`.
 
     Raises
     ------

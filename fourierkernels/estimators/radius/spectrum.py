@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.sample import Sample
-from fourierkernels.kernels import FloatArray, Kernel
+from fourierkernels.kernels import Kernel
 from fourierkernels.sums.spectrum import (
     LARGEST_GRID,
     Axis,

@@ -12,14 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import as_density
 from fourierkernels.densities.responses import as_regression_function
-from fourierkernels.kernels import FloatArray
+from fourierkernels.exact_error import optimal_radius, regression_radius
 from fourierkernels.simulation.mise import mise
 from fourierkernels.simulation.mse import mse, quadrature
 from fourierkernels.simulation.noise import as_noise
 from fourierkernels.simulation.sweep.cells import Cell, as_number
-from fourierkernels.theory import optimal_radius, regression_radius
 
 _PILOT = {1: 24, 2: 8, 3: 5}  # nodes per dimension of the integrated error that a radius minimises
 

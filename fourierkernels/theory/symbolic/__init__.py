@@ -16,6 +16,12 @@ except ModuleNotFoundError as error:
 
 from fourierkernels.theory.symbolic.asymptotics import Asymptotics, asymptotics
 from fourierkernels.theory.symbolic.balance import Balance, balance
+from fourierkernels.theory.symbolic.expansion import (
+    RegressionExpansion,
+    expansion,
+    regression_bias,
+    regression_variance,
+)
 from fourierkernels.theory.symbolic.formula import Formula
 from fourierkernels.theory.symbolic.integral import (
     Reproduction,
@@ -23,12 +29,6 @@ from fourierkernels.theory.symbolic.integral import (
     dirichlet_integral,
     reproduction,
     wave_response,
-)
-from fourierkernels.theory.symbolic.regression import (
-    RegressionExpansion,
-    expansion,
-    regression_bias,
-    regression_variance,
 )
 from fourierkernels.theory.symbolic.spectra import SPECTRA, Spectrum
 from fourierkernels.theory.symbolic.splines import (

@@ -6,10 +6,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density, as_density
 from fourierkernels.densities.responses import RegressionFunction, as_regression_function
-from fourierkernels.kernels import FloatArray, Kernel, as_kernel
-from fourierkernels.theory.rate import Rate
+from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.slopes import Slope
 from fourierkernels.validation import check_integer
 

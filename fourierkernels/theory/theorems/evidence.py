@@ -1,6 +1,5 @@
 """Errors at the best radius for growing n: exact, to first order in R^D/n, or simulated."""
 
-import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,13 +10,14 @@ import numpy as np
 from scipy import special
 from scipy.optimize import minimize_scalar
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density
-from fourierkernels.kernels import FloatArray
-from fourierkernels.theory.mise import mise
-from fourierkernels.theory.optimum import optimum
-from fourierkernels.theory.pointwise import pointwise_error
-from fourierkernels.theory.ratio import regression_next_order
-from fourierkernels.theory.regression import regression_at_radius, regression_radius
+from fourierkernels.exact_error.mise import mise
+from fourierkernels.exact_error.optimum import optimum
+from fourierkernels.exact_error.pointwise import pointwise_error
+from fourierkernels.exact_error.ratio import regression_next_order
+from fourierkernels.exact_error.regression_error import regression_at_radius, regression_radius
+from fourierkernels.simulation import mse
 from fourierkernels.theory.theorems.base import Measured, Setting
 from fourierkernels.theory.theorems.tail import LEVEL, tail_radius
 from fourierkernels.validation import check_integer
@@ -39,7 +39,7 @@ def exact_mise(setting: Setting, sizes: Sequence[int]) -> Measured:
 def first_order_mse(setting: Setting, sizes: Sequence[int]) -> Measured:
     """Return the MSE of regression, its mean over five points, at its best radius.
 
-    First order in R^D/n, exact in the radius: see `fourierkernels.theory.regression`.
+    First order in R^D/n, exact in the radius: see `fourierkernels.exact_error.regression_error`.
     """
     radii, errors = _first_order(setting, tuple(sizes))
     method = "MSE to first order in R^D/n"
@@ -154,14 +154,11 @@ def simulated_mse(*, replicates: int = 100, seed: int = 0) -> Simulation:
     count = check_integer("replicates", replicates, least=2)
 
     def simulate(setting: Setting, sizes: Sequence[int]) -> Measured:
-        # The one place where the theory reaches up to the simulation, which imports the theory:
-        # at call time, and only if no other simulation is given.
-        simulation = importlib.import_module("fourierkernels.simulation")
         computed = first_order_mse(setting, sizes)
         at = central_points(setting.density, setting.dim)
         means, errors, undefined, faint = [], [], 0.0, 0.0
         for n, radius in zip(sizes, computed.radii, strict=True):
-            result = simulation.mse(
+            result = mse(
                 setting.density,
                 setting.response,
                 setting.kernel,

@@ -2,7 +2,7 @@
 
 import math
 
-from fourierkernels.theory.rate import Rate, balanced_rate, sharp_regression_rate
+from fourierkernels.theory.rates import Rate, balanced_rate, sharp_regression_rate
 from fourierkernels.theory.theorems.assumptions import (
     absolute_moments,
     bounded_second_moment,

@@ -2,7 +2,7 @@
 
 import math
 
-from fourierkernels.theory.rate import Rate
+from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.theorems.assumptions import absolute_moments, smooth_density
 from fourierkernels.theory.theorems.base import Setting, Theorem
 

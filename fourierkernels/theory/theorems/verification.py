@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density
 from fourierkernels.densities.responses import RegressionFunction
-from fourierkernels.kernels import FloatArray, Kernel
-from fourierkernels.theory.rate import Rate
+from fourierkernels.kernels import Kernel
+from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.slopes import Correction, Slope, fit_slope, limit_slope, local_slopes
 from fourierkernels.theory.theorems import evidence
 from fourierkernels.theory.theorems.base import Evidence, Measured, Setting, Theorem, Verdict

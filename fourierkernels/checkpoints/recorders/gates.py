@@ -1,0 +1,117 @@
+"""A gate on every head of a torch model: its output is multiplied before the output projection.
+
+A gate of 1 changes nothing, 0 takes the head away. Gates are hooks, so they work where a model has
+no argument for it (transformers 5 has none), and they can want gradients.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.checkpoints.recorders.multihead import (
+    ask_for_weights,
+    in_layout_of,
+    torch_call,
+)
+from fourierkernels.checkpoints.recorders.recording import AttentionCall
+
+
+@dataclass
+class _Place:
+    """Which call of attention comes next in the forward pass."""
+
+    call: int = 0
+
+
+@contextmanager
+def gated_heads(model: nn.Module, calls: list[AttentionCall], gates: Tensor) -> Iterator[None]:
+    """Multiply the output of every head in every forward pass of `model`.
+
+    Parameters
+    ----------
+    model : nn.Module
+    calls : list of AttentionCall
+        Of one pass of this model, from ``attention_calls``: a module that is called
+        several times gets gates for each call.
+    gates : Tensor, shape (L, H)
+        One row a call, one column a head.
+
+    Raises
+    ------
+    ValueError
+        If gates do not fit the calls, or a call is not followed by a linear layer.
+    """
+    check_gateable(calls)
+    if gates.shape != (len(calls), calls[0].maps.shape[1]):
+        raise ValueError(
+            f"gates must have shape {(len(calls), calls[0].maps.shape[1])}, "
+            f"got {tuple(gates.shape)}"
+        )
+    place = _Place()
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with ExitStack() as stack:
+        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        torch.backends.mha.set_fastpath_enabled(False)
+        stack.callback(model.register_forward_pre_hook(_restart(place), prepend=True).remove)
+        for module in _gated_modules(model, calls):
+            for handle in _attach(module, place, gates):
+                stack.callback(handle.remove)
+        yield
+
+
+def check_gateable(calls: list[AttentionCall]) -> None:
+    """Refuse calls without an output projection, and layers with different numbers of heads."""
+    for call in calls:
+        if call.projection is None:
+            raise ValueError(f"heads must go into a linear layer to be masked, not so {call.name}")
+    counts = {call.maps.shape[1] for call in calls}
+    if len(counts) > 1:
+        raise ValueError(f"layers must have one number of heads, got {sorted(counts)}")
+
+
+def _gated_modules(model: nn.Module, calls: list[AttentionCall]) -> list[nn.Module]:
+    """Return what carries the gates: the projection, or torch's module, which never calls it."""
+    found: dict[int, nn.Module] = {}
+    for call in calls:
+        owner = model.get_submodule(call.name)
+        carrier = owner if isinstance(owner, nn.MultiheadAttention) else call.projection
+        if carrier is not None:  # check_gateable has refused the others
+            found[id(carrier)] = carrier
+    return list(found.values())
+
+
+def _restart(place: _Place) -> Callable[..., None]:
+    def hook(module: Any, inputs: Any) -> None:
+        place.call = 0
+
+    return hook
+
+
+def _attach(module: Any, place: _Place, gates: Tensor) -> list[Any]:
+    def gate_of_this_call() -> Tensor:
+        place.call += 1
+        return gates[place.call - 1]
+
+    def before_projection(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        joined, gate = inputs[0], gate_of_this_call()
+        heads = joined.reshape(*joined.shape[:-1], len(gate), -1) * gate[:, None]
+        return (heads.reshape(joined.shape), *inputs[1:])
+
+    def after_attention(_: Any, args: Any, options: dict[str, Any], output: Any) -> Any:
+        parts = torch_call(module, args, options, output[1])
+        gated = parts["outputs"] * gate_of_this_call()[:, None, None]
+        total = (gated @ parts["slices"]).sum(dim=1)  # (B, N, E)
+        if module.out_proj.bias is not None:
+            total = total + module.out_proj.bias
+        return in_layout_of(module, total, output[0]), output[1]
+
+    if isinstance(module, nn.MultiheadAttention):
+        return [
+            module.register_forward_pre_hook(ask_for_weights, with_kwargs=True),
+            module.register_forward_hook(after_attention, with_kwargs=True),
+        ]
+    return [module.register_forward_pre_hook(before_projection)]

@@ -1,0 +1,113 @@
+"""From items to tensors: what all ways of loading share when they run a torch network."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.checkpoints.checkpoint import Checkpoint, image_fields
+from fourierkernels.checkpoints.images import Preprocessing
+from fourierkernels.checkpoints.recorders.recording import recording
+
+_MOST_EXTRA = 16  # class, teacher and register tokens; more are something else
+
+
+def pad(batch: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    """Return ids ``(B, n)`` padded at their ends, and the mask that is 1 where they are not."""
+    longest = max(map(len, batch))
+    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in batch])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in batch])
+    return ids, mask
+
+
+def as_pair(size: Any) -> tuple[int, int]:
+    """Return height and width of what is given as one number or as both."""
+    height, width = (size, size) if isinstance(size, int) else size
+    return int(height), int(width)
+
+
+@contextmanager
+def must_run(what: str, name: str) -> Iterator[None]:
+    """Turn whatever a network raises on an input that it should read into a ValueError."""
+    try:
+        yield
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0]
+        raise ValueError(f"network must read {what}, got {name}, which fails: {reason}") from error
+
+
+def image_checkpoint(
+    model: nn.Module,
+    call: Callable[[Tensor], Any],
+    *,
+    name: str,
+    folder: Path | None,
+    preprocess: Preprocessing,
+    shape: tuple[int, int, int],
+    patch: tuple[int, int] | None,
+) -> Checkpoint:
+    """Return a network that reads images; it is run once on a black one to count its tokens.
+
+    Parameters
+    ----------
+    call : callable
+        Runs the model on images ``(B, channels, height, width)``.
+    shape : (int, int, int)
+        Channels, height and width.
+    patch : (int, int) or None
+        Height and width of a patch, if it is known.
+
+    Raises
+    ------
+    ValueError
+        If the network cannot be run so, or has no attention from all tokens to all tokens.
+    """
+    grid = None if patch is None else (shape[1] // patch[0], shape[2] // patch[1])
+    n = _count_tokens(model, call, shape)
+    if grid is not None and not 0 <= n - grid[0] * grid[1] <= _MOST_EXTRA:
+        grid = None
+
+    def run(files: Sequence[Path]) -> Any:
+        images = torch.stack([_read(file, preprocess, shape) for file in files])
+        return call(images.to(next(model.parameters()).dtype))
+
+    return Checkpoint(
+        name=name,
+        folder=folder,
+        model=model,
+        run=run,
+        selects=lambda call: not call.cross,
+        **image_fields(n, grid),
+    )
+
+
+def _read(file: Path, preprocess: Preprocessing, shape: tuple[int, int, int]) -> Tensor:
+    pixels = torch.from_numpy(preprocess(file))
+    if tuple(pixels.shape) != shape:
+        raise ValueError(f"images must have shape {shape}, got {tuple(pixels.shape)}: {file}")
+    return pixels
+
+
+def _count_tokens(
+    model: nn.Module, call: Callable[[Tensor], Any], shape: tuple[int, int, int]
+) -> int:
+    name = type(model).__name__
+    with (
+        torch.inference_mode(),
+        recording(model) as calls,
+        must_run(f"images of shape {shape}", name),
+    ):
+        call(torch.zeros(1, *shape))
+    shapes = {(len(one.maps), *one.maps.shape[2:]) for one in calls if not one.cross}
+    if not shapes:
+        raise ValueError(f"checkpoint must have attention, got none in {name}")
+    n = next(iter(shapes))[-1]
+    if shapes != {(1, n, n)}:
+        raise ValueError(
+            f"checkpoint must attend from all tokens to all tokens, got {sorted(shapes)} for "
+            f"(windows, queries, keys) in {name}"
+        )
+    return int(n)

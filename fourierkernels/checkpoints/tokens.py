@@ -1,0 +1,234 @@
+"""From texts to windows of token ids. No framework is needed here.
+
+A checkpoint's own tokenizer is read in :mod:`fourierkernels.checkpoints.tokenizers`; this
+module holds what a tokenizer is to the diagnostics, the tokenizers that need nothing but a list of
+tokens, and the cutting of texts into windows.
+
+To add one, write a row of :data:`SPLITTERS`; the command line and the tests pick it up.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+UNKNOWN_TOKEN = "[UNK]"
+MASK_TOKEN = "[MASK]"
+FIRST_TOKEN = "[CLS]"
+LAST_TOKEN = "[SEP]"
+MOST_UNKNOWN = 0.5  # above this share of unknown tokens the maps say nothing about the texts
+
+
+@dataclass(frozen=True)
+class Splitter:
+    """How a text falls into tokens of a plain list: every match of `pattern` is one token."""
+
+    name: str
+    pattern: str
+    description: str
+    source: str
+
+
+# Characters outside the published pattern become tokens of their own, so that they are counted as
+# unknown; the published code drops them silently.
+SPLITTERS = {
+    row.name: row
+    for row in (
+        Splitter(
+            name="whitespace",
+            pattern=r"\S+",
+            description="words between white space",
+            source="",
+        ),
+        Splitter(
+            name="smiles",
+            pattern=(
+                r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>>?"
+                r"|\*|\$|\%[0-9]{2}|[0-9]|\S"
+            ),
+            description="atoms, bonds and brackets of a SMILES string",
+            source="Schwaller et al., Chem. Sci. 9 (2018) 6091; used by schwaller2021extraction",
+        ),
+    )
+}
+TOKENS = ("auto", *SPLITTERS, "ids")  # "auto": the checkpoint's own; "ids": integers, as given
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A text's ids without special tokens, and the special tokens around every window.
+
+    Attributes
+    ----------
+    encode : callable
+        From a text to its ids, special tokens left out.
+    unknown : int or None
+        Id that stands for what the vocabulary lacks.
+    names : callable
+        From ids to the tokens they stand for, for display.
+    special : frozenset of int
+        Ids of marks that stand for no part of a text.
+    mask : int or None
+        Id that stands for a token to be guessed.
+    limit : int or None
+        Longest window, special tokens included, that the tokenizer's files allow.
+    """
+
+    encode: Callable[[str], list[int]]
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
+    unknown: int | None = None
+    limit: int | None = None
+    names: Callable[[Sequence[int]], tuple[str, ...]] = lambda ids: tuple(map(str, ids))
+    special: frozenset[int] = frozenset()
+    mask: int | None = None
+
+
+def ids_tokenizer() -> Tokenizer:
+    """Return the tokenizer of texts that already are ids: integers between white space.
+
+    Examples
+    --------
+    >>> ids_tokenizer().encode("3 1 2")
+    [3, 1, 2]
+    """
+    return Tokenizer(encode=_parse_ids)
+
+
+def _parse_ids(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split()]
+    except ValueError:
+        raise ValueError(f"ids must be integers between white space, got {text[:40]!r}") from None
+
+
+def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
+    """Return the tokenizer of a list of tokens, one a line, the line number being the id.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing or has no token ``[UNK]``.
+    """
+    if not vocabulary.is_file():
+        raise ValueError(f"tokens={splitter!r} needs a list of tokens, got no file {vocabulary}")
+    lines = vocabulary.read_text(encoding="utf-8").split("\n")
+    known = {token.rstrip("\r"): number for number, token in enumerate(lines)}
+    if UNKNOWN_TOKEN not in known:
+        raise ValueError(f"{vocabulary.name} must hold {UNKNOWN_TOKEN}, got {len(known)} others")
+    unknown = known[UNKNOWN_TOKEN]
+    pattern = re.compile(SPLITTERS[splitter].pattern)
+    prefix = tuple(known[token] for token in (FIRST_TOKEN,) if token in known)
+    suffix = tuple(known[token] for token in (LAST_TOKEN,) if token in known)
+    return Tokenizer(
+        encode=lambda text: [known.get(token, unknown) for token in pattern.findall(text)],
+        prefix=prefix,
+        suffix=suffix,
+        unknown=unknown,
+        mask=known.get(MASK_TOKEN),
+        names=lambda ids: tuple(lines[i].rstrip("\r") for i in ids),
+        special=frozenset(prefix + suffix),
+    )
+
+
+@dataclass
+class Reading:
+    """What has been read so far; the functions below count into it."""
+
+    texts: int = 0
+    tokens: int = 0
+    unknown: int = 0
+    windows: int = 0
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of unknown tokens; 0 before the first token."""
+        return self.unknown / self.tokens if self.tokens else 0.0
+
+
+def encode_texts(
+    texts: Iterable[str], tokenizer: Tokenizer, *, vocabulary: int, reading: Reading
+) -> Iterator[list[int]]:
+    """Yield each text's ids, counting into `reading`.
+
+    Raises
+    ------
+    ValueError
+        At the first id that the checkpoint's table of `vocabulary` rows does not have.
+    """
+    for text in texts:
+        ids = tokenizer.encode(text)
+        wrong = [i for i in ids if not 0 <= i < vocabulary]
+        if wrong:
+            raise ValueError(
+                f"token ids must lie in 0..{vocabulary - 1}, the checkpoint's vocabulary, "
+                f"got {wrong[0]} in {text[:40]!r}"
+            )
+        reading.texts += 1
+        reading.tokens += len(ids)
+        if tokenizer.unknown is not None:
+            reading.unknown += ids.count(tokenizer.unknown)
+        yield ids
+
+
+def cut_windows(
+    encoded: Iterable[list[int]],
+    tokenizer: Tokenizer,
+    *,
+    size: int | None,
+    running: bool,
+    reading: Reading,
+) -> Iterator[list[int]]:
+    """Yield windows of at most `size` ids with the special tokens around each, counting them.
+
+    Parameters
+    ----------
+    encoded : iterable of list of int
+        Ids of each text, special tokens left out.
+    size : int or None
+        Ids of a window, special tokens included; None for no limit.
+    running : bool
+        Join the texts end to end and cut windows of exactly `size`; an incomplete last one is left
+        out. Otherwise each text is cut by itself and its last window may be shorter.
+    """
+    specials = len(tokenizer.prefix) + len(tokenizer.suffix)
+    if size is not None and size <= specials:
+        raise ValueError(f"context must exceed the {specials} special tokens, got {size}")
+    room = None if size is None else size - specials
+    pieces = _running(encoded, room) if running and room else _separate(encoded, room)
+    for piece in pieces:
+        reading.windows += 1
+        yield [*tokenizer.prefix, *piece, *tokenizer.suffix]
+
+
+def _separate(encoded: Iterable[list[int]], room: int | None) -> Iterator[list[int]]:
+    for ids in encoded:
+        step = room or max(len(ids), 1)
+        for start in range(0, len(ids), step):
+            yield ids[start : start + step]
+
+
+def _running(encoded: Iterable[list[int]], room: int) -> Iterator[list[int]]:
+    kept: list[int] = []
+    for ids in encoded:
+        kept += ids
+        whole = len(kept) - len(kept) % room
+        for start in range(0, whole, room):
+            yield kept[start : start + room]
+        if whole:
+            kept = kept[whole:]
+
+
+def check_known(reading: Reading, hint: str) -> None:
+    """Refuse texts of which most tokens are unknown; `hint` says what to do about it.
+
+    Raises
+    ------
+    ValueError
+        If more than half of the tokens are unknown.
+    """
+    if reading.unknown_share > MOST_UNKNOWN:
+        raise ValueError(
+            f"texts must fit the tokens of the checkpoint, got {reading.unknown_share:.0%} of "
+            f"{reading.tokens} tokens unknown; {hint}"
+        )

@@ -1,0 +1,265 @@
+"""Which heads does a network need? Importance of each head, and what is lost as heads go.
+
+To add a measure of importance, write a function from a :class:`Probe` and a batch to values (L, H)
+and add a row to :data:`IMPORTANCES`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.checkpoints.recorders.gates import check_gateable, gated_heads
+from fourierkernels.checkpoints.recorders.recording import AttentionCall, recording
+from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
+from fourierkernels.validation import as_real, check_choice, check_finite, check_integer
+
+Loss = Callable[[nn.Module, Any], Tensor]
+Selects = Callable[[AttentionCall], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """A model, its loss on a batch, and the calls of attention in one pass."""
+
+    model: nn.Module
+    loss: Loss
+    calls: list[AttentionCall]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Layers (calls) and heads."""
+        return len(self.calls), int(self.calls[0].maps.shape[1])
+
+    def loss_with(self, gates: Tensor, batch: Any) -> Tensor:
+        """Return the loss on a batch with these gates ``(L, H)``."""
+        with gated_heads(self.model, self.calls, gates):
+            return self.loss(self.model, batch)
+
+
+@dataclass(frozen=True)
+class Importance:
+    """A way to say what a head is worth on a batch."""
+
+    name: str
+    function: Callable[[Probe, Any], FloatArray]
+    description: str
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class HeadImportance:
+    """Importance of every head, averaged over batches.
+
+    Attributes
+    ----------
+    values : ndarray, shape (L, H)
+        Mean over batches.
+    low, high : ndarray, shape (L, H)
+        Bootstrap interval over batches, level 0.95; NaN from one batch.
+    layers : tuple of str
+        Name of the module of each row.
+    """
+
+    method: str
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    layers: tuple[str, ...]
+    n_batches: int
+
+
+@dataclass(frozen=True, eq=False)
+class PruningCurve:
+    """Loss as heads are taken away, the least important first.
+
+    Attributes
+    ----------
+    removed : ndarray of int, shape (K,)
+        Numbers of heads taken away.
+    losses : ndarray, shape (K,)
+        Mean loss over the batches.
+    order : ndarray of int, shape (L H, 2)
+        Layer and head, in the order in which they go.
+    """
+
+    removed: NDArray[np.int64]
+    losses: FloatArray
+    order: NDArray[np.int64]
+
+
+def gradient_importance(probe: Probe, batch: Any) -> FloatArray:
+    """|∂ loss / ∂ gate| of every head at gates of 1."""
+    gates = torch.ones(probe.shape, dtype=_dtype(probe.model), requires_grad=True)
+    with torch.enable_grad():
+        value = probe.loss_with(gates, batch)
+    if not value.requires_grad:
+        raise ValueError("loss must depend on the heads, got one without a gradient")
+    return _array(torch.autograd.grad(value, gates)[0].abs())
+
+
+@torch.no_grad()
+def masking_importance(probe: Probe, batch: Any) -> FloatArray:
+    """Loss without the head minus loss with it, for every head; negative if the head harms."""
+    gates = torch.ones(probe.shape, dtype=_dtype(probe.model))
+    whole = float(probe.loss_with(gates, batch))
+    values = np.zeros(probe.shape)
+    for layer, head in np.ndindex(probe.shape):
+        gates[layer, head] = 0.0
+        values[layer, head] = float(probe.loss_with(gates, batch)) - whole
+        gates[layer, head] = 1.0
+    return values
+
+
+IMPORTANCES = {
+    row.name: row
+    for row in (
+        Importance(
+            name="gradient",
+            function=gradient_importance,
+            description="|∂ loss / ∂ gate|: one pass forth and back a batch",
+            source="michel2019sixteen, there with one text a batch",
+        ),
+        Importance(
+            name="masking",
+            function=masking_importance,
+            description="change of the loss when the head is taken away: a pass a head and batch",
+            source="michel2019sixteen",
+        ),
+    )
+}
+
+
+def every_call(call: AttentionCall) -> bool:
+    """Select every call of attention."""
+    return True
+
+
+def head_importance(
+    model: nn.Module,
+    batches: Iterable[Any],
+    loss: Loss,
+    *,
+    method: str = "gradient",
+    selects: Selects = every_call,
+    seed: int = 0,
+) -> HeadImportance:
+    """Measure what every head is worth to a loss.
+
+    Parameters
+    ----------
+    model : nn.Module
+        What :func:`~fourierkernels.checkpoints.recorders.recording.attention_calls` can listen to,
+        in the mode (training or not) in which it is to be measured. It is left as it was.
+    batches : iterable
+        Read once. The absolute value of a gradient is taken for each batch: one text a batch is
+        the definition of [michel2019sixteen]_.
+    loss : callable
+        From the model and a batch to a scalar. It must run the model once.
+    method : str
+        A key of :data:`IMPORTANCES`.
+    selects : callable
+        Which calls of attention to look at: those of the decoder of an encoder-decoder, say.
+    seed : int
+        Of the bootstrap.
+
+    Raises
+    ------
+    ValueError
+        If there is no batch, no attention, or heads do not go into a linear layer.
+
+    Examples
+    --------
+    >>> layer = nn.MultiheadAttention(4, 2, batch_first=True)
+    >>> run = lambda model, x: model(x, x, x)[0].square().mean()
+    >>> head_importance(layer, [torch.ones(1, 3, 4)], run).values.shape
+    (1, 2)
+    """
+    row = IMPORTANCES[check_choice("method", method, list(IMPORTANCES))]
+    bootstrap, total, probe, count = PoissonBootstrap(seed=seed), np.zeros(()), None, 0
+    for count, batch in enumerate(batches, start=1):
+        probe = probe or _probe(model, batch, loss, selects)
+        values = check_finite("importance", row.function(probe, batch))
+        bootstrap.add(count - 1, values)
+        total = total + values
+    if probe is None:
+        raise ValueError("batches must hold at least one batch, got none")
+    low, high = bootstrap.interval(LEVEL)
+    layers = tuple(call.name for call in probe.calls)
+    return HeadImportance(row.name, total / count, low, high, layers, count)
+
+
+def pruning_curve(
+    model: nn.Module,
+    batches: Sequence[Any] | Iterable[Any],
+    loss: Loss,
+    importance: ArrayLike,
+    *,
+    steps: int = 10,
+    selects: Selects = every_call,
+) -> PruningCurve:
+    """Take heads away, the least important first, and return the loss.
+
+    Parameters
+    ----------
+    model, loss, selects
+        As in :func:`head_importance`.
+    batches : sequence
+        Read once a step. Others than those that the importance was measured on, or the curve
+        flatters it.
+    importance : array_like, shape (L, H)
+        Random numbers give the curve to compare with.
+    steps : int
+        Points of the curve after the first, evenly spread from no head taken away to all.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If importance does not fit the model, or batches can be read only once.
+    """
+    if not isinstance(batches, Sequence):
+        raise TypeError(
+            f"batches must be readable more than once, a list, got {type(batches).__name__}"
+        )
+    if not batches:
+        raise ValueError("batches must hold at least one batch, got none")
+    probe = _probe(model, batches[0], loss, selects)
+    scores = check_finite("importance", as_real("importance", importance))
+    if scores.shape != probe.shape:
+        raise ValueError(f"importance must have shape {probe.shape}, got {scores.shape}")
+    ranking = np.argsort(scores, axis=None, kind="stable")
+    order = np.stack(np.unravel_index(ranking, scores.shape), axis=1)
+    removed = np.unique(np.linspace(0, scores.size, check_integer("steps", steps) + 1).astype(int))
+    losses = [_pruned_loss(probe, batches, order[:count]) for count in removed]
+    return PruningCurve(removed, np.array(losses), order)
+
+
+@torch.no_grad()
+def _pruned_loss(probe: Probe, batches: Sequence[Any], gone: NDArray[np.int64]) -> float:
+    gates = torch.ones(probe.shape, dtype=_dtype(probe.model))
+    gates[gone[:, 0], gone[:, 1]] = 0.0
+    return float(np.mean([float(probe.loss_with(gates, batch)) for batch in batches]))
+
+
+def _probe(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> Probe:
+    """Run once to see which calls of attention there are."""
+    with torch.no_grad(), recording(model) as heard:
+        loss(model, batch)
+    calls = [call for call in heard if selects(call)]
+    if not calls:
+        raise ValueError(f"model must have attention, got none in {type(model).__name__}")
+    check_gateable(calls)
+    return Probe(model, loss, calls)
+
+
+def _dtype(model: nn.Module) -> torch.dtype:
+    return next(model.parameters()).dtype
+
+
+def _array(tensor: Tensor) -> FloatArray:
+    return tensor.detach().to(torch.float64).numpy()

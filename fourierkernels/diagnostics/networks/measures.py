@@ -1,0 +1,182 @@
+"""What can be measured in the one pass over inputs. Each measure takes in samples, then sums up.
+
+To add a measure, write a class with `add` and `summary` and give one of them to
+:func:`fourierkernels.diagnostics.networks.heads.measure_heads`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.checkpoints.tokens import Reading
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
+from fourierkernels.diagnostics.examples import Example
+from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS
+from fourierkernels.diagnostics.maps import STATISTICS, map_statistics
+from fourierkernels.diagnostics.networks.samples import HeadSample
+from fourierkernels.diagnostics.profile import StatisticSummary, ValueAccumulator
+from fourierkernels.diagnostics.resampling import NullAccumulator, NullComparison
+from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
+from fourierkernels.validation import check_choice, check_integer
+
+ALL_STATISTICS = (*STATISTICS, *KEY_STATISTICS)
+# Of those that have a meaning for the network; those of maps cost little beside running it.
+STATISTIC_SETS = {"all": ALL_STATISTICS, "maps": tuple(STATISTICS), "none": ()}
+
+
+class Measure(Protocol):
+    """Takes in what the heads compute on one input after another, in memory that stays."""
+
+    def add(self, sample: HeadSample) -> None:
+        """Take in one more sample; they may come out of order."""
+
+
+class Distances:
+    """Distances between the heads of each layer.
+
+    Parameters
+    ----------
+    metric : str
+        A key of :data:`~fourierkernels.diagnostics.distances.METRICS`.
+    seed : int
+        Of the bootstrap.
+    """
+
+    def __init__(self, metric: str = DEFAULT_METRIC, *, seed: int = 0) -> None:
+        self._of = METRICS[check_choice("metric", metric, list(METRICS))].of
+        self._accumulator = HeadAccumulator(metric=metric, seed=seed)
+
+    def add(self, sample: HeadSample) -> None:
+        """Take in one more sample."""
+        self._accumulator.add(getattr(sample, self._of), number=sample.index)
+
+    def summary(self, reading: Reading) -> HeadSummary:
+        """Return the distances averaged over the samples so far."""
+        share = reading.unknown_share
+        return self._accumulator.summary(n_texts=reading.texts, unknown=share)
+
+
+class Statistics:
+    """What each head attends to, and how far it is from a Gaussian kernel.
+
+    Parameters
+    ----------
+    names : sequence of str, or str
+        Of :data:`ALL_STATISTICS`, or a key of :data:`STATISTIC_SETS`: those in it that have a
+        meaning for the network.
+    seed : int
+        Of the bootstrap.
+    """
+
+    def __init__(self, names: Sequence[str] | str = "all", *, seed: int = 0) -> None:
+        self._asked = names
+        if isinstance(names, str):
+            check_choice("names", names, list(STATISTIC_SETS))
+        else:
+            self._asked = [check_choice("names", name, list(ALL_STATISTICS)) for name in names]
+        self._names: list[str] = []
+        self._seed = seed
+        self._accumulator: ValueAccumulator | None = None
+
+    def add(self, sample: HeadSample) -> None:
+        """Take in one more sample."""
+        if self._accumulator is None:
+            self._names = self._chosen(sample)
+            self._accumulator = ValueAccumulator(self._names, seed=self._seed)
+        self._accumulator.add(self._values(sample), number=sample.index)
+
+    def _chosen(self, sample: HeadSample) -> list[str]:
+        known = _meaningful(sample)
+        if isinstance(self._asked, str):
+            return [name for name in STATISTIC_SETS[self._asked] if name in known]
+        if strange := [name for name in self._asked if name not in known]:
+            raise ValueError(
+                f"names must have a meaning for this network and these inputs, got {strange[0]}"
+            )
+        return list(self._asked)
+
+    def summary(self) -> dict[str, StatisticSummary]:
+        """Return a summary of ``(L, H)`` a name."""
+        return self._accumulator.summary() if self._accumulator else {}
+
+    def _values(self, sample: HeadSample) -> dict[str, FloatArray]:
+        of_maps = [name for name in self._names if name in STATISTICS]
+        of_keys = [KEY_STATISTICS[name] for name in self._names if name in KEY_STATISTICS]
+        found = {row.name: row.function(sample.maps, sample.keys, sample.scale) for row in of_keys}
+        if not of_maps:
+            return found
+        marks = {"special": sample.special, "positions": sample.checkpoint.positions}
+        return found | map_statistics(sample.maps, names=of_maps, **marks)
+
+
+def _meaningful(sample: HeadSample) -> list[str]:
+    """Return the statistics that have a meaning: queries may be no keys, marks may be unknown."""
+    unknown = {"special_tokens"} if sample.special is None else set()
+    other = {name for name, row in STATISTICS.items() if row.own and sample.cross}
+    return [name for name in ALL_STATISTICS if name not in unknown | other]
+
+
+class PermutationNull:
+    """Distances beside those of heads as sharp that attend to unrelated keys.
+
+    Parameters
+    ----------
+    metric : str
+        Of maps.
+    permutations : int
+    seed : int
+        Sample and seed give the permutations, in whatever order samples come.
+    """
+
+    def __init__(
+        self, metric: str = DEFAULT_METRIC, *, permutations: int = 99, seed: int = 0
+    ) -> None:
+        self._accumulator = NullAccumulator(metric=metric, permutations=permutations, seed=seed)
+
+    def add(self, sample: HeadSample) -> None:
+        """Take in one more sample."""
+        self._accumulator.add(sample.maps, number=sample.index)
+
+    def summary(self) -> NullComparison:
+        """Return observed distances, those of the null, and p-values, by layer."""
+        return self._accumulator.summary()
+
+
+@dataclass
+class Examples:
+    """Keeps the first `count` inputs with their maps, to be looked at.
+
+    Attributes
+    ----------
+    most : int
+        Weights to keep in all; inputs that do not fit any more are left out.
+    """
+
+    count: int = 8
+    most: int = 32_000_000
+    _found: dict[int, Example] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_integer("examples", self.count, least=0)
+
+    def add(self, sample: HeadSample) -> None:
+        """Keep the sample if it is one of the first."""
+        if sample.index >= self.count:
+            return
+        held = sum(example.maps.size for example in self._found.values())
+        if held + sample.maps.size <= self.most:
+            queries, keys = sample.checkpoint.labels(sample.item)
+            label = _label(sample.item, queries)
+            maps = sample.maps.astype(np.float16)  # finer than the bytes of a page
+            self._found[sample.index] = Example(label, keys, queries, maps)
+
+    def summary(self) -> list[Example]:
+        """Return what was kept, in the order of the inputs."""
+        return [self._found[index] for index in sorted(self._found)]
+
+
+def _label(item: Any, tokens: Sequence[str]) -> str:
+    return item.name if hasattr(item, "name") else " ".join(tokens)

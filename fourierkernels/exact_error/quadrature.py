@@ -1,0 +1,90 @@
+"""Nodes in frequency: Gauss-Legendre panels that respect the knots of K̂ and the structure of p̂."""
+
+import math
+
+import numpy as np
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.densities import Density
+from fourierkernels.kernels import Kernel
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+# 16 nodes integrate exp(iωt) over a panel of length L to rounding while ωL/2 <= 8.
+_LARGEST_PHASE = 16.0
+# ... and exp(-t²) anywhere on the line while L <= 3.5.
+_LARGEST_STEP = 3.5
+_UNDERFLOW = 3.0  # spectral ranges: |p̂|² is 1e-32 at one, below 1e-280 at three if it is Gaussian
+
+
+def spectral_nodes(
+    density: Density, kernel: Kernel, radius: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return nodes t > 0 and weights for ∫_0^T g(t) dt, g made of |p̂(t)|² and K̂(t/radius).
+
+    T is where both are zero to rounding, or only K̂ if |p̂|² has a power tail. Panels break at the
+    knots of K̂(t/radius) and at powers of two times the scale of p̂ (so that structure near 0 is
+    resolved however large T is); they are no longer than the oscillation of |p̂|² allows. A kernel
+    of infinite order has no bias but the energy beyond its edge: there |p̂|² is followed until it
+    has fallen by 1e-32 once more, in panels that grow from the length of its decay.
+
+    Returns
+    -------
+    nodes, weights : arrays of shape ``(q,)``
+    """
+    edge = radius * kernel.cutoff
+    scale, reach = density.spectral_scale, density.spectral_range
+    end = max(edge, reach) if math.isfinite(reach) else edge
+    lowest = 0.125 * min(scale, radius)
+    breaks = [np.array([0.0]), _doubling(lowest, end), radius * np.asarray(kernel.knots)]
+    if math.isinf(kernel.order) and scale < edge < _UNDERFLOW * reach < math.inf:
+        end = edge + reach
+        breaks.append(edge + _doubling(0.5 * scale * min(1.0, scale / edge), reach))
+    ordered = np.unique(np.append(np.concatenate(breaks), end))
+    ordered = ordered[ordered <= end]
+    span = density.spectral_span
+    if span > 0:
+        followed = end if end > edge else reach
+        longest = np.where(ordered[:-1] < followed, _LARGEST_PHASE / span, math.inf)
+        ordered = _subdivide(ordered, longest)
+    return panels(ordered)
+
+
+def axis_nodes(
+    density: Density, kernel: Kernel, radius: float, *, refine: float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """Return nodes t > 0 and weights along one axis of a density with a dimension of its own.
+
+    They end where |p̂|² does, or with K̂ if it does not. |p̂|² is a ridge that need not lie at 0, so
+    that panels are short everywhere: the scale of p̂ sets them, divided by `refine`.
+    """
+    edge = radius * kernel.cutoff
+    end = density.spectral_range if math.isfinite(density.spectral_range) else edge
+    knots = radius * np.asarray(kernel.knots)
+    breaks = np.unique(np.concatenate([[0.0, end], knots[knots < end]]))
+    step = _LARGEST_STEP * density.spectral_scale
+    if density.spectral_span > 0:
+        step = min(step, 0.9 * _LARGEST_PHASE / density.spectral_span)
+    inside = step if math.isfinite(kernel.support) else min(step, _LARGEST_STEP * radius)
+    longest = np.where(breaks[:-1] < edge, inside, step) / refine
+    return panels(_subdivide(breaks, longest))
+
+
+def panels(breaks: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss-Legendre nodes and weights, 16 between any two breaks."""
+    half = 0.5 * np.diff(breaks)
+    middle = breaks[:-1] + half
+    nodes = (middle[:, None] + half[:, None] * NODES).ravel()
+    return nodes, (half[:, None] * WEIGHTS).ravel()
+
+
+def _doubling(lowest: float, end: float) -> FloatArray:
+    return np.asarray(lowest * 2.0 ** np.arange(max(0, math.ceil(math.log2(end / lowest)))))
+
+
+def _subdivide(breaks: FloatArray, longest: FloatArray) -> FloatArray:
+    """Cut panels longer than `longest`, one value per panel, into equal parts."""
+    left, length = breaks[:-1], np.diff(breaks)
+    cuts = np.maximum(1, np.ceil(length / longest)).astype(int)
+    inner = np.concatenate([np.arange(count) for count in cuts])
+    starts = np.repeat(left, cuts) + inner * np.repeat(length / cuts, cuts)
+    return np.append(starts, breaks[-1])

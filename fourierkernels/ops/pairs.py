@@ -1,0 +1,260 @@
+# mypy: allow-untyped-defs, allow-untyped-decorators, disable-error-code="no-untyped-call"
+# Numba infers the types of the compiled functions below.
+"""Weights of one query against a tile of samples: the compiled inner loops of every direct sum.
+
+For sinc powers, sin(u - v) = sin u cos v - cos u sin v from the sines of the scaled coordinates:
+no transcendental function in the loop, and a polynomial near 0 where the difference would cancel.
+Products are mantissas in [1, 2) and binary exponents, split once in four features, so that nothing
+underflows in any dimension. Everything is compiled for float32 and for float64.
+
+Speed comes from the layout: a tile of 256 samples is one contiguous row, feature by feature
+[v | sin v | cos v], so that LLVM sees one pointer per argument and vectorises over the samples with
+all intermediate results in registers.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+from numpy.typing import DTypeLike, NDArray
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.ops.bits import constant, exponent, mantissa
+
+TILE = 256
+NOWHERE = -(2**30)  # the exponent of an empty sum
+
+# Value-safe flags: splitting numbers into bits relies on infinities and NaN.
+SUMMING = {"contract", "nsz", "arcp", "reassoc"}
+_LARGEST_UNSPLIT = 64  # a mantissa below 2 to this power is within single precision
+# Unsigned, because for signed indices numba adds a test of their sign that keeps loops scalar.
+_ROW, _SINES, _COSINES = np.uintp(3 * TILE), np.uintp(TILE), np.uintp(2 * TILE)
+_COLUMNS, _ONE, _TWO = np.uintp(3), np.uintp(1), np.uintp(2)
+_NEAR = 0.0625  # square of the distance below which sin(x)/x is its series
+_LOG2_E = 1.0 / math.log(2.0)
+
+
+def sines(x: FloatArray, dtype: DTypeLike) -> NDArray[np.floating]:
+    """Rows [x, sin x, cos x] per feature: ``(n, dim)`` to ``(n, 3 · dim)``, rounded to `dtype`."""
+    return np.stack([x, np.sin(x), np.cos(x)], axis=-1).reshape(len(x), -1).astype(dtype)
+
+
+def tiles(x: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Cut rows into zero-padded tiles, one row each: ``(n, k)`` to ``(tiles, k · 256)``."""
+    n, k = x.shape
+    padded = np.zeros((-(-n // TILE), TILE, k), x.dtype)
+    padded.reshape(-1, k)[:n] = x
+    return np.ascontiguousarray(padded.transpose(0, 2, 1)).reshape(len(padded), k * TILE)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def sinc_pairs(query, row, power, mantissas, exponents, least):
+    """Fill mantissas and exponents with those of ∏_d sinc(u_d - v_d)^power, for a tile of v.
+
+    Parameters
+    ----------
+    query : array of shape (3 · dim,)
+        [u, sin u, cos u] per feature.
+    row : array of shape (3 · dim · 256,)
+        A tile of the samples.
+    power : int
+    mantissas : array of shape (256,)
+    exponents : int32 array of shape (256,)
+    least : array of shape (256,) or None
+        Filled with the smallest |sin(u_d - v_d)| of a pair, 1 if all are near: the relative error
+        of the product is what the coordinates carry, over this.
+    """
+    dim = len(query) // 3
+    _start(mantissas, exponents, least)
+    d = 0
+    while d + 4 <= dim:
+        _four_features(np.uintp(d), query, row, mantissas, exponents, least)
+        d += 4
+    if d + 2 <= dim:
+        _two_features(np.uintp(d), query, row, mantissas, exponents, least)
+        d += 2
+    if d < dim:
+        _one_feature(np.uintp(d), query, row, mantissas, exponents, least)
+    raise_to(power, mantissas, exponents)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def gaussian_pairs(query, row, base, mantissas, exponents, squares):
+    """Fill mantissas and exponents with those of 2**base exp(-|u - v|²/2), and squares |u - v|².
+
+    `query` has shape ``(dim,)``, `row` ``(dim · 256,)``, `base` keeps the exponents of a far query
+    within 32 bits; the rest is as in :func:`sinc_pairs`.
+    """
+    for j in range(TILE):
+        squares[j] = constant(0.0, squares[0])
+    d, dim = 0, len(query)
+    while d + 4 <= dim:
+        _add_four_squares(query[d:], row[TILE * d :], squares)
+        d += 4
+    while d < dim:
+        _add_square(query[d:], row[TILE * d :], squares)
+        d += 1
+    for j in range(TILE):
+        log2 = constant(-0.5 * _LOG2_E, base) * squares[j] + base
+        mantissas[j], exponents[j] = exp2_parts(log2)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def exp2_parts(log2):
+    """Return 2**log2 as a factor in [2**-1/2, 2**1/2] and an int32 exponent, for log2 <= 1e9."""
+    log2 = max(log2, constant(-1e9, log2))
+    whole = np.floor(log2 + constant(0.5, log2))
+    return _exp_series((log2 - whole) * constant(math.log(2.0), log2)), np.int32(whole)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def raise_to(power, mantissas, exponents):
+    """Raise a tile to an integer power: the bits of the power from the top, a squaring for each."""
+    bit = 1
+    while 2 * bit <= power:
+        bit *= 2
+    if power > _LARGEST_UNSPLIT:
+        _raise_and_split(power, bit, mantissas, exponents)
+        return
+    for j in range(TILE):
+        exponents[j] *= np.int32(power)
+    base = mantissas if bit == power else mantissas.copy()  # 1, 2, 4, …: squares alone
+    while bit > 1:
+        bit //= 2
+        _square(mantissas)
+        if power & bit:
+            _multiply(base, mantissas)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def _raise_and_split(power, bit, mantissas, exponents):
+    """Take the exponent out after each product, which would overflow at high powers."""
+    base, base_exponents = mantissas.copy(), exponents.copy()
+    while bit > 1:
+        bit //= 2
+        for j in range(TILE):
+            product, shift = mantissas[j] * mantissas[j], 2 * exponents[j]
+            if power & bit:
+                product, shift = product * base[j], shift + base_exponents[j]
+            exponents[j] = shift + exponent(product)
+            mantissas[j] = mantissa(product)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _square(mantissas):
+    for j in range(TILE):
+        mantissas[j] *= mantissas[j]
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _multiply(base, mantissas):
+    for j in range(TILE):
+        mantissas[j] *= base[j]
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _start(mantissas, exponents, least):
+    for j in range(TILE):  # a loop vectorises; filling a slice does not
+        mantissas[j] = constant(1.0, mantissas[0])
+        exponents[j] = np.int32(0)
+        if least is not None:
+            least[j] = constant(1.0, mantissas[0])
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def _factor(d, query, row, j):
+    """Numerator and denominator of sinc(u_d - v_dj), and the size its relative error goes by."""
+    k, i = _ROW * d + j, _COLUMNS * d
+    x = query[i] - row[k]
+    s = query[i + _ONE] * row[k + _COSINES] - query[i + _TWO] * row[k + _SINES]
+    y = x * x
+    series = _sinc_series(y)  # outside the choice below, which then compiles without a branch
+    near, one = y < constant(_NEAR, y), constant(1.0, y)
+    return (series if near else s), (one if near else x), (one if near else abs(s))
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _one_feature(d, query, row, mantissas, exponents, least):
+    for j in range(TILE):
+        top, bottom, size = _factor(d, query, row, np.uintp(j))
+        product = mantissas[j] * (top / bottom)
+        exponents[j] += exponent(product)
+        mantissas[j] = mantissa(product)
+        if least is not None:
+            least[j] = min(least[j], size)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _two_features(d, query, row, mantissas, exponents, least):
+    for j in range(TILE):
+        top_0, bottom_0, size_0 = _factor(d, query, row, np.uintp(j))
+        top_1, bottom_1, size_1 = _factor(d + np.uintp(1), query, row, np.uintp(j))
+        product = mantissas[j] * ((top_0 * top_1) / (bottom_0 * bottom_1))
+        exponents[j] += exponent(product)
+        mantissas[j] = mantissa(product)
+        if least is not None:
+            least[j] = min(least[j], min(size_0, size_1))
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _four_features(d, query, row, mantissas, exponents, least):
+    for j in range(TILE):
+        top_0, bottom_0, size_0 = _factor(d, query, row, np.uintp(j))
+        top_1, bottom_1, size_1 = _factor(d + np.uintp(1), query, row, np.uintp(j))
+        top_2, bottom_2, size_2 = _factor(d + np.uintp(2), query, row, np.uintp(j))
+        top_3, bottom_3, size_3 = _factor(d + np.uintp(3), query, row, np.uintp(j))
+        top, bottom = (
+            (top_0 * top_1) * (top_2 * top_3),
+            (bottom_0 * bottom_1) * (bottom_2 * bottom_3),
+        )
+        product = mantissas[j] * (top / bottom)
+        exponents[j] += exponent(product)
+        mantissas[j] = mantissa(product)
+        if least is not None:
+            least[j] = min(least[j], min(min(size_0, size_1), min(size_2, size_3)))
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def _add_square(query, row, squares):
+    for j in range(TILE):
+        squares[j] += (query[0] - row[j]) ** 2
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def _add_four_squares(query, row, squares):
+    for j in range(TILE):
+        near = (query[0] - row[j]) ** 2 + (query[1] - row[TILE + j]) ** 2
+        far = (query[2] - row[2 * TILE + j]) ** 2 + (query[3] - row[3 * TILE + j]) ** 2
+        squares[j] += near + far
+
+
+def _sinc_series(y):
+    """sin(x)/x for y = x² < 1/16, to rounding."""
+
+
+@overload(_sinc_series, inline="always")
+def _sinc_series_of(y):
+    if y == types.float32:
+        return lambda y: np.float32(1.0) + y * (np.float32(-1 / 6) + y * np.float32(1 / 120))
+    return lambda y: (
+        1.0 + y * (-1 / 6 + y * (1 / 120 + y * (-1 / 5040 + y * (1 / 362880 - y / 39916800))))
+    )
+
+
+def _exp_series(x):
+    """exp(x) for |x| <= ln(2)/2, to rounding."""
+
+
+@overload(_exp_series, inline="always")
+def _exp_series_of(x):
+    terms = 7 if x == types.float32 else 13
+    coefficients = tuple(1.0 / math.factorial(k) for k in range(terms, -1, -1))
+
+    def series(x):
+        p = constant(0.0, x)
+        for coefficient in coefficients:
+            p = p * x + constant(coefficient, x)
+        return p
+
+    return series

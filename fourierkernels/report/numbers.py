@@ -1,0 +1,111 @@
+"""The numbers of a report as JSON."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fourierkernels.diagnostics.comparison import head_difference
+from fourierkernels.diagnostics.profile import UNITS
+from fourierkernels.diagnostics.summary import DDOF, SPREADS, HeadSummary
+from fourierkernels.report.content import HeadReport
+
+
+def report_numbers(report: HeadReport) -> dict[str, Any]:
+    """Return all numbers of a report, and what they depend on, as JSON holds them."""
+    networks = {
+        name: {metric: _as_json(x, report.over) for metric, x in profile.distances.items()}
+        for name, profile in report.profiles.items()
+    }
+    return {
+        "networks": networks,
+        "difference": _differences(report),
+        "statistics": {
+            name: {
+                "unit": UNITS[name],
+                "mean": _finite(x.mean),
+                "std_texts": _finite(x.std_texts),
+                "interval": _finite([x.low, x.high]),
+            }
+            for name, x in report.first.statistics.items()
+        },
+        "null": _null_as_json(report),
+        "importance": _need_as_json(report),
+        "ddof": DDOF,
+        **(report.origin or {}),
+    }
+
+
+def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:
+    layers = {row.field: _finite(summary.std(name)) for name, row in SPREADS.items()}
+    return {
+        "normaliser": summary.normaliser,
+        "n": {"min": summary.n_min, "median": summary.n_median, "max": summary.n_max},
+        "n_texts": summary.n_texts,
+        "n_windows": summary.n_windows,
+        "unknown_tokens": _finite(summary.unknown),
+        "layer_average": summary.layer_average,
+        "layer_average_interval": _finite(summary.layer_average_interval()),
+        "layer_average_std": _finite(summary.layer_average_std(over)),
+        "layer_average_std_over": SPREADS[over].description,
+        "std_layers": _finite(summary.std_layers),
+        "mean": summary.mean.tolist(),
+        "interval": _finite(summary.interval()),
+        **layers,
+        "distances": summary.distances.tolist(),
+    }
+
+
+def _differences(report: HeadReport) -> dict[str, Any] | None:
+    if "other" not in report.profiles:
+        return None
+    found = {
+        metric: head_difference(*(report.summaries(metric)[name] for name in ("trained", "other")))
+        for metric in report.metrics
+    }
+    return {
+        metric: {
+            "layers": _finite(one.layers),
+            "layers_interval": _finite([one.layers_low, one.layers_high]),
+            "average": one.average,
+            "interval": _finite([one.low, one.high]),
+            "level": one.level,
+            "paired": one.paired,
+        }
+        for metric, one in found.items()
+    }
+
+
+def _null_as_json(report: HeadReport) -> dict[str, Any] | None:
+    null = report.first.null
+    if null is None:
+        return None
+    return {
+        "metric": report.metrics[0],
+        "observed": _finite(null.observed),
+        "permuted": _finite(null.null),
+        "p_value": _finite(null.p_value),
+    }
+
+
+def _need_as_json(report: HeadReport) -> dict[str, Any] | None:
+    if report.need is None:
+        return None
+    found, curves = report.need.importance, (report.need.pruned, report.need.at_random)
+    return {
+        "method": found.method,
+        "loss": report.need.loss,
+        "layers": list(found.layers),
+        "values": _finite(found.values),
+        "interval": _finite([found.low, found.high]),
+        "removed": _finite(curves[0].removed),
+        "pruned": _finite(curves[0].losses),
+        "pruned_at_random": _finite(curves[1].losses),
+    }
+
+
+def _finite(values: Any) -> Any:
+    """Return numbers for JSON, which has no NaN: null stands for it."""
+    if np.ndim(values):
+        return [_finite(value) for value in values]
+    return None if math.isnan(values) else float(values)

@@ -1,0 +1,169 @@
+"""The numbers inside a page, as JSON: what its script draws and what can be downloaded from it."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.diagnostics.clusters import nearest_distances, redundancy_against_importance
+from fourierkernels.diagnostics.distances import METRICS
+from fourierkernels.diagnostics.examples import Example
+from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS, KeyStatistic
+from fourierkernels.diagnostics.maps import STATISTICS, MapStatistic
+from fourierkernels.diagnostics.profile import StatisticSummary
+from fourierkernels.diagnostics.resampling import LEVEL
+from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.report.page.colours import CIVIDIS
+from fourierkernels.report.page.content import MeasuredImportance, Page
+from fourierkernels.report.page.drawings import layer_drawings
+from fourierkernels.report.page.weights import LEVELS, Shape, kept_shapes, pack_weights
+from fourierkernels.validation import check_choice
+
+DIGITS = 6  # significant ones of the numbers in a page; heads.json has them all
+_ABOUT: dict[str, MapStatistic | KeyStatistic] = {**STATISTICS, **KEY_STATISTICS}
+# Characters that could end the element the JSON stands in, or a line of script.
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+def page_numbers(page: Page) -> dict[str, Any]:
+    """Return all numbers of a checked page as lists, dictionaries, strings and floats."""
+    first = next(iter(page.summaries.values()), None)
+    shapes = kept_shapes([np.shape(example.maps) for example in page.examples])
+    examples = [_example(*both) for both in zip(page.examples, shapes, strict=True)]
+    return {
+        "title": page.title,
+        "kind": page.kind,
+        "digits": DIGITS,
+        "levels": LEVELS,
+        "level": LEVEL,
+        "colours": CIVIDIS,
+        "metric": _metric(first),
+        "networks": [_network(name, one) for name, one in page.summaries.items()],
+        "statistics": _statistics(page, first),
+        "association": _association(first, page.importance),
+        "examples": examples,
+        "origin": dict(page.origin),
+    }
+
+
+def as_json(numbers: Mapping[str, Any]) -> str:
+    r"""Return JSON that may stand inside a script element, whatever its strings hold.
+
+    NaN becomes null, and objects that JSON does not know become strings.
+
+    Examples
+    --------
+    >>> as_json({"text": "</script>"})
+    '{"text":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(_plain(numbers), allow_nan=False, default=str, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` with arrays as lists and floats of DIGITS digits, None where not finite."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def _metric(summary: HeadSummary | None) -> dict[str, str]:
+    if summary is None:
+        return {"name": "", "unit": "", "description": ""}
+    row = METRICS[summary.metric]
+    return {"name": row.name, "unit": row.unit, "description": row.description}
+
+
+def _network(name: str, summary: HeadSummary) -> dict[str, Any]:
+    return {
+        "name": name,
+        "distances": summary.distances,
+        "drawings": [layer_drawings(layer) for layer in summary.distances],
+    }
+
+
+def _statistics(page: Page, first: HeadSummary | None) -> list[dict[str, Any]]:
+    """Rows of one shape: the statistics of maps, and what else is known of each head."""
+    rows = [_statistic(name, one) for name, one in page.statistics.items()]
+    if page.importance is not None:
+        found = page.importance
+        title = f"importance ({found.method})"
+        rows.append(_row("importance", found.values, found.low, found.high, title=title))
+    if (alone := _alone(first)) is not None:
+        none = np.full(alone.shape, math.nan)
+        unit = _metric(first)["unit"]
+        title = "distance to the nearest head"
+        rows.append(_row("nearest", alone, none, none, title=title, unit=unit))
+    return rows
+
+
+def _statistic(name: str, found: StatisticSummary) -> dict[str, Any]:
+    about = _ABOUT[check_choice("statistics", name, list(_ABOUT))]
+    return _row(
+        name,
+        found.mean,
+        found.low,
+        found.high,
+        title=name.replace("_", " "),
+        unit=about.unit,
+        description=about.description,
+    )
+
+
+def _row(
+    name: str,
+    values: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    *,
+    title: str,
+    unit: str = "",
+    description: str = "",
+) -> dict[str, Any]:
+    about = {"name": name, "title": title, "unit": unit, "description": description}
+    return {**about, "values": values, "low": low, "high": high}
+
+
+def _alone(summary: HeadSummary | None) -> FloatArray | None:
+    """Distance of each head to the nearest other, ``(L, H)``; None without distances."""
+    if summary is None or summary.distances.shape[-1] < 2:
+        return None
+    return nearest_distances(summary.distances)
+
+
+def _association(
+    summary: HeadSummary | None, importance: MeasuredImportance | None
+) -> dict[str, float] | None:
+    """Rank correlation of redundancy and importance; NaN where neither varies."""
+    alone = _alone(summary)
+    if summary is None or importance is None or alone is None:
+        return None
+    if not (np.ptp(alone, axis=1).any() and np.ptp(importance.values, axis=1).any()):
+        return {"correlation": math.nan, "p_value": math.nan}  # constants have no ranks
+    found = redundancy_against_importance(
+        summary.distances, importance.values, rng=np.random.default_rng(0)
+    )
+    return {"correlation": found.correlation, "p_value": found.p_value}
+
+
+def _example(example: Example, shape: Shape) -> dict[str, Any]:
+    n, m = shape[2:]
+    text, scale = pack_weights(np.asarray(example.maps)[:, :, :n, :m])
+    return {
+        "label": example.label,
+        "queries": list(example.queries[:n]),
+        "keys": list(example.keys[:m]),
+        "shape": list(shape),
+        "of": [len(example.queries), len(example.keys)],
+        "scale": scale,
+        "maps": text,
+    }

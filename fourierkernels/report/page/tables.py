@@ -1,0 +1,109 @@
+"""The table of layers of a page, as HTML that needs no script."""
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from fourierkernels.diagnostics.resampling import LEVEL
+from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
+from fourierkernels.report.digits import decimals
+from fourierkernels.report.page.content import Page
+
+Column = tuple[str, list[str]]  # heading, and a cell for each row
+
+NO_NUMBER = "–"
+
+
+def notes_list(page: Page) -> str:
+    """Return what must stand beside the numbers, as items of a list."""
+    return "\n".join(f"<li>{escape(note)}</li>" for note in page.notes)
+
+
+def layers_table(page: Page) -> str:
+    """Return a row a layer and two for their average and spread; a sentence without distances."""
+    if not page.summaries:
+        return "<p>No distances between heads: they need at least two heads in a layer.</p>"
+    deepest = max(len(summary.mean) for summary in page.summaries.values())
+    labels = [*map(str, range(1, deepest + 1)), "layer average", "std of layer means"]
+    columns = list(_columns(page, deepest))
+    head = "".join(
+        f'<th scope="col">{escape(title)}</th>' for title, _ in [("layer", []), *columns]
+    )
+    rows = "\n".join(
+        _row(label, cells) for label, *cells in zip(labels, *[c for _, c in columns], strict=True)
+    )
+    spread = SPREADS[page.over].description
+    about = f"Distances between the heads of each layer. ± is the standard deviation over {spread}."
+    return (
+        f'<p id="layers-about" class="hint">{escape(about)}</p>\n'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Table of layers">\n'
+        '<table aria-describedby="layers-about">\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _row(label: str, cells: Sequence[str]) -> str:
+    numbers = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    return f'<tr><th scope="row">{escape(label)}</th>{numbers}</tr>'
+
+
+def _columns(page: Page, deepest: int) -> Iterator[Column]:
+    digits = decimals(*(summary.mean for summary in page.summaries.values()))
+    for name, summary in page.summaries.items():
+        yield f"{name} weights: mean ± std", _means(summary, page.over, deepest, digits)
+        yield f"{LEVEL:.0%} interval", _intervals(summary, deepest, digits)
+    if page.difference is not None:
+        yield from _difference(page, deepest)
+    if page.null is not None:
+        yield from _null(page, deepest)
+
+
+def _means(summary: HeadSummary, over: str, deepest: int, digits: int) -> list[str]:
+    def shown(mean: float, std: float) -> str:
+        return f"{_number(mean, digits)} ± {_number(std, digits)}"
+
+    layers = [shown(*both) for both in zip(summary.mean, summary.std(over), strict=True)]
+    average = shown(summary.layer_average, summary.layer_average_std(over))
+    return [*_filled(layers, deepest), average, _number(summary.std_layers, digits)]
+
+
+def _intervals(summary: HeadSummary, deepest: int, digits: int) -> list[str]:
+    layers = [_interval(*ends, digits) for ends in zip(*summary.interval(), strict=True)]
+    return [*_filled(layers, deepest), _interval(*summary.layer_average_interval(), digits), ""]
+
+
+def _difference(page: Page, deepest: int) -> Iterator[Column]:
+    found = page.difference
+    assert found is not None
+    first = next(iter(page.summaries))
+    digits = decimals(found.layers, found.average)
+    layers = [_number(mean, digits, sign="+") for mean in found.layers]
+    average = _number(found.average, digits, sign="+")
+    yield f"{first} - other", [*_filled(layers, deepest), average, ""]
+    ends = zip(found.layers_low, found.layers_high, strict=True)
+    intervals = _filled([_interval(*both, digits, sign="+") for both in ends], deepest)
+    average = _interval(found.low, found.high, digits, sign="+")
+    yield f"its {found.level:.0%} interval", [*intervals, average, ""]
+
+
+def _null(page: Page, deepest: int) -> Iterator[Column]:
+    assert page.null is not None
+    digits = decimals(page.null["observed"], page.null["high"])
+    ends = zip(page.null["low"], page.null["high"], strict=True)
+    yield "permuted keys", [*_filled([_interval(*both, digits) for both in ends], deepest), "", ""]
+    values = [f"{value:.2g}" for value in page.null["p_value"]]
+    yield "p (as alike by chance)", [*_filled(values, deepest), "", ""]
+
+
+def _filled(cells: list[str], count: int) -> list[str]:
+    return [*cells, *[""] * (count - len(cells))]
+
+
+def _number(value: float, digits: int, sign: str = "") -> str:
+    return NO_NUMBER if math.isnan(value) else f"{value:{sign}.{digits}f}"
+
+
+def _interval(low: float, high: float, digits: int, sign: str = "") -> str:
+    if math.isnan(low) or math.isnan(high):
+        return NO_NUMBER
+    return f"{_number(low, digits, sign)} to {_number(high, digits, sign)}"

@@ -1,0 +1,112 @@
+"""Attention weights in one byte each, as text: what a page holds of a map.
+
+The byte is the root of the weight in 255 steps, so that small weights, which are most of them,
+keep their digits.
+"""
+
+import base64
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.validation import as_real, check_finite
+
+Shape = tuple[int, ...]
+
+LEVELS = 255
+_AT_A_TIME = 2**20  # weights converted at once: the memory of the rest stays out of it
+MOST_WEIGHTS = 8_000_000  # of all examples of a page together: 10.7 MB of text in base64
+
+
+def pack_weights(weights: ArrayLike) -> tuple[str, float]:
+    """Return weights as base64 text of one byte each, and the scale they are divided by.
+
+    A byte is b = round(255 sqrt(w / s)). With r = sqrt(w / s), the weight s (b / 255)² that is
+    read back is off by at most s (r / 255 + 1 / 510²).
+
+    Parameters
+    ----------
+    weights : array_like, any shape
+        Not negative.
+
+    Returns
+    -------
+    text : str
+    scale : float
+        s: 1, or the largest weight where that is larger.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or not finite.
+
+    Examples
+    --------
+    >>> pack_weights([0.0, 1.0])
+    ('AP8=', 1.0)
+    """
+    array = np.asarray(weights)
+    parts = np.array_split(array.reshape(-1), max(1, array.size // _AT_A_TIME))
+    scale = max(1.0, *(_largest(part) for part in parts))
+    codes = (np.rint(LEVELS * np.sqrt(part.astype(float) / scale)) for part in parts)
+    joined = b"".join(part.astype(np.uint8).tobytes() for part in codes)
+    return base64.b64encode(joined).decode("ascii"), scale
+
+
+def _largest(weights: ArrayLike) -> float:
+    array = check_finite("weights", as_real("weights", weights))
+    if array.size and array.min() < 0:
+        raise ValueError(f"weights must not be negative, got {array.min()}")
+    return float(array.max(initial=0.0))
+
+
+def unpack_weights(text: str, shape: Shape, *, scale: float = 1.0) -> FloatArray:
+    """Return the weights that the text of :func:`pack_weights` holds.
+
+    Examples
+    --------
+    >>> unpack_weights("AP8=", (2,))
+    array([0., 1.])
+    """
+    codes = np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(shape)
+    weights: FloatArray = scale * (codes / LEVELS) ** 2
+    return weights
+
+
+def kept_shapes(shapes: Sequence[Shape], *, most: int = MOST_WEIGHTS) -> list[Shape]:
+    """Return the shapes that maps are cut to, so that together they have at most so many weights.
+
+    Small maps are kept whole; what they leave of an even share goes to the larger ones, which lose
+    their last queries and keys in equal proportion.
+
+    Parameters
+    ----------
+    shapes : sequence of (L, H, n, m)
+
+    Returns
+    -------
+    list of (L, H, n', m')
+        n' = m' = 0 where not even one query and key of each head fit.
+
+    Examples
+    --------
+    >>> kept_shapes([(1, 1, 2, 2), (1, 1, 30, 30)], most=104)
+    [(1, 1, 2, 2), (1, 1, 10, 10)]
+    """
+    kept, left = list(shapes), most
+    order = sorted(range(len(shapes)), key=lambda place: np.prod(shapes[place], dtype=float))
+    for done, place in enumerate(order):
+        kept[place] = _cut(shapes[place], left // (len(order) - done))
+        left -= int(np.prod(kept[place]))
+    return kept
+
+
+def _cut(shape: Shape, share: int) -> Shape:
+    layers, heads, n, m = shape
+    if layers * heads * n * m <= share:
+        return shape
+    rows = min(n, int((share / (layers * heads) * n / m) ** 0.5))
+    columns = min(m, int((share / (layers * heads) * m / n) ** 0.5))
+    return (layers, heads, rows, columns) if rows and columns else (layers, heads, 0, 0)

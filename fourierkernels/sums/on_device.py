@@ -1,0 +1,109 @@
+"""The kernel sums of the estimators by the operator of attention, on a GPU or a CPU.
+
+Attention is the sum of responses over the sum of weights, and its operator returns the latter as
+significand and exponent: their product is the sum of responses. Always in float64.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import FourierKernel, Kernel
+from fourierkernels.ops.operator import attend
+from fourierkernels.sums import KernelSums
+
+_EPS = float(np.finfo(float).eps)
+_BLOCK = 2**24  # differences of the Gaussian held at once
+_Parts = tuple[Tensor, Tensor, Tensor]  # numerator (m, k), denominator (m,), exponent (m,)
+
+
+class TorchSum:
+    """Sums over all pairs on a device of torch; arguments as checked by `PreparedSum`.
+
+    Errors are estimates from the largest angle, without a look at each pair. `PreparedSum` sums
+    rows again on the CPU where a denominator is so small that those might matter: where zeros of
+    the sine, of which rounding leaves something, could be all there is.
+    """
+
+    def __init__(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        responses: FloatArray,
+        *,
+        kernel: Kernel,
+        radius: FloatArray,
+        tol: float = 0.0,
+        device: str = "cpu",
+    ) -> None:
+        self._device, self._radius = torch.device(device), radius
+        self._power = kernel.power if isinstance(kernel, FourierKernel) else 0
+        self._centre = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)
+        samples = radius * (points - self._centre)
+        self._samples, self._reach = self._moved(samples), float(np.abs(samples).max())
+        self._log_weights = self._moved(np.log(weights))
+        self._mask = None if (weights == 1.0).all() else self._log_weights[None, None, None]
+        self._total = float(weights.sum())
+        columns = responses if responses.shape[1] else np.ones((len(points), 1))
+        self._columns, self._count = self._moved(columns), responses.shape[1]
+
+    def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
+        """Return the sums of shapes at queries of shape ``(m, dim)``; `parts` are all "value"."""
+        scaled = self._radius * (queries - self._centre)
+        summed = self._fourier if self._power else self._gaussian
+        numerator, denominator, exponent = (
+            part.cpu().numpy() for part in summed(self._moved(scaled))
+        )
+        step = 2 * _EPS * (1.0 + np.abs(scaled).max(axis=1) + self._reach)  # error of an angle
+        error = self._error(denominator, exponent, step)
+        return KernelSums(
+            numerator[:, : self._count], denominator, error, exponent.astype(np.int64)
+        )
+
+    def _fourier(self, queries: Tensor) -> _Parts:
+        output, significand, exponent = attend(
+            queries[None, None],
+            self._samples[None, None],
+            self._columns[None, None],
+            torch.ones_like(self._samples[:1]),
+            self._mask,
+            self._power,
+            False,
+            0.0,
+        )
+        total = significand[0, 0]
+        total = total.masked_fill(total.isinf(), 0.0)  # how the operator marks a row of zeros
+        return output[0, 0] * total[:, None], total, exponent[0, 0]
+
+    def _gaussian(self, queries: Tensor) -> _Parts:
+        rows = max(1, _BLOCK // self._samples.numel())
+        blocks = [self._gaussian_block(block) for block in torch.split(queries, rows)]
+        numerator, denominator, exponent = (torch.cat(each) for each in zip(*blocks, strict=True))
+        return numerator, denominator, exponent
+
+    def _gaussian_block(self, queries: Tensor) -> _Parts:
+        """Return sums of 2**(log2 of the weight - exponent), the largest between 1 and 2."""
+        squared = (queries[:, None] - self._samples).square().sum(dim=-1)  # (block, n)
+        log2 = (self._log_weights - squared / 2) / math.log(2.0)
+        exponent = log2.amax(dim=1).floor()
+        weights = torch.exp2(log2 - exponent[:, None])
+        return weights @ self._columns, weights.sum(dim=1), exponent.long()
+
+    def _error(self, total: FloatArray, exponent: FloatArray, step: FloatArray) -> FloatArray:
+        """Bound what the rounding of angles does to terms; of odd powers to terms of size 1."""
+        dim = len(self._radius)
+        rounding = 8 * _EPS * math.sqrt(len(self._samples))
+        if not self._power:
+            far = 2.0 * np.log(2.0) * np.abs(exponent) * _EPS  # of the exponential
+            slope = dim * step * np.sqrt(1.0 + np.abs(exponent))
+            return np.asarray(np.abs(total) * (rounding + far + slope))
+        relative = self._power * dim * step
+        left = self._total * (relative if self._power % 2 else relative**self._power)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.abs(total) * (rounding + relative) + np.ldexp(left, -exponent))
+
+    def _moved(self, array: FloatArray) -> Tensor:
+        return torch.as_tensor(array, dtype=torch.float64, device=self._device)

@@ -1,0 +1,92 @@
+"""Random maps, and tiny checkpoints read back from disk."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_checkpoints import save_tiny
+
+
+@pytest.fixture
+def make_maps() -> Callable[..., np.ndarray]:
+    """Random maps with rows of probabilities, peaked so that heads differ."""
+
+    def make(*shape: int, seed: int = 0) -> np.ndarray:
+        logits = 2 * np.random.default_rng(seed).normal(size=shape)
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        return weights / weights.sum(axis=-1, keepdims=True)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A tiny checkpoint of a kind, saved once and not to be changed."""
+    root = tmp_path_factory.mktemp("checkpoints")
+
+    def get(kind: str) -> Path:
+        return root / kind if (root / kind).exists() else save_tiny(root / kind, kind)
+
+    return get
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Callable[[str], Path]:
+    """A tiny checkpoint of the test's own, to be damaged."""
+    return lambda kind: save_tiny(tmp_path / kind, kind)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("a b c d e\n\nf g\nh i j a b c\n")
+    return path
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command line in this process; return exit status, output and messages."""
+
+    from fourierkernels import cli
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fourierkernels", "heads", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Path]:
+    """Three images of 9 x 13 pixels."""
+    from PIL import Image
+
+    rng = np.random.default_rng(1)
+    files = [tmp_path / f"{name}.png" for name in "abc"]
+    for file in files:
+        Image.fromarray(rng.integers(0, 255, (9, 13, 3), dtype=np.uint8)).save(file)
+    return files
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Callable[..., Any]:
+    """Save a model of this package in a file of its own and load it as a checkpoint."""
+    from tiny_models_of_ours import stirred
+
+    from fourierkernels.checkpoints.load import load_checkpoint
+    from fourierkernels.models import save_model
+
+    def save(model: Any, **options: Any) -> Any:
+        save_model(stirred(model), tmp_path / "model.safetensors")
+        return load_checkpoint(tmp_path / "model.safetensors", **options)
+
+    return save

@@ -1,0 +1,280 @@
+"""The programs of the CUDA kernels, run thread by thread on the host, against float64.
+
+Every index, barrier, mask and formula is that of the GPU; what is not tested here is the GPU: its
+arithmetic (approximate division), its memory and its scheduling.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from host_kernels import host_library, needs_compiler
+from plain_attention import draw, relative_error
+from tolerances import TOLERANCE
+from torch import Tensor
+
+from fourierkernels.attention import fourier_attention
+from fourierkernels.ops.cuda import backward, forward
+from fourierkernels.ops.reference import log_sinc_slope
+
+pytestmark = needs_compiler
+DTYPES = [torch.float32, torch.float64]
+
+
+@pytest.fixture(autouse=True)
+def _poisoned_memory() -> Iterator[None]:
+    """Deterministic torch fills new memory with NaN: what a kernel does not write, shows."""
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Shapes and options of one problem; the tile has 64 rows in float32 and 32 in float64."""
+
+    n: int = 70
+    m: int = 90
+    dim: int = 16
+    columns: int = 16
+    size: int = 16
+    options: dict[str, Any] = field(default_factory=dict)
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def leaves(self, dtype: torch.dtype) -> list[Tensor]:
+        shapes = [(2, 2, self.n, self.dim), (2, 2, self.m, self.dim), (2, 2, self.m, self.columns)]
+        query, key, value = (draw(*s, seed=i, dtype=dtype) for i, s in enumerate(shapes))
+        radius = (0.3 + 0.1 * draw(2, self.dim, seed=3, dtype=dtype)).exp()
+        moved = (self.scale * side + self.offset for side in (query, key))
+        return [leaf.detach() for leaf in (*moved, value, radius)]
+
+
+BOOLEAN = draw(1, 2, 70, 90, seed=5).detach() > 0.3
+EMPTY_ROWS = torch.zeros(2, 1, 70, 1, dtype=torch.bool).index_fill(2, torch.arange(0, 70, 3), True)
+CASES = {
+    "plain": Case(),
+    "one tile exactly": Case(n=64, m=64),
+    "one query": Case(n=1),
+    "one key": Case(m=1),
+    "few features and columns": Case(dim=3, columns=1),
+    "larger than the size needs": Case(dim=20, columns=10, size=64),
+    "features beyond columns": Case(dim=50, columns=7, size=64, scale=0.5),
+    "columns beyond features": Case(dim=4, columns=60, size=64),
+    "four chunks": Case(dim=64, columns=64, size=64, scale=0.5),
+    "causal": Case(n=150, m=150, options={"causal": True}),
+    "causal, more queries": Case(n=150, m=70, options={"causal": True}),
+    "causal, more keys": Case(n=70, m=150, options={"causal": True}),
+    "boolean mask": Case(options={"mask": BOOLEAN}),
+    "padding": Case(options={"mask": draw(2, 1, 1, 90, seed=6).detach() > 0}),
+    "empty rows": Case(options={"mask": EMPTY_ROWS}),
+    "additive mask": Case(options={"mask": 3 * draw(1, 1, 70, 90, seed=7).detach()}),
+    "additive mask per head": Case(options={"mask": draw(2, 2, 1, 90, seed=7).detach()}),
+    "mask of finite minima": Case(
+        options={"mask": torch.zeros(1, 2, 70, 90).masked_fill(~BOOLEAN, -3e38)}
+    ),
+    "mask and causal": Case(options={"mask": BOOLEAN, "causal": True}),
+    "eps": Case(options={"eps": 1e-6}, scale=0.2),
+    "eps above all weights": Case(options={"eps": 1e-6}),
+    "second power": Case(options={"power": 2}),
+    "sixth power": Case(options={"power": 6}),
+    "first power": Case(dim=4, options={"power": 1}, scale=0.3),
+    "third power": Case(dim=5, options={"power": 3}, scale=0.3),
+    "common offset": Case(offset=1e4),
+}
+DEFAULTS = {"power": 4, "causal": False, "eps": 0.0}
+
+
+def run(
+    case: Case, dtype: torch.dtype, leaves: list[Tensor] | None = None
+) -> tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]:
+    """Return output, significand, exponent, the four gradients, and the output's gradient."""
+    options = DEFAULTS | case.options
+    mask = options.pop("mask", None)
+    if mask is not None and mask.is_floating_point():
+        mask = mask.to(dtype)
+    leaves = case.leaves(dtype) if leaves is None else leaves
+    library = host_library(dtype, case.size)
+    rows = forward(library, *leaves, mask, **options)
+    grad = draw(*rows[0].shape, seed=9, dtype=dtype).detach()
+    return (*rows, list(backward(library, grad, *leaves, mask, *rows, **options)), grad)
+
+
+def reference_options(case: Case) -> dict[str, Any]:
+    options = DEFAULTS | case.options
+    mask, causal = options.pop("mask", None), options.pop("causal")
+    if causal:
+        seen = torch.ones(case.n, case.m, dtype=torch.bool).tril()
+        mask = seen if mask is None else mask & seen
+    elif mask is not None and mask.is_floating_point():
+        mask = mask.double()
+    return options | {"attn_mask": mask, "allow_signed": True, "implementation": "reference"}
+
+
+def reference(case: Case, leaves: list[Tensor], grad: Tensor) -> tuple[Tensor, list[Tensor]]:
+    leaves = [leaf.double().requires_grad_() for leaf in leaves]
+    output = fourier_attention(*leaves, **reference_options(case))
+    return output.detach(), list(torch.autograd.grad(output, leaves, grad.double()))
+
+
+def normalised_weights(case: Case, query: Tensor, key: Tensor, radius: Tensor) -> Tensor:
+    options = reference_options(case) | {"return_weights": True}
+    return fourier_attention(query, key, key, radius, **options)[1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_output_and_gradients_are_those_of_the_reference(name: str, dtype: torch.dtype) -> None:
+    case = CASES[name]
+    output, _, _, gradients, grad = run(case, dtype)
+    expected, expected_gradients = reference(case, case.leaves(dtype), grad)
+    tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]
+    assert relative_error(output, expected) < tolerance["fast"]
+    noises = rounding(case, case.leaves(dtype), grad)
+    for actual, exact, noise in zip(gradients, expected_gradients, noises, strict=True):
+        assert actual.shape == exact.shape
+        assert (actual - exact).norm() <= tolerance["gradient"] * exact.norm() + noise
+
+
+def rounding(case: Case, leaves: list[Tensor], grad: Tensor) -> list[float]:
+    """What must be expected of the gradients l R P (dO·v - dO·h) t, t = d log sinc / dx.
+
+    The difference cancels where one key has all the weight, and t is known as well as x = u - v is:
+    u = R q and v = R k are rounded, and dt/dx is 1/sin² x near the zeros of the kernel.
+    """
+    unit = 2 * torch.finfo(leaves[0].dtype).eps
+    query, key, value, radius = (leaf.double() for leaf in leaves)
+    weights, grad = normalised_weights(case, query, key, radius).abs(), grad.double()
+    centre = key.mean(2, keepdim=True)
+    u, v = (radius[:, None] * (side - centre) for side in (query, key))
+    x = u[..., :, None, :] - v[..., None, :, :]
+    dot = grad @ value.mT
+    difference = (dot - (weights * dot).sum(-1, keepdim=True)).abs()
+    argument = 1 + u[..., :, None, :].abs() + v[..., None, :, :].abs()
+    steep = torch.where(x.abs() < 0.5, 1.0, 1 / torch.sin(x).square())
+    size = (grad.abs() @ value.abs().mT)[..., None] * log_sinc_slope(x).abs()
+    size = unit * weights[..., None] * (size + difference[..., None] * steep * argument)
+    size = (DEFAULTS | case.options)["power"] * size
+    along = (size * (x / radius[:, None, None]).abs()).sum((0, 2, 3))
+    sides = (radius[:, None] * size.sum(dim) for dim in (3, 2))
+    return [*(float(each.norm()) for each in sides), 0.0, float(along.norm())]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_steps_have_no_races_any_order_of_threads_gives_the_same_bits(dtype: torch.dtype) -> None:
+    case = Case(dim=40, columns=40, size=64, options={"causal": True})
+    library, results = host_library(dtype, case.size), []
+    for order in (1, 255, 37, 101):
+        library.handle.fk_set_order(order)
+        results.append(run(case, dtype))
+    library.handle.fk_set_order(1)
+    for output, significand, exponent, gradients, _ in results[1:]:
+        first = results[0]
+        assert torch.equal(output, first[0])
+        assert torch.equal(significand, first[1])
+        assert torch.equal(exponent, first[2])
+        assert all(map(torch.equal, gradients, first[3]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_larger_library_gives_the_same_bits(dtype: torch.dtype) -> None:
+    small, large = (run(Case(size=size), dtype) for size in (16, 64))
+    assert torch.equal(small[0], large[0])
+    assert all(map(torch.equal, small[3], large[3]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_saved_row_sums_are_significand_times_power_of_two(dtype: torch.dtype) -> None:
+    case = Case(scale=0.2, options={"eps": 1e-3})
+    _, significand, exponent, _, _ = run(case, dtype)
+    query, key, _, radius = (leaf.double() for leaf in case.leaves(dtype))
+    x = radius[:, None, None] * (query[..., None, :] - key[..., None, :, :])
+    sums = (torch.sinc(x / math.pi) ** 4).prod(-1).sum(-1) + 1e-3
+    actual = torch.ldexp(significand.double(), exponent)
+    assert relative_error(actual, sums) < TOLERANCE[str(dtype).removeprefix("torch.")]["fast"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_without_keys_are_zero_and_pass_no_gradient(dtype: torch.dtype) -> None:
+    output, significand, _, (dq, *others), _ = run(CASES["empty rows"], dtype)
+    empty = ~EMPTY_ROWS.expand(2, 2, 70, 1)[..., 0]
+    assert (output[empty] == 0).all()
+    assert (dq[empty] == 0).all()
+    assert torch.isinf(significand[empty]).all()
+    assert all(torch.isfinite(other).all() for other in others)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_queries_equal_to_keys_have_weight_and_no_slope(dtype: torch.dtype) -> None:
+    case = Case(n=40, m=40, dim=64, columns=8, size=64)
+    leaves = case.leaves(dtype)
+    leaves[0] = leaves[1].clone()  # 64 features, R = 1.3: nearly one key each
+    output, _, _, gradients, grad = run(case, dtype, leaves)
+    expected, expected_gradients = reference(case, leaves, grad)
+    tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]
+    assert relative_error(output, expected) < tolerance["fast"]
+    assert relative_error(gradients[2], expected_gradients[2]) < tolerance["gradient"]
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("power", [1, 2, 4])
+def test_keys_at_zeros_of_the_sine_give_finite_results(dtype: torch.dtype, power: int) -> None:
+    case = Case(n=5, m=6, dim=3, columns=2, options={"power": power})
+    leaves = case.leaves(dtype)
+    leaves[0] = torch.zeros_like(leaves[0])
+    leaves[1] = math.pi * (1 + torch.arange(6, dtype=dtype))[:, None].expand(2, 2, 6, 3)
+    leaves[3] = torch.ones_like(leaves[3])
+    output, _, _, gradients, _ = run(case, dtype, leaves)
+    assert torch.isfinite(output).all()
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inputs_of_ten_thousand_err_no_more_than_twice_the_reference(dtype: torch.dtype) -> None:
+    case = Case(scale=1e4, dim=8, columns=8)
+    leaves = case.leaves(dtype)
+    output, _, _, gradients, grad = run(case, dtype, leaves)
+    assert torch.isfinite(output).all()
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+    if dtype is torch.float32:  # differences of 1e4 are known to 1e-3, whoever takes the sine
+        expected, _ = reference(case, leaves, grad)
+        plain = fourier_attention(*leaves, implementation="reference")
+        assert relative_error(output, expected) < 2 * relative_error(plain, expected)
+
+
+def test_weights_far_below_the_smallest_float_are_kept() -> None:
+    """Unit normal, R = 2, D = 128: the median weight is 1e-243."""
+    case = Case(n=40, m=50, dim=128, columns=16, size=128)
+    leaves = [*case.leaves(torch.float32)[:3], torch.full((2, 128), 2.0)]
+    output, _, exponent, _, grad = run(case, torch.float32, leaves)
+    assert exponent.max() < -126  # every row sum is below the normal numbers
+    expected, _ = reference(case, leaves, grad)
+    assert relative_error(output, expected) < TOLERANCE["float32"]["fast"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_strided_masks_are_read_through_their_strides(dtype: torch.dtype) -> None:
+    mask = (draw(90, 70, 2, seed=5).detach() > 0).permute(2, 1, 0)[None]  # (1, 2, 70, 90)
+    assert not mask.is_contiguous()
+    strided = run(Case(options={"mask": mask}), dtype)
+    plain = run(Case(options={"mask": mask.contiguous()}), dtype)
+    assert torch.equal(strided[0], plain[0])
+    assert all(map(torch.equal, strided[3], plain[3]))
+
+
+@pytest.mark.parametrize("shape", ["no queries", "no batch"])
+def test_empty_problems_give_empty_results(shape: str) -> None:
+    case = Case()
+    leaves = case.leaves(torch.float32)
+    if shape == "no queries":
+        leaves[0] = leaves[0][:, :, :0]
+    else:
+        leaves[:3] = [leaf[:0] for leaf in leaves[:3]]
+    output, significand, exponent, gradients, _ = run(case, torch.float32, leaves)
+    assert output.numel() == significand.numel() == exponent.numel() == 0
+    for gradient, leaf in zip(gradients, leaves, strict=True):
+        assert torch.equal(gradient, torch.zeros_like(leaf))
