@@ -24,8 +24,8 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import sdpa_mask
 from transformers.utils import output_capturing
 
-from fourierkernels.attention.functional import fourier_attention, gaussian_attention
-from fourierkernels.attention.gaussian import fused_gaussian_attention
+from fourierkernels.attention.fourier import fourier_attention
+from fourierkernels.attention.gaussian import fused_gaussian_attention, gaussian_attention
 from fourierkernels.attention.radius import RADIUS_SHAPES, add_log_radius
 from fourierkernels.attention.validation import check_eps, check_power
 from fourierkernels.validation import check_choice, check_number

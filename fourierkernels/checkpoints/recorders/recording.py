@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.attention.multihead import MultiheadKernelAttention
-from fourierkernels.mixing import AttentionMixer
+from fourierkernels.attention.multihead import MultiheadCore
 from fourierkernels.validation import check_choice
 
 _CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
@@ -289,27 +288,18 @@ def _replace(module: nn.Module, method: str, replacement: Any) -> Callable[[], N
     return lambda: vars(module).pop(method)
 
 
-def _listen_to_kernel_attention(
-    module: Any, name: str, calls: list[AttentionCall]
-) -> Callable[[], None]:
+def _listen_to_core(module: Any, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
+    """Record the layers and mixers of this package: their outputs as they are, and the weights."""
     original = module.attend
 
     def attend(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Any:
-        output, weights = original(query, key, value, **{**options, "return_weights": True})
-        calls.append(_call(name, weights, (query, key, value), output, None))
-        return output, weights if options["return_weights"] else None
-
-    return _replace(module, "attend", attend)
-
-
-def _listen_to_mixer(module: Any, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
-    original = module.attend
-
-    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, is_causal: bool) -> Any:
-        output = original(query, key, value, mask, is_causal)
-        weights = module.weights(query, key, mask, is_causal)
-        calls.append(_call(name, weights, (query, key, value), output, None))
-        return output
+        output, weights = original(query, key, value, **options)
+        maps = weights
+        if maps is None:
+            asked = {**options, "dropout_p": 0.0, "return_weights": True}
+            maps = original(query, key, key, **asked)[1]
+        calls.append(_call(name, maps, (query, key, value), output, None))
+        return output, weights
 
     return _replace(module, "attend", attend)
 
@@ -384,10 +374,5 @@ LISTENERS = (
         "nn.MultiheadAttention", lambda m: isinstance(m, nn.MultiheadAttention), _listen_to_torch
     ),
     Listener("timm", _is_timm, _listen_to_timm),
-    Listener(
-        "fourierkernels.attention",
-        lambda m: isinstance(m, MultiheadKernelAttention),
-        _listen_to_kernel_attention,
-    ),
-    Listener("fourierkernels.mixing", lambda m: isinstance(m, AttentionMixer), _listen_to_mixer),
+    Listener("fourierkernels", lambda m: isinstance(m, MultiheadCore), _listen_to_core),
 )
