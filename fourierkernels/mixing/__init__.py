@@ -17,20 +17,14 @@ from fourierkernels.mixing.attention import (
 )
 from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer, walsh_hadamard
 from fourierkernels.mixing.causal import CausalDFTMixer, causal_dft
+from fourierkernels.mixing.cost_table import CostRow, cost_table
+from fourierkernels.mixing.costs import Size
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer, fourier_mixing
 from fourierkernels.mixing.matrices import mixing_matrices
 from fourierkernels.mixing.mixer import FixedMixer, PaddingIgnoredWarning, TokenMixer
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
-from fourierkernels.mixing.registry import (
-    MIXERS,
-    CostRow,
-    Mixer,
-    Size,
-    cost_table,
-    create_mixer,
-    mixer_names,
-)
+from fourierkernels.mixing.registry import MIXERS, Mixer, create_mixer, mixer_names
 
 __all__ = [
     "MIXERS",

@@ -106,6 +106,8 @@ class NoMixer(FixedMixer):
     As a layer it returns its input, and its matrix is the identity.
     """
 
+    masks_padding = True  # it reaches nobody
+
     def __init__(self, dim: int, *, length: int | None = None, causal: bool = False) -> None:
         super().__init__(dim, length=length, causal=causal, zero_padding=True)
 
@@ -119,7 +121,7 @@ class NoMixer(FixedMixer):
         return x
 
     def mixing_matrix(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
-        """Return the identity, ``(B, 1, N, N)``; padding reaches nobody and stays."""
+        """Return the identity, ``(B, 1, N, N)``; padding stays."""
         return super().mixing_matrix(x)
 
 

@@ -43,6 +43,11 @@ class TokenMixer(nn.Module, ABC):
         Set padded tokens to zero before they are mixed: the masked alternative for mixers that
         cannot leave them out. Attention masks padding properly and ignores the option.
 
+    Attributes
+    ----------
+    masks_padding : bool
+        Whether padded tokens are left out: a fact of the class.
+
     Raises
     ------
     ValueError, TypeError

@@ -1,35 +1,25 @@
 """The table of token mixers: how each is built, what it costs, whether it can be causal.
 
-Operations are multiply-adds of one forward pass over one sequence, as in Table 1 of
-[leethorp2021fnet]_: real ones for attention, dense and Hadamard mixing (there additions alone),
-complex ones for Fourier mixing, whose FFT of n points is counted as n log₂ n. Adding a mixer is
-adding a row; tests, the cost table and the benchmark read the rows.
+Adding a mixer is adding a row: :func:`create_mixer`, every model, the cost table, saved files, the
+benchmark and the tests read the rows.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, log2
-from typing import Any, NamedTuple
+from typing import Any
 
+from fourierkernels.mixing import costs
 from fourierkernels.mixing.attention import FourierMixer, GaussianMixer, SoftmaxMixer
 from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer
 from fourierkernels.mixing.causal import CausalDFTMixer
+from fourierkernels.mixing.costs import Count
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer
 from fourierkernels.mixing.mixer import TokenMixer
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
-from fourierkernels.validation import check_choice, check_integer
-
-
-class Size(NamedTuple):
-    """What the costs depend on: tokens N, features E."""
-
-    length: int
-    dim: int
-
+from fourierkernels.validation import check_choice
 
 Build = Callable[..., TokenMixer]
-Count = Callable[[Size], float]
 
 
 @dataclass(frozen=True)
@@ -44,20 +34,20 @@ class Mixer:
         Whether it mixes all tokens with all, and whether it has a causal form.
     parameters, operations : callable
         Trained numbers, and multiply-adds of a forward pass without its causal form, from a
-        :class:`Size`; biases are left out, as in the paper's table.
+        :class:`~fourierkernels.mixing.Size`; biases are left out, as in the paper's table.
     formula : str
-        The operations, to be read.
+        The operations as text.
     complex_operations : bool
         Whether they are multiply-adds of complex numbers.
     attention : bool
-        Whether its matrix is computed from the tokens, by heads.
+        Whether it builds an :class:`~fourierkernels.mixing.AttentionMixer`, whose matrix is
+        computed from the tokens by heads, whose projections may have biases, and which can read
+        another sequence.
     """
 
     build: Build
-    source: str
     encoder: bool
     decoder: bool
-    masks_padding: bool
     parameters: Count
     operations: Count
     formula: str
@@ -74,43 +64,40 @@ def _attention(cls: Build) -> Build:
 
 def _without_heads(cls: Build, **fixed: Any) -> Build:
     def build(*, dim: int, length: int | None, heads: int, causal: bool, **own: Any) -> TokenMixer:
-        return cls(
-            dim, length=length, **({"causal": causal} if cls in _BOTH else {}), **fixed, **own
-        )
+        return cls(dim, length=length, causal=causal, **fixed, **own)
 
     return build
 
 
-_BOTH: tuple[Build, ...] = (DenseMixer, NoMixer, ParametrisedDFTMixer)
+def _in_one_form(cls: Build, **fixed: Any) -> Build:
+    """Build a mixer that is always causal or never, and so has no such option."""
+
+    def build(*, dim: int, length: int | None, heads: int, causal: bool, **own: Any) -> TokenMixer:
+        return cls(dim, length=length, **fixed, **own)
+
+    return build
 
 
-def _attention_row(cls: Build, source: str, extra: int = 0) -> Mixer:
+def _attention_row(cls: Build, extra: int = 0) -> Mixer:
     return Mixer(
         _attention(cls),
-        source,
-        True,
-        True,
-        True,
+        encoder=True,
+        decoder=True,
         parameters=lambda s: 4 * s.dim**2 + extra,
-        operations=lambda s: 2 * s.length**2 * s.dim + 4 * s.length * s.dim**2,
+        operations=costs.attention,
         formula="2N²E + 4NE²",
         attention=True,
     )
 
 
-_FEATURES = 256  # m, the default of the mixer
-
-
 def _linear_fourier_row() -> Mixer:
     return Mixer(
         _attention(LinearFourierMixer),
-        "nguyen2022fourierformer",
-        True,
-        True,
-        True,
+        encoder=True,
+        decoder=True,
         parameters=lambda s: 4 * s.dim**2 + 1,
-        operations=lambda s: 6 * _FEATURES * s.length * s.dim + 4 * s.length * s.dim**2,
-        formula="6mNE + 4NE², m = 256",
+        operations=costs.linear_attention,
+        formula=f"6mNE + 4NE², m = {costs.FEATURES}",
         attention=True,
     )
 
@@ -118,98 +105,66 @@ def _linear_fourier_row() -> Mixer:
 def _dense_row(learn: bool) -> Mixer:
     return Mixer(
         _without_heads(DenseMixer, learn=learn),
-        "leethorp2021fnet",
-        True,
-        True,
-        False,
+        encoder=True,
+        decoder=True,
         parameters=lambda s: (s.length**2 + s.dim**2) * learn,
-        operations=lambda s: s.length**2 * s.dim + s.length * s.dim**2,
+        operations=costs.dense,
         formula="N²E + NE²",
     )
 
 
-def _fft(s: Size) -> float:
-    return s.length * s.dim * (log2(s.length) + log2(s.dim))
-
-
-def _halving(s: Size) -> float:
-    """Levels h = 32, 64, .. N/2: two FFTs and a product of 2h points for each of N/2h nodes."""
-    levels = max(0, ceil(log2(s.length / 32)))
-    size = 32 << levels if levels else s.length
-    nodes = sum(2 * size * log2(64 << i) + size for i in range(levels))
-    responses = sum((64 << i) * log2(64 << i) for i in range(levels))
-    triangles = (size >> levels) * size
-    per_feature = nodes + triangles + 2 * s.length + s.length * log2(s.dim)
-    return float(s.dim * per_feature + responses)
-
-
-def _dft_row(norm: str, source: str) -> Mixer:
+def _dft_row(norm: str) -> Mixer:
     return Mixer(
-        _without_heads(DFTMixer, norm=norm),
-        source,
-        True,
-        False,
-        False,
-        parameters=lambda s: 0,
-        operations=_fft,
+        _in_one_form(DFTMixer, norm=norm),
+        encoder=True,
+        decoder=False,
+        parameters=costs.nothing,
+        operations=costs.fft,
         formula="NE log N + NE log E",
         complex_operations=True,
     )
 
 
-def _hadamard(s: Size) -> float:
-    tokens, features = ceil(log2(s.length)), ceil(log2(s.dim))
-    return s.dim * (tokens << tokens) + s.length * (features << features)
-
-
 MIXERS: dict[str, Mixer] = {
-    "softmax": _attention_row(SoftmaxMixer, "vaswani2017attention"),
-    "gaussian": _attention_row(GaussianMixer, "nguyen2022fourierformer"),
-    "fourier": _attention_row(FourierMixer, "nguyen2022fourierformer", extra=1),
+    "softmax": _attention_row(SoftmaxMixer),
+    "gaussian": _attention_row(GaussianMixer),
+    "fourier": _attention_row(FourierMixer, extra=1),
     "linear_fourier": _linear_fourier_row(),
     "linear": _dense_row(learn=True),
     "random": _dense_row(learn=False),
     "none": Mixer(
         _without_heads(NoMixer),
-        "leethorp2021fnet",
-        True,
-        True,
-        True,
-        parameters=lambda s: 0,
-        operations=lambda s: 0,
+        encoder=True,
+        decoder=True,
+        parameters=costs.nothing,
+        operations=costs.nothing,
         formula="0",
     ),
-    "fnet": _dft_row("backward", "leethorp2021fnet"),
-    "dft": _dft_row("ortho", "chen_attention"),
+    "fnet": _dft_row("backward"),
+    "dft": _dft_row("ortho"),
     "hadamard": Mixer(
-        _without_heads(HadamardMixer),
-        "leethorp2021fnet",
-        True,
-        False,
-        False,
-        parameters=lambda s: 0,
-        operations=_hadamard,
+        _in_one_form(HadamardMixer),
+        encoder=True,
+        decoder=False,
+        parameters=costs.nothing,
+        operations=costs.hadamard,
         formula="NE log N + NE log E",
     ),
     "parametrised": Mixer(
         _without_heads(ParametrisedDFTMixer),
-        "chen_attention",
-        True,
-        True,
-        False,
+        encoder=True,
+        decoder=True,
         parameters=lambda s: 2 * s.length,
-        operations=lambda s: _fft(s) + s.length * s.dim,
+        operations=costs.scaled_fft,
         formula="NE log N + NE log E",
         complex_operations=True,
     ),
     "causal_dft": Mixer(
-        _without_heads(CausalDFTMixer),
-        "chen_attention",
-        False,
-        True,
-        False,
-        parameters=lambda s: 0,
-        operations=_halving,
+        _in_one_form(CausalDFTMixer),
+        encoder=False,
+        decoder=True,
+        parameters=costs.nothing,
+        operations=costs.halving,
         formula="NE log² N + NE log E",
         complex_operations=True,
     ),
@@ -273,35 +228,3 @@ def create_mixer(
             f"got {name!r}"
         )
     return row.build(dim=dim, length=length, heads=heads, causal=causal, **options)
-
-
-class CostRow(NamedTuple):
-    """Costs of one mixer: parameters of a layer, multiply-adds of a pass, and their formula."""
-
-    name: str
-    parameters: int
-    operations: int
-    formula: str
-    complex_operations: bool
-
-
-def cost_table(*, dim: int, length: int) -> list[CostRow]:
-    """Return Table 1 of [leethorp2021fnet]_ for every mixer, per layer and sequence.
-
-    Examples
-    --------
-    >>> softmax = cost_table(dim=768, length=512)[0]
-    >>> softmax.parameters, softmax.formula
-    (2359296, '2N²E + 4NE²')
-    """
-    size = Size(check_integer("length", length), check_integer("dim", dim))
-    return [
-        CostRow(
-            name,
-            int(row.parameters(size)),
-            round(row.operations(size)),
-            row.formula,
-            row.complex_operations,
-        )
-        for name, row in MIXERS.items()
-    ]

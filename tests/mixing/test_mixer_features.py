@@ -7,8 +7,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from fourierkernels.attention import phase_spread
-from fourierkernels.mixing import MIXERS, FourierMixer, LinearFourierMixer, create_mixer
-from fourierkernels.mixing.registry import Size
+from fourierkernels.mixing import MIXERS, FourierMixer, LinearFourierMixer, Size, create_mixer
 
 E, H, N = 8, 2, 20
 

@@ -19,6 +19,7 @@ from fourierkernels.mixing import (
     NoMixer,
     PaddingIgnoredWarning,
     ParametrisedDFTMixer,
+    Size,
     SoftmaxMixer,
     TokenMixer,
     cost_table,
@@ -29,12 +30,15 @@ from fourierkernels.mixing import (
     walsh_hadamard,
 )
 from fourierkernels.mixing.causal import CAUSAL_METHODS
-from fourierkernels.mixing.registry import Size
 
 N, E, H = 70, 8, 2  # more than two triangles of the causal DFT
 FORMS = [(name, causal) for causal in (False, True) for name in mixer_names(causal=causal)]
 DECODERS = mixer_names(causal=True)
-FIXED = [name for name in mixer_names(causal=False) if not MIXERS[name].masks_padding]
+FIXED = [
+    name
+    for name in mixer_names(causal=False)
+    if not create_mixer(name, dim=E, length=N, heads=H).masks_padding
+]
 
 
 def tokens(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -203,7 +207,7 @@ def test_operations_of_the_hadamard_transform_are_its_butterflies() -> None:
 
 @pytest.mark.parametrize(("name", "causal"), FORMS)
 def test_parameters_are_those_of_the_layer(name: str, causal: bool) -> None:
-    options = {"bias": False} if MIXERS[name].masks_padding and name != "none" else {}
+    options = {"bias": False} if MIXERS[name].attention else {}
     mixer = create_mixer(name, dim=E, length=N, heads=H, causal=causal, **options)
     stated = MIXERS[name].parameters(Size(N, E))
     assert sum(p.numel() for p in mixer.parameters()) == stated
