@@ -45,7 +45,7 @@ from fourierkernels.diagnostics import HeadAccumulator, attention_calls, map_sta
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.mixing import FourierMixer, SoftmaxMixer
 from fourierkernels.models import LanguageModel, language_config, save_model
-from fourierkernels.models.blocks import initialise
+from fourierkernels.models.parameters import initialise
 from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[1]

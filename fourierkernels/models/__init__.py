@@ -4,7 +4,7 @@ Checkpoints of others are read by :mod:`fourierkernels.models.huggingface` and
 :mod:`fourierkernels.models.fourierformer`.
 """
 
-from fourierkernels.models.blocks import Block, BlockConfig, count_parameters
+from fourierkernels.models.blocks import Block, BlockConfig
 from fourierkernels.models.decision import (
     DECISION_PRESETS,
     DecisionConfig,
@@ -26,6 +26,7 @@ from fourierkernels.models.language import (
     language_config,
 )
 from fourierkernels.models.lra import ARENA_PRESETS, ArenaClassifier, ArenaConfig, arena_config
+from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import MODELS, load_model, save_model
 from fourierkernels.models.search import Hypotheses, beam_search
 from fourierkernels.models.series import (

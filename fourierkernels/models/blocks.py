@@ -7,9 +7,8 @@ Each is a sublayer with a residual connection and a LayerNorm, before it or afte
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -28,7 +27,7 @@ NO_OPTIONS: Mapping[str, Any] = {}
 
 @dataclass(frozen=True)
 class BlockConfig:
-    """Sizes and habits of a block.
+    """Hyperparameters of a block.
 
     Attributes
     ----------
@@ -119,7 +118,7 @@ class Block(nn.Module):
     Parameters
     ----------
     config : BlockConfig
-        Sizes and habits.
+        Hyperparameters.
 
     Raises
     ------
@@ -194,78 +193,6 @@ def build_blocks(config: BlockConfig, layers: int, *, attention_layers: int = 0)
     attention = replace(config, mixer="softmax", mixer_options=NO_OPTIONS)
     plain = layers - attention_layers
     return nn.ModuleList(Block(config if i < plain else attention) for i in range(layers))
-
-
-def sinusoids(length: int, dim: int) -> Tensor:
-    """Return sin and cos of n/10000^(2i/E), ``(length, dim)``: first all sines, then all cosines.
-
-    Source: [vaswani2017attention]_ section 3.5, which interleaves them; the order of features is
-    that of the published FourierFormer and Marian code.
-    """
-    rate = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    angle = torch.arange(length, dtype=torch.float64)[:, None] * rate  # (length, ceil(dim/2))
-    cosines = torch.cos(angle)[:, : dim // 2]
-    return torch.cat([torch.sin(angle), cosines], dim=-1).to(torch.get_default_dtype())
-
-
-def check_tokens(tokens: Tensor, *, vocabulary: int, length: int) -> None:
-    """Refuse what is not ``(B, N)`` of token ids, N at most `length`; values on a CPU only."""
-    if tokens.is_floating_point() or tokens.dtype is torch.bool:
-        raise TypeError(f"tokens must be integers, got {tokens.dtype}")
-    if tokens.ndim != 2 or tokens.numel() == 0:
-        raise ValueError(f"tokens must be (batch, length), got shape {tuple(tokens.shape)}")
-    if tokens.shape[1] > length:
-        raise ValueError(f"tokens must be at most length = {length} long, got {tokens.shape[1]}")
-    if tokens.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = int(tokens.min()), int(tokens.max())
-        if low < 0 or high >= vocabulary:
-            raise ValueError(f"tokens must be in [0, {vocabulary}), got {low if low < 0 else high}")
-
-
-def initialise(model: nn.Module, *, std: float = 0.02) -> None:
-    """Draw dense layers and embeddings from N(0, std²), biases zero, as BERT and GPT-2 do."""
-    for module in model.modules():
-        if isinstance(module, nn.Linear | nn.Embedding | nn.Conv2d):
-            nn.init.normal_(module.weight, std=std)
-        if isinstance(module, nn.Linear | nn.Conv2d) and module.bias is not None:
-            nn.init.zeros_(module.bias)
-        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
-            nn.init.zeros_(module.weight[module.padding_idx].data)
-
-
-def initialise_uniformly(model: nn.Module, *, embedding_std: float) -> None:
-    """Draw dense layers uniformly by fan (Xavier), biases zero, embeddings from N(0, std²)."""
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-        if isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=embedding_std)
-            if module.padding_idx is not None:
-                nn.init.zeros_(module.weight[module.padding_idx].data)
-
-
-def count_parameters(model: nn.Module) -> int:
-    """Return the number of trained numbers; a tied matrix counts once."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-
-
-_Config = TypeVar("_Config")
-
-
-def choose_preset(name: str, presets: Mapping[str, _Config], **changes: Any) -> _Config:
-    """Return a preset by its name, with changes.
-
-    Raises
-    ------
-    ValueError
-        If there is no such preset; the message lists them.
-    TypeError
-        If a change is to no field of the preset.
-    """
-    preset = presets[check_choice("preset", name, list(presets))]
-    return replace(preset, **changes)  # type: ignore[type-var]
 
 
 def select_rows(state: BlockState, rows: Tensor) -> BlockState:

@@ -13,18 +13,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.models.blocks import (
-    BlockConfig,
-    build_blocks,
-    choose_preset,
-    initialise,
-    run_blocks,
-)
+from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.parameters import initialise
+from fourierkernels.models.presets import block_config, choose_preset
 
 
 @dataclass(frozen=True)
 class DecisionConfig:
-    """Sizes and habits of a :class:`DecisionTransformer`.
+    """Hyperparameters of a :class:`DecisionTransformer`.
 
     Attributes
     ----------
@@ -92,7 +88,12 @@ class DecisionTransformer(nn.Module):
         self.embed_action = nn.Linear(config.actions, config.dim)
         self.norm = nn.LayerNorm(config.dim)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = build_blocks(_block(config), config.layers)
+        self.blocks = build_blocks(
+            block_config(
+                config, hidden=4 * config.dim, length=3 * config.context, causal=True, norm="pre"
+            ),
+            config.layers,
+        )
         self.final_norm = nn.LayerNorm(config.dim)
         self.predict_state = nn.Linear(config.dim, config.states)
         self.predict_action = nn.Linear(config.dim, config.actions)
@@ -146,18 +147,3 @@ def decision_config(preset: str, **changes: Any) -> DecisionConfig:
     6
     """
     return choose_preset(preset, DECISION_PRESETS, **changes)
-
-
-def _block(config: DecisionConfig) -> BlockConfig:
-    return BlockConfig(
-        dim=config.dim,
-        hidden=4 * config.dim,
-        heads=config.heads,
-        length=3 * config.context,
-        mixer=config.mixer,
-        mixer_options=config.mixer_options,
-        causal=True,
-        norm="pre",
-        activation="relu",
-        dropout=config.dropout,
-    )

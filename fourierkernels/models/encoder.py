@@ -16,20 +16,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fourierkernels.models.blocks import (
-    BlockConfig,
-    build_blocks,
-    check_tokens,
-    choose_preset,
-    initialise,
-    run_blocks,
-)
+from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.parameters import initialise
+from fourierkernels.models.presets import block_config, choose_preset
+from fourierkernels.models.sequences import check_tokens
 from fourierkernels.validation import check_integer
 
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Sizes and habits of an :class:`Encoder`.
+    """Hyperparameters of an :class:`Encoder`.
 
     Attributes
     ----------
@@ -110,7 +106,9 @@ class Encoder(nn.Module):
         self.projection = nn.Linear(config.dim, config.dim)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = build_blocks(
-            _block(config), config.layers, attention_layers=config.attention_layers
+            block_config(config, norm="post"),
+            config.layers,
+            attention_layers=config.attention_layers,
         )
         self.pooler = nn.Linear(config.dim, config.dim)
         initialise(self)
@@ -213,18 +211,3 @@ def encoder_config(preset: str, **changes: Any) -> EncoderConfig:
     2
     """
     return choose_preset(preset, ENCODER_PRESETS, **changes)
-
-
-def _block(config: EncoderConfig) -> BlockConfig:
-    return BlockConfig(
-        dim=config.dim,
-        hidden=config.hidden,
-        heads=config.heads,
-        length=config.length,
-        mixer=config.mixer,
-        mixer_options=config.mixer_options,
-        norm="post",
-        norm_eps=config.norm_eps,
-        activation=config.activation,
-        dropout=config.dropout,
-    )

@@ -9,23 +9,16 @@ the cutoffs 20,000, 40,000 and 200,000 of WikiText-103's 267,735 words.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, log_softmax
 
-from fourierkernels.models.blocks import (
-    BlockConfig,
-    BlockState,
-    build_blocks,
-    check_tokens,
-    choose_preset,
-    initialise,
-    run_blocks,
-    sinusoids,
-)
+from fourierkernels.models.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from fourierkernels.models.blocks import BlockState, build_blocks, run_blocks
+from fourierkernels.models.parameters import initialise
+from fourierkernels.models.presets import block_config, choose_preset
+from fourierkernels.models.sequences import check_tokens, sinusoids
 from fourierkernels.validation import check_choice, check_integer
 
 POSITIONS = ("sinusoidal", "from_the_end", "learned")
@@ -33,7 +26,7 @@ POSITIONS = ("sinusoidal", "from_the_end", "learned")
 
 @dataclass(frozen=True)
 class LanguageConfig:
-    """Sizes and habits of a :class:`LanguageModel`.
+    """Hyperparameters of a :class:`LanguageModel`.
 
     Attributes
     ----------
@@ -88,103 +81,6 @@ LANGUAGE_PRESETS = {
 }
 
 
-class AdaptiveEmbedding(nn.Module):
-    """Word vectors in bands of decreasing frequency and, if asked for, decreasing size.
-
-    Source: [baevski2019adaptive]_.
-
-    Parameters
-    ----------
-    ends : tuple of int
-        Ends of the bands; the last is the vocabulary.
-    """
-
-    def __init__(self, ends: tuple[int, ...], dim: int, *, divisor: int = 1) -> None:
-        super().__init__()
-        self.bounds = list(pairwise((0, *ends)))
-        if any(low >= high for low, high in self.bounds):
-            raise ValueError(f"cutoffs must increase from 1 to the vocabulary, got {ends}")
-        sizes = [dim // divisor**band for band in range(len(ends))]
-        if min(sizes) < 1:
-            raise ValueError(f"divisor must leave each band a feature, got {divisor}")
-        self.bands = nn.ModuleList(
-            nn.Embedding(high - low, size)
-            for (low, high), size in zip(self.bounds, sizes, strict=True)
-        )
-        self.projections = nn.ModuleList(
-            nn.Identity() if size == dim else nn.Linear(size, dim, bias=False) for size in sizes
-        )
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Return the vectors ``(B, N, E)`` of token ids ``(B, N)``."""
-        parts = []
-        for (low, high), band, projection in zip(
-            self.bounds, self.bands, self.projections, strict=True
-        ):
-            inside = ((tokens >= low) & (tokens < high))[..., None]
-            vectors = projection(band((tokens - low).clamp(0, high - low - 1)))
-            parts.append(torch.where(inside, vectors, 0.0))
-        return torch.stack(parts).sum(dim=0)
-
-    def logits(self, hidden: Tensor, band: int) -> Tensor:
-        """Return the products of hidden states ``(..., E)`` with the vectors of one band."""
-        projection = self.projections[band]
-        if isinstance(projection, nn.Linear):
-            hidden = linear(hidden, projection.weight.mT)
-        weight = self.bands[band].weight
-        assert isinstance(weight, Tensor)
-        return linear(hidden, weight)
-
-
-class AdaptiveSoftmax(nn.Module):
-    """Probabilities of words: of the band, times of the word in its band; tied to the embedding.
-
-    Band 0 is in the head together with one logit for each other band.
-    """
-
-    bias: nn.ParameterList | None
-
-    def __init__(self, bounds: list[tuple[int, int]], dim: int, *, bias: bool) -> None:
-        super().__init__()
-        self.bounds = bounds
-        self.clusters = nn.Linear(dim, len(bounds) - 1, bias=bias) if len(bounds) > 1 else None
-        self.bias = (
-            nn.ParameterList(torch.zeros(high - low) for low, high in bounds) if bias else None
-        )
-
-    def forward(self, hidden: Tensor, embedding: AdaptiveEmbedding) -> Tensor:
-        """Return log-probabilities of all words, ``(..., V)``."""
-        head = self._head(hidden, embedding)
-        first = self.bounds[0][1]
-        bands = [head[..., :first]]
-        for band in range(1, len(self.bounds)):
-            inside = log_softmax(self._band(hidden, embedding, band), dim=-1)
-            bands.append(head[..., first + band - 1, None] + inside)
-        return torch.cat(bands, dim=-1)
-
-    def nll(self, hidden: Tensor, targets: Tensor, embedding: AdaptiveEmbedding) -> Tensor:
-        """Return -log p of targets ``(n,)`` from states ``(n, E)``; rare bands only where used."""
-        head = self._head(hidden, embedding)
-        first = self.bounds[0][1]
-        found = head.gather(-1, targets.clamp(max=first - 1)[:, None])[:, 0]
-        for band, (low, high) in enumerate(self.bounds[1:], start=1):
-            rows = ((targets >= low) & (targets < high)).nonzero()[:, 0]
-            inside = log_softmax(self._band(hidden[rows], embedding, band), dim=-1)
-            word = inside.gather(-1, (targets[rows] - low)[:, None])[:, 0]
-            found = found.index_copy(0, rows, head[rows, first + band - 1] + word)
-        return -found
-
-    def _head(self, hidden: Tensor, embedding: AdaptiveEmbedding) -> Tensor:
-        logits = self._band(hidden, embedding, 0)
-        if self.clusters is not None:
-            logits = torch.cat([logits, self.clusters(hidden)], dim=-1)
-        return log_softmax(logits, dim=-1)
-
-    def _band(self, hidden: Tensor, embedding: AdaptiveEmbedding, band: int) -> Tensor:
-        logits = embedding.logits(hidden, band)
-        return logits if self.bias is None else logits + self.bias[band]
-
-
 class LanguageModel(nn.Module):
     """Predict each token from those before it.
 
@@ -211,7 +107,7 @@ class LanguageModel(nn.Module):
         self.embedding = AdaptiveEmbedding(ends, config.dim, divisor=config.divisor)
         self._add_positions(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = build_blocks(_block(config), config.layers)
+        self.blocks = build_blocks(block_config(config, causal=True), config.layers)
         self.final_norm = nn.LayerNorm(config.dim) if config.final_norm else nn.Identity()
         self.softmax = AdaptiveSoftmax(self.embedding.bounds, config.dim, bias=config.output_bias)
         initialise(self)
@@ -289,19 +185,3 @@ def language_config(preset: str, **changes: Any) -> LanguageConfig:
     384
     """
     return choose_preset(preset, LANGUAGE_PRESETS, **changes)
-
-
-def _block(config: LanguageConfig) -> BlockConfig:
-    return BlockConfig(
-        dim=config.dim,
-        hidden=config.hidden,
-        heads=config.heads,
-        length=config.length,
-        mixer=config.mixer,
-        mixer_options=config.mixer_options,
-        causal=True,
-        norm=config.norm,
-        activation=config.activation,
-        dropout=config.dropout,
-        attention_bias=config.attention_bias,
-    )

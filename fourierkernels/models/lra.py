@@ -15,20 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fourierkernels.models.blocks import (
-    BlockConfig,
-    build_blocks,
-    check_tokens,
-    choose_preset,
-    initialise_uniformly,
-    run_blocks,
-    sinusoids,
-)
+from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.parameters import initialise_uniformly
+from fourierkernels.models.presets import block_config, choose_preset
+from fourierkernels.models.sequences import check_tokens, mean_over_valid, sinusoids
 
 
 @dataclass(frozen=True)
 class ArenaConfig:
-    """Sizes and habits of an :class:`ArenaClassifier`.
+    """Hyperparameters of an :class:`ArenaClassifier`.
 
     Attributes
     ----------
@@ -104,7 +99,16 @@ class ArenaClassifier(nn.Module):
         else:
             self.register_buffer("positions", places, persistent=False)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = build_blocks(_block(config), 1 if config.share_layers else config.layers)
+        self.blocks = build_blocks(
+            block_config(
+                config,
+                length=config.length + 1,
+                norm="pre",
+                activation="gelu_tanh",
+                attention_bias=False,
+            ),
+            1 if config.share_layers else config.layers,
+        )
         self.final_norm = nn.LayerNorm(config.dim)
         self.hidden = nn.Linear(config.dim * (4 if config.pairs else 1), config.hidden)
         self.head = nn.Linear(config.hidden, config.classes)
@@ -135,8 +139,7 @@ class ArenaClassifier(nn.Module):
         states: Tensor = self.final_norm(x)
         if self.config.pooling == "class":
             return states[:, 0]
-        valid = (~padding)[..., None].to(x.dtype)
-        return (states * valid).sum(dim=1) / valid.sum(dim=1).clamp(min=1.0)
+        return mean_over_valid(states, padding)
 
 
 def arena_config(preset: str, **changes: Any) -> ArenaConfig:
@@ -148,18 +151,3 @@ def arena_config(preset: str, **changes: Any) -> ArenaConfig:
     4000
     """
     return choose_preset(preset, ARENA_PRESETS, **changes)
-
-
-def _block(config: ArenaConfig) -> BlockConfig:
-    return BlockConfig(
-        dim=config.dim,
-        hidden=config.hidden,
-        heads=config.heads,
-        length=config.length + 1,
-        mixer=config.mixer,
-        mixer_options=config.mixer_options,
-        norm="pre",
-        activation="gelu_tanh",
-        dropout=config.dropout,
-        attention_bias=False,
-    )

@@ -12,18 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.models.blocks import (
-    BlockConfig,
-    build_blocks,
-    choose_preset,
-    initialise,
-    run_blocks,
-)
+from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.parameters import initialise
+from fourierkernels.models.presets import block_config, choose_preset
+from fourierkernels.models.sequences import mean_over_valid
 
 
 @dataclass(frozen=True)
 class SeriesConfig:
-    """Sizes and habits of a :class:`SeriesClassifier`; `channels` is the series' dimension."""
+    """Hyperparameters of a :class:`SeriesClassifier`; `channels` is the series' dimension."""
 
     channels: int = 12
     classes: int = 9
@@ -66,7 +63,7 @@ class SeriesClassifier(nn.Module):
         self.projection = nn.Linear(config.channels, config.dim)
         self.positions = nn.Parameter(0.02 * torch.randn(config.length, config.dim))
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = build_blocks(_block(config), config.layers)
+        self.blocks = build_blocks(block_config(config), config.layers)
         self.final_norm = nn.LayerNorm(config.dim)
         self.head = nn.Linear(config.dim, config.classes)
         initialise(self)
@@ -90,7 +87,7 @@ class SeriesClassifier(nn.Module):
             )
         x = self.dropout(self.projection(series) + self.positions[:n])
         states = self.final_norm(run_blocks(self.blocks, x, padding=padding))
-        logits: Tensor = self.head(_mean(states, padding))
+        logits: Tensor = self.head(mean_over_valid(states, padding))
         return logits
 
 
@@ -103,25 +100,3 @@ def series_config(preset: str, **changes: Any) -> SeriesConfig:
     3
     """
     return choose_preset(preset, SERIES_PRESETS, **changes)
-
-
-def _mean(states: Tensor, padding: Tensor | None) -> Tensor:
-    """Mean over valid steps, ``(B, E)``."""
-    if padding is None:
-        return states.mean(dim=1)
-    valid = (~padding)[..., None].to(states.dtype)
-    return (states * valid).sum(dim=1) / valid.sum(dim=1).clamp(min=1.0)
-
-
-def _block(config: SeriesConfig) -> BlockConfig:
-    return BlockConfig(
-        dim=config.dim,
-        hidden=config.hidden,
-        heads=config.heads,
-        length=config.length,
-        mixer=config.mixer,
-        mixer_options=config.mixer_options,
-        norm=config.norm,
-        activation=config.activation,
-        dropout=config.dropout,
-    )

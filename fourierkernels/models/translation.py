@@ -21,18 +21,17 @@ from fourierkernels.models.blocks import (
     BlockConfig,
     BlockState,
     build_blocks,
-    check_tokens,
-    choose_preset,
-    initialise_uniformly,
     run_blocks,
     select_rows,
-    sinusoids,
 )
+from fourierkernels.models.parameters import initialise_uniformly
+from fourierkernels.models.presets import block_config, choose_preset
+from fourierkernels.models.sequences import check_tokens, sinusoids
 
 
 @dataclass(frozen=True)
 class TranslationConfig:
-    """Sizes and habits of a :class:`TranslationModel`.
+    """Hyperparameters of a :class:`TranslationModel`.
 
     Attributes
     ----------
@@ -116,8 +115,8 @@ class TranslationModel(nn.Module):
         # Not trained; Marian's checkpoints have one.
         self.register_buffer("output_bias", torch.zeros(config.vocabulary))
         self.dropout = nn.Dropout(config.dropout)
-        self.encoder = build_blocks(_block(config, decoder=False), config.layers)
-        self.decoder = build_blocks(_block(config, decoder=True), config.decoder_layers)
+        self.encoder = build_blocks(block_config(config), config.layers)
+        self.decoder = build_blocks(_decoder(config), config.decoder_layers)
         initialise_uniformly(self, embedding_std=config.dim**-0.5)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
@@ -173,17 +172,11 @@ def translation_config(preset: str, **changes: Any) -> TranslationConfig:
     return choose_preset(preset, TRANSLATION_PRESETS, **changes)
 
 
-def _block(config: TranslationConfig, *, decoder: bool) -> BlockConfig:
-    return BlockConfig(
-        dim=config.dim,
-        hidden=config.hidden,
-        heads=config.heads,
-        length=config.length,
-        mixer=config.decoder_mixer if decoder else config.mixer,
-        mixer_options=config.decoder_options if decoder else config.mixer_options,
-        causal=decoder,
-        reads_memory=config.reader if decoder else None,
-        norm="post",
-        activation=config.activation,
-        dropout=config.dropout,
+def _decoder(config: TranslationConfig) -> BlockConfig:
+    return block_config(
+        config,
+        mixer=config.decoder_mixer,
+        mixer_options=config.decoder_options,
+        causal=True,
+        reads_memory=config.reader,
     )

@@ -12,18 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.models.blocks import (
-    BlockConfig,
-    build_blocks,
-    choose_preset,
-    initialise,
-    run_blocks,
-)
+from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.parameters import initialise
+from fourierkernels.models.presets import block_config, choose_preset
 
 
 @dataclass(frozen=True)
 class VisionConfig:
-    """Sizes and habits of a :class:`VisionTransformer`; `image` and `patch` are in pixels."""
+    """Hyperparameters of a :class:`VisionTransformer`; `image` and `patch` are in pixels."""
 
     image: int = 224
     patch: int = 16
@@ -82,7 +78,9 @@ class VisionTransformer(nn.Module):
         self.prefix = nn.Parameter(0.02 * torch.randn(1, prefix, config.dim))  # class, teacher
         self.positions = nn.Parameter(0.02 * torch.randn(1, config.tokens, config.dim))
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = build_blocks(_block(config), config.layers)
+        self.blocks = build_blocks(
+            block_config(config, length=config.tokens, norm="pre", activation="gelu"), config.layers
+        )
         self.final_norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.heads = nn.ModuleList(nn.Linear(config.dim, config.classes) for _ in range(prefix))
         initialise(self)
@@ -120,18 +118,3 @@ def vision_config(preset: str, **changes: Any) -> VisionConfig:
     197
     """
     return choose_preset(preset, VISION_PRESETS, **changes)
-
-
-def _block(config: VisionConfig) -> BlockConfig:
-    return BlockConfig(
-        dim=config.dim,
-        hidden=config.hidden,
-        heads=config.heads,
-        length=config.tokens,
-        mixer=config.mixer,
-        mixer_options=config.mixer_options,
-        norm="pre",
-        norm_eps=config.norm_eps,
-        activation="gelu",
-        dropout=config.dropout,
-    )

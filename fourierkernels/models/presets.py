@@ -1,0 +1,44 @@
+"""Presets of a model's configuration by name, and what it says of the blocks."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from fourierkernels.models.blocks import BlockConfig
+from fourierkernels.validation import check_choice
+
+_Config = TypeVar("_Config")
+
+
+def choose_preset(name: str, presets: Mapping[str, _Config], **changes: Any) -> _Config:
+    """Return a preset by its name, with changes.
+
+    Raises
+    ------
+    ValueError
+        If there is no such preset; the message lists them.
+    TypeError
+        If a change is to no field of the preset.
+    """
+    preset = presets[check_choice("preset", name, list(presets))]
+    return replace(preset, **changes)  # type: ignore[type-var]
+
+
+def block_config(config: Any, **changes: Any) -> BlockConfig:
+    """Return the hyperparameters of the blocks of a model.
+
+    Parameters
+    ----------
+    config : dataclass
+        Of the model. Fields with the names of :class:`~fourierkernels.models.blocks.BlockConfig`
+        are taken from it.
+    **changes
+        Fields that it names otherwise or that its model fixes.
+    """
+    own = {field.name for field in fields(config)}
+    shared = {
+        field.name: getattr(config, field.name)
+        for field in fields(BlockConfig)
+        if field.name in own
+    }
+    return BlockConfig(**{**shared, **changes})
