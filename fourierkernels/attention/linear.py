@@ -10,38 +10,34 @@ running sums. Features of this kernel have both signs, so an estimated Σ_j w_ij
 comes with its standard error, and where it is not above it the answer is NaN.
 """
 
-import math
 import warnings
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
+from fourierkernels.attention.feature_sums import (
+    feature_maps,
+    feature_sums,
+    map_tokens,
+    ratio,
+    weight_sums,
+    without_keys,
+)
 from fourierkernels.attention.features import (
     USEFUL_SPREAD,
     PhaseSpreadWarning,
-    feature_map,
     fourier_features,
-    over_heads,
     phase_spread,
     scale_of,
 )
 from fourierkernels.attention.validation import (
-    WORKING_DTYPE,
     check_inputs,
     check_power,
     check_radius,
     readable,
 )
 from fourierkernels.validation import check_integer
-
-
-class WeightSums(NamedTuple):
-    """Estimates of Σ_j w_ij and their standard errors over the draws, ``(..., N, 1)`` each."""
-
-    value: Tensor
-    standard_error: Tensor
 
 
 class FeatureState(NamedTuple):
@@ -148,13 +144,13 @@ def linear_fourier_attention(
         frequencies = fourier_features(
             query.shape[-1], features, power=power, kind=kind, generator=generator
         )
-    maps = _maps(query, key, scale, frequencies, key_padding_mask, is_causal)
+    maps = feature_maps(query, key, scale, frequencies, key_padding_mask, is_causal)
     numerator, total = feature_sums(
         *maps, value.to(maps[0].dtype), chunk=check_integer("chunk", chunk) if is_causal else None
     )
     sums = weight_sums(maps[0], total)
-    empty = _without_keys(key_padding_mask, query, key, is_causal)
-    output, undefined = _ratio(numerator, sums, empty, signed=power % 2 == 1)
+    empty = without_keys(key_padding_mask, query, key, is_causal)
+    output, undefined = ratio(numerator, sums, empty, signed=power % 2 == 1)
     if readable(query):
         spread = phase_spread(query, key, radius, power=power, key_padding_mask=key_padding_mask)
         _warn(float(spread.nan_to_num().amax()) if spread.numel() else 0.0, undefined)
@@ -206,137 +202,16 @@ def linear_fourier_step(
         )
     scale = scale_of(check_radius(radius, query))
     offset = key.detach() if state is None else state.offset
-    seen, keys = (_map(x, scale, frequencies, offset) for x in (query, key))
+    seen, keys = (map_tokens(x, scale, frequencies, offset) for x in (query, key))
     values, total = keys.mT @ value.to(keys.dtype), keys
     if state is not None:
         values, total = values + state.values, total + state.total
     numerator = seen @ values / (seen.shape[-1] // 2)
     empty = torch.zeros((), dtype=torch.bool, device=query.device)
-    output, undefined = _ratio(numerator, weight_sums(seen, total), empty, signed=power % 2 == 1)
+    output, undefined = ratio(numerator, weight_sums(seen, total), empty, signed=power % 2 == 1)
     if readable(query):
         _warn(0.0, undefined)
     return output.to(query.dtype), FeatureState(values, total, offset)
-
-
-def feature_sums(
-    query_map: Tensor, key_map: Tensor, value: Tensor, *, chunk: int | None
-) -> tuple[Tensor, Tensor]:
-    """Return the numerators ψ(q_i)·Σ_j ψ(k_j) v_j / m and the sums Σ_j ψ(k_j).
-
-    Parameters
-    ----------
-    query_map, key_map : Tensor
-        ``(..., N, 2m)`` and ``(..., M, 2m)``; zero at keys that are left out.
-    value : Tensor
-        ``(..., M, D_v)``.
-    chunk : int or None
-        None: over all keys. Otherwise over j <= i, by running sums over blocks of so many tokens
-        and the weights inside a block.
-
-    Returns
-    -------
-    Tensor, Tensor
-        ``(..., N, D_v)``, and ``(..., 1, 2m)`` or causal ``(..., N, 2m)``.
-    """
-    m = query_map.shape[-1] // 2
-    if chunk is None:
-        return query_map @ (key_map.mT @ value) / m, key_map.sum(dim=-2, keepdim=True)
-    n = query_map.shape[-2]
-    # Later keys are cut off, missing ones have no feature.
-    key_map, value = (pad(x, (0, 0, 0, n - x.shape[-2])) for x in (key_map, value))
-    q, k, v = (_blocks(x, min(chunk, max(n, 1))) for x in (query_map, key_map, value))
-    ends = (k.mT @ v).cumsum(dim=-3)
-    # Shifted, not subtracted: what a block adds must not come back as rounding.
-    before = pad(ends, (0, 0, 0, 0, 1, -1))  # (..., blocks, 2m, D_v)
-    inside = (q @ k.mT).tril()
-    numerator = (q @ before + inside @ v).flatten(-3, -2)[..., :n, :]
-    return numerator / m, key_map.cumsum(dim=-2)
-
-
-def weight_sums(query_map: Tensor, total: Tensor) -> WeightSums:
-    """Return Σ_j w_ij as a mean over the m draws, with its standard error from their variance.
-
-    For independent draws the error is estimated without bias; orthogonal and Sobol draws spread
-    more evenly, and it is a bound in practice.
-
-    Parameters
-    ----------
-    query_map, total : Tensor
-        ψ(q), ``(..., N, 2m)``, and Σ_j ψ(k_j), broadcastable to it.
-    """
-    m = query_map.shape[-1] // 2
-    each = (
-        (query_map * total).reshape(*query_map.shape[:-1], 2, m).sum(dim=-2)
-    )  # (..., N, m), Σ_j cos t·R(q - k)
-    value = each.mean(dim=-1, keepdim=True)
-    if m == 1:
-        return WeightSums(value, torch.full_like(value, math.inf))
-    spread = (each.detach() - value.detach()).square().sum(dim=-1, keepdim=True)
-    return WeightSums(value, (spread / (m * (m - 1))).sqrt())
-
-
-def _maps(
-    query: Tensor,
-    key: Tensor,
-    scale: Tensor,
-    frequencies: Tensor,
-    key_padding_mask: Tensor | None,
-    is_causal: bool,
-) -> tuple[Tensor, Tensor]:
-    """Return the features of queries and keys, counted from one of the keys or their mean.
-
-    Weights depend on differences, so the point is free, and small phases keep their digits; a
-    causal row must not depend on the later keys of a mean, not in its last bit.
-    """
-    centre = key.detach()[..., :1, :] if is_causal else key.detach().mean(dim=-2, keepdim=True)
-    query_map, key_map = (_map(x, scale, frequencies, centre) for x in (query, key))
-    if key_padding_mask is not None:
-        key_map = key_map.masked_fill(over_heads(key_padding_mask, key)[..., None], 0.0)
-    return query_map, key_map
-
-
-def _map(x: Tensor, scale: Tensor, frequencies: Tensor, offset: Tensor) -> Tensor:
-    if frequencies.ndim != 2 or frequencies.shape[-1] != x.shape[-1] or not len(frequencies):
-        raise ValueError(
-            f"frequencies must have shape (features, {x.shape[-1]}), "
-            f"got shape {tuple(frequencies.shape)}"
-        )
-    working = WORKING_DTYPE[x.dtype]
-    with torch.autocast(x.device.type, enabled=False):
-        moved = x.to(working) - offset.to(working)
-        return feature_map(scale * moved, frequencies.to(x.device, working))
-
-
-def _blocks(x: Tensor, size: int) -> Tensor:
-    """Return ``(..., blocks, size, features)``, zeros at the end."""
-    x = pad(x, (0, 0, 0, -x.shape[-2] % size))
-    return x.reshape(*x.shape[:-2], -1, size, x.shape[-1])
-
-
-def _ratio(
-    numerator: Tensor, sums: WeightSums, empty: Tensor, *, signed: bool
-) -> tuple[Tensor, Tensor]:
-    """Return numerator over weight sums, and where that is undefined, ``(..., N, 1)``."""
-    size = sums.value.abs() if signed else sums.value
-    undefined = ~(size > sums.standard_error) & ~empty
-    output = numerator / sums.value.masked_fill(undefined | empty, 1.0)
-    output = torch.where(empty, 0.0, output)
-    return torch.where(undefined, math.nan, output), undefined
-
-
-def _without_keys(
-    key_padding_mask: Tensor | None, query: Tensor, key: Tensor, is_causal: bool
-) -> Tensor:
-    """Return which queries see no key, broadcastable to ``(..., N, 1)``."""
-    if key_padding_mask is None:
-        return torch.zeros((), dtype=torch.bool, device=query.device)
-    padded = over_heads(key_padding_mask, key)
-    if not is_causal:
-        return padded.all(dim=-1)[..., None, None]
-    n = query.shape[-2]
-    seen = pad((~padded).cumsum(dim=-1), (0, min(0, n - padded.shape[-1])))
-    last = seen[..., -1:].expand(*seen.shape[:-1], n - seen.shape[-1])
-    return (torch.cat([seen, last], dim=-1) == 0)[..., None]
 
 
 def _check_padding(mask: Tensor | None, key: Tensor) -> None:

@@ -61,6 +61,7 @@ def softmax_attention(
 
     Examples
     --------
+    >>> import torch
     >>> query, key = torch.ones(1, 1, 1), torch.tensor([[[0.0], [1.0]]])
     >>> softmax_attention(query, key, key)
     tensor([[[0.7311]]])

@@ -22,8 +22,9 @@ from fourierkernels.attention import (
     linear_fourier_step,
     phase_spread,
 )
+from fourierkernels.attention.feature_sums import feature_sums, weight_sums
 from fourierkernels.attention.features import KINDS, feature_map, uniform_sum_quantile
-from fourierkernels.attention.linear import feature_sums, weight_sums
+from fourierkernels.mixing import create_mixer
 
 FAST = TOLERANCE["float64"]["fast"]
 POWERS = (1, 2, 3, 4, 6, 12)
@@ -535,3 +536,19 @@ def test_bad_input_is_refused(
 def test_a_step_of_several_tokens_is_refused() -> None:
     with pytest.raises(ValueError, match=r"one token, .* got shapes \(2, 2, 45, 6\)"):
         linear_fourier_step(*inputs(), RADIUS, frequencies=torch.ones(4, D))
+
+
+def test_a_kind_of_draws_from_outside_is_one_of_every_function_and_mixer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def twice(dim: int, features: int, power: int, generator: torch.Generator | None) -> Tensor:
+        half = fourier_features(dim, features // 2, power=power, kind="iid", generator=generator)
+        return torch.cat([half, half])
+
+    monkeypatch.setitem(KINDS, "twice", twice)
+    draws = fourier_features(3, 8, kind="twice", generator=torch.Generator().manual_seed(0))
+    assert torch.equal(draws[:4], draws[4:])
+    x = torch.randn(1, 2, 5, 3, generator=torch.Generator().manual_seed(0))
+    assert linear_fourier_attention(x, x, x, 0.3, kind="twice", features=64).shape == x.shape
+    mixer = create_mixer("linear_fourier", dim=6, heads=2, kind="twice", features=8)
+    assert torch.equal(mixer.frequencies[:4], mixer.frequencies[4:])

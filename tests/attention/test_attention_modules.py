@@ -18,6 +18,7 @@ from fourierkernels.attention import (
 )
 from fourierkernels.attention.gaussian import fused_gaussian_attention
 from fourierkernels.attention.radius import RADIUS_SHAPES
+from fourierkernels.mixing import create_mixer
 
 FAST = TOLERANCE["float64"]["fast"]
 SHAPES = {"scalar": (), "head": (2, 1), "feature": (3,), "head_feature": (2, 3)}  # H = 2, D = 3
@@ -74,6 +75,17 @@ def test_a_fixed_radius_is_a_buffer_that_no_gradient_moves() -> None:
     assert "log_radius" not in dict(module.named_parameters())
     assert "log_radius" in module.state_dict()
     assert not module.radius.requires_grad
+
+
+def test_a_radius_shape_from_outside_is_one_of_layers_and_mixers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(RADIUS_SHAPES, "one_row", lambda heads, dim: (1, dim))
+    module, x = layer(radius_shape="one_row", radius=1.5), tokens()
+    mixer = create_mixer("fourier", dim=6, heads=2, radius_shape="one_row", radius=1.5).double()
+    mixer.load_state_dict(module.state_dict())
+    assert module.radius.shape == (1, 3)
+    assert torch.equal(mixer(x), module(x))
 
 
 @pytest.mark.parametrize("learn", [True, False])

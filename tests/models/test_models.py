@@ -1,6 +1,8 @@
 """Every model: assembled with every mixer, trained, compiled, distributed, looked into."""
 
 import socket
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from training import train, train_distributed
 
 from fourierkernels import models
 from fourierkernels.mixing import mixer_names, mixing_matrices
-from fourierkernels.models.blocks import Block, BlockConfig, build_blocks
+from fourierkernels.models.blocks import ACTIVATIONS, Block, BlockConfig, build_blocks
 from fourierkernels.models.sequences import sinusoids
 
 PAIRS = [(kind, mixer) for kind, tiny in TINY.items() for mixer in mixer_names(causal=tiny.causal)]
@@ -203,6 +205,25 @@ def test_retrieval_compares_two_documents() -> None:
         pairs(text)
     with pytest.raises(ValueError, match="other must be None"):
         model(text, text)
+
+
+# --- rows from outside -----------------------------------------------------------------------
+
+
+def test_an_activation_and_a_preset_from_outside_are_taken_by_their_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(ACTIVATIONS, "sine", torch.sin)
+    preset = models.language_config("gpt2", activation="sine", dim=16, layers=1, hidden=8, heads=2)
+    monkeypatch.setitem(models.LANGUAGE_PRESETS, "sines", preset)
+    model = models.LanguageModel(models.language_config("sines", vocabulary=V, length=12)).eval()
+    text = tokens(2, 9, vocabulary=V)
+    models.save_model(model, tmp_path / "m.safetensors")
+    again = models.load_model(tmp_path / "m.safetensors")
+    assert torch.equal(again.log_probabilities(text), model.log_probabilities(text))
+    plain = models.LanguageModel(replace(model.config, activation="relu")).eval()
+    plain.load_state_dict(model.state_dict())
+    assert not torch.equal(plain.log_probabilities(text), model.log_probabilities(text))
 
 
 # --- bad input -------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ from tiny_models import tokens, trajectory
 from torch import Tensor, nn
 
 from fourierkernels import models
+from fourierkernels.models.hub_names import ARCHITECTURES
 from fourierkernels.models.huggingface import (
     from_huggingface,
     load_fnet,
     load_pretrained_fnet,
 )
-from fourierkernels.models.tensor_files import load_exactly
+from fourierkernels.models.tensor_files import Rule, load_exactly
 
 transformers = pytest.importorskip("transformers")
 PARITY = {"rtol": 0.0, "atol": 1e-12}
@@ -248,7 +249,9 @@ def test_marian() -> None:
     ours, theirs = _marian()
     # Their sinusoids pass through float32.
     ours.positions.copy_(theirs.model.encoder.embed_positions.weight.detach())  # type: ignore[union-attr]
-    torch.testing.assert_close(ours.positions, models.blocks.sinusoids(12, 16), rtol=0, atol=1e-7)
+    torch.testing.assert_close(
+        ours.positions, models.sequences.sinusoids(12, 16), rtol=0, atol=1e-7
+    )
     source, target = tokens(3, 9, vocabulary=V), tokens(3, 7, vocabulary=V, seed=1)
     source[1, 6:] = 0
     other = theirs(
@@ -366,3 +369,11 @@ def test_other_folders_are_refused(folder: Callable[..., Any], tmp_path: Path) -
         load_fnet(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="architecture must be one of fnet"):
         from_huggingface("bert", {})
+
+
+def test_names_of_an_architecture_from_outside_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ARCHITECTURES, "line", (Rule(r"fc\.(weight|bias)", (r"\1",)),))
+    line = nn.Linear(2, 3)
+    ours = from_huggingface("line", {f"fc.{k}": v for k, v in line.state_dict().items()})
+    load_exactly(nn.Linear(2, 3), ours)
+    assert torch.equal(ours["weight"], line.weight)

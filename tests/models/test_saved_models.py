@@ -3,7 +3,7 @@
 import json
 import pickle  # noqa: TID251 (to write what must be refused)
 import zipfile
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from torch import nn
 
 from fourierkernels import models
 from fourierkernels.models import MODELS, load_model, save_model
-from fourierkernels.models.saved import build_model
+from fourierkernels.models.saved import Model, build_model
 from fourierkernels.models.tensor_files import read_metadata, read_tensors, write_tensors
 
 
@@ -83,6 +83,29 @@ def test_failed_writing_leaves_the_file_that_was_there(
         save_model(translation(), file)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+@dataclass(frozen=True)
+class _ScaleConfig:
+    sizes: tuple[int, ...] = (2, 3)
+
+
+class _Scale(nn.Module):
+    def __init__(self, config: _ScaleConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.scale = nn.Parameter(torch.randn(config.sizes))
+
+
+def test_a_model_from_outside_is_written_and_read_by_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODELS, "_Scale", Model(_Scale, _ScaleConfig))
+    model = _Scale(_ScaleConfig((4, 1)))
+    save_model(model, tmp_path / "m.safetensors")
+    again = load_model(tmp_path / "m.safetensors")
+    assert again.config == model.config
+    assert torch.equal(again.scale, model.scale)
 
 
 def test_only_models_of_the_package_are_written(tmp_path: Path) -> None:
