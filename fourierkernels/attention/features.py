@@ -4,8 +4,8 @@ sinc^l(x) = E cos(S x), S the sum of l independent uniforms on (-1, 1), so that
 
     ∏_d sinc^l(R (q_d - k_d)) = E cos(t·R(q - k)) = E [cos(t·Rq) cos(t·Rk) + sin(t·Rq) sin(t·Rk)],
 
-the entries of t independent copies of S: the random features of [rahimi2007random]_. Whichever way
-the draws depend on each other, each of them has this distribution exactly, and no mean is biased.
+the entries of t independent copies of S: the random features of [rahimi2007random]_. However the
+draws depend on each other, each has exactly this distribution, so that no mean is biased.
 """
 
 import math
@@ -24,8 +24,8 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.attention.validation import WORKING_DTYPE, check_radius
 from fourierkernels.validation import check_choice, check_integer
 
-USEFUL_SPREAD = 1.5  # of the phase: beyond it the mean of v is about as good, notebooks/12
-_CPU: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}  # whatever the default is
+USEFUL_SPREAD = 1.5  # of the phase: beyond it the plain mean of the values is about as good
+_CPU: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}  # not torch's current defaults
 _SOBOL_HALF_STEP = 2.0**-31  # the points of torch's engine are the left ends of 2^30 cells
 
 
@@ -59,7 +59,7 @@ def fourier_features(
     kind : {"orthogonal", "sobol", "iid"}
         How the draws depend on each other.
     generator : torch.Generator or None
-        Of a CPU; None is torch's own, as for every sampler of torch.
+        A generator on the CPU; torch's global one if None.
 
     Returns
     -------

@@ -84,9 +84,9 @@ def fourier_attention(
 
     h_i = Σ_j w_ij v_j / (Σ_j w_ij + eps), w_ij = ∏_d (sin x_d / x_d)^l, x = R (q_i - k_j):
     [nguyen2022fourierformer]_, eq. 15. No weight underflows: products are kept as significand and
-    exponent, or as logarithms. The fused implementation stores no N x M array and is used unless
-    something is asked for that only the reference has, which stores O(N M D): dropout, the
-    weights, a mask that requires a gradient. Second derivatives are the reference's, too.
+    exponent, or as logarithms. The fused implementation stores no N x M array. The reference,
+    which stores O(N M D), is used for what only it offers: dropout, the weights, a mask that
+    requires a gradient, and second derivatives.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def fourier_attention(
     return_weights : bool
         Return also the weights that were applied, ``(..., H, N, M)``: after dropout.
     allow_signed : bool
-        Accept odd powers. Their denominator may come near zero or be negative, and the ratio is
-        returned as it is.
+        Accept odd powers. Their denominator may be negative or close to zero; the ratio is
+        returned all the same.
     implementation : {"fused", "reference"}
         The operator for CPU and CUDA, or always the reference, for any device.
 
@@ -122,12 +122,12 @@ def fourier_attention(
     Raises
     ------
     ValueError
-        If a value breaks its rule or shapes, devices do not fit; values of tensors are read on a
-        CPU only.
+        If a value breaks its rule, or shapes or devices do not match. Values of tensors are read
+        on a CPU only.
     TypeError
         If an argument or dtype is of the wrong kind.
     BuildError
-        If the CUDA kernels are needed and cannot be built; the message says how to go on.
+        If the CUDA kernels are needed and cannot be built; the message says what to do.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def _fused(
 
 
 def _refuse_functional_derivatives(*tensors: Tensor) -> None:
-    """torch.library has no derivatives for torch.func; its own message names no way out."""
+    """torch.library has no derivatives for torch.func, and its message does not say what to do."""
     if torch.compiler.is_compiling():
         return
     for tensor in tensors:

@@ -112,7 +112,7 @@ def fused_gaussian_attention(
     sigma : float or Tensor
         σ, positive; differentiable, broadcastable to ``(..., H, 1, 1)``.
     attn_mask, is_causal, dropout_p
-        Of scaled_dot_product_attention. Queries left without any key get zero.
+        As scaled_dot_product_attention takes them. Queries left without any key get zero.
 
     Examples
     --------

@@ -12,7 +12,9 @@ from fourierkernels.validation import check_integer
 
 
 class MultiheadKernelAttention(MultiheadCore):
-    """Multi-head kernel regression with the interface of torch; a kernel is the method `attend`.
+    """Multi-head kernel regression with the interface of torch's layer.
+
+    A subclass supplies the kernel, as the method `attend`.
 
     Arguments have the names of `torch.nn.MultiheadAttention`, with these differences: batches come
     first unless `batch_first` is False; a key and value may be left out; only the output is
@@ -28,7 +30,7 @@ class MultiheadKernelAttention(MultiheadCore):
     bias : bool
         Whether the four projections have one.
     add_bias_kv : bool
-        Whether one learnt key and value are appended to every sequence.
+        Whether one learned key and value are appended to every sequence.
     add_zero_attn : bool
         Whether a key and value of zeros are appended to every sequence.
     kdim, vdim : int or None
@@ -36,7 +38,7 @@ class MultiheadKernelAttention(MultiheadCore):
     batch_first : bool
         Whether batched inputs are ``(B, N, E)`` rather than ``(N, B, E)``.
     device, dtype
-        Of the parameters.
+        Device and dtype of the parameters.
     """
 
     bias_key: Tensor | None
@@ -83,7 +85,7 @@ class MultiheadKernelAttention(MultiheadCore):
         Parameters
         ----------
         **options
-            Of this class; what `module` says cannot be changed.
+            Options of this class that `module` does not fix.
 
         Examples
         --------
@@ -165,8 +167,8 @@ class MultiheadKernelAttention(MultiheadCore):
         query : Tensor
             ``(B, N, E)``, ``(N, B, E)`` without `batch_first`, or ``(N, E)`` without a batch.
         key, value : Tensor or None
-            ``(B, M, kdim)`` and ``(B, M, vdim)``, likewise; a missing value is the key, a missing
-            key is the query.
+            ``(B, M, kdim)`` and ``(B, M, vdim)``, likewise; a missing value is the key, and a
+            missing key is the query.
         attn_mask : Tensor or None
             Broadcastable to ``(B, H, N, M)``: boolean, True attends, or added to log|w|.
         key_padding_mask : Tensor or None

@@ -41,7 +41,7 @@ from fourierkernels.validation import check_integer
 
 
 class FeatureState(NamedTuple):
-    """What decoding remembers of the keys so far, whatever their number; sums over features of 2m.
+    """What decoding remembers of the keys so far; its size does not depend on how many there are.
 
     Attributes
     ----------
@@ -93,20 +93,20 @@ def linear_fourier_attention(
     features : int
         m, the number of frequencies.
     kind : {"orthogonal", "sobol", "iid"}
-        Of :func:`fourier_features`.
+        How the draws depend on each other, see :func:`fourier_features`.
     frequencies : Tensor or None
-        ``(m, D)``, in place of new draws: for several calls with one set of features, for decoding
-        and for torch.compile.
+        ``(m, D)``, used in place of new draws: for several calls with the same features, for
+        decoding and for torch.compile.
     is_causal : bool
         Query i attends to keys j <= i, also when N and M differ.
     key_padding_mask : Tensor or None
         Boolean, True at keys to be left out: ``(..., M)``, one for all heads.
     chunk : int
-        Tokens of one causal block, whose weights are formed; only time depends on it.
+        Tokens in one causal block, whose weights are formed. It affects only the running time.
     allow_signed : bool
         Accept odd powers.
     generator : torch.Generator or None
-        Of the draws; None is torch's own.
+        Source of the draws; torch's global one if None.
 
     Returns
     -------
@@ -117,8 +117,8 @@ def linear_fourier_attention(
     Warns
     -----
     PhaseSpreadWarning
-        Once a call, if a > 1.5 in some head or outputs are NaN, with their number; on a CPU only,
-        where values can be read. Made an error by ``warnings.simplefilter``.
+        Once per call, if a > 1.5 in some head or if outputs are NaN, with their number. On a CPU
+        only, where values can be read.
 
     Raises
     ------
@@ -168,16 +168,16 @@ def linear_fourier_step(
     power: int = 4,
     allow_signed: bool = False,
 ) -> tuple[Tensor, FeatureState]:
-    """Attend from one more token to itself and all before it, in O(m (D + D_v)) a step.
+    """Attend from one more token to itself and all before it, in O(m (D + D_v)) per step.
 
-    Successive steps return what one causal pass over the sequence returns; they warn of NaN alone.
+    Successive steps return what one causal pass over the sequence returns. They warn only of NaN.
 
     Parameters
     ----------
     query, key, value : Tensor
-        Of one token: ``(..., H, 1, D)``, ``(..., H, 1, D)`` and ``(..., H, 1, D_v)``.
+        Those of one token: ``(..., H, 1, D)``, ``(..., H, 1, D)`` and ``(..., H, 1, D_v)``.
     state : FeatureState or None
-        Of the tokens before, None at the first.
+        The state after the tokens before; None at the first.
     frequencies : Tensor
         ``(m, D)``, the same at every step.
 

@@ -27,7 +27,8 @@ class FourierAttention(FourierHeads, MultiheadKernelAttention):
         R at the start, in every place of `radius_shape`. The paper takes 2 for language and 1 for
         images.
     radius_shape : {"scalar", "head", "feature", "head_feature"}
-        Which of heads and features have a radius of their own.
+        Whether all heads and features share one radius, or each head, each feature or each feature
+        of each head has its own.
     learn_radius : bool
         Whether the radius is a parameter or a fixed buffer.
     eps : float
@@ -35,8 +36,8 @@ class FourierAttention(FourierHeads, MultiheadKernelAttention):
     allow_signed : bool
         Accept odd powers.
     **options
-        Of `torch.nn.MultiheadAttention`: dropout, bias, add_bias_kv, add_zero_attn, kdim, vdim,
-        batch_first (here True by default), device, dtype.
+        Those of `torch.nn.MultiheadAttention`: dropout, bias, add_bias_kv, add_zero_attn, kdim,
+        vdim, batch_first (here True by default), device, dtype.
 
     Attributes
     ----------
@@ -81,14 +82,14 @@ class FourierAttention(FourierHeads, MultiheadKernelAttention):
             self.log_radius.fill_(math.log(self.initial_radius))
 
     def extra_repr(self) -> str:
-        """Show what the projections do not."""
+        """Show the options that the projections do not."""
         shown = ("embed_dim", "num_heads", "power", "radius_shape", "dropout", "eps")
         learnt = f"learn_radius={isinstance(self.log_radius, nn.Parameter)}"
         return ", ".join([*(f"{name}={getattr(self, name)!r}" for name in shown), learnt])
 
 
 class GaussianAttention(GaussianHeads, MultiheadKernelAttention):
-    """Multi-head attention with weights exp(-|q - k|²/(2σ²)), the control beside Fourier's.
+    """Multi-head attention with weights exp(-|q - k|²/(2σ²)), the control for Fourier attention.
 
     Source: [nguyen2022fourierformer]_, eq. 7. With the default σ and keys of one norm it is
     `torch.nn.MultiheadAttention`. No N x M array is stored unless weights are asked for.
@@ -100,9 +101,9 @@ class GaussianAttention(GaussianHeads, MultiheadKernelAttention):
     sigma : float or None
         σ at the start; D^(1/4) if None.
     learn_sigma : bool
-        Whether log σ is a parameter, one a head, or a fixed buffer.
+        Whether log σ is a parameter, one per head, or a fixed buffer.
     **options
-        As :class:`FourierAttention`.
+        As for :class:`FourierAttention`.
 
     Examples
     --------
@@ -144,7 +145,7 @@ class GaussianAttention(GaussianHeads, MultiheadKernelAttention):
         return self.log_sigma.exp()
 
     def extra_repr(self) -> str:
-        """Show what the projections do not."""
+        """Show the options that the projections do not."""
         shown = ("embed_dim", "num_heads", "dropout")
         learnt = f"learn_sigma={isinstance(self.log_sigma, nn.Parameter)}"
         return ", ".join([*(f"{name}={getattr(self, name)!r}" for name in shown), learnt])

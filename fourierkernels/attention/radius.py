@@ -1,6 +1,6 @@
-"""A trainable radius on a module: its shapes, its start, its sign.
+"""A trainable radius on a module: its shape, its initial value, its sign.
 
-R is kept through its logarithm, so that no step of an optimiser can make it negative.
+The parameter is log R, so that no step of an optimiser can make R negative.
 """
 
 import math
@@ -13,7 +13,7 @@ from torch import nn
 from fourierkernels.validation import check_choice, check_number
 
 RadiusShape = Literal["scalar", "head", "feature", "head_feature"]
-# From heads H and head features D to the shape of R; a new way to share radii is a new row.
+# From heads H and features D per head to the shape of R; another way to share radii is a row.
 RADIUS_SHAPES: dict[str, Callable[[int, int], tuple[int, ...]]] = {
     "scalar": lambda heads, dim: (),
     "head": lambda heads, dim: (heads, 1),

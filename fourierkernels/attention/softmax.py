@@ -46,11 +46,11 @@ def softmax_attention(
     dropout_p: float = 0.0,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Dot-product attention, w_ij = exp(scale q_i·k_j): the control beside Fourier attention.
+    """Dot-product attention, w_ij = exp(scale q_i·k_j): the control for Fourier attention.
 
     Source: [vaswani2017attention]_, eq. 1. Options, shapes and errors as
-    :func:`fourier_attention`; it differs from torch's scaled_dot_product_attention in nothing but
-    that it can return the weights.
+    :func:`fourier_attention`; unlike torch's scaled_dot_product_attention it can return the
+    weights.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def add_fourier_attention(
     Each attention module gets a parameter ``log_radius`` (a buffer if `learn_radius` is False):
     optimisers built afterwards find it and ``save_pretrained`` saves it. Options are those of
     :class:`~fourierkernels.attention.FourierAttention`; the paper starts R at 2 for language and 1
-    for images. The other weights are kept, but they were not trained for these.
+    for images. The other weights are kept, but they were not trained with Fourier attention.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def add_gaussian_attention(model: PreTrainedModel, *, sigma: float | None = None
     Raises
     ------
     ValueError
-        As :func:`add_fourier_attention`.
+        As for :func:`add_fourier_attention`.
     """
     add_attention(model, GAUSSIAN, sigma=sigma)
 
@@ -94,12 +94,12 @@ def add_attention(model: PreTrainedModel, name: str, **options: Any) -> None:
     name : str
         A key of :data:`~fourierkernels.attention.interface.IMPLEMENTATIONS`.
     **options
-        Of that implementation.
+        Options of that implementation.
 
     Raises
     ------
     ValueError
-        As :func:`add_fourier_attention`, and if the name is unknown.
+        As for :func:`add_fourier_attention`, or if the name is unknown.
     """
     row = IMPLEMENTATIONS[check_choice("name", name, list(IMPLEMENTATIONS))]
     checked = row.options(**options)
@@ -125,11 +125,11 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
     Parameters
     ----------
     model_class : type
-        As ``BertModel``.
+        For instance ``BertModel``.
     source : str or Path
         Folder or name.
     **options
-        Of ``from_pretrained``.
+        Options of ``from_pretrained``.
 
     Raises
     ------

@@ -25,7 +25,7 @@ WORKING_DTYPE = {
 
 
 def check_tensor(name: str, tensor: Tensor) -> None:
-    """Refuse what is not a floating tensor of at least two dimensions."""
+    """Refuse anything but a floating-point tensor of at least two dimensions."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}")
     if tensor.dtype not in WORKING_DTYPE:
@@ -129,7 +129,7 @@ def check_mask(
 
 
 def check_mask_kind(attn_mask: Tensor, query: Tensor) -> None:
-    """Refuse what is not a boolean or floating mask on the device of `query`."""
+    """Refuse anything but a boolean or floating-point mask on the device of `query`."""
     if not isinstance(attn_mask, Tensor):
         raise TypeError(f"attn_mask must be a tensor, got {type(attn_mask).__name__}")
     if attn_mask.dtype is not torch.bool and not attn_mask.is_floating_point():
@@ -143,8 +143,8 @@ def check_mask_kind(attn_mask: Tensor, query: Tensor) -> None:
 def check_dropout(name: str, value: float) -> float:
     """Return the probability of dropping a weight, below 1.
 
-    scaled_dot_product_attention accepts 1, which returns zeros; as the factor 1/(1 - p) says, there
-    is no such estimator, and the value is always a mistake.
+    scaled_dot_product_attention accepts 1 and returns zeros. The factor 1/(1 - p) does not exist
+    there, so the value is always a mistake.
     """
     number = check_number(name, value)
     if not 0 <= number < 1:
@@ -206,7 +206,7 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether values may be looked at: not under a compiler or a transform, not on a device."""
+    """Whether values may be read: not under a compiler or a transform, nor on a GPU."""
     if torch.compiler.is_compiling() or is_functorch_wrapped_tensor(tensor):
         return False
     return tensor.device.type == "cpu"

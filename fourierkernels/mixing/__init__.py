@@ -15,33 +15,26 @@ from fourierkernels.mixing.attention import (
     GaussianMixer,
     SoftmaxMixer,
 )
-from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer, walsh_hadamard
 from fourierkernels.mixing.causal import CausalDFTMixer, causal_dft
-from fourierkernels.mixing.cost_table import CostRow, cost_table
+from fourierkernels.mixing.cost_table import cost_table
 from fourierkernels.mixing.costs import Size
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer, fourier_mixing
 from fourierkernels.mixing.matrices import mixing_matrices
 from fourierkernels.mixing.mixer import FixedMixer, PaddingIgnoredWarning, TokenMixer
-from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
 from fourierkernels.mixing.registry import MIXERS, Mixer, create_mixer, mixer_names
 
 __all__ = [
     "MIXERS",
     "AttentionMixer",
     "CausalDFTMixer",
-    "CostRow",
     "DFTMixer",
-    "DenseMixer",
     "FixedMixer",
     "FourierMixer",
     "GaussianMixer",
-    "HadamardMixer",
     "LinearFourierMixer",
     "Mixer",
-    "NoMixer",
     "PaddingIgnoredWarning",
-    "ParametrisedDFTMixer",
     "Size",
     "SoftmaxMixer",
     "TokenMixer",
@@ -51,5 +44,4 @@ __all__ = [
     "fourier_mixing",
     "mixer_names",
     "mixing_matrices",
-    "walsh_hadamard",
 ]

@@ -32,7 +32,7 @@ class AttentionMixer(TokenMixer, MultiheadCore):
     bias : bool
         Whether the four projections have one.
     **options
-        Of :class:`TokenMixer`.
+        Options of :class:`TokenMixer`.
     """
 
     masks_padding = True
@@ -134,7 +134,7 @@ class GaussianMixer(GaussianHeads, AttentionMixer):
     sigma : float or None
         σ; D^(1/4) if None, which is softmax attention for keys of one norm.
     **options
-        Of :class:`AttentionMixer`.
+        Options of :class:`AttentionMixer`.
     """
 
     def __init__(self, dim: int, *, heads: int, sigma: float | None = None, **options: Any) -> None:
@@ -152,14 +152,14 @@ class FourierMixer(FourierHeads, AttentionMixer):
     radius : float
         R at the start: 2 for language and 1 for images in the paper.
     radius_shape : {"scalar", "head", "feature", "head_feature"}
-        Which heads and features have a radius of their own: "scalar" is one per layer, "feature"
-        the paper's ablation.
+        Whether all heads and features share one radius, or each head, each feature (the paper's
+        ablation) or each feature of each head has its own.
     eps : float
         Added to the denominator; 1e-6 is the implementation its authors published.
     allow_signed : bool
         Accept odd powers.
     **options
-        Of :class:`AttentionMixer`.
+        Options of :class:`AttentionMixer`.
     """
 
     def __init__(

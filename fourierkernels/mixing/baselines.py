@@ -1,7 +1,7 @@
 """FNet's baselines: dense linear mixing, random mixing, none, and the Hadamard transform.
 
 [leethorp2021fnet]_ section 4.1. Linear and random mixing are y = S x H with a matrix over tokens
-and one over features, learnt or constant, drawn with a standard deviation of 0.02 as in the
+and one over features, learned or constant, drawn with a standard deviation of 0.02 as in the
 authors' code. Causal, S keeps its lower triangle.
 """
 
@@ -29,7 +29,7 @@ class DenseMixer(FixedMixer):
     std : float
         Standard deviation of their entries at the start.
     **options
-        Of :class:`TokenMixer`.
+        Options of :class:`TokenMixer`.
 
     Examples
     --------

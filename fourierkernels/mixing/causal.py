@@ -87,7 +87,7 @@ class CausalDFTMixer(FixedMixer):
     method : {"halving", "chirp", "matrix"}
         As in :func:`causal_dft`. The default is the one that is exactly causal.
     **options
-        Of :class:`TokenMixer`.
+        Options of :class:`TokenMixer`.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
     """Random-feature Fourier attention, with one trained radius per layer.
 
     It is the future work of [nguyen2022fourierformer]_. Where an estimated sum of weights is lost
-    in the noise of the draws the output is NaN, with a
+    in the noise of the draws, the output is NaN, with a
     :class:`~fourierkernels.attention.PhaseSpreadWarning`: keep the radius small.
 
     Parameters
@@ -34,13 +34,13 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
     features : int
         m; the draws are constants, one set for all heads, saved with the model.
     kind : {"orthogonal", "sobol", "iid"}
-        Of :func:`~fourierkernels.attention.fourier_features`.
+        How the draws depend on each other, see :func:`~fourierkernels.attention.fourier_features`.
     radius : float or None
         R at the start; √(3/(8lD)) if None, a phase spread of ½ for q and k of unit variance.
     radius_shape : {"scalar", "head", "feature", "head_feature"}
-        Which heads and features have a radius of their own.
+        As for :class:`FourierMixer`.
     **options
-        Of :class:`AttentionMixer`; there are no weights that `dropout` could drop.
+        Options of :class:`AttentionMixer` except `dropout`: there are no weights to drop.
 
     Examples
     --------

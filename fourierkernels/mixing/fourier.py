@@ -17,8 +17,8 @@ from fourierkernels.validation import check_choice
 NORMS = ("backward", "ortho")
 METHODS = ("auto", "fft", "matrix")
 # Longest sequence for which "auto" takes matrices, by kind of device. On TPUs they win up to 4,096
-# tokens ([leethorp2021fnet]_ section 3.3), on GPUs never; on a CPU never either, as measured by
-# experiments/benchmarks/mixers.py.
+# tokens and on GPUs never ([leethorp2021fnet]_ section 3.3), on CPUs never either (measured by
+# experiments/benchmarks/mixers.py).
 MATRIX_CROSSOVER = {"xla": 4096}
 
 
@@ -81,7 +81,7 @@ class DFTMixer(FixedMixer):
     method : {"auto", "fft", "matrix"}
         As in :func:`fourier_mixing`.
     **options
-        Of :class:`TokenMixer`; it cannot be causal, see :class:`CausalDFTMixer`.
+        Options of :class:`TokenMixer`. It cannot be causal, see :class:`CausalDFTMixer`.
 
     Examples
     --------

@@ -16,9 +16,9 @@ def mixing_matrices(model: nn.Module, *inputs: Any, **options: Any) -> dict[str,
     Parameters
     ----------
     model : nn.Module
-        Anything that holds token mixers.
+        Any module that contains token mixers.
     *inputs, **options
-        Of its forward pass.
+        Arguments of its forward pass.
 
     Returns
     -------

@@ -1,12 +1,12 @@
-"""What every token mixer is: values, a mixing matrix, and a way back to the model's features.
+"""The interface of token mixers: values, a mixing matrix, and the way back to tokens.
 
 A mixer maps tokens x, ``(B, N, E)``, to tokens. Whatever its form, it is
 
     mixer(x) = combine(M(x) values(x)),    M(x) of shape (B, H, N, N),
 
-with H heads, one for mixers that know none. Attention computes M from the tokens; Fourier, linear
+with H heads, or one for mixers without heads. Attention computes M from the tokens; Fourier, linear
 and random mixing have a fixed one. `forward` is the fast way to the same result, so the matrix is
-both the reference of the fast path and what diagnostics look at.
+both the reference for it and what diagnostics inspect.
 """
 
 import warnings
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from fourierkernels.validation import check_integer
 
-# Everything a mixer keeps between two steps of decoding; the batch is the first dimension.
+# What a mixer keeps between two steps of decoding; the batch is the first dimension.
 State = tuple[Tensor, ...]
 
 _WORKING_DTYPE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
@@ -36,12 +36,12 @@ class TokenMixer(nn.Module, ABC):
     dim : int
         Features E of a token.
     length : int or None
-        Longest sequence; None if any will do.
+        Longest sequence; None for no limit.
     causal : bool
         Token m sees tokens n <= m only.
     zero_padding : bool
-        Set padded tokens to zero before they are mixed: the masked alternative for mixers that
-        cannot leave them out. Attention masks padding properly and ignores the option.
+        Set padded tokens to zero before they are mixed, for mixers that cannot leave them out.
+        Attention masks padding and has no such option.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class TokenMixer(nn.Module, ABC):
         """
 
     def extra_repr(self) -> str:
-        """Show what the projections do not."""
+        """Show the options that the projections do not."""
         return f"dim={self.dim}, length={self.length}, causal={self.causal}"
 
     def check_tokens(self, x: Tensor, padding: Tensor | None = None) -> None:
@@ -141,8 +141,8 @@ class FixedMixer(TokenMixer):
 
     Half precision is mixed in float32 and returned as it came. Padding cannot be left out of a
     fixed matrix: it is mixed as it is, with a :class:`PaddingIgnoredWarning`, or set to zero
-    first (`zero_padding`). Zeroed padding no longer says anything, but its *number* still changes
-    the result wherever the matrix depends on N, as a DFT does.
+    first (`zero_padding`). Zeroed padding carries no information, but the *number* of padded tokens
+    still changes the result wherever the matrix depends on N, as that of a DFT does.
     """
 
     @abstractmethod
@@ -154,7 +154,7 @@ class FixedMixer(TokenMixer):
         return self.matrix(m + 1, like)[-1]
 
     def mix(self, values: Tensor) -> Tensor:
-        """Return M values; the slow way, which faster mixers replace."""
+        """Return M values by a product of matrices, which faster mixers replace."""
         return self.matrix(values.shape[-2], values) @ values
 
     def values(self, x: Tensor) -> Tensor:
@@ -182,7 +182,7 @@ class FixedMixer(TokenMixer):
         return matrix.masked_fill(padding[:, None, None, :], 0.0)
 
     def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Mix one more token ``(B, 1, E)``: the state is the values so far, O(m E) a step."""
+        """Mix one more token ``(B, 1, E)``: the state is the values so far, O(m E) per step."""
         self.check_step(x)
         new = self.values(_widen(x))
         seen = new if state is None else torch.cat([state[0], new], dim=-2)

@@ -34,7 +34,7 @@ class ParametrisedDFTMixer(FixedMixer):
     causal : bool
         Take the masked matrix.
     **options
-        Of :class:`TokenMixer`.
+        Options of :class:`TokenMixer`.
 
     Attributes
     ----------

@@ -202,18 +202,18 @@ def create_mixer(
     length : int or None
         Longest sequence L; linear, random, parametrised and causal Fourier mixing need it.
     heads : int
-        Of attention; the others have none.
+        Heads of attention; other mixers have none.
     causal : bool
         Token m sees tokens n <= m only.
     **options
-        Of the mixer's own class.
+        Options of the mixer's own class.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or the mixer has no causal form, or only one.
+        If the name is unknown, or the mixer has no form of this kind, causal or not.
     TypeError
-        If it has no such option.
+        If the mixer has no such option.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Every model of the papers, as an assembly of blocks around an interchangeable token mixer.
+"""The models of the papers, assembled from blocks around an interchangeable token mixer.
 
-Checkpoints of others are read by :mod:`fourierkernels.models.huggingface` and
+Published checkpoints are read by :mod:`fourierkernels.models.huggingface` and
 :mod:`fourierkernels.models.fourierformer`.
 """
 

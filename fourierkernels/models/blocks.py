@@ -1,4 +1,4 @@
-"""The block all models are made of: a token mixer, an optional reader of a memory, a feed-forward.
+"""The block of which all models are made: token mixer, optional reader of a memory, feed-forward.
 
 Each is a sublayer with a residual connection and a LayerNorm, before it or after the sum:
 
@@ -34,13 +34,13 @@ class BlockConfig:
     dim, hidden : int
         Features E of a token, and of the feed-forward in between.
     heads : int
-        Of attention.
+        Heads of attention.
     length : int or None
         Longest sequence, for mixers that need to know it.
     mixer : str
         A key of :data:`fourierkernels.mixing.MIXERS`; "none" leaves the sublayer out.
     mixer_options : mapping
-        Of that mixer.
+        Options of that mixer.
     causal : bool
         Tokens see earlier tokens only.
     reads_memory : str or None
@@ -67,14 +67,14 @@ class BlockConfig:
 
 
 class BlockState(NamedTuple):
-    """What a block remembers while decoding: of its own tokens, and of the memory it reads."""
+    """What a block keeps while decoding: of its own tokens, and of the memory it reads."""
 
     own: State | None
     memory: State | None
 
 
 class Residual(nn.Module):
-    """The LayerNorm, dropout and sum around a sublayer: `enter` it, `leave` it."""
+    """The LayerNorm, dropout and sum around a sublayer, before (`enter`) and after it (`leave`)."""
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class Block(nn.Module):
 def build_blocks(config: BlockConfig, layers: int, *, attention_layers: int = 0) -> nn.ModuleList:
     """Return `layers` blocks, the last `attention_layers` of them with softmax attention.
 
-    The hybrid of [leethorp2021fnet]_ section 4.1 has two of these.
+    The hybrid of [leethorp2021fnet]_ section 4.1 has two such layers.
     """
     check_integer("layers", layers)
     if not 0 <= check_integer("attention_layers", attention_layers, least=0) <= layers:

@@ -2,8 +2,8 @@
 
 [chen2021decision]_ section 3; [nguyen2022fourierformer]_ (conference version) section 4.4 replaces
 its attention. A trajectory is the sequence (return to go, state, action) of each time step, three
-tokens that share one embedding of the time step; GPT-2 blocks with ReLU; the action is read off the
-token of the state.
+tokens that share one embedding of the time step; GPT-2 blocks with ReLU; the action is read from
+the token of the state.
 """
 
 from collections.abc import Mapping
@@ -118,7 +118,7 @@ class DecisionTransformer(nn.Module):
         steps : Tensor
             Time steps ``(B, K)`` of the episode.
         padding : Tensor or None
-            Boolean ``(B, K)``, True where the trajectory has not begun.
+            Boolean ``(B, K)``, True before the trajectory begins.
         """
         if steps.shape[1] > self.config.context:
             raise ValueError(

@@ -30,7 +30,7 @@ class EncoderConfig:
     Attributes
     ----------
     attention_layers : int
-        That many of the last layers have softmax attention, whatever the mixer.
+        Number of last layers that have softmax attention instead of the mixer.
     padding_id : int or None
         Token whose vector is zero and never trained.
     tied_output : bool
@@ -123,8 +123,8 @@ class Encoder(nn.Module):
         tokens, segments : Tensor
             Ids ``(B, N)``; all segments are 0 if None.
         padding : Tensor or None
-            Boolean ``(B, N)``, True to be ignored. Fourier and dense mixers cannot: they warn, or
-            take it as zeros with ``mixer_options={"zero_padding": True}``.
+            Boolean ``(B, N)``, True where tokens are ignored. Fourier and dense mixers cannot
+            ignore them: they warn, or read zeros with ``mixer_options={"zero_padding": True}``.
         """
         check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
         segments = torch.zeros_like(tokens) if segments is None else segments
@@ -151,7 +151,7 @@ class PretrainingEncoder(nn.Module):
     Parameters
     ----------
     config : EncoderConfig
-        Of the encoder.
+        Configuration of the encoder.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -181,7 +181,7 @@ class EncoderClassifier(nn.Module):
     Parameters
     ----------
     config : EncoderConfig
-        Of the encoder.
+        Configuration of the encoder.
     classes : int
         Number of classes; 1 for regression.
     """

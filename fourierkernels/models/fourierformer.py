@@ -1,7 +1,7 @@
 """Checkpoints of the code that the FourierFormer authors published, by the names of its tensors.
 
 [nguyen2022fourierformer]_; the names are those of github.com/minhtannguyen/FourierFormer_NeurIPS.
-Three of its habits must be known to get its numbers: 1e-6 is added to the denominator of attention;
+To reproduce its numbers three details of it matter: 1e-6 is added to the denominator of attention;
 the last token of a text has position 0; and the clusters of the adaptive softmax are stored last
 band first.
 
@@ -25,7 +25,7 @@ _BOTH = r"(weight|bias)"
 
 
 def _log_radius(tensor: Tensor) -> Sequence[Tensor]:
-    """Return log R, of one number or of one a feature; the sign of R does not matter."""
+    """Return log R, one number or one per feature; the sign of R does not matter."""
     radius = tensor.abs().log()
     return (radius.squeeze(0) if radius.numel() == 1 else radius,)
 
@@ -113,9 +113,9 @@ def load_published_language(
     path : str or Path
         A state dict, see :func:`fourierkernels.models.tensor_files.read_tensors`.
     heads, length : int
-        8 and 256 (small) or 384 (medium); no tensor tells.
+        8 and 256 (small) or 384 (medium); no tensor says so.
     cutoffs : tuple of int or None
-        Of the adaptive softmax; those of WikiText-103 if None.
+        Cutoffs of the adaptive softmax; those of WikiText-103 if None.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def load_published_vision(path: str | Path, *, heads: int = 3) -> VisionTransfor
     path : str or Path
         A state dict, see :func:`fourierkernels.models.tensor_files.read_tensors`.
     heads : int
-        3 in the published code; no tensor tells.
+        3 in the published code; no tensor says so.
 
     Raises
     ------

@@ -23,13 +23,13 @@ def from_huggingface(architecture: str, tensors: Mapping[str, Tensor]) -> dict[s
     Parameters
     ----------
     architecture : {"fnet", "gpt2", "decision_transformer", "deit", "marian"}
-        Of FNetModel, GPT2LMHeadModel, DecisionTransformerModel, DeiTForImageClassification (with
-        or without teacher) and MarianMTModel.
+        That of FNetModel, GPT2LMHeadModel, DecisionTransformerModel, DeiTForImageClassification
+        (with or without teacher) or MarianMTModel.
 
     Raises
     ------
     ValueError
-        If the architecture is unknown or a tensor is; all such names are listed.
+        If the architecture or a tensor is unknown; all such names are listed.
     """
     rules = ARCHITECTURES[check_choice("architecture", architecture, list(ARCHITECTURES))]
     ours = rename(tensors, rules)
@@ -42,7 +42,7 @@ def from_huggingface(architecture: str, tensors: Mapping[str, Tensor]) -> dict[s
 
 
 def load_fnet(folder: str | Path) -> Encoder:
-    """Load the encoder of an FNet checkpoint folder of Hugging Face, whatever its heads.
+    """Load the encoder of an FNet checkpoint folder of Hugging Face, with any heads or none.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def load_fnet(folder: str | Path) -> Encoder:
     Raises
     ------
     ValueError
-        If the configuration is another model's, or a tensor is missing, unexpected or misshapen.
+        If the configuration is another model's, or a tensor is missing, unexpected or of another
+        shape.
     """
     tensors = _strip(read_tensors(folder))
     heads = ("cls.", "classifier.", "qa_outputs.")
@@ -68,7 +69,7 @@ def load_pretrained_fnet(folder: str | Path) -> PretrainingEncoder:
     Raises
     ------
     ValueError
-        As :func:`load_fnet`; a checkpoint without the heads has missing tensors.
+        As for :func:`load_fnet`, or if the checkpoint lacks the heads.
     """
     tensors = _strip(read_tensors(folder))
     model = PretrainingEncoder(_fnet_config(Path(folder)))

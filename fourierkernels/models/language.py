@@ -36,7 +36,7 @@ class LanguageConfig:
         Band i has dim / divisor^i features ([baevski2019adaptive]_); 1 in the paper's models.
     positions : {"sinusoidal", "from_the_end", "learned"}
         "from_the_end" gives the last token position 0, as the published code does. Every position
-        then changes when the sequence grows, so there is no step-by-step decoding.
+        then changes as the sequence grows, which rules out step-by-step decoding.
     final_norm : bool
         A LayerNorm after the last block, for blocks that norm first.
     """

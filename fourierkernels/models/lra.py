@@ -1,4 +1,4 @@
-"""The classifiers of the Long Range Arena, on which FNet was compared for speed and accuracy.
+"""The classifiers of the Long Range Arena, a benchmark of speed and accuracy in the FNet paper.
 
 [tay2021long]_ and the configurations its authors published (ListOps, byte-level text, retrieval,
 pixels of CIFAR-10, Pathfinder); [leethorp2021fnet]_ section 4.2. Blocks norm first; the state of a
@@ -34,9 +34,9 @@ class ArenaConfig:
     pairs : bool
         Whether the input is two documents.
     share_layers : bool
-        Whether all layers are one, as the published ListOps configuration has it.
+        Whether all layers share their parameters, as in the published ListOps configuration.
     padding_id : int
-        Token that is ignored where the mixer can.
+        Token that mixers ignore if they can.
     """
 
     vocabulary: int

@@ -1,4 +1,4 @@
-"""Parameters of a model: how they start, and how many there are."""
+"""Parameters of a model: their initial values and their number."""
 
 from torch import nn
 
@@ -28,5 +28,5 @@ def initialise_uniformly(model: nn.Module, *, embedding_std: float) -> None:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Return the number of trained numbers; a tied matrix counts once."""
+    """Return the number of trained parameters; a tied matrix counts once."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -1,4 +1,4 @@
-"""Presets of a model's configuration by name, and what it says of the blocks."""
+"""A model's configuration: from a preset, and to the configuration of its blocks."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -18,7 +18,7 @@ def choose_preset(name: str, presets: Mapping[str, _Config], **changes: Any) -> 
     ValueError
         If there is no such preset; the message lists them.
     TypeError
-        If a change is to no field of the preset.
+        If a change names no field of the preset.
     """
     preset = presets[check_choice("preset", name, list(presets))]
     return replace(preset, **changes)  # type: ignore[type-var]
@@ -30,10 +30,10 @@ def block_config(config: Any, **changes: Any) -> BlockConfig:
     Parameters
     ----------
     config : dataclass
-        Of the model. Fields with the names of :class:`~fourierkernels.models.blocks.BlockConfig`
+        The model's. Fields named as those of :class:`~fourierkernels.models.blocks.BlockConfig`
         are taken from it.
     **changes
-        Fields that it names otherwise or that its model fixes.
+        Fields that the model names differently or fixes.
     """
     own = {field.name for field in fields(config)}
     shared = {

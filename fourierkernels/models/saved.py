@@ -1,4 +1,4 @@
-"""The models of this package as single files: weights, class and sizes in one .safetensors.
+"""The models of this package as single files: weights, class and config in one .safetensors.
 
 To save another model, add a row to :data:`MODELS`.
 """
@@ -57,7 +57,7 @@ class Model:
     build : type
         From a config, and from options if there are any, to the model.
     config : type
-        Its dataclass of sizes.
+        The dataclass of its hyperparameters.
     find : callable
         From a model to its config.
     options : callable
@@ -96,7 +96,7 @@ def save_model(model: nn.Module, path: str | Path) -> None:
     Parameters
     ----------
     model : nn.Module
-        Of a class in :data:`MODELS`.
+        A model whose class is in :data:`MODELS`.
     path : str or Path
         In an existing folder; a file of that name is replaced.
 
@@ -149,7 +149,7 @@ def saved_class(file: Path) -> tuple[str, dict[str, Any]]:
     Raises
     ------
     ValueError
-        If it names none.
+        If the file names none.
     """
     if not file.is_file():
         raise ValueError(f"path must be a file, got {file}")
@@ -160,12 +160,12 @@ def saved_class(file: Path) -> tuple[str, dict[str, Any]]:
 
 
 def read_config(text: str, source: str) -> dict[str, Any]:
-    """Return a config from JSON; `source` names where it is from.
+    """Return a config from JSON; `source` is what messages call its file.
 
     Raises
     ------
     ValueError
-        If it is no JSON of one object.
+        If it is not one JSON object.
     """
     try:
         config = json.loads(text)
@@ -184,12 +184,12 @@ def build_model(name: str, config: Mapping[str, Any]) -> nn.Module:
     name : str
         A key of :data:`MODELS`.
     config : mapping
-        Fields of its config, and options of its class; lists stand for tuples.
+        Fields of its config and options of its class; a list is read as a tuple.
 
     Raises
     ------
     ValueError
-        If the class is unknown, or the config is not one of its.
+        If the class is unknown, or the config does not fit it.
     """
     row = MODELS[check_choice("model_class", name, list(MODELS))]
     known = {field.name for field in fields(row.config)}

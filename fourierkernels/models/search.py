@@ -52,16 +52,16 @@ def beam_search(
     Parameters
     ----------
     model : TranslationModel
-        In evaluation mode, or dropout stays on.
+        In evaluation mode; otherwise dropout stays on.
     source : Tensor
         Ids ``(B, N)``.
     beam : int
-        Hypotheses kept a source; 1 is greedy.
+        Hypotheses kept per source; 1 is greedy search.
     length_penalty : float
         α; 0 compares log-probabilities as they are.
     longest : int or None
-        Most tokens to write, start and end counted; the model's length if None. What has not
-        ended by then ends there.
+        Most tokens to write, start and end included; the model's length if None. Hypotheses that
+        have not ended by then end there.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _first(model: TranslationModel, batch: int, beam: int, device: torch.device)
 def _extend(
     model: TranslationModel, best: _Beam, state: DecoderState, alpha: float
 ) -> tuple[_Beam, DecoderState]:
-    """Write one token more: among the 2K best continuations at least K do not end."""
+    """Write one more token: among the 2K best continuations at least K do not end."""
     batch, beam, _ = best.alive.shape
     logits, state = model.step(best.alive[..., -1].reshape(-1, 1), state)
     vocabulary = logits.shape[-1]

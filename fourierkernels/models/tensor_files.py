@@ -1,4 +1,4 @@
-"""Files of tensors: read without running code, renamed by a table, loaded all or not at all."""
+"""Files of tensors: read without running code, renamed by a table, loaded in full or not at all."""
 
 import re
 import tempfile
@@ -21,7 +21,7 @@ def _as_it_is(tensor: Tensor) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True)
 class Rule:
-    r"""What becomes of the foreign tensors whose whole name matches a pattern.
+    r"""What becomes of foreign tensors whose whole name matches a pattern.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Rule:
     names : tuple of str
         Our names, with groups as ``\1``; none drops the tensor.
     change : callable
-        From the foreign tensor to one tensor a name.
+        From the foreign tensor to one tensor per name.
     """
 
     pattern: str
@@ -147,8 +147,7 @@ def check_uncompressed(file: Path) -> None:
     Raises
     ------
     ValueError
-        If the file is an archive that does, or a damaged one; whatever is no archive is left
-        alone.
+        If the file is such an archive or a damaged one. Files that are no archives pass.
     """
     if not zipfile.is_zipfile(file):
         return

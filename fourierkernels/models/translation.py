@@ -36,9 +36,9 @@ class TranslationConfig:
     Attributes
     ----------
     mixer, decoder_mixer : str
-        Of the encoder and, causal, of the decoder.
+        Mixers of the encoder and, causal, of the decoder.
     reader : str
-        The attention by which the decoder reads the encoder.
+        The attention with which the decoder reads the encoder.
     length : int
         Longest source and target; the fixed L of the causal DFT.
     start_id, end_id, padding_id : int

@@ -16,9 +16,7 @@ from fourierkernels.mixing import (
     DFTMixer,
     FourierMixer,
     GaussianMixer,
-    NoMixer,
     PaddingIgnoredWarning,
-    ParametrisedDFTMixer,
     Size,
     SoftmaxMixer,
     TokenMixer,
@@ -27,9 +25,10 @@ from fourierkernels.mixing import (
     fourier_mixing,
     mixer_names,
     mixing_matrices,
-    walsh_hadamard,
 )
+from fourierkernels.mixing.baselines import NoMixer, walsh_hadamard
 from fourierkernels.mixing.causal import CAUSAL_METHODS
+from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
 
 N, E, H = 70, 8, 2  # more than two triangles of the causal DFT
 FORMS = [(name, causal) for causal in (False, True) for name in mixer_names(causal=causal)]
@@ -162,12 +161,12 @@ def test_operations_are_those_that_run(name: str) -> None:
     x = torch.randn(1, length, dim)
     stated = MIXERS[name].operations(Size(length, dim))
     run = counted(mixer, x)
-    # The Gaussian's extra feature adds one product a pair and head.
+    # The Gaussian's extra feature adds one product per pair and head.
     extra = 4 * length**2 if name == "gaussian" else 0
     assert run == stated + extra
 
 
-def test_operations_of_fourier_attention_are_two_values_a_pair_and_feature() -> None:
+def test_operations_of_fourier_attention_are_two_values_per_pair_and_feature() -> None:
     """N²E kernel factors, each a sine, and N²E multiply-adds with the values."""
     assert MIXERS["fourier"].operations(Size(64, 32)) == MIXERS["softmax"].operations(Size(64, 32))
 

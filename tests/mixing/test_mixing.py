@@ -40,7 +40,7 @@ def test_causal_dft_is_the_masked_matrix(n: int, more: int, method: str) -> None
 
 @pytest.mark.parametrize("method", ["chirp", "halving"])
 def test_convolutions_agree_to_rounding_at_a_long_length(method: str) -> None:
-    """Specification, section 5: 7e-16 when the phases are reduced before the exponential."""
+    """About 7e-16, because phases are reduced before the exponential."""
     n = 2048
     x = tokens(n, 4)
     expected = causal_dft_matrix(n, length=n) @ x.to(torch.complex128)

@@ -1,4 +1,4 @@
-"""Every model: assembled with every mixer, trained, compiled, distributed, looked into."""
+"""Every model: assembled with every mixer, trained, compiled, distributed, inspected."""
 
 import socket
 from dataclasses import replace
