@@ -57,5 +57,6 @@ def _size(module: nn.Module, names: tuple[str, ...]) -> int:
             if isinstance(getattr(owner, name, None), int):
                 return int(getattr(owner, name))
     raise ValueError(
-        f"model must tell the {names[0]} of its attention, got {type(module).__name__} without"
+        f"model must give the {names[0]} of its attention, on the module or in its configuration, "
+        f"got {type(module).__name__} without it"
     )

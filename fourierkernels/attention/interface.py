@@ -129,7 +129,7 @@ def _fourier(
     """Attend with kernel ∏ sinc^l; the radius takes the place of the softmax scale."""
     if options.learn_radius and not hasattr(module, "log_radius"):
         raise ValueError(
-            "model must have the radii that its configuration says are learnt: load it by "
+            "model must have the radii that its configuration says are learned: load it by "
             f"load_fourier_attention, got a {type(module).__name__} without log_radius"
         )
     radius: Tensor | float = options.radius

@@ -42,11 +42,12 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
         _check_finite(name, tensor)
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
-            f"key must have the {query.shape[-1]} features of query, got shape {tuple(key.shape)}"
+            f"key must have the {query.shape[-1]} features of query {tuple(query.shape)}, "
+            f"got shape {tuple(key.shape)}"
         )
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
-            f"value must have one row for each of the {key.shape[-2]} keys, "
+            f"value must have one row for each of the {key.shape[-2]} keys of {tuple(key.shape)}, "
             f"got shape {tuple(value.shape)}"
         )
     if key.shape[-2] == 0 or key.shape[-1] == 0:

@@ -28,7 +28,7 @@ class AdaptiveEmbedding(nn.Module):
             raise ValueError(f"cutoffs must increase from 1 to the vocabulary, got {ends}")
         sizes = [dim // divisor**band for band in range(len(ends))]
         if min(sizes) < 1:
-            raise ValueError(f"divisor must leave each band a feature, got {divisor}")
+            raise ValueError(f"divisor must leave every band at least one feature, got {divisor}")
         self.bands = nn.ModuleList(
             nn.Embedding(high - low, size)
             for (low, high), size in zip(self.bounds, sizes, strict=True)

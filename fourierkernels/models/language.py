@@ -140,7 +140,7 @@ class LanguageModel(nn.Module):
         """
         if self.config.positions == "from_the_end":
             raise ValueError(
-                "positions must not change as the sequence grows to decode step by step, "
+                "positions must not change as the sequence grows if it is decoded step by step, "
                 "got 'from_the_end'"
             )
         return [BlockState(None, None) for _ in self.blocks], 0
@@ -151,7 +151,9 @@ class LanguageModel(nn.Module):
         """Read one more token ``(B, 1)`` and return log p of the next word, ``(B, V)``."""
         blocks, seen = state
         if seen >= self.config.length:
-            raise ValueError(f"tokens must be at most length = {self.config.length} long")
+            raise ValueError(
+                f"tokens must be at most length = {self.config.length} long, got {seen + 1}"
+            )
         check_tokens(tokens, vocabulary=self.config.vocabulary, length=1)
         x, after = self._embed(tokens, first=seen), []
         for block, own in zip(self.blocks, blocks, strict=True):

@@ -124,7 +124,7 @@ def save_model(model: nn.Module, path: str | Path) -> None:
     try:
         text = json.dumps(config)
     except TypeError as error:
-        raise ValueError(f"config must fit into JSON, got {error}") from error
+        raise ValueError(f"config must fit into JSON, got one that fails: {error}") from error
     write_tensors(Path(path), model.state_dict(), {CLASS: name, CONFIG: text})
 
 
@@ -170,7 +170,7 @@ def read_config(text: str, source: str) -> dict[str, Any]:
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"config of {source} must be JSON, got {error}") from error
+        raise ValueError(f"config of {source} must be JSON, got one that fails: {error}") from error
     if not isinstance(config, dict):
         raise ValueError(f"config of {source} must be a JSON object, got {type(config).__name__}")
     return config
@@ -198,7 +198,7 @@ def build_model(name: str, config: Mapping[str, Any]) -> nn.Module:
     try:
         return row.build(row.config(**own), **options)
     except (TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
-        raise ValueError(f"config must be one of {name}, got {error}") from error
+        raise ValueError(f"config must fit {name}, got one that fails: {error}") from error
 
 
 def _from_json(value: Any) -> Any:

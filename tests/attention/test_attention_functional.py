@@ -302,12 +302,12 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "features differ": (
         {"key": torch.zeros(B, H, M, 3, dtype=torch.float64)},
         ValueError,
-        r"key must have the 4 features of query, got shape \(2, 3, 9, 3\)",
+        r"key must have the 4 features of query \(2, 3, 6, 4\), got shape \(2, 3, 9, 3\)",
     ),
     "lengths differ": (
         {"value": torch.zeros(B, H, 8, DV, dtype=torch.float64)},
         ValueError,
-        r"value must have one row for each of the 9 keys, got shape \(2, 3, 8, 5\)",
+        r"value must have .* each of the 9 keys of \(2, 3, 9, 4\), got shape \(2, 3, 8, 5\)",
     ),
     "no keys": (
         {

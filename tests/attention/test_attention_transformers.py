@@ -284,7 +284,7 @@ def test_radii_of_models_in_half_precision_stay_in_single(tmp_path: Path) -> Non
     assert torch.equal(radius, torch.tensor(0.1001))
 
 
-def test_learnt_radii_are_not_lost_silently(tmp_path: Path) -> None:
+def test_learned_radii_are_not_lost_silently(tmp_path: Path) -> None:
     build("bert").save_pretrained(tmp_path)
     plain = BertModel.from_pretrained(tmp_path, attn_implementation=hf.FOURIER)
     with pytest.raises(ValueError, match="load it by load_fourier_attention, got a BertSelfAtt"):

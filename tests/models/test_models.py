@@ -120,7 +120,7 @@ def test_language_steps_equal_one_pass(mixer: str, positions: str) -> None:
     for t in range(12):
         found, state = model.step(text[:, t : t + 1], state)
         torch.testing.assert_close(found, expected[:, t], rtol=1e-11, atol=1e-11)
-    with pytest.raises(ValueError, match="at most length = 12 long"):
+    with pytest.raises(ValueError, match="at most length = 12 long, got 13"):
         model.step(text[:, :1], state)
 
 
