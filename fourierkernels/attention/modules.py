@@ -42,7 +42,9 @@ class FourierAttention(FourierHeads, MultiheadKernelAttention):
     Attributes
     ----------
     log_radius : Parameter or Tensor
-        log R.
+        log R, trained or fixed.
+    radius : Tensor
+        R, positive: shape ``()``, ``(H, 1)``, ``(D,)`` or ``(H, D)``.
 
     Raises
     ------

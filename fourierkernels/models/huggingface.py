@@ -1,4 +1,4 @@
-"""Weights of Hugging Face models in ours, by the tables of :mod:`.hub_names`.
+"""Weights of Hugging Face models in ours, by tables of names.
 
 FNet can also be loaded from a folder, without that library.
 """
