@@ -1,9 +1,10 @@
 """Attention as nonparametric regression: Fourier, softmax and Gaussian.
 
-Functions and layers run fused code that stores no N x M array, for CPU and CUDA. Weights that are
-returned, dropout and trained masks take the reference of :mod:`fourierkernels.ops.reference`, which
-stores all pairs and is slow; so does ``implementation="reference"``. Both are exact. Only
-:func:`linear_fourier_attention` estimates.
+Fourier attention runs as fused code that stores no N x M array, on CPU and CUDA. Returned weights,
+dropout and masks that require a gradient take the reference, which stores all pairs and is slow.
+:func:`softmax_attention` and :func:`gaussian_attention`, the controls, are always the reference;
+the Gaussian layer is fused, too. All of these are exact. Only :func:`linear_fourier_attention`
+estimates.
 
 Attention needs PyTorch, the extra ``torch`` of this package; ``import fourierkernels`` loads it
 only when attention is first used.

@@ -5,9 +5,10 @@ from typing import Any, Literal, Self, overload
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.attention.masks import check_padding, merge_masks, widen_mask
+from fourierkernels.attention.masks import merge_checked, widen_mask
 from fourierkernels.attention.multihead import MultiheadCore, check_heads
-from fourierkernels.attention.validation import check_layouts, check_mask_kind
+from fourierkernels.attention.torch_weights import weights_of
+from fourierkernels.attention.validation import check_layouts
 from fourierkernels.validation import check_integer
 
 
@@ -108,7 +109,7 @@ class MultiheadKernelAttention(MultiheadCore):
             dtype=weight.dtype,
             **options,
         )
-        layer.load_state_dict(_weights_of(module), strict=False)
+        layer.load_state_dict(weights_of(module), strict=False)
         return layer
 
     def reset_parameters(self) -> None:
@@ -195,7 +196,9 @@ class MultiheadKernelAttention(MultiheadCore):
         )
         batched = query.ndim == 3
         query, key, value = (self._batch_first(side) for side in (query, key, value))
-        mask, is_causal = self._merge(attn_mask, key_padding_mask, is_causal, query, key, batched)
+        if isinstance(key_padding_mask, Tensor) and not batched:
+            key_padding_mask = key_padding_mask[None]
+        mask, is_causal = merge_checked(attn_mask, key_padding_mask, is_causal, query, key)
         keys = self._with_extras(self.key_projection(key), self.bias_key)
         values = self._with_extras(self.value_projection(value), self.bias_value)
         extra = keys.shape[1] - key.shape[1]
@@ -216,23 +219,6 @@ class MultiheadKernelAttention(MultiheadCore):
         weights = weights.mean(dim=1) if average_attn_weights else weights
         return output, weights if batched else weights[0]
 
-    def _merge(
-        self,
-        attn_mask: Tensor | None,
-        padding: Tensor | None,
-        is_causal: bool,
-        query: Tensor,
-        key: Tensor,
-        batched: bool,
-    ) -> tuple[Tensor | None, bool]:
-        if attn_mask is not None:
-            check_mask_kind(attn_mask, query)
-        if padding is not None:
-            if not batched and isinstance(padding, Tensor):
-                padding = padding[None]
-            check_padding(padding, key)
-        return merge_masks(attn_mask, padding, is_causal, query, key)
-
     def _batch_first(self, tensor: Tensor) -> Tensor:
         if tensor.ndim == 2:
             return tensor[None]
@@ -251,24 +237,6 @@ class MultiheadKernelAttention(MultiheadCore):
         if self.add_zero_attn:
             parts.append(projected.new_zeros((batch, 1, features)))
         return torch.cat(parts, dim=1) if len(parts) > 1 else projected
-
-
-def _weights_of(module: nn.MultiheadAttention) -> dict[str, Tensor]:
-    """Return the tensors of torch's layer under the names of ours."""
-    names = ("query", "key", "value")
-    if module._qkv_same_embed_dim:
-        weights = module.in_proj_weight.chunk(3)
-    else:
-        weights = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
-    state = {f"{n}_projection.weight": w for n, w in zip(names, weights, strict=True)}
-    state["output_projection.weight"] = module.out_proj.weight
-    if module.in_proj_bias is not None:
-        thirds = module.in_proj_bias.chunk(3)
-        state |= {f"{n}_projection.bias": b for n, b in zip(names, thirds, strict=True)}
-        state["output_projection.bias"] = module.out_proj.bias
-    if module.bias_k is not None and module.bias_v is not None:
-        state |= {"bias_key": module.bias_k.flatten(), "bias_value": module.bias_v.flatten()}
-    return state
 
 
 def _complete(query: Tensor, key: Tensor | None, value: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor
 
+from fourierkernels.attention.validation import check_mask_kind
+
 
 def merge_masks(
     attn_mask: Tensor | None, padding: Tensor | None, is_causal: bool, query: Tensor, key: Tensor
@@ -33,6 +35,17 @@ def merge_masks(
     if padding.dtype is torch.bool:
         padding = padding.logical_not()
     return (padding if attn_mask is None else _both(padding, attn_mask, query)), False
+
+
+def merge_checked(
+    attn_mask: Tensor | None, padding: Tensor | None, is_causal: bool, query: Tensor, key: Tensor
+) -> tuple[Tensor | None, bool]:
+    """Return :func:`merge_masks` of masks that a caller gave, as `key_padding_mask` the second."""
+    if attn_mask is not None:
+        check_mask_kind(attn_mask, query)
+    if padding is not None:
+        check_padding(padding, key)
+    return merge_masks(attn_mask, padding, is_causal, query, key)
 
 
 def causal_mask(query: Tensor, key: Tensor) -> Tensor:

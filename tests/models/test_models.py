@@ -62,7 +62,7 @@ def test_every_model_trains_distributed_over_two_processes() -> None:
 
 
 @pytest.mark.parametrize("kind", TINY)
-def test_mixing_matrices_of_every_layer_can_be_looked_at(kind: str) -> None:
+def test_mixing_matrices_of_every_layer_can_be_inspected(kind: str) -> None:
     model = TINY[kind].build().eval()
 
     class Look(nn.Module):
