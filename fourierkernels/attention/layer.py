@@ -196,13 +196,11 @@ class MultiheadKernelAttention(MultiheadCore):
         )
         batched = query.ndim == 3
         query, key, value = (self._batch_first(side) for side in (query, key, value))
-        if isinstance(key_padding_mask, Tensor) and not batched:
-            key_padding_mask = key_padding_mask[None]
-        mask, is_causal = merge_checked(attn_mask, key_padding_mask, is_causal, query, key)
+        masks = (attn_mask, key_padding_mask, is_causal)
+        mask, is_causal = merge_checked(*masks, query, key, batched=batched)
         keys = self._with_extras(self.key_projection(key), self.bias_key)
         values = self._with_extras(self.value_projection(value), self.bias_value)
-        extra = keys.shape[1] - key.shape[1]
-        if extra:
+        if extra := keys.shape[1] - key.shape[1]:
             mask, is_causal = widen_mask(mask, is_causal, extra, query, key), False
         output, weights = self.attend(
             self.split_heads(self.query_projection(query)),

@@ -38,12 +38,26 @@ def merge_masks(
 
 
 def merge_checked(
-    attn_mask: Tensor | None, padding: Tensor | None, is_causal: bool, query: Tensor, key: Tensor
+    attn_mask: Tensor | None,
+    padding: Tensor | None,
+    is_causal: bool,
+    query: Tensor,
+    key: Tensor,
+    *,
+    batched: bool,
 ) -> tuple[Tensor | None, bool]:
-    """Return :func:`merge_masks` of masks that a caller gave, as `key_padding_mask` the second."""
+    """Return :func:`merge_masks` of masks that a caller gave, the padding as `key_padding_mask`.
+
+    Parameters
+    ----------
+    batched : bool
+        Whether the padding has a batch as `query` and `key` do.
+    """
     if attn_mask is not None:
         check_mask_kind(attn_mask, query)
     if padding is not None:
+        if isinstance(padding, Tensor) and not batched:
+            padding = padding[None]
         check_padding(padding, key)
     return merge_masks(attn_mask, padding, is_causal, query, key)
 
