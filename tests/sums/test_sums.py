@@ -162,7 +162,7 @@ import numba
 from numpy.random import default_rng
 from fourierkernels.sums import kernel_sum
 rng = default_rng(0)
-points, at, y = (rng.normal(size=size) for size in ((1000, 3), (200, 3), (1000, 2)))
+points, at, y = (rng.normal(size=size) for size in ((1000, 3), (2000, 3), (1000, 2)))
 options = {"kernel": "fourier4", "radius": 2.0, "responses": y, "method": "direct"}
 found = []
 for threads in (1, numba.config.NUMBA_NUM_THREADS):
