@@ -46,9 +46,21 @@ def test_files_the_readme_names_exist() -> None:
 
 
 STUDIES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "experiments").rglob("*.py"))
+LONG = {  # even in their quick mode: whole networks, several of them
+    "experiments/benchmarks/heads.py",
+    "experiments/real_heads.py",
+    "experiments/twin_heads.py",
+}
 
 
-@pytest.mark.parametrize("study", STUDIES)
+def test_long_studies_exist() -> None:
+    assert set(STUDIES) >= LONG
+
+
+@pytest.mark.parametrize(
+    "study",
+    [pytest.param(s, marks=[pytest.mark.slow] if s in LONG else []) for s in STUDIES],
+)
 def test_every_study_has_a_quick_mode_that_runs(study: str, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / study), "--quick", "--output"]
     subprocess.run([*command, str(tmp_path)], check=True, capture_output=True)
