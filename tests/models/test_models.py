@@ -1,13 +1,13 @@
 """Every model: assembled with every mixer, trained, compiled, distributed, looked into."""
 
-import os
-import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.multiprocessing
 from tiny_models import TINY, V, decision, encoder_config, language, numbers, tokens, trajectory
+from tiny_training import train, train_together
 from torch import nn
 
 from fourierkernels import models
@@ -15,18 +15,6 @@ from fourierkernels.mixing import mixer_names, mixing_matrices
 from fourierkernels.models.blocks import Block, BlockConfig, build_blocks, sinusoids
 
 PAIRS = [(kind, mixer) for kind, tiny in TINY.items() for mixer in mixer_names(causal=tiny.causal)]
-
-
-def train(model: nn.Module, kind: str, steps: int = 6) -> list[float]:
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
-    losses = []
-    for _ in range(steps):
-        optimiser.zero_grad()
-        loss = TINY[kind].loss(model)
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    return losses
 
 
 @pytest.mark.parametrize(("kind", "mixer"), PAIRS)
@@ -52,27 +40,11 @@ def test_a_few_steps_are_the_same_compiled(kind: str) -> None:
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-def _distributed(rank: int, port: int, queue: Any) -> None:
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
-    results = {}
-    for kind, tiny in TINY.items():
-        torch.manual_seed(2022)
-        wrapped = nn.parallel.DistributedDataParallel(tiny.build(), find_unused_parameters=True)
-        losses = train(wrapped, kind, steps=3)
-        results[kind] = (losses, sum(p.double().sum().item() for p in wrapped.parameters()))
-    queue.put((rank, results))
-    torch.distributed.destroy_process_group()
-
-
-def test_every_model_trains_distributed_over_two_processes() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def test_every_model_trains_distributed_over_two_processes(tmp_path: Path) -> None:
+    meeting = (tmp_path / "meeting").as_uri()
     context = torch.multiprocessing.get_context("spawn")
     queue = context.Queue()
-    workers = [context.Process(target=_distributed, args=(r, port, queue)) for r in range(2)]
+    workers = [context.Process(target=train_together, args=(r, meeting, queue)) for r in range(2)]
     for worker in workers:
         worker.start()
     results = dict(queue.get(timeout=120) for _ in workers)
