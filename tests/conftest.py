@@ -1,5 +1,6 @@
-"""Random maps, and tiny checkpoints read back from disk."""
+"""How tests share a machine; random maps, and tiny checkpoints read back from disk."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from tiny_checkpoints import save_tiny
+
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each process of ``pytest -n`` one numerical thread and its own compiled code.
+
+    numba's cache has no lock: of two processes that compile a function for different types at the
+    same moment, one may later load the other's code.
+    """
+    if config.getoption("numprocesses", None):
+        os.environ |= ONE_THREAD  # the processes inherit it, and what they start does
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        os.environ["NUMBA_CACHE_DIR"] = str(config.cache.mkdir(f"numba-{worker}"))
 
 
 @pytest.fixture

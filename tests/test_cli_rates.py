@@ -4,7 +4,6 @@ import csv
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -96,14 +95,28 @@ def test_rates_refuses_a_folder_as_output_and_leaves_no_part(tmp_path: Path) -> 
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
+# The command, saying when it has read its arguments and starts to compute.
+ANNOUNCED = """
+import sys
+from fourierkernels import cli, theory
+def announced(*arguments, table=theory.rate_table, **options):
+    print("computing", flush=True)
+    return table(*arguments, **options)
+theory.rate_table = announced
+sys.argv[0] = "fourierkernels"
+cli.main()
+"""
+
+
 def test_an_interrupt_is_one_line_with_status_130_and_leaves_nothing(tmp_path: Path) -> None:
     powers = map(str, range(1, 60))
     arguments = ["rates", "--density", "mw15", "--power", *powers, "--output", "x.csv"]
-    command = [sys.executable, "-m", "fourierkernels.cli", *arguments, "--largest", "15"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
-        time.sleep(4.0)
+    command = [sys.executable, "-c", ANNOUNCED, *arguments, "--largest", "15"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes) as process:
+        assert process.stdout.readline() == "computing\n"
         process.send_signal(signal.SIGINT)
-        message = process.communicate(timeout=60)[1]
+        printed, message = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert message == "error: interrupted\n"
+    assert (printed, message) == ("", "error: interrupted\n")
     assert list(tmp_path.iterdir()) == []

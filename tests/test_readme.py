@@ -4,14 +4,17 @@ import doctest
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
 CONSOLE = re.findall(r"```console\n\$ fourierkernels ([^\n]*)\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -32,6 +35,33 @@ def test_console_examples_print_what_is_shown(arguments: str, shown: str) -> Non
     assert printed[start : start + len(lines)] == lines
 
 
+def programs() -> list[tuple[str, str]]:
+    """Python blocks that are no dialogue, each with the block that follows it."""
+    return [
+        (program, shown if label == "text" else "")
+        for (language, program), (label, shown) in pairwise([*BLOCKS, ("", "")])
+        if language == "python" and not program.startswith(">>>")
+    ]
+
+
+@pytest.mark.parametrize(("program", "shown"), programs(), ids=lambda text: text[:20])
+def test_programs_print_what_is_shown(program: str, shown: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert shown
+    assert done.stdout == shown
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
+def test_make_knows_the_commands_that_are_shown() -> None:
+    lines = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
+    assert len(lines) >= 2
+    for line in lines:
+        command = shlex.split(line, comments=True)
+        assert command[0] == "make"
+        subprocess.run([*command, "--dry-run"], check=True, capture_output=True, cwd=ROOT)
+
+
 def test_python_examples_run_as_shown() -> None:
     results = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
     assert results.attempted > 8
@@ -46,9 +76,21 @@ def test_files_the_readme_names_exist() -> None:
 
 
 STUDIES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "experiments").rglob("*.py"))
+LONG = {  # even in their quick mode: whole networks, several of them
+    "experiments/benchmarks/heads.py",
+    "experiments/real_heads.py",
+    "experiments/twin_heads.py",
+}
 
 
-@pytest.mark.parametrize("study", STUDIES)
+def test_long_studies_exist() -> None:
+    assert set(STUDIES) >= LONG
+
+
+@pytest.mark.parametrize(
+    "study",
+    [pytest.param(s, marks=[pytest.mark.slow] if s in LONG else []) for s in STUDIES],
+)
 def test_every_study_has_a_quick_mode_that_runs(study: str, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / study), "--quick", "--output"]
     subprocess.run([*command, str(tmp_path)], check=True, capture_output=True)

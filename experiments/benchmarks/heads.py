@@ -102,7 +102,7 @@ def compared(part: str, size: int, times: Mapping[str, list[float]], beside: str
 
 def overhead(*, quick: bool) -> list[Row]:
     """Time measures beside the model."""
-    checkpoint, count, length = load_checkpoint(MINILM), 4 if quick else 32, 128
+    checkpoint, (count, length) = load_checkpoint(MINILM), (2, 32) if quick else (32, 128)
     texts = random_ids(count, length)
     items = [list(map(int, text.split())) for text in texts]
 
@@ -123,7 +123,7 @@ def overhead(*, quick: bool) -> list[Row]:
         "Jensen-Shannon": lambda: measure(metrics=["jensen_shannon"], statistics="none"),
         "projected CKA": lambda: measure(metrics=["projected_cka"], statistics="none"),
     }
-    times = rounds(cases, 2 if quick else 15)
+    times = rounds(cases, 1 if quick else 15)
     return [
         *compared("overhead", length, times, "model, eager"),
         *compared("overhead", length, times, "model, sdpa"),
@@ -132,7 +132,7 @@ def overhead(*, quick: bool) -> list[Row]:
 
 def long_text(*, quick: bool) -> list[Row]:
     """Time one text of the longest length that MiniLM reads."""
-    checkpoint, length = load_checkpoint(MINILM), 128 if quick else 512
+    checkpoint, length = load_checkpoint(MINILM), 64 if quick else 512
     text, items = random_ids(1, length), [list(map(int, random_ids(1, length)[0].split()))]
 
     def alone() -> None:
@@ -151,7 +151,7 @@ def long_text(*, quick: bool) -> list[Row]:
 
 def streaming(*, quick: bool) -> list[Row]:
     """Run the command on many texts: peak memory and processor time of the whole process."""
-    rng, rows, sizes = np.random.default_rng(SEED), [], (20, 40) if quick else (1_000, 10_000)
+    rng, rows, sizes = np.random.default_rng(SEED), [], (4,) if quick else (1_000, 10_000)
     words = " ".join(read_texts(SENTENCES)).split()
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:

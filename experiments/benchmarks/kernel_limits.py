@@ -208,7 +208,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
     yield from regression_rows([10**4] if quick else [10**5, 10**6], repeats)
     yield from lscv_rows([10**3] if quick else [10**4, 10**5, 10**6], repeats)
     counts = [10**2, 10**3] if quick else [10**2, 10**3, 10**4, 10**5]
-    yield from plan_rows(counts, [4.0] if quick else [1.0, 4.0, 20.0], min(repeats, 3))
+    yield from plan_rows(counts, [1.0] if quick else [1.0, 4.0, 20.0], min(repeats, 3))
 
 
 def main() -> None:

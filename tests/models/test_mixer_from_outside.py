@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 from tiny_models import TINY, encoder_config, translation
+from tiny_training import train
 from torch import Tensor, nn
-from training import train
 
 from fourierkernels import models
 from fourierkernels.mixing import (

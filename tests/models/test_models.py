@@ -1,6 +1,5 @@
 """Every model: assembled with every mixer, trained, compiled, distributed, inspected."""
 
-import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,8 @@ import pytest
 import torch
 import torch.multiprocessing
 from tiny_models import TINY, V, decision, encoder_config, language, numbers, tokens, trajectory
+from tiny_training import train, train_together
 from torch import nn
-from training import train, train_distributed
 
 from fourierkernels import models
 from fourierkernels.mixing import mixer_names, mixing_matrices
@@ -43,13 +42,11 @@ def test_a_few_steps_are_the_same_compiled(kind: str) -> None:
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-def test_every_model_trains_distributed_over_two_processes() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def test_every_model_trains_distributed_over_two_processes(tmp_path: Path) -> None:
+    meeting = (tmp_path / "meeting").as_uri()
     context = torch.multiprocessing.get_context("spawn")
     queue = context.Queue()
-    workers = [context.Process(target=train_distributed, args=(r, port, queue)) for r in range(2)]
+    workers = [context.Process(target=train_together, args=(r, meeting, queue)) for r in range(2)]
     for worker in workers:
         worker.start()
     results = dict(queue.get(timeout=120) for _ in workers)

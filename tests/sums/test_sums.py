@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from several_threads import THREADS, printed_by
 from sum_problems import KERNEL_NAMES, TOL, problem
 from tolerances import TOLERANCE
 
@@ -156,21 +157,24 @@ def test_points_without_weight_change_nothing(method: str) -> None:
     np.testing.assert_array_equal(zeroed.totals(), removed.totals())
 
 
+_ANY_THREADS = """
+import numba
+from numpy.random import default_rng
+from fourierkernels.sums import kernel_sum
+rng = default_rng(0)
+points, at, y = (rng.normal(size=size) for size in ((1000, 3), (2000, 3), (1000, 2)))
+options = {"kernel": "fourier4", "radius": 2.0, "responses": y, "method": "direct"}
+found = []
+for threads in (1, numba.config.NUMBA_NUM_THREADS):
+    numba.set_num_threads(threads)
+    found.append(kernel_sum(points, at, **options))
+one, many = found
+print(threads, (one.numerator == many.numerator).all(), (one.denominator == many.denominator).all())
+"""
+
+
 def test_results_do_not_depend_on_the_number_of_threads() -> None:
-    numba = pytest.importorskip("numba")
-    points, at, y = problem(1000, 200, 3)
-
-    def run(threads: int) -> KernelSums:
-        numba.set_num_threads(threads)
-        return kernel_sum(points, at, kernel="fourier4", radius=2.0, responses=y, method="direct")
-
-    most = numba.config.NUMBA_NUM_THREADS
-    try:
-        one, many = run(1), run(most)
-    finally:
-        numba.set_num_threads(most)
-    np.testing.assert_array_equal(one.numerator, many.numerator)
-    np.testing.assert_array_equal(one.denominator, many.denominator)
+    assert printed_by(_ANY_THREADS) == [str(THREADS), "True", "True"]
 
 
 def test_inputs_are_not_written_to() -> None:
@@ -214,7 +218,7 @@ def test_order_of_the_points_does_not_matter(permutation: list[int], name: str) 
 
 @pytest.mark.parametrize("tol", [1e-12, 1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize("name", KERNEL_NAMES)
-@pytest.mark.parametrize(("dim", "radius"), [(1, 0.01), (1, 5.0), (1, 300.0), (2, 6.0), (3, 1.5)])
+@pytest.mark.parametrize(("dim", "radius"), [(1, 0.01), (1, 5.0), (1, 300.0), (2, 6.0), (3, 0.7)])
 def test_bandlimited_sums_keep_their_tolerance(
     tol: float, name: str, dim: int, radius: float
 ) -> None:

@@ -1,6 +1,9 @@
-"""A few steps of training, alone or as one of two processes, which import this by its name."""
+"""Training of the tiny models, alone and in several processes.
 
-import os
+A process that is started finds a function by the name of its module. It looks for modules here,
+and not among the tests: an installed package may be called "tests", too.
+"""
+
 from typing import Any
 
 import torch
@@ -20,10 +23,9 @@ def train(model: nn.Module, kind: str, steps: int = 6) -> list[float]:
     return losses
 
 
-def train_distributed(rank: int, port: int, queue: Any) -> None:
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+def train_together(rank: int, meeting: str, queue: Any) -> None:
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    torch.distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     results = {}
     for kind, tiny in TINY.items():
         torch.manual_seed(2022)
