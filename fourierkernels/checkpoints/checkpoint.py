@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourierkernels.arrays import BoolArray, FloatArray
+from fourierkernels.checkpoints.find import CheckpointFiles
 
 if TYPE_CHECKING:
     from fourierkernels.checkpoints.recorders.recording import AttentionCall
@@ -87,6 +88,12 @@ class Checkpoint:
         Ids that every target begins with.
     untrained : tuple of str
         Parameters behind the last map, of a task's head, that the weights left at random values.
+    files : CheckpointFiles or None
+        What it was loaded from.
+    redraw : callable or None
+        From a seed to the same architecture with random weights.
+    body : Checkpoint or None
+        The network inside the head for its task, the weights being shared.
     """
 
     name: str
@@ -105,6 +112,33 @@ class Checkpoint:
     start: tuple[int, ...] = ()
     untrained: tuple[str, ...] = ()
     part: Part = PARTS["encoder"]
+    files: CheckpointFiles | None = None
+    redraw: "Callable[[int], Checkpoint] | None" = None
+    body: "Checkpoint | None" = None
+
+    def with_random_weights(self, seed: int = 0) -> "Checkpoint":
+        """Return the same architecture with weights drawn anew by its own rule.
+
+        A head that ``task_head=True`` added is left out, so that the weights do not depend on it:
+        they are those of :func:`~.load.load_checkpoint` with ``random_weights=True``, this seed
+        and otherwise the same options.
+
+        Raises
+        ------
+        ValueError
+            If the checkpoint was not loaded, so that how to build it is not known.
+        """
+        if self.redraw is None:
+            raise ValueError(f"checkpoint must have been loaded to be redrawn, got {self.name}")
+        return self.redraw(seed)
+
+    def without_task_head(self) -> "Checkpoint":
+        """Return the network without the head that ``task_head=True`` added, if there is one.
+
+        The weights are shared. What the attention heads compute is the same, and scores of tokens
+        are not computed in vain.
+        """
+        return self if self.body is None else self.body
 
     def with_tokenizer(self, tokenizer: "Tokenizer") -> "Checkpoint":
         """Return the same network, its labels and special tokens being those of a tokenizer.

@@ -11,7 +11,7 @@ from typing import Any
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.tokens import (
     TOKENS,
-    Reading,
+    InputCounts,
     Tokenizer,
     cut_windows,
     encode_texts,
@@ -28,14 +28,14 @@ class Way:
     checkpoint: Checkpoint
     tokenizer: Tokenizer | None
     context: int | None
-    reading: Reading
+    counts: InputCounts
 
     def encode(self, texts: Iterable[str]) -> Iterator[list[int]]:
         """Yield the ids of texts, counting them."""
         assert self.tokenizer is not None
         assert self.checkpoint.vocabulary is not None
         vocabulary = self.checkpoint.vocabulary
-        return encode_texts(texts, self.tokenizer, vocabulary=vocabulary, reading=self.reading)
+        return encode_texts(texts, self.tokenizer, vocabulary=vocabulary, counts=self.counts)
 
     def marked(self, ids: list[int]) -> list[int]:
         """Return ids between the special tokens of the tokenizer."""
@@ -63,7 +63,7 @@ def _windows(texts: Iterable[Any], way: Way) -> Iterator[list[int]]:
         way.tokenizer,
         size=longest if context is None else context,
         running=context is not None,
-        reading=way.reading,
+        counts=way.counts,
     )
 
 
@@ -87,8 +87,8 @@ def _pairs(pairs: Iterable[Any], way: Way) -> Iterator[tuple[list[int], list[int
                 f"pairs must have at most {way.longest} tokens on each side, "
                 f"got {longest} in pair {number}"
             )
-        way.reading.texts -= 1  # two texts have been counted
-        way.reading.windows += 1
+        way.counts.texts -= 1  # two texts have been counted
+        way.counts.windows += 1
         yield item
 
 
@@ -97,8 +97,8 @@ def _images(paths: Iterable[Any], way: Way) -> Iterator[Path]:
     for path in paths:
         if not Path(path).is_file():
             raise ValueError(f"images must be paths of files, got {path!s:.60}")
-        way.reading.texts += 1
-        way.reading.windows += 1
+        way.counts.texts += 1
+        way.counts.windows += 1
         yield Path(path)
 
 
@@ -122,11 +122,11 @@ def read_items(
     checkpoint: Checkpoint,
     inputs: Iterable[Any],
     *,
-    tokenizer: Tokenizer | None,
-    context: int | None,
-    reading: Reading,
+    tokenizer: Tokenizer | None = None,
+    context: int | None = None,
+    counts: InputCounts | None = None,
 ) -> Iterator[Any]:
-    """Yield the items of a checkpoint, lazily, counting into `reading`.
+    """Yield the items of a checkpoint, lazily.
 
     Parameters
     ----------
@@ -139,6 +139,8 @@ def read_items(
         Join the texts end to end and cut windows of exactly so many tokens, special tokens
         included; an incomplete last one is left out. Without it every text is taken by itself, and
         one that is too long for the checkpoint is cut into several windows.
+    counts : InputCounts, optional
+        What has been read is counted into it.
 
     Raises
     ------
@@ -146,4 +148,5 @@ def read_items(
         For inputs of another kind, ids that the checkpoint does not have, and a context that it
         cannot read.
     """
-    return READERS[checkpoint.reads](inputs, Way(checkpoint, tokenizer, context, reading))
+    counts = InputCounts() if counts is None else counts
+    return READERS[checkpoint.reads](inputs, Way(checkpoint, tokenizer, context, counts))

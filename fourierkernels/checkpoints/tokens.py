@@ -132,7 +132,7 @@ def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
 
 
 @dataclass
-class Reading:
+class InputCounts:
     """What has been read so far; the functions below count into it."""
 
     texts: int = 0
@@ -147,9 +147,9 @@ class Reading:
 
 
 def encode_texts(
-    texts: Iterable[str], tokenizer: Tokenizer, *, vocabulary: int, reading: Reading
+    texts: Iterable[str], tokenizer: Tokenizer, *, vocabulary: int, counts: InputCounts
 ) -> Iterator[list[int]]:
-    """Yield each text's ids, counting into `reading`.
+    """Yield each text's ids, counting into `counts`.
 
     Raises
     ------
@@ -164,10 +164,10 @@ def encode_texts(
                 f"token ids must lie in 0..{vocabulary - 1}, the checkpoint's vocabulary, "
                 f"got {wrong[0]} in {text[:40]!r}"
             )
-        reading.texts += 1
-        reading.tokens += len(ids)
+        counts.texts += 1
+        counts.tokens += len(ids)
         if tokenizer.unknown is not None:
-            reading.unknown += ids.count(tokenizer.unknown)
+            counts.unknown += ids.count(tokenizer.unknown)
         yield ids
 
 
@@ -177,7 +177,7 @@ def cut_windows(
     *,
     size: int | None,
     running: bool,
-    reading: Reading,
+    counts: InputCounts,
 ) -> Iterator[list[int]]:
     """Yield windows of at most `size` ids with the special tokens around each, counting them.
 
@@ -197,7 +197,7 @@ def cut_windows(
     room = None if size is None else size - specials
     pieces = _running(encoded, room) if running and room else _separate(encoded, room)
     for piece in pieces:
-        reading.windows += 1
+        counts.windows += 1
         yield [*tokenizer.prefix, *piece, *tokenizer.suffix]
 
 
@@ -219,7 +219,7 @@ def _running(encoded: Iterable[list[int]], room: int) -> Iterator[list[int]]:
             kept = kept[whole:]
 
 
-def check_known(reading: Reading, hint: str) -> None:
+def check_known(counts: InputCounts, hint: str) -> None:
     """Refuse texts of which most tokens are unknown; `hint` says what to do about it.
 
     Raises
@@ -227,8 +227,8 @@ def check_known(reading: Reading, hint: str) -> None:
     ValueError
         If more than half of the tokens are unknown.
     """
-    if reading.unknown_share > MOST_UNKNOWN:
+    if counts.unknown_share > MOST_UNKNOWN:
         raise ValueError(
-            f"texts must fit the tokens of the checkpoint, got {reading.unknown_share:.0%} of "
-            f"{reading.tokens} tokens unknown; {hint}"
+            f"texts must fit the tokens of the checkpoint, got {counts.unknown_share:.0%} of "
+            f"{counts.tokens} tokens unknown; {hint}"
         )

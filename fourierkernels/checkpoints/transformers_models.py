@@ -57,15 +57,23 @@ def one_line(what: str) -> Iterator[None]:
 
 
 def load_folder(
-    folder: Path, name: str, *, model_class: str | None, part: str | None, random_weights: bool
+    folder: Path,
+    name: str,
+    *,
+    model_class: str | None,
+    part: str | None,
+    random_weights: bool,
+    body: bool,
 ) -> Checkpoint:
-    """Load a folder with a config.json; see :func:`~.checkpoint.load_checkpoint`."""
+    """Load a folder with a config.json; see :func:`~.load.load_checkpoint`."""
     with offline_and_quiet():
-        if random_weights:
-            return listen_to(_build(folder, model_class), name=name, folder=folder, part=part)
-        model, untrained = _load(folder, model_class)
+        build = _build if random_weights else _load
+        model, untrained = build(folder, model_class)
     loaded = listen_to(model, name=name, folder=folder, part=part)
-    return replace(loaded, untrained=untrained)
+    inside = None
+    if body and model.base_model is not model:
+        inside = listen_to(model.base_model, name=name, folder=folder, part=part)
+    return replace(loaded, untrained=untrained, body=inside)
 
 
 def listen_to(model: Any, *, name: str, folder: Path | None, part: str | None) -> Checkpoint:
@@ -195,13 +203,14 @@ def named_class(model_class: str) -> Any:
     return found
 
 
-def _build(folder: Path, model_class: str | None) -> Any:
-    """Build the architecture of config.json with random weights."""
+def _build(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
+    """Build the architecture of config.json with random weights, none of which is untrained."""
     config = _config(folder, model_class)
     with one_line(f"config.json of {folder.name} cannot be used"):
         if model_class is None:
-            return transformers.AutoModel.from_config(config, trust_remote_code=False, **_EAGER)
-        return named_class(model_class)._from_config(config, **_EAGER)
+            auto = transformers.AutoModel
+            return auto.from_config(config, trust_remote_code=False, **_EAGER), ()
+        return named_class(model_class)._from_config(config, **_EAGER), ()
 
 
 def _load(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:

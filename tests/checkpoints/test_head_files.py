@@ -15,7 +15,7 @@ from payload import Payload
 from tiny_models_of_ours import encoder, language
 
 from fourierkernels import models
-from fourierkernels.checkpoints.find import find_checkpoint, weights_digest
+from fourierkernels.checkpoints.find import find_checkpoint
 from fourierkernels.checkpoints.load import (
     Checkpoint,
     load_checkpoint,
@@ -93,10 +93,10 @@ def test_tokens_of_a_file_are_ids(saved: Callable[..., Checkpoint]) -> None:
 
 def test_digest_of_a_file_follows_its_content(tmp_path: Path) -> None:
     save_model(language(), tmp_path / "m.safetensors")
-    before = weights_digest(find_checkpoint(tmp_path / "m.safetensors"))
-    assert before == weights_digest(tmp_path / "m.safetensors")
+    before = find_checkpoint(tmp_path / "m.safetensors").digest()
+    assert before == load_checkpoint(str(tmp_path / "m.safetensors")).files.digest()
     save_model(language(), tmp_path / "m.safetensors")
-    assert before != weights_digest(tmp_path / "m.safetensors")
+    assert before != find_checkpoint(tmp_path / "m.safetensors").digest()
 
 
 # Classes of transformers
