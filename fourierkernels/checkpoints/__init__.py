@@ -12,19 +12,16 @@ if TYPE_CHECKING:
     from fourierkernels.checkpoints.images import read_images
     from fourierkernels.checkpoints.inputs import read_items
     from fourierkernels.checkpoints.load import load_checkpoint
+    from fourierkernels.checkpoints.recorders.call import AttentionCall
     from fourierkernels.checkpoints.recorders.gates import gated_heads
-    from fourierkernels.checkpoints.recorders.recording import (
-        AttentionCall,
-        attention_calls,
-        recording,
-    )
+    from fourierkernels.checkpoints.recorders.recording import attention_calls, recording
     from fourierkernels.checkpoints.texts import TextFile, read_texts
     from fourierkernels.checkpoints.tokenizers import load_tokenizer
     from fourierkernels.checkpoints.tokens import InputCounts
 
 # Public name -> the module that defines it.
 _HOMES = {
-    "AttentionCall": "fourierkernels.checkpoints.recorders.recording",
+    "AttentionCall": "fourierkernels.checkpoints.recorders.call",
     "Checkpoint": "fourierkernels.checkpoints.checkpoint",
     "CheckpointFiles": "fourierkernels.checkpoints.find",
     "InputCounts": "fourierkernels.checkpoints.tokens",

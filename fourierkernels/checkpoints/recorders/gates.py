@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.multihead import (
+from fourierkernels.checkpoints.recorders.call import AttentionCall
+from fourierkernels.checkpoints.recorders.torch_multihead import (
     ask_for_weights,
     in_layout_of,
     torch_call,
 )
-from fourierkernels.checkpoints.recorders.recording import AttentionCall
 
 
 @dataclass
