@@ -19,39 +19,22 @@ LAST_TOKEN = "[SEP]"
 MOST_UNKNOWN = 0.5  # above this share of unknown tokens the maps say nothing about the texts
 
 
-@dataclass(frozen=True)
-class Splitter:
-    """How a text falls into tokens of a plain list: every match of `pattern` is one token."""
-
-    name: str
-    pattern: str
-    description: str
-    source: str
-
-
-# Characters outside the published pattern become tokens of their own, so that they are counted as
-# unknown; the published code drops them silently.
+# Name -> pattern, every match of which is one token of a plain list. Characters outside the
+# published pattern become tokens of their own, so that they are counted as unknown; the published
+# code drops them silently.
 SPLITTERS = {
-    row.name: row
-    for row in (
-        Splitter(
-            name="whitespace",
-            pattern=r"\S+",
-            description="words between white space",
-            source="",
-        ),
-        Splitter(
-            name="smiles",
-            pattern=(
-                r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>>?"
-                r"|\*|\$|\%[0-9]{2}|[0-9]|\S"
-            ),
-            description="atoms, bonds and brackets of a SMILES string",
-            source="Schwaller et al., Chem. Sci. 9 (2018) 6091; used by schwaller2021extraction",
-        ),
-    )
+    "whitespace": r"\S+",
+    # Schwaller et al., Chem. Sci. 9 (2018) 6091; used by schwaller2021extraction
+    "smiles": (
+        r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>>?"
+        r"|\*|\$|\%[0-9]{2}|[0-9]|\S"
+    ),
 }
-TOKENS = ("auto", *SPLITTERS, "ids")  # "auto": the checkpoint's own; "ids": integers, as given
+
+
+def token_choices() -> list[str]:
+    """Return the ways to split: the checkpoint's own ("auto"), splitters, and ids as given."""
+    return ["auto", *SPLITTERS, "ids"]
 
 
 @dataclass(frozen=True)
@@ -117,7 +100,7 @@ def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
     if UNKNOWN_TOKEN not in known:
         raise ValueError(f"{vocabulary.name} must hold {UNKNOWN_TOKEN}, got {len(known)} others")
     unknown = known[UNKNOWN_TOKEN]
-    pattern = re.compile(SPLITTERS[splitter].pattern)
+    pattern = re.compile(SPLITTERS[splitter])
     prefix = tuple(known[token] for token in (FIRST_TOKEN,) if token in known)
     suffix = tuple(known[token] for token in (LAST_TOKEN,) if token in known)
     return Tokenizer(
@@ -219,8 +202,8 @@ def _running(encoded: Iterable[list[int]], room: int) -> Iterator[list[int]]:
             kept = kept[whole:]
 
 
-def check_known(counts: InputCounts, hint: str) -> None:
-    """Refuse texts of which most tokens are unknown; `hint` says what to do about it.
+def check_known(counts: InputCounts) -> None:
+    """Refuse texts of which most tokens are unknown.
 
     Raises
     ------
@@ -230,5 +213,6 @@ def check_known(counts: InputCounts, hint: str) -> None:
     if counts.unknown_share > MOST_UNKNOWN:
         raise ValueError(
             f"texts must fit the tokens of the checkpoint, got {counts.unknown_share:.0%} of "
-            f"{counts.tokens} tokens unknown; {hint}"
+            f"{counts.tokens} tokens unknown; try another tokenizer (tokens, --tokens): "
+            f"{', '.join(token_choices())}"
         )

@@ -70,8 +70,8 @@ def test_texts_tokens_unknown_and_windows_are_counted() -> None:
     list(cut_windows(encoded, FRAMED, size=5, running=False, counts=counts))
     assert counts == InputCounts(texts=2, tokens=5, unknown=3, windows=3)
     assert counts.unknown_share == 0.6
-    with pytest.raises(ValueError, match="got 60% of 5 tokens unknown; say"):
-        check_known(counts, "say what")
+    with pytest.raises(ValueError, match="got 60% of 5 tokens unknown; try another tokenizer"):
+        check_known(counts)
 
 
 @pytest.mark.parametrize("text", ["7", "-1"])
@@ -96,7 +96,7 @@ def test_words_are_no_ids() -> None:
 def test_smiles_fall_into_atoms_bonds_and_brackets(text: str, tokens: list[str]) -> None:
     import re
 
-    assert re.findall(SPLITTERS["smiles"].pattern, text) == tokens
+    assert re.findall(SPLITTERS["smiles"], text) == tokens
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS)

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.checkpoints.inputs import UNKNOWN_HINT, read_items
+from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import (
     Checkpoint,
     load_checkpoint,
@@ -95,14 +95,14 @@ def measure_heads(
         For inputs that cannot be used, or that most tokens of are unknown.
     """
     reading, tokenizer = InputCounts(), None
-    if checkpoint.reads != "images":
+    if checkpoint.reads_texts:
         tokenizer = load_tokenizer(checkpoint, tokens=tokens)
         checkpoint = checkpoint.with_tokenizer(tokenizer)
     items = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, counts=reading)
     samples = head_samples(checkpoint, items, batch_size=batch_size)
     done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
     for sample in samples:
-        check_known(reading, UNKNOWN_HINT)
+        check_known(reading)
         for measure in measures:
             measure.add(sample)
         del sample

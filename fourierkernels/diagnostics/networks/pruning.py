@@ -88,7 +88,7 @@ def head_need(
         own = loading.pop("model_class", None) or find_checkpoint(checkpoint).task_class
         checkpoint = load_checkpoint(checkpoint, model_class=own, **loading)
     rule = _check_loss(checkpoint, choose_loss(checkpoint, loss), method)
-    tokenizer = None if checkpoint.reads == "images" else load_tokenizer(checkpoint, tokens=tokens)
+    tokenizer = load_tokenizer(checkpoint, tokens=tokens) if checkpoint.reads_texts else None
     read = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context)
     items = list(islice(read, 2 * check_integer("count", count)))
     if len(items) < 2:
