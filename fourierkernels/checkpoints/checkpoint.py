@@ -1,4 +1,4 @@
-"""What a network ready to be looked at is, whatever it was loaded from and whatever it reads.
+"""A network whose heads can be recorded, whatever it was loaded from and whatever it reads.
 
 No framework is needed here: :mod:`fourierkernels.checkpoints.load` loads.
 """
@@ -12,17 +12,21 @@ import numpy as np
 
 from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.validation import check_choice
 
 if TYPE_CHECKING:
-    from fourierkernels.checkpoints.recorders.recording import AttentionCall
+    from fourierkernels.checkpoints.recorders.call import AttentionCall
     from fourierkernels.checkpoints.tokens import Tokenizer
 
 Ids = Sequence[int]
 
 
 @dataclass(frozen=True)
-class Part:
-    """The attention of an encoder-decoder that is looked at.
+class AttentionPart:
+    """Which attention of an encoder-decoder is recorded.
+
+    "encoder": source tokens among themselves; "decoder": target tokens among themselves; "cross":
+    target tokens to source tokens.
 
     Attributes
     ----------
@@ -35,44 +39,49 @@ class Part:
     name: str
     pairs: bool
     sides: Callable[[Any], tuple[Ids, Ids]]
-    description: str
 
 
 PARTS = {
     row.name: row
     for row in (
-        Part("encoder", False, lambda ids: (ids, ids), "source tokens among themselves"),
-        Part("decoder", True, lambda pair: (pair[1], pair[1]), "target tokens among themselves"),
-        Part("cross", True, lambda pair: (pair[1], pair[0]), "target tokens read the source"),
+        AttentionPart("encoder", pairs=False, sides=lambda ids: (ids, ids)),
+        AttentionPart("decoder", pairs=True, sides=lambda pair: (pair[1], pair[1])),
+        AttentionPart("cross", pairs=True, sides=lambda pair: (pair[1], pair[0])),
     )
 }
 
 
+def choose_part(part: str | None) -> AttentionPart:
+    """Return the part of an encoder-decoder by its name, the encoder by default."""
+    return PARTS["encoder" if part is None else check_choice("part", part, list(PARTS))]
+
+
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A network, in float32 on the CPU, ready to give what its heads compute.
+    """A network, in float32 on the CPU, whose heads can be recorded.
 
-    What it reads, an item below, is by `reads`: "tokens", a list of token ids; "images", the path
-    of an image file; "pairs", a list of source ids and one of target ids as the decoder reads
-    them, which begins with `start`.
+    `reads` names what it reads, an item below, by a key of
+    :data:`~fourierkernels.checkpoints.inputs.INPUT_KINDS`: "tokens", a list of token ids; "images",
+    the path of an image file; "pairs", a list of source ids and one of target ids as the decoder
+    reads them, which begins with `start`.
 
     Attributes
     ----------
-    folder : Path or None
-        Where tokenizer files lie; None for a bare file.
+    files : CheckpointFiles or None
+        What it was loaded from.
     model : nn.Module
         Without dropout and gradients.
     limit : int or None
         Longest text in tokens; None if the architecture sets none that is known.
     vocabulary : int or None
-        Number of token ids; None for images.
+        Number of token ids; None for a network that reads no texts.
     run : callable
         Runs the model once on a batch of items, padded as needed, and returns its output. What
-        its heads compute is heard by
+        its heads compute is recorded by
         :func:`~fourierkernels.checkpoints.recorders.recording.recording`.
     selects : callable
         Whether a recorded call belongs to the part that was asked for.
-    together : callable
+    batch_key : callable
         Items may share a batch where this is equal. It is constant for networks that leave padding
         out, and the lengths for the others, which would mix padding into the tokens.
     spans : callable
@@ -88,33 +97,44 @@ class Checkpoint:
         Ids that every target begins with.
     untrained : tuple of str
         Parameters behind the last map, of a task's head, that the weights left at random values.
-    files : CheckpointFiles or None
-        What it was loaded from.
     redraw : callable or None
-        From a seed to the same architecture with random weights.
+        From a seed to the same architecture with random weights; None if it was not loaded.
     body : Checkpoint or None
         The network inside the head for its task, the weights being shared.
     """
 
-    name: str
-    folder: Path | None
+    files: CheckpointFiles | None
     model: Any
     limit: int | None
     vocabulary: int | None
     reads: str
     run: Callable[[Sequence[Any]], Any]
     selects: Callable[["AttentionCall"], bool]
-    together: Callable[[Any], Hashable]
+    batch_key: Callable[[Any], Hashable]
     spans: Callable[[Any], tuple[int, int] | None]
     labels: Callable[[Any], tuple[tuple[str, ...], tuple[str, ...]]]
     special: Callable[[Any], BoolArray] | None = None
     positions: FloatArray | None = None
     start: tuple[int, ...] = ()
     untrained: tuple[str, ...] = ()
-    part: Part = PARTS["encoder"]
-    files: CheckpointFiles | None = None
+    part: AttentionPart = PARTS["encoder"]
     redraw: "Callable[[int], Checkpoint] | None" = None
     body: "Checkpoint | None" = None
+
+    @property
+    def name(self) -> str:
+        """The checkpoint as it was asked for; the class of the model where it was not loaded."""
+        return type(self.model).__name__ if self.files is None else self.files.name
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder where tokenizer files lie; None for a file."""
+        return None if self.files is None else self.files.folder
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether a tokenizer turns texts into what the network reads."""
+        return self.vocabulary is not None
 
     def with_random_weights(self, seed: int = 0) -> "Checkpoint":
         """Return the same architecture with weights drawn anew by its own rule.
@@ -143,9 +163,10 @@ class Checkpoint:
     def with_tokenizer(self, tokenizer: "Tokenizer") -> "Checkpoint":
         """Return the same network, its labels and special tokens being those of a tokenizer.
 
-        Before, labels are ids and special tokens are not known. Images are left as they are.
+        Before, labels are ids and special tokens are not known. Networks that read no texts are
+        left as they are.
         """
-        if self.reads == "images":
+        if not self.reads_texts:
             return self
         sides = self.part.sides
 
@@ -161,7 +182,7 @@ class Checkpoint:
         return replace(self, labels=labels, special=special if marks else None)
 
 
-def token_fields(part: Part) -> dict[str, Any]:
+def token_fields(part: AttentionPart) -> dict[str, Any]:
     """Return the fields of a checkpoint that reads ids and can leave padding out."""
 
     def spans(item: Any) -> tuple[int, int]:
@@ -177,7 +198,7 @@ def token_fields(part: Part) -> dict[str, Any]:
         "part": part,
         "spans": spans,
         "labels": labels,
-        "together": lambda item: None,
+        "batch_key": lambda item: None,
     }
 
 
@@ -203,7 +224,7 @@ def image_fields(n: int, grid: tuple[int, int] | None) -> dict[str, Any]:
         "reads": "images",
         "limit": None,
         "vocabulary": None,
-        "together": lambda item: None,
+        "batch_key": lambda item: None,
         "spans": lambda item: None,
         "labels": lambda item: (names, names),
         "special": None if grid is None else lambda item: np.arange(n) < extra,

@@ -21,9 +21,10 @@ except ImportError as missing:
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
+from fourierkernels.checkpoints.formats.registry import load_request
+from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
-from fourierkernels.checkpoints.transformers_models import load_folder
-from fourierkernels.checkpoints.weight_files import load_file
+from fourierkernels.models.saved import read_config
 from fourierkernels.validation import check_integer
 
 __all__ = ["Checkpoint", "load_checkpoint", "load_tokenizer"]
@@ -74,27 +75,28 @@ def load_checkpoint(
         to run code are refused.
     """
     files = find_checkpoint(checkpoint)
-    check_integer("seed", seed, least=0)
-    if files.folder is not None and config is not None:
-        raise ValueError("config must be left out for a folder, which has its own, got one")
-    redraw = partial(
-        _draw, files, model_class=model_class, config=config, part=part, random_weights=True
-    )
-    head = files.task_class if task_head and model_class is None else None
-    options: dict[str, Any] = {
-        "model_class": model_class or head,
-        "part": part,
-        "random_weights": random_weights,
-    }
+    given = _read_config(config)
+    request = LoadRequest(files, model_class, given, part, task_head, random_weights)
+    return _load(request, seed)
+
+
+def _load(request: LoadRequest, seed: int) -> Checkpoint:
+    """Load, and remember how the same architecture is drawn anew."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        if files.folder is not None:
-            loaded = load_folder(files.folder, files.name, body=head is not None, **options)
-        else:
-            loaded = load_file(files.path, files.name, config=config, **options)
-    body = loaded.body and replace(loaded.body, files=files, redraw=redraw)
-    return replace(loaded, files=files, redraw=redraw, body=body)
+        torch.manual_seed(check_integer("seed", seed, least=0))
+        loaded = load_request(request)
+    without = replace(request, task_head=False, random_weights=True)
+    redraw = partial(_load, without)
+    return replace(loaded, redraw=redraw, body=loaded.body and replace(loaded.body, redraw=redraw))
 
 
-def _draw(files: CheckpointFiles, seed: int, **options: Any) -> Checkpoint:
-    return load_checkpoint(files, seed=seed, **options)
+def _read_config(config: str | Path | Config | None) -> Config | None:
+    if config is None or isinstance(config, Mapping):
+        return config
+    file = Path(config)
+    if not file.is_file():
+        raise ValueError(f"config must be a JSON file, got {config}")
+    try:
+        return read_config(file.read_text(encoding="utf-8"), file.name)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"config of {file.name} must be UTF-8, got {error}") from error

@@ -1,4 +1,4 @@
-"""From items to tensors: what all ways of loading share when they run a torch network."""
+"""From items to tensors: what all kinds of checkpoints share when they run a torch network."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint, image_fields
+from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.images import Preprocessing
 from fourierkernels.checkpoints.recorders.recording import recording
 
@@ -43,8 +44,7 @@ def image_checkpoint(
     model: nn.Module,
     call: Callable[[Tensor], Any],
     *,
-    name: str,
-    folder: Path | None,
+    files: CheckpointFiles,
     preprocess: Preprocessing,
     shape: tuple[int, int, int],
     patch: tuple[int, int] | None,
@@ -75,8 +75,7 @@ def image_checkpoint(
         return call(images.to(next(model.parameters()).dtype))
 
     return Checkpoint(
-        name=name,
-        folder=folder,
+        files=files,
         model=model,
         run=run,
         selects=lambda call: not call.cross,

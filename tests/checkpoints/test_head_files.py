@@ -242,7 +242,7 @@ def test_plain_torch_network_reads_texts_of_one_length_together(
     file = weights_of(package, "Words", **config)
     checkpoint = load_checkpoint(file, model_class="head_test_nets.nets:Words", config=config)
     assert (checkpoint.reads, checkpoint.vocabulary, checkpoint.limit) == ("tokens", 14, length)
-    assert len({checkpoint.together(item) for item in IDS}) == 6
+    assert len({checkpoint.batch_key(item) for item in IDS}) == 6
     assert len(heard(checkpoint, IDS[:1])) == 2
     check_batches(checkpoint, [*IDS, [7, 9]])
 

@@ -25,7 +25,7 @@ def test_batches_of_texts_give_what_each_gives_alone(
 ) -> None:
     checkpoint = saved(build(mixer))
     assert (checkpoint.reads, checkpoint.limit, checkpoint.vocabulary) == ("tokens", 12, 14)
-    assert len({checkpoint.together(item) for item in IDS}) == 1
+    assert len({checkpoint.batch_key(item) for item in IDS}) == 1
     check_batches(checkpoint, IDS)
 
 
@@ -60,7 +60,7 @@ def test_networks_that_mix_padding_in_read_texts_of_one_length_together(
     saved: Callable[..., Checkpoint],
 ) -> None:
     checkpoint = saved(model(), part=part)
-    assert len({checkpoint.together(item) for item in items}) > 1
+    assert len({checkpoint.batch_key(item) for item in items}) > 1
     check_batches(checkpoint, items)
 
 

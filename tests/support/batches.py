@@ -28,7 +28,7 @@ def check_batches(checkpoint: Checkpoint, items: list[Any]) -> None:
     checkpoint.model.double()
     batches: dict[Any, list[Any]] = {}
     for item in items:
-        batches.setdefault(checkpoint.together(item), []).append(item)
+        batches.setdefault(checkpoint.batch_key(item), []).append(item)
     assert max(map(len, batches.values())) > 1
     for batch in batches.values():
         together = heard(checkpoint, batch)

@@ -4,7 +4,7 @@ Mixers without attention are refused. Their mixing matrices are no maps: those o
 mixers are one for all heads and all texts, and their rows are not probabilities (complex numbers,
 in a Fourier transform); :func:`fourierkernels.mixing.mixing_matrices` gives them.
 
-To run another model, write a function and add a row to :data:`READERS`.
+To run another model, write a function and add a row to :data:`ADAPTERS`.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,15 +13,17 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, token_fields
-from fourierkernels.checkpoints.images import read_preprocessing
+from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, choose_part, token_fields
+from fourierkernels.checkpoints.formats.request import Config, LoadRequest
+from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import image_checkpoint, pad
 from fourierkernels.mixing import AttentionMixer, TokenMixer
+from fourierkernels.models.saved import build_model, saved_class
 from fourierkernels.validation import check_choice
 
 
 @dataclass(frozen=True)
-class Scored:
+class LanguageOutput:
     """Last states of a language model; the scores of all words are computed when asked for."""
 
     last_hidden_state: Tensor
@@ -33,41 +35,60 @@ class Scored:
         return self.score(self.last_hidden_state)
 
 
-def own_checkpoint(model: Any, *, name: str, part: str | None) -> Checkpoint:
-    """Return a model of :data:`fourierkernels.models.MODELS` ready to be looked at.
+def load_package_model(request: LoadRequest) -> Checkpoint:
+    """Load a file of weights of a model of :data:`fourierkernels.models.MODELS`.
 
     Raises
     ------
     ValueError
-        If the model reads other things than :data:`READERS` know, or has no attention.
+        If the file does not fit the class, or the model reads other things than :data:`ADAPTERS`
+        know, or has no attention.
     """
-    own = check_choice("model_class", type(model).__name__, list(READERS))
+    model = request.fill(build_model(*_class_and_config(request)))
+    name = check_choice("model_class", type(model).__name__, list(ADAPTERS))
     mixers = [module for module in model.modules() if isinstance(module, TokenMixer)]
     if not any(isinstance(mixer, AttentionMixer) for mixer in mixers):
         kinds = sorted({type(mixer).__name__ for mixer in mixers}) or ["nothing"]
         raise ValueError(
-            f"checkpoint must have attention, got none in {own}: "
+            f"checkpoint must have attention, got none in {name}: "
             f"its tokens are mixed by {', '.join(kinds)}"
         )
-    if part is not None and own != "TranslationModel":
+    if request.part is not None and name != "TranslationModel":
         raise ValueError(
-            f"part must be left out for a network that is no encoder-decoder, got {part!r} "
-            f"for {own}"
+            "part must be left out for a network that is no encoder-decoder, "
+            f"got {request.part!r} for {name}"
         )
-    return READERS[own](model.eval().requires_grad_(False), name, part)
+    return ADAPTERS[name](model, request)
 
 
-def _language(model: Any, name: str, part: str | None) -> Checkpoint:
-    def run(batch: Sequence[Any]) -> Scored:
+def _class_and_config(request: LoadRequest) -> tuple[str, Config]:
+    """Return what was asked for, or what the file says where nothing was."""
+    file, name, config = request.files.path, request.model_class, request.config
+    if name is not None and config is not None:
+        return name, config
+    if config is not None:
+        raise ValueError("model_class must be named with a config, got None")
+    try:
+        saved, config = saved_class(file)
+    except ValueError as error:
+        if name is not None:
+            raise
+        raise ValueError(f"model_class must be named for a file of weights: {error}") from error
+    if name not in (None, saved):
+        raise ValueError(f"model_class must be {saved} for this file, got {name}")
+    return saved, config
+
+
+def _language(model: Any, request: LoadRequest) -> Checkpoint:
+    def run(batch: Sequence[Any]) -> LanguageOutput:
         ids, _ = pad(batch, 0)  # no token sees what comes after it
-        return Scored(model.states(ids), lambda x: model.softmax(x, model.embedding))
+        return LanguageOutput(model.states(ids), lambda x: model.softmax(x, model.embedding))
 
     fields = token_fields(PARTS["encoder"])
     if model.config.positions == "from_the_end":
-        fields["together"] = len
+        fields["batch_key"] = len
     return Checkpoint(
-        name=name,
-        folder=None,
+        files=request.files,
         model=model,
         limit=model.config.length,
         vocabulary=model.config.vocabulary,
@@ -77,7 +98,7 @@ def _language(model: Any, name: str, part: str | None) -> Checkpoint:
     )
 
 
-def _encoder(model: Any, name: str, part: str | None) -> Checkpoint:
+def _encoder(model: Any, request: LoadRequest) -> Checkpoint:
     config = getattr(model, "encoder", model).config
 
     def run(batch: Sequence[Any]) -> Any:
@@ -86,10 +107,9 @@ def _encoder(model: Any, name: str, part: str | None) -> Checkpoint:
 
     fields = token_fields(PARTS["encoder"])
     if not _leaves_padding_out(model):
-        fields["together"] = len
+        fields["batch_key"] = len
     return Checkpoint(
-        name=name,
-        folder=None,
+        files=request.files,
         model=model,
         limit=config.length,
         vocabulary=config.vocabulary,
@@ -104,23 +124,22 @@ def _leaves_padding_out(module: nn.Module) -> bool:
     return all(mixer.masks_padding for mixer in mixers)
 
 
-def _vision(model: Any, name: str, part: str | None) -> Checkpoint:
+def _vision(model: Any, request: LoadRequest) -> Checkpoint:
     config = model.config
     shape = (config.channels, config.image, config.image)
     return image_checkpoint(
         model,
         model,
-        name=name,
-        folder=None,
+        files=request.files,
         shape=shape,
         patch=(config.patch, config.patch),
         preprocess=read_preprocessing(None, height=shape[1], width=shape[2], channels=shape[0]),
     )
 
 
-def _translation(model: Any, name: str, part: str | None) -> Checkpoint:
+def _translation(model: Any, request: LoadRequest) -> Checkpoint:
     config = model.config
-    chosen = PARTS["encoder" if part is None else check_choice("part", part, list(PARTS))]
+    chosen = choose_part(request.part)
 
     def encode(batch: Sequence[Any]) -> Tensor:
         states: Tensor = model.encode(pad(batch, config.padding_id)[0])
@@ -132,11 +151,10 @@ def _translation(model: Any, name: str, part: str | None) -> Checkpoint:
 
     fields = token_fields(chosen)
     if not _leaves_padding_out(model.encoder):  # the decoder sees nothing that comes later
-        fields["together"] = (lambda pair: len(pair[0])) if chosen.pairs else len
+        fields["batch_key"] = (lambda pair: len(pair[0])) if chosen.pairs else len
     side, cross = "decoder." if chosen.pairs else "encoder.", chosen.name == "cross"
     return Checkpoint(
-        name=name,
-        folder=None,
+        files=request.files,
         model=model,
         limit=config.length,
         vocabulary=config.vocabulary,
@@ -147,8 +165,8 @@ def _translation(model: Any, name: str, part: str | None) -> Checkpoint:
     )
 
 
-Reader = Callable[[Any, str, str | None], Checkpoint]
-READERS: dict[str, Reader] = {
+# Class of a model -> from the model to a checkpoint.
+ADAPTERS: dict[str, Callable[[Any, LoadRequest], Checkpoint]] = {
     "Encoder": _encoder,
     "EncoderClassifier": _encoder,
     "LanguageModel": _language,
