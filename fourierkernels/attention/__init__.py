@@ -1,7 +1,12 @@
 """Attention as nonparametric regression: Fourier, softmax and Gaussian.
 
-This is the reference: exact and slow. It needs PyTorch, the extra ``torch`` of this package;
-``import fourierkernels`` loads it only when attention is first used.
+Functions and layers run fused code that stores no N x M array, for CPU and CUDA. Weights that are
+returned, dropout and trained masks take the reference of :mod:`fourierkernels.ops.reference`, which
+stores all pairs and is slow; so does ``implementation="reference"``. Both are exact. Only
+:func:`linear_fourier_attention` estimates.
+
+Attention needs PyTorch, the extra ``torch`` of this package; ``import fourierkernels`` loads it
+only when attention is first used.
 """
 
 try:
@@ -18,17 +23,15 @@ from fourierkernels.attention.features import (
     fourier_features,
     phase_spread,
 )
-from fourierkernels.attention.functional import (
-    fourier_attention,
-    gaussian_attention,
-    softmax_attention,
-)
+from fourierkernels.attention.fourier import fourier_attention
+from fourierkernels.attention.gaussian import gaussian_attention
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
     linear_fourier_step,
 )
 from fourierkernels.attention.modules import FourierAttention, GaussianAttention
+from fourierkernels.attention.softmax import softmax_attention
 
 __all__ = [
     "FeatureState",

@@ -1,15 +1,92 @@
-"""Gaussian attention without an N x M array: a softmax of one feature more."""
+"""Gaussian attention as a function: the reference with its weights, and a fused form.
+
+The fused form stores no N x M array: it is torch's softmax attention with one more feature.
+"""
+
+from functools import partial
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from fourierkernels.attention.estimator import additive_bias, estimate
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
     check_dropout,
+    check_eps,
     check_inputs,
     check_mask,
 )
+from fourierkernels.ops.reference import gaussian_scores
+from fourierkernels.validation import check_number
+
+
+@overload
+def gaussian_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    sigma: float | None = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    eps: float = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def gaussian_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    sigma: float | None = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    eps: float = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def gaussian_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    sigma: float | None = None,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    dropout_p: float = 0.0,
+    eps: float = 0.0,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Nadaraya-Watson regression with the Gaussian kernel, w_ij = exp(-|q_i - k_j|² / (2σ²)).
+
+    Source: [nguyen2022fourierformer]_, eq. 7. With σ² = √D and keys of one common norm it equals
+    :func:`softmax_attention`; the norms of the queries cancel. Options, shapes and errors as
+    :func:`fourier_attention`.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``.
+    sigma : float or None
+        σ, positive; D^(1/4) if None.
+
+    Examples
+    --------
+    >>> query, key = torch.ones(1, 1, 1), torch.tensor([[[0.0], [1.0]]])
+    >>> gaussian_attention(query, key, key)
+    tensor([[[0.6225]]])
+    """
+    check_inputs(query, key, value)
+    sigma = query.shape[-1] ** 0.25 if sigma is None else check_number("sigma", sigma, above=0.0)
+    attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    bias = additive_bias(attn_mask, is_causal, query, key)
+    score = partial(gaussian_scores, sigma=sigma)
+    dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
+    output, weights = estimate(score, query, key, value, bias, dropout_p, eps)
+    return (output, weights) if return_weights else output
 
 
 def fused_gaussian_attention(
@@ -61,3 +138,22 @@ def fused_gaussian_attention(
             scale=1.0,
         )
     return output.to(query.dtype)
+
+
+def weighted_gaussian_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, sigma: float | Tensor, **options: Any
+) -> tuple[Tensor, Tensor]:
+    """Return :func:`gaussian_attention` and its weights, for one σ or a trained one per head.
+
+    Parameters
+    ----------
+    sigma : float or Tensor
+        σ, positive; a tensor is broadcastable to ``(..., H, 1, 1)`` and divides queries and keys.
+    """
+    if not isinstance(sigma, Tensor):
+        return gaussian_attention(query, key, value, sigma=sigma, return_weights=True, **options)
+    q, k = query / sigma, key / sigma
+    output, weights = gaussian_attention(
+        q, k, value.to(q.dtype), sigma=1.0, return_weights=True, **options
+    )
+    return output.to(query.dtype), weights

@@ -1,21 +1,17 @@
 """Fourier and Gaussian attention as layers, with projections and a trainable bandwidth."""
 
 import math
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.attention.functional import fourier_attention, gaussian_attention
-from fourierkernels.attention.gaussian import fused_gaussian_attention
-from fourierkernels.attention.multihead import MultiheadKernelAttention
-from fourierkernels.attention.radius import RADIUS_SHAPES, add_log_radius
-from fourierkernels.attention.validation import check_eps, check_power
-from fourierkernels.validation import check_choice, check_number
+from fourierkernels.attention.heads import FourierHeads, GaussianHeads
+from fourierkernels.attention.layer import MultiheadKernelAttention
+from fourierkernels.attention.radius import RadiusShape
 
 
-class FourierAttention(MultiheadKernelAttention):
+class FourierAttention(FourierHeads, MultiheadKernelAttention):
     """Multi-head Fourier attention with projections, batch first.
 
     Source: [nguyen2022fourierformer]_, Definition 1, one radius per layer as its language models.
@@ -59,8 +55,6 @@ class FourierAttention(MultiheadKernelAttention):
     torch.Size([3, 5, 8])
     """
 
-    log_radius: Tensor
-
     def __init__(
         self,
         embed_dim: int,
@@ -68,27 +62,16 @@ class FourierAttention(MultiheadKernelAttention):
         *,
         power: int = 4,
         radius: float = 2.0,
-        radius_shape: Literal["scalar", "head", "feature", "head_feature"] = "scalar",
+        radius_shape: RadiusShape = "scalar",
         learn_radius: bool = True,
         eps: float = 0.0,
         allow_signed: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(embed_dim, num_heads, **options)
-        self.power = check_power(power, allow_signed=allow_signed)
-        self.allow_signed, self.eps = allow_signed, check_eps(eps)
-        self.radius_shape = check_choice("radius_shape", radius_shape, list(RADIUS_SHAPES))
-        self.initial_radius = check_number("radius", radius, above=0.0)
-        add_log_radius(
-            self,
-            self.initial_radius,
-            shape=self.radius_shape,
-            heads=self.num_heads,
-            dim=self.embed_dim // self.num_heads,
-            learn=learn_radius,
-            device=options.get("device"),
-            dtype=options.get("dtype"),
-        )
+        self.add_kernel(power=power, eps=eps, allow_signed=allow_signed)
+        factory = {name: options.get(name) for name in ("device", "dtype")}
+        self.add_radius(radius, shape=radius_shape, learn=learn_radius, **factory)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -97,31 +80,6 @@ class FourierAttention(MultiheadKernelAttention):
         with torch.no_grad():
             self.log_radius.fill_(math.log(self.initial_radius))
 
-    @property
-    def radius(self) -> Tensor:
-        """R, positive: shape ``()``, ``(H, 1)``, ``(D,)`` or ``(H, D)``."""
-        return self.log_radius.exp()
-
-    def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, *, return_weights: bool, **options: Any
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return :func:`fourier_attention` of projected heads, and the weights or None."""
-        call: Any = partial(
-            fourier_attention,
-            query,
-            key,
-            value,
-            self.radius,
-            power=self.power,
-            eps=self.eps,
-            allow_signed=self.allow_signed,
-            **options,
-        )
-        if return_weights:
-            pair: tuple[Tensor, Tensor] = call(return_weights=True)
-            return pair
-        return call(), None
-
     def extra_repr(self) -> str:
         """Show what the projections do not."""
         shown = ("embed_dim", "num_heads", "power", "radius_shape", "dropout", "eps")
@@ -129,7 +87,7 @@ class FourierAttention(MultiheadKernelAttention):
         return ", ".join([*(f"{name}={getattr(self, name)!r}" for name in shown), learnt])
 
 
-class GaussianAttention(MultiheadKernelAttention):
+class GaussianAttention(GaussianHeads, MultiheadKernelAttention):
     """Multi-head attention with weights exp(-|q - k|²/(2σ²)), the control beside Fourier's.
 
     Source: [nguyen2022fourierformer]_, eq. 7. With the default σ and keys of one norm it is
@@ -164,8 +122,7 @@ class GaussianAttention(MultiheadKernelAttention):
         **options: Any,
     ) -> None:
         super().__init__(embed_dim, num_heads, **options)
-        default = (self.embed_dim // self.num_heads) ** 0.25
-        self.initial_sigma = default if sigma is None else check_number("sigma", sigma, above=0.0)
+        self.add_kernel(sigma)
         log_sigma = torch.empty(
             (self.num_heads, 1, 1), device=options.get("device"), dtype=options.get("dtype")
         )
@@ -185,18 +142,6 @@ class GaussianAttention(MultiheadKernelAttention):
     def sigma(self) -> Tensor:
         """σ, positive: ``(H, 1, 1)``."""
         return self.log_sigma.exp()
-
-    def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, *, return_weights: bool, **options: Any
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return Gaussian attention of projected heads, and the weights or None."""
-        if not return_weights:
-            return fused_gaussian_attention(query, key, value, sigma=self.sigma, **options), None
-        scaled = (query / self.sigma, key / self.sigma)
-        output, weights = gaussian_attention(
-            *scaled, value.to(scaled[0].dtype), sigma=1.0, return_weights=True, **options
-        )
-        return output.to(query.dtype), weights
 
     def extra_repr(self) -> str:
         """Show what the projections do not."""

@@ -5,11 +5,14 @@ R is kept through its logarithm, so that no step of an optimiser can make it neg
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from fourierkernels.validation import check_choice, check_number
+
+RadiusShape = Literal["scalar", "head", "feature", "head_feature"]
 # From heads H and head features D to the shape of R; a new way to share radii is a new row.
 RADIUS_SHAPES: dict[str, Callable[[int, int], tuple[int, ...]]] = {
     "scalar": lambda heads, dim: (),
@@ -42,6 +45,8 @@ def add_log_radius(
     **options
         ``device`` and ``dtype``.
     """
+    check_choice("radius_shape", shape, list(RADIUS_SHAPES))
+    check_number("radius", radius, above=0.0)
     log_radius = torch.full(RADIUS_SHAPES[shape](heads, dim), math.log(radius), **options)
     if learn:
         module.log_radius = nn.Parameter(log_radius)

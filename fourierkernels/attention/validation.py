@@ -7,6 +7,7 @@ read. There a NaN spreads to the output, where it is seen.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -50,6 +51,32 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
         )
     if key.shape[-2] == 0 or key.shape[-1] == 0:
         raise ValueError(f"key must not be empty, got shape {tuple(key.shape)}")
+
+
+def check_layouts(
+    inputs: Mapping[str, Tensor], features: Sequence[int], *, batch_first: bool
+) -> None:
+    """Refuse inputs of a layer that are not all ``(B, N, E)`` or all ``(N, E)``.
+
+    Parameters
+    ----------
+    inputs : mapping of str to Tensor
+        The query first; keys are their names in messages.
+    features : sequence of int
+        E of each.
+    batch_first : bool
+        Whether batched inputs are ``(B, N, E)`` rather than ``(N, B, E)``.
+    """
+    layout = "batch, length" if batch_first else "length, batch"
+    query = next(iter(inputs.values()))
+    for (name, tensor), size in zip(inputs.items(), features, strict=True):
+        check_tensor(name, tensor)
+        wrong = tensor.ndim not in {2, 3} or tensor.shape[-1] != size
+        if wrong or tensor.ndim != query.ndim:
+            form = f"({layout}, {size})"
+            if tensor is query or query.ndim == 2:
+                form += f" or, without a batch, (length, {size})"
+            raise ValueError(f"{name} must have shape {form}, got shape {tuple(tensor.shape)}")
 
 
 def check_radius(radius: Tensor | float, query: Tensor) -> Tensor:

@@ -19,12 +19,8 @@ from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer, 
 from fourierkernels.mixing.causal import CausalDFTMixer, causal_dft
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer, fourier_mixing
-from fourierkernels.mixing.mixer import (
-    FixedMixer,
-    PaddingIgnoredWarning,
-    TokenMixer,
-    mixing_matrices,
-)
+from fourierkernels.mixing.matrices import mixing_matrices
+from fourierkernels.mixing.mixer import FixedMixer, PaddingIgnoredWarning, TokenMixer
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
 from fourierkernels.mixing.registry import (
     MIXERS,

@@ -4,21 +4,24 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fourierkernels.attention.features import fourier_features
+from fourierkernels.attention.heads import HeadsWithRadius
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
     linear_fourier_step,
 )
+from fourierkernels.attention.masks import merge_masks
+from fourierkernels.attention.radius import RadiusShape
 from fourierkernels.mixing.attention import AttentionMixer
 from fourierkernels.mixing.mixer import State
-from fourierkernels.validation import check_integer, check_number
+from fourierkernels.validation import check_integer
 
 
-class LinearFourierMixer(AttentionMixer):
-    """Random-feature Fourier attention, with one trained radius a layer.
+class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
+    """Random-feature Fourier attention, with one trained radius per layer.
 
     It is the future work of [nguyen2022fourierformer]_. Where an estimated sum of weights is lost
     in the noise of the draws the output is NaN, with a
@@ -34,6 +37,8 @@ class LinearFourierMixer(AttentionMixer):
         Of :func:`~fourierkernels.attention.fourier_features`.
     radius : float or None
         R at the start; √(3/(8lD)) if None, a phase spread of ½ for q and k of unit variance.
+    radius_shape : {"scalar", "head", "feature", "head_feature"}
+        Which heads and features have a radius of their own.
     **options
         Of :class:`AttentionMixer`; there are no weights that `dropout` could drop.
 
@@ -54,29 +59,39 @@ class LinearFourierMixer(AttentionMixer):
         features: int = 256,
         kind: str = "orthogonal",
         radius: float | None = None,
+        radius_shape: RadiusShape = "scalar",
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
         if self.dropout:
             raise ValueError(f"dropout must be 0 without weights to drop, got {self.dropout}")
         self.power = check_integer("power", power)
-        start = math.sqrt(0.375 / (power * (dim // heads))) if radius is None else radius
-        self.log_radius = nn.Parameter(
-            torch.tensor(math.log(check_number("radius", start, above=0.0)))
-        )
-        draws = fourier_features(dim // heads, features, power=power, kind=kind)
+        start = math.sqrt(0.375 / (power * self.head_dim)) if radius is None else radius
+        self.add_radius(start, shape=radius_shape)
+        draws = fourier_features(self.head_dim, features, power=power, kind=kind)
         self.register_buffer("frequencies", draws.to(torch.get_default_dtype()))
 
-    @property
-    def radius(self) -> Tensor:
-        """R, positive."""
-        return self.log_radius.exp()
-
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool
-    ) -> Tensor:
-        """Return the estimate; `mask` is one of keys alone, ``(B, 1, 1, M)``."""
-        return linear_fourier_attention(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        return_weights: bool = False,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the estimate and, if asked for, its weights, some of which are negative.
+
+        The estimate never forms them: they are what it makes of one-hot values. `attn_mask` is one
+        of keys alone, ``(B, 1, 1, M)``.
+        """
+        if return_weights:
+            each = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
+            one_hot = each.expand(*key.shape[:-2], *each.shape)  # value j is the unit vector j
+            weights, _ = self.attend(query, key, one_hot, **options)
+            return weights @ value, weights
+        mask: Tensor | None = options.get("attn_mask")
+        output = linear_fourier_attention(
             query,
             key,
             value,
@@ -84,14 +99,9 @@ class LinearFourierMixer(AttentionMixer):
             power=self.power,
             frequencies=self.frequencies,
             key_padding_mask=None if mask is None else ~mask[:, 0, 0],
-            is_causal=is_causal,
+            is_causal=options.get("is_causal", False),
         )
-
-    def weights(self, query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
-        """Return the normalised weights, which this mixer itself never forms; some negative."""
-        each = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
-        one_hot = each.expand(*key.shape[:-2], *each.shape)  # value j is the unit vector j
-        return self.attend(query, key, one_hot, mask, is_causal)
+        return output, None
 
     def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """Mix one more token ``(B, 1, E)``: the state is three sums and how many tokens they hold.
@@ -102,9 +112,9 @@ class LinearFourierMixer(AttentionMixer):
         count = torch.ones(x.shape[0], dtype=torch.int64, device=x.device)
         if state is not None:
             count = count + state[3]
-        if self.length is not None and count[0] > self.length:
-            raise ValueError(f"x must have at most length = {self.length} tokens, got {count[0]}")
-        query, (key, value) = self._split(self.query_projection(x)), self.memory(x)
+        if self.length is not None:  # reading the count waits for a GPU
+            self.check_length(int(count[0]))
+        query, (key, value) = self.queries(x), self.memory(x)
         mixed, sums = linear_fourier_step(
             query,
             key,
@@ -116,6 +126,6 @@ class LinearFourierMixer(AttentionMixer):
         )
         return self.combine(mixed), (*sums, count)
 
-    def _mask(self, n: int, padding: Tensor | None) -> tuple[Tensor | None, bool]:
+    def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
         """Return padding and time apart: together they would be one mask of N × N."""
-        return None if padding is None else ~padding[:, None, None, :], self.causal
+        return merge_masks(None, padding, False, x, x)[0], self.causal

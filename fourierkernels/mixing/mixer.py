@@ -11,9 +11,7 @@ both the reference of the fast path and what diagnostics look at.
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -107,8 +105,7 @@ class TokenMixer(nn.Module, ABC):
             raise ValueError(
                 f"x must have shape (batch, tokens, {self.dim}), got shape {tuple(x.shape)}"
             )
-        if self.length is not None and x.shape[1] > self.length:
-            raise ValueError(f"x must have at most length = {self.length} tokens, got {x.shape[1]}")
+        self.check_length(x.shape[1])
         if padding is None:
             return
         if padding.dtype is not torch.bool:
@@ -117,6 +114,11 @@ class TokenMixer(nn.Module, ABC):
             raise ValueError(
                 f"padding must have shape {tuple(x.shape[:2])}, got shape {tuple(padding.shape)}"
             )
+
+    def check_length(self, tokens: int) -> None:
+        """Refuse more tokens than the mixer was built for."""
+        if self.length is not None and tokens > self.length:
+            raise ValueError(f"x must have at most length = {self.length} tokens, got {tokens}")
 
     def check_step(self, x: Tensor) -> None:
         """Refuse to step without a causal order, or by more than one token."""
@@ -180,8 +182,7 @@ class FixedMixer(TokenMixer):
         new = self.values(_widen(x))
         seen = new if state is None else torch.cat([state[0], new], dim=-2)
         m = seen.shape[-2] - 1
-        if self.length is not None and m >= self.length:
-            raise ValueError(f"x must have at most length = {self.length} tokens, got {m + 1}")
+        self.check_length(m + 1)
         mixed = self.row(m, seen) @ seen  # (B, 1, D)
         return self.combine(mixed.unsqueeze(-2)).to(x.dtype), (seen,)
 
@@ -198,56 +199,6 @@ class FixedMixer(TokenMixer):
                 stacklevel=3,
             )
         return x
-
-
-def mixing_matrices(model: nn.Module, *inputs: Any, **options: Any) -> dict[str, Tensor]:
-    """Run a model once and return the mixing matrix of every mixer in it, by module name.
-
-    Parameters
-    ----------
-    model : nn.Module
-        Anything that holds token mixers.
-    *inputs, **options
-        Of its forward pass.
-
-    Returns
-    -------
-    dict of str to Tensor
-        ``(B, H, N, N)`` each, in the order of the calls; complex for Fourier mixing.
-
-    Examples
-    --------
-    >>> from fourierkernels.mixing import create_mixer
-    >>> model = nn.Sequential(create_mixer("dft", dim=4))
-    >>> matrices = mixing_matrices(model, torch.ones(1, 2, 4))
-    >>> matrices["0"].real.round(decimals=3)
-    tensor([[[[ 0.7070,  0.7070],
-              [ 0.7070, -0.7070]]]])
-    """
-    found: dict[str, Tensor] = {}
-    with torch.no_grad(), _recording(model, found):
-        model(*inputs, **options)
-    return found
-
-
-@contextmanager
-def _recording(model: nn.Module, found: dict[str, Tensor]) -> Iterator[None]:
-    def record(name: str) -> Any:
-        def hook(mixer: TokenMixer, inputs: tuple[Tensor, ...], options: dict[str, Any]) -> None:
-            found[name] = mixer.mixing_matrix(*inputs, **options)
-
-        return hook
-
-    handles = [
-        module.register_forward_pre_hook(record(name), with_kwargs=True)
-        for name, module in model.named_modules()
-        if isinstance(module, TokenMixer)
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _widen(x: Tensor) -> Tensor:

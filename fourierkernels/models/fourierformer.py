@@ -182,8 +182,8 @@ def load_published_vision(path: str | Path, *, heads: int = 3) -> VisionTransfor
 def _mixer(radius: Tensor | None) -> dict[str, Any]:
     if radius is None:
         return {"mixer": "softmax"}
-    options = {"eps": EPS, "radius_per_feature": radius.numel() > 1}
-    return {"mixer": "fourier", "mixer_options": options}
+    shape = "feature" if radius.numel() > 1 else "scalar"
+    return {"mixer": "fourier", "mixer_options": {"eps": EPS, "radius_shape": shape}}
 
 
 def _required(tensors: Mapping[str, Tensor], name: str) -> Tensor:

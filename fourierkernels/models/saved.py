@@ -33,6 +33,12 @@ from fourierkernels.validation import check_choice
 
 CLASS, CONFIG = "fourierkernels_class", "config"  # entries in the head of a file
 
+# Mixer options that files of earlier versions name otherwise. A flag could say only two of the four
+# shapes of a radius, for which layers, mixers and transformers now have one option.
+_FORMER_OPTIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "radius_per_feature": lambda flag: {"radius_shape": "feature" if flag else "scalar"},
+}
+
 
 def _own(model: Any) -> Any:
     return model.config
@@ -188,12 +194,20 @@ def build_model(name: str, config: Mapping[str, Any]) -> nn.Module:
     row = MODELS[check_choice("model_class", name, list(MODELS))]
     known = {field.name for field in fields(row.config)}
     options = {key: value for key, value in config.items() if key not in known}
-    own = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in config.items()
-        if key in known
-    }
+    own = {key: _from_json(value) for key, value in config.items() if key in known}
     try:
         return row.build(row.config(**own), **options)
     except (TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(f"config must be one of {name}, got {error}") from error
+
+
+def _from_json(value: Any) -> Any:
+    """Return a field of a config from JSON, with mixer options under their present names."""
+    if isinstance(value, list):
+        return tuple(value)
+    if not isinstance(value, dict):
+        return value
+    own: dict[str, Any] = {}
+    for key, option in value.items():
+        own |= _FORMER_OPTIONS[key](option) if key in _FORMER_OPTIONS else {key: option}
+    return own

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from fourierkernels.attention import (
     FourierAttention,
+    GaussianAttention,
     fourier_attention,
     gaussian_attention,
 )
 from fourierkernels.attention.gaussian import fused_gaussian_attention
-from fourierkernels.attention.modules import GaussianAttention
 from fourierkernels.attention.radius import RADIUS_SHAPES
 
 FAST = TOLERANCE["float64"]["fast"]
@@ -188,7 +188,7 @@ def test_bfloat16_layers_run_and_train() -> None:
     assert torch.isfinite(module.log_radius.grad)
 
 
-# ---- the arguments of torch.nn.MultiheadAttention, held against it -----------------------------
+# ---- the arguments of torch.nn.MultiheadAttention, compared with it ----------------------------
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -285,10 +285,10 @@ def test_a_key_of_zeros_is_one_token_more(call: str) -> None:
     assert (weights[..., -1] > 0).all()
     zeros = torch.zeros(3, 2, 1, 3, dtype=torch.float64)
     keys, values = (
-        torch.cat([module._heads(projection(x)), zeros], dim=2)
+        torch.cat([module.split_heads(projection(x)), zeros], dim=2)
         for projection in (module.key_projection, module.value_projection)
     )
-    query = module._heads(module.query_projection(x))
+    query = module.split_heads(module.query_projection(x))
     mask = torch.zeros(3, 2, 5, 6, dtype=torch.float64)
     for name, given in CALLS[call].items():
         given = torch.ones(5, 5, dtype=torch.bool).tril() if name == "is_causal" else given
@@ -296,7 +296,7 @@ def test_a_key_of_zeros_is_one_token_more(call: str) -> None:
             given = given[:, None, None] if given.is_floating_point() else ~given[:, None, None]
         added = given if given.is_floating_point() else torch.where(given, 0.0, -torch.inf)
         mask[..., :5] += added
-    expected = module._join(fourier_attention(query, keys, values, 1.0, attn_mask=mask))
+    expected = module.join_heads(fourier_attention(query, keys, values, 1.0, attn_mask=mask))
     assert relative_error(output, expected) < FAST
     assert relative_error(module(x, **CALLS[call]), expected) < FAST
 

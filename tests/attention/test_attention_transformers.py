@@ -1,6 +1,7 @@
 """Models of transformers with Fourier and Gaussian attention: tiny, random, built here."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from torch import Tensor, nn
 pytest.importorskip("transformers")
 
 from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
     BertConfig,
     BertModel,
     FNetConfig,
@@ -30,7 +33,15 @@ from transformers import (
     ViTModel,
 )
 
+from fourierkernels.attention import softmax_attention
 from fourierkernels.attention import transformers as hf
+from fourierkernels.attention.interface import (
+    IMPLEMENTATIONS,
+    Implementation,
+    attention_forward,
+    register,
+)
+from fourierkernels.checkpoints.recorders.recording import attention_calls
 
 FAST, GRADIENT = TOLERANCE["float64"]["fast"], TOLERANCE["float64"]["gradient"]
 WORDS, DIM, HEADS = 20, 16, 4
@@ -121,14 +132,13 @@ def build(name: str, **options: Any) -> PreTrainedModel:
 def spied(model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:
     """Record what each attention module hands to the function of this name, and gets back."""
     calls: list[Any] = []
-    real = {hf.FOURIER: hf.fourier_attention_forward, hf.GAUSSIAN: hf.gaussian_attention_forward}
 
     def spy(*arguments: Any, **options: Any) -> Any:
-        result = real[name](*arguments, **options)
+        result = attention_forward(name, *arguments, **options)
         calls.append((arguments, options, result))
         return result
 
-    monkeypatch.setitem(hf.AttentionInterface._global_mapping, name, spy)
+    monkeypatch.setitem(AttentionInterface._global_mapping, name, spy)
     return calls
 
 
@@ -336,10 +346,16 @@ def test_gaussian_attention_of_keys_of_one_norm_is_the_softmax(
         for (module, q, k, v, mask, *_), options, _ in calls:
             k = k / k.norm(dim=-1, keepdim=True)
             for recorded in (False, True):
-                ours = hf.gaussian_attention_forward(
-                    module, q, k, v, mask, **(options | {"output_attentions": recorded})
+                ours = attention_forward(
+                    hf.GAUSSIAN,
+                    module,
+                    q,
+                    k,
+                    v,
+                    mask,
+                    **(options | {"output_attentions": recorded}),
                 )[0]
-                softmax = hf.AttentionInterface()["sdpa"](module, q, k, v, mask, **options)[0]
+                softmax = AttentionInterface()["sdpa"](module, q, k, v, mask, **options)[0]
                 assert relative_error(ours, softmax) < FAST
 
 
@@ -368,6 +384,47 @@ def test_a_mask_of_the_users_own_with_the_smallest_number_removes_keys() -> None
     mask = torch.zeros(7, 7).masked_fill(~keep, smallest).expand(2, 1, 7, 7)
     first = model(IDS, attention_mask=mask)[0]
     assert torch.equal(first, model(IDS, attention_mask=keep.expand(2, 1, 7, 7))[0])
+
+
+@dataclass(frozen=True)
+class _Sharpness:
+    factor: float = 1.0
+
+
+def _sharp_softmax(
+    module: nn.Module,
+    options: _Sharpness,
+    scaling: float,
+    *inputs: Tensor,
+    return_weights: bool,
+    **call: Any,
+) -> tuple[Tensor, Tensor | None]:
+    output, weights = softmax_attention(
+        *inputs, scale=scaling * options.factor, return_weights=True, **call
+    )
+    return output, weights if return_weights else None
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_attention_from_outside_is_a_row_that_every_model_can_call(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sharp = "fourierkernels_sharp"
+    for interface in (AttentionInterface, AttentionMaskInterface):
+        monkeypatch.setattr(interface, "_global_mapping", dict(interface._global_mapping))
+    monkeypatch.setitem(IMPLEMENTATIONS, sharp, Implementation(_Sharpness, _sharp_softmax))
+    register(sharp)
+    model, given = MODELS[name]().double().eval(), inputs(name)
+    plain = model(**given)[0]
+    hf.add_attention(model, sharp)
+    assert relative_error(model(**given)[0], plain) < FAST
+    hf.add_attention(model, sharp, factor=3.0)
+    assert relative_error(model(**given)[0], plain) > 1e-6
+    maps = [call.maps for call in attention_calls(model, **given)]
+    assert len(maps) == LEARNT[name]
+    model.save_pretrained(tmp_path)
+    again = type(model).from_pretrained(tmp_path, attn_implementation=sharp)
+    assert relative_error(again.eval()(**given)[0], model(**given)[0]) < FAST
 
 
 def test_a_model_compiles_without_breaks() -> None:

@@ -311,7 +311,7 @@ def test_gaussian_attention_is_softmax_for_keys_of_one_norm() -> None:
 
 
 def test_fourier_radius_is_trained_and_stays_positive() -> None:
-    mixer = FourierMixer(E, heads=H, radius=1.5, radius_per_feature=True)
+    mixer = FourierMixer(E, heads=H, radius=1.5, radius_shape="feature")
     assert mixer.radius.shape == (E // H,)
     mixer(torch.randn(1, 6, E)).square().sum().backward()
     assert mixer.log_radius.grad is not None

@@ -3,7 +3,7 @@
 import json
 import pickle  # noqa: TID251 (to write what must be refused)
 import zipfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,18 @@ def test_model_read_from_a_file_is_the_one_that_was_written(name: str, tmp_path:
     assert expected.keys() == found.keys()
     assert all(torch.equal(found[key], value) for key, value in expected.items())
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+@pytest.mark.parametrize(("former", "shape"), [(True, "feature"), (False, "scalar")])
+def test_options_of_earlier_versions_are_read(former: bool, shape: str, tmp_path: Path) -> None:
+    model = language(mixer_options={"radius": 1.5, "radius_shape": shape})
+    config = asdict(model.config) | {"mixer_options": {"radius": 1.5, "radius_per_feature": former}}
+    head = {"fourierkernels_class": "LanguageModel", "config": json.dumps(config)}
+    write_tensors(tmp_path / "m.safetensors", model.state_dict(), head)
+    again = load_model(tmp_path / "m.safetensors")
+    assert again.config == model.config
+    text = torch.arange(12)[None]
+    assert torch.equal(again.states(text), model.eval().states(text))
 
 
 def test_tied_weights_are_tied_again(tmp_path: Path) -> None:

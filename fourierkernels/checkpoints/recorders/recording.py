@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall
-from fourierkernels.checkpoints.recorders.package_attention import MIXER, MULTIHEAD
+from fourierkernels.checkpoints.recorders.package_attention import CORE
 from fourierkernels.checkpoints.recorders.plain_functions import record_functions
 from fourierkernels.checkpoints.recorders.timm_attention import TIMM
 from fourierkernels.checkpoints.recorders.torch_multihead import TORCH
 from fourierkernels.checkpoints.recorders.transformers_interface import record_interface
 
-RECORDERS = {row.name: row for row in (TORCH, TIMM, MULTIHEAD, MIXER)}
+RECORDERS = {row.name: row for row in (TORCH, TIMM, CORE)}
 _WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as many bytes as a number has
 
 

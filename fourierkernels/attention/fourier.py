@@ -1,11 +1,10 @@
-"""The public functions: Fourier, softmax and Gaussian attention with one call signature.
+"""Fourier attention as a function: the operator, or the reference where only that has an answer.
 
 Shapes, masks, ``is_causal`` and dropout are those of
 `torch.nn.functional.scaled_dot_product_attention`. Half precision is computed in float32, with
 autocast off, and returned as it came.
 """
 
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Literal, overload
 
@@ -17,6 +16,7 @@ from torch._C._functorch import (
     is_gradtrackingtensor,
 )
 
+from fourierkernels.attention.estimator import additive_bias, estimate, without_autocast
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
     check_dropout,
@@ -27,15 +27,8 @@ from fourierkernels.attention.validation import (
     check_radius,
 )
 from fourierkernels.ops.operator import attend
-from fourierkernels.ops.reference import (
-    ScoreFunction,
-    additive,
-    fourier_scores,
-    gaussian_scores,
-    nadaraya_watson,
-    softmax_scores,
-)
-from fourierkernels.validation import check_choice, check_number
+from fourierkernels.ops.reference import fourier_scores
+from fourierkernels.validation import check_choice
 
 IMPLEMENTATIONS = ("fused", "reference")
 
@@ -152,8 +145,8 @@ def fourier_attention(
     if implementation == "fused" and not (return_weights or dropout_p or trained_mask):
         return _fused(query, key, value, radius, attn_mask, power, is_causal, eps)
     score = partial(fourier_scores, radius=radius, power=power)
-    bias = _bias(attn_mask, is_causal, query, key)
-    output, weights = _attend(score, query, key, value, bias, dropout_p, eps)
+    bias = additive_bias(attn_mask, is_causal, query, key)
+    output, weights = estimate(score, query, key, value, bias, dropout_p, eps)
     return (output, weights) if return_weights else output
 
 
@@ -178,7 +171,7 @@ def _fused(
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(working)
     _refuse_functional_derivatives(query, key, value, radius)
-    with _without_autocast(query.device.type):
+    with without_autocast(query.device.type):
         output: Tensor = attend(*tensors, radius, mask, power, is_causal, eps)[0]
     return output.reshape(*query.shape[:-1], value.shape[-1]).to(given)
 
@@ -209,167 +202,3 @@ def _mask_with_batch(mask: Tensor, query: Tensor) -> Tensor:
     if query.ndim > 4:
         mask = mask.expand(*query.shape[:-3], *mask.shape[-3:]).flatten(0, -4)
     return mask
-
-
-@overload
-def softmax_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    scale: float | None = ...,
-    attn_mask: Tensor | None = ...,
-    is_causal: bool = ...,
-    dropout_p: float = ...,
-    return_weights: Literal[False] = ...,
-) -> Tensor: ...
-@overload
-def softmax_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    scale: float | None = ...,
-    attn_mask: Tensor | None = ...,
-    is_causal: bool = ...,
-    dropout_p: float = ...,
-    return_weights: Literal[True],
-) -> tuple[Tensor, Tensor]: ...
-def softmax_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    scale: float | None = None,
-    attn_mask: Tensor | None = None,
-    is_causal: bool = False,
-    dropout_p: float = 0.0,
-    return_weights: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
-    """Dot-product attention, w_ij = exp(scale q_i·k_j): the control beside Fourier attention.
-
-    Source: [vaswani2017attention]_, eq. 1. Options, shapes and errors as
-    :func:`fourier_attention`; it differs from torch's scaled_dot_product_attention in nothing but
-    that it can return the weights.
-
-    Parameters
-    ----------
-    query, key, value : Tensor
-        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``.
-    scale : float or None
-        1/√D if None.
-
-    Examples
-    --------
-    >>> query, key = torch.ones(1, 1, 1), torch.tensor([[[0.0], [1.0]]])
-    >>> softmax_attention(query, key, key)
-    tensor([[[0.7311]]])
-    """
-    check_inputs(query, key, value)
-    scale = query.shape[-1] ** -0.5 if scale is None else check_number("scale", scale)
-    attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
-    bias = _bias(attn_mask, is_causal, query, key)
-    score = partial(softmax_scores, scale=scale)
-    output, weights = _attend(
-        score, query, key, value, bias, check_dropout("dropout_p", dropout_p), 0.0
-    )
-    return (output, weights) if return_weights else output
-
-
-@overload
-def gaussian_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    sigma: float | None = ...,
-    attn_mask: Tensor | None = ...,
-    is_causal: bool = ...,
-    dropout_p: float = ...,
-    eps: float = ...,
-    return_weights: Literal[False] = ...,
-) -> Tensor: ...
-@overload
-def gaussian_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    sigma: float | None = ...,
-    attn_mask: Tensor | None = ...,
-    is_causal: bool = ...,
-    dropout_p: float = ...,
-    eps: float = ...,
-    return_weights: Literal[True],
-) -> tuple[Tensor, Tensor]: ...
-def gaussian_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    sigma: float | None = None,
-    attn_mask: Tensor | None = None,
-    is_causal: bool = False,
-    dropout_p: float = 0.0,
-    eps: float = 0.0,
-    return_weights: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
-    """Nadaraya-Watson regression with the Gaussian kernel, w_ij = exp(-|q_i - k_j|² / (2σ²)).
-
-    Source: [nguyen2022fourierformer]_, eq. 7. With σ² = √D and keys of one common norm it equals
-    :func:`softmax_attention`; the norms of the queries cancel. Options, shapes and errors as
-    :func:`fourier_attention`.
-
-    Parameters
-    ----------
-    query, key, value : Tensor
-        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``.
-    sigma : float or None
-        σ, positive; D^(1/4) if None.
-
-    Examples
-    --------
-    >>> query, key = torch.ones(1, 1, 1), torch.tensor([[[0.0], [1.0]]])
-    >>> gaussian_attention(query, key, key)
-    tensor([[[0.6225]]])
-    """
-    check_inputs(query, key, value)
-    sigma = query.shape[-1] ** 0.25 if sigma is None else check_number("sigma", sigma, above=0.0)
-    attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
-    bias = _bias(attn_mask, is_causal, query, key)
-    score = partial(gaussian_scores, sigma=sigma)
-    dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
-    output, weights = _attend(score, query, key, value, bias, dropout_p, eps)
-    return (output, weights) if return_weights else output
-
-
-def _attend(
-    score: ScoreFunction,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    dropout_p: float,
-    eps: float,
-) -> tuple[Tensor, Tensor]:
-    """Run the estimator in the working precision and return it in that of the inputs."""
-    given, working = query.dtype, WORKING_DTYPE[query.dtype]
-    query, key, value = query.to(working), key.to(working), value.to(working)
-    with _without_autocast(query.device.type):
-        output, weights = nadaraya_watson(
-            score, query, key, value, bias=bias, dropout_p=dropout_p, eps=eps
-        )
-    return output.to(given), weights.to(given)
-
-
-def _bias(attn_mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
-    """Return the mask as what is added to the log-weights in the working precision."""
-    working = query.to(WORKING_DTYPE[query.dtype])
-    return additive(attn_mask, working, key.shape[-2], is_causal=is_causal)
-
-
-def _without_autocast(device_type: str) -> AbstractContextManager[object]:
-    # Autocast would run the products of matrices in half precision, silently.
-    if not torch.amp.is_autocast_available(device_type):
-        return nullcontext()
-    return torch.autocast(device_type, enabled=False)

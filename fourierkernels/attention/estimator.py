@@ -1,0 +1,43 @@
+"""The reference estimator, as every attention function calls it: in the working precision."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from fourierkernels.attention.validation import WORKING_DTYPE
+from fourierkernels.ops.reference import ScoreFunction, additive, nadaraya_watson
+
+
+def estimate(
+    score: ScoreFunction,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    dropout_p: float,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """Run the estimator in the working precision and return it in that of the inputs."""
+    given, working = query.dtype, WORKING_DTYPE[query.dtype]
+    query, key, value = query.to(working), key.to(working), value.to(working)
+    with without_autocast(query.device.type):
+        output, weights = nadaraya_watson(
+            score, query, key, value, bias=bias, dropout_p=dropout_p, eps=eps
+        )
+    return output.to(given), weights.to(given)
+
+
+def additive_bias(
+    attn_mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor
+) -> Tensor | None:
+    """Return the mask as what is added to the log-weights in the working precision."""
+    working = query.to(WORKING_DTYPE[query.dtype])
+    return additive(attn_mask, working, key.shape[-2], is_causal=is_causal)
+
+
+def without_autocast(device_type: str) -> AbstractContextManager[object]:
+    """Turn autocast off: it would run the products of matrices in half precision, silently."""
+    if not torch.amp.is_autocast_available(device_type):
+        return nullcontext()
+    return torch.autocast(device_type, enabled=False)
