@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from batches import IDS, check_batches, heard
+from batches import IDS, check_batches, recorded_calls
 from payload import Payload
 from tiny_models_of_ours import encoder, language
 
@@ -121,8 +121,8 @@ def test_file_of_transformers_gives_what_its_folder_gives(
     assert file.folder is None
     assert file.reads == reads
     items: list[Any] = pictures if reads == "images" else IDS
-    expected = heard(load_checkpoint(folder), items)
-    for one, other in zip(heard(file, items), expected, strict=True):
+    expected = recorded_calls(load_checkpoint(folder), items)
+    for one, other in zip(recorded_calls(file, items), expected, strict=True):
         assert torch.equal(one.maps, other.maps)
 
 
@@ -243,7 +243,7 @@ def test_plain_torch_network_reads_texts_of_one_length_together(
     checkpoint = load_checkpoint(file, model_class="head_test_nets.nets:Words", config=config)
     assert (checkpoint.reads, checkpoint.vocabulary, checkpoint.limit) == ("tokens", 14, length)
     assert len({checkpoint.batch_key(item) for item in IDS}) == 6
-    assert len(heard(checkpoint, IDS[:1])) == 2
+    assert len(recorded_calls(checkpoint, IDS[:1])) == 2
     check_batches(checkpoint, [*IDS, [7, 9]])
 
 

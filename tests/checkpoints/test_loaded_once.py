@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from batches import IDS, PAIRS, heard
+from batches import IDS, PAIRS, recorded_calls
 from tiny_models_of_ours import language
 
 from fourierkernels import checkpoints
@@ -132,7 +132,7 @@ def test_heads_inside_a_network_with_a_task_are_those_of_the_network_alone(
     inside = tasked.without_task_head()
     assert inside.limit == alone.limit
     assert inside.start == alone.start
-    for one, other in zip(heard(inside, items), heard(alone, items), strict=True):
+    for one, other in zip(recorded_calls(inside, items), recorded_calls(alone, items), strict=True):
         assert one.name == other.name
         assert torch.equal(one.maps, other.maps)
 
