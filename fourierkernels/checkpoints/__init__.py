@@ -1,4 +1,4 @@
-"""From a name to a network ready to be looked at, and from inputs to what it reads.
+"""Find and load networks of any kind, read their inputs, and record their attention.
 
 Names are loaded on first use: finding checkpoints and reading texts needs no framework.
 """

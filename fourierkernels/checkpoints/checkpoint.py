@@ -1,6 +1,6 @@
 """A network whose heads can be recorded, whatever it was loaded from and whatever it reads.
 
-No framework is needed here: :mod:`fourierkernels.checkpoints.load` loads.
+No framework is imported here; :func:`fourierkernels.checkpoints.load.load_checkpoint` needs one.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -31,9 +31,9 @@ class AttentionPart:
     Attributes
     ----------
     pairs : bool
-        Whether it takes a source and a target to run it.
+        Whether the network has to be run on a source and a target.
     sides : callable
-        From an input to the token ids along the queries and along the keys.
+        From an item to the token ids of the queries and to those of the keys.
     """
 
     name: str
@@ -60,19 +60,19 @@ def choose_part(part: str | None) -> AttentionPart:
 class Checkpoint:
     """A network, in float32 on the CPU, whose heads can be recorded.
 
-    `reads` names what it reads, an item below, by a key of
+    What the network reads is called an item. The kind of item is `reads`, a key of
     :data:`~fourierkernels.checkpoints.inputs.INPUT_KINDS`: "tokens", a list of token ids; "images",
-    the path of an image file; "pairs", a list of source ids and one of target ids as the decoder
-    reads them, which begins with `start`.
+    the path of an image file; "pairs", a list of source ids and a list of target ids as the decoder
+    reads them, beginning with `start`.
 
     Attributes
     ----------
     files : CheckpointFiles or None
-        What it was loaded from.
+        The files that it was loaded from.
     model : nn.Module
         Without dropout and gradients.
     limit : int or None
-        Longest text in tokens; None if the architecture sets none that is known.
+        Length of the longest text, in tokens; None if the architecture sets no known limit.
     vocabulary : int or None
         Number of token ids; None for a network that reads no texts.
     run : callable
@@ -82,25 +82,26 @@ class Checkpoint:
     selects : callable
         Whether a recorded call belongs to the part that was asked for.
     batch_key : callable
-        Items may share a batch where this is equal. It is constant for networks that leave padding
-        out, and the lengths for the others, which would mix padding into the tokens.
+        From an item to a key; items with equal keys may share a batch. It is constant for networks
+        that mask padding, and the length of the item for those that would mix padding in.
     spans : callable
-        Numbers of queries and keys of an item without padding; None for the whole map.
+        From an item to its numbers of queries and keys without padding; None for the whole map.
     labels : callable
-        Names of the query and of the key tokens of an item, for display.
+        From an item to the names of its query tokens and of its key tokens, for display.
     special : callable or None
-        From an item to which keys are special tokens, ``(m,)``; None if that is not known.
+        From an item to a mask of the keys that are special tokens, ``(m,)``; None if unknown.
     positions : ndarray, shape (n, 2), or None
-        Row and column of each token of an image, in patches. Tokens that are no patch (class,
-        teacher, registers) stand in the middle of the image: half a diagonal away at most.
+        Row and column of each token of an image, in patches. Tokens that are not patches (class,
+        teacher, registers) are placed at the centre, at most half a diagonal from any patch.
     start : tuple of int
-        Ids that every target begins with.
+        Ids with which every target begins.
     untrained : tuple of str
-        Parameters behind the last map, of a task's head, that the weights left at random values.
+        Parameters after the last attention map (the head for a task) that the weights lack and that
+        are therefore random.
     redraw : callable or None
         From a seed to the same architecture with random weights; None if it was not loaded.
     body : Checkpoint or None
-        The network inside the head for its task, the weights being shared.
+        The network without the head that ``task_head=True`` added; it shares the weights.
     """
 
     files: CheckpointFiles | None
@@ -139,32 +140,34 @@ class Checkpoint:
     def with_random_weights(self, seed: int = 0) -> "Checkpoint":
         """Return the same architecture with weights drawn anew by its own rule.
 
-        A head that ``task_head=True`` added is left out, so that the weights do not depend on it:
-        they are those of :func:`~.load.load_checkpoint` with ``random_weights=True``, this seed
-        and otherwise the same options.
+        The result is that of :func:`~.load.load_checkpoint` with ``random_weights=True``, this seed
+        and otherwise the same options. A head that ``task_head=True`` added is left out, because
+        drawing it would change the numbers that the other weights are drawn from.
 
         Raises
         ------
         ValueError
-            If the checkpoint was not loaded, so that how to build it is not known.
+            If the checkpoint was not loaded, so that there is no rule for building it.
         """
         if self.redraw is None:
-            raise ValueError(f"checkpoint must have been loaded to be redrawn, got {self.name}")
+            raise ValueError(
+                f"checkpoint must come from load_checkpoint to be drawn anew, got {self.name}"
+            )
         return self.redraw(seed)
 
     def without_task_head(self) -> "Checkpoint":
         """Return the network without the head that ``task_head=True`` added, if there is one.
 
-        The weights are shared. What the attention heads compute is the same, and scores of tokens
-        are not computed in vain.
+        The weights are shared and the attention is the same; the scores of the task, which can be
+        large, are not computed.
         """
         return self if self.body is None else self.body
 
     def with_tokenizer(self, tokenizer: "Tokenizer") -> "Checkpoint":
-        """Return the same network, its labels and special tokens being those of a tokenizer.
+        """Return the same network with the labels and special tokens of a tokenizer.
 
-        Before, labels are ids and special tokens are not known. Networks that read no texts are
-        left as they are.
+        Without one, labels are ids and special tokens are unknown. A network that reads no texts
+        is returned as it is.
         """
         if not self.reads_texts:
             return self
@@ -183,7 +186,7 @@ class Checkpoint:
 
 
 def token_fields(part: AttentionPart) -> dict[str, Any]:
-    """Return the fields of a checkpoint that reads ids and can leave padding out."""
+    """Return the fields of a checkpoint that reads token ids and masks padding."""
 
     def spans(item: Any) -> tuple[int, int]:
         queries, keys = part.sides(item)
@@ -208,8 +211,8 @@ def image_fields(n: int, grid: tuple[int, int] | None) -> dict[str, Any]:
     Parameters
     ----------
     grid : (int, int) or None
-        Rows and columns of patches, which come after all other tokens; None if the tokens are not
-        the patches of one grid.
+        Rows and columns of patches, which come after all other tokens; None if the tokens do not
+        form one grid of patches.
     """
     rows, columns = grid or (0, 0)
     extra = n - rows * columns

@@ -11,12 +11,12 @@ WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 
 @dataclass(frozen=True)
 class CheckpointFiles:
-    """The folder or file of a checkpoint, as :func:`find_checkpoint` found it.
+    """The folder or file of a checkpoint, found by :func:`find_checkpoint`.
 
     Attributes
     ----------
     name : str
-        The checkpoint as it was asked for.
+        The checkpoint as the user named it.
     path : Path
         An existing folder with a config.json, or an existing file of weights.
     """
@@ -30,7 +30,7 @@ class CheckpointFiles:
         return self.path if self.path.is_dir() else None
 
     def digest(self) -> str:
-        """Return the SHA-256 of the file, or of the weights in the folder that would be read."""
+        """Return the SHA-256 of the file, or of the weights that would be read from the folder."""
         files = [self.path]
         if self.path.is_dir():
             tensors = sorted(self.path.glob("*.safetensors"))
@@ -43,7 +43,7 @@ class CheckpointFiles:
 
     @cached_property
     def task_class(self) -> str | None:
-        """The class that the config.json of the folder names, if transformers has it.
+        """The class of transformers that the config.json of the folder names; None without one.
 
         Raises
         ------
@@ -63,16 +63,16 @@ class CheckpointFiles:
 
 
 def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles:
-    """Find the folder or file of a checkpoint given as a path or as ``PACKAGE:PATH``.
+    """Find the folder or file of a checkpoint, given as a path or as ``PACKAGE:PATH``.
 
-    ``PACKAGE:PATH`` lies inside an installed package; the package is not imported. What has been
-    found already is returned as it is.
+    ``PACKAGE:PATH`` is a path inside an installed package; the package is not imported. A
+    checkpoint that has already been found is returned as it is.
 
     Raises
     ------
     ValueError
         If there is no such folder or file, the folder has no config.json, or the file does not
-        have a suffix of a file of weights.
+        have the suffix of a file of weights.
     """
     if isinstance(checkpoint, CheckpointFiles):
         return checkpoint

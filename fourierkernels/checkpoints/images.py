@@ -1,6 +1,6 @@
-"""Folders of images, and from an image file to the numbers that a network reads.
+"""Folders of images, and the steps from an image file to the array that a network reads.
 
-No framework is needed here, only pillow.
+No framework is needed, only pillow.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ except ImportError as missing:
 
 from fourierkernels.validation import check_choice
 
-# Name of the format, as pillow is allowed to try it, by suffix. Formats that call other programs
-# (PostScript) or hold no pixels are not here.
+# Suffix -> the one format that pillow may try. Formats that call other programs (PostScript) or
+# hold no pixels are left out.
 IMAGE_FORMATS = {
     ".bmp": "BMP",
     ".gif": "GIF",
@@ -37,9 +37,9 @@ IMAGE_FORMATS = {
     ".webp": "WEBP",
 }
 MODES = {1: "L", 3: "RGB"}
-MOST_PIXELS = 2**26  # 200 MB as RGB; a small file may unpack to much more
+MOST_PIXELS = 2**26  # 200 MB as RGB; a small file may expand to much more
 Resampling = Image.Resampling  # pillow's filters
-_TOO_DEEP = ("I", "F")  # 16 and 32 bits: pillow would cut them off at 255
+_TOO_DEEP = ("I", "F")  # 16 and 32 bits: pillow would clip them at 255
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,20 @@ class ImageFolder:
 
 
 def read_images(folder: str | Path) -> ImageFolder:
-    """Return the images of a folder and of the folders in it, known by their suffix.
+    """Return the images in a folder and its subfolders, recognised by their suffix.
 
-    The head of every file is read here; pixels are when a network reads them.
+    Only the header of every file is read here; pixels are read with the network.
 
     Parameters
     ----------
     folder : str or Path
-        Suffixes are the keys of :data:`IMAGE_FORMATS`, in small or capital letters.
+        Suffixes are the keys of :data:`IMAGE_FORMATS`, in lower or upper case.
 
     Raises
     ------
     ValueError
-        If there is no such folder, no image in it, or a file that is no image or has more than
-        :data:`MOST_PIXELS`.
+        If there is no such folder or it has no image, or if a file is not an image or has more than
+        :data:`MOST_PIXELS` pixels.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -90,13 +90,13 @@ def read_images(folder: str | Path) -> ImageFolder:
         with file.open("rb") as content:
             digest.update(hashlib.file_digest(content, "sha256").digest())
         with open_image(file):
-            pass  # its head is read
+            pass  # its header is read
     return ImageFolder(path, files, digest.hexdigest())
 
 
 @contextmanager
 def open_image(file: Path) -> Iterator[Image.Image]:
-    """Open an image file; whatever goes wrong with it, also in the block, is one ValueError."""
+    """Open an image file; any failure, in the block too, becomes one ValueError."""
     try:
         kind = IMAGE_FORMATS[check_choice("suffix", file.suffix.lower(), list(IMAGE_FORMATS))]
         with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def open_image(file: Path) -> Iterator[Image.Image]:
                 if width * height > MOST_PIXELS:
                     raise ValueError(f"it has {width} x {height} pixels")
                 if image.mode.startswith(_TOO_DEEP):
-                    raise ValueError(f"it has more than 8 bits a channel (mode {image.mode})")
+                    raise ValueError(f"it has more than 8 bits per channel (mode {image.mode})")
                 yield image
     except Exception as error:
         reason = (str(error) or type(error).__name__).split("\n")[0]
@@ -119,21 +119,21 @@ def open_image(file: Path) -> Iterator[Image.Image]:
 class Preprocessing:
     """What is done to an image before a network reads it.
 
-    In this order: turned as its camera says, converted, resized, cropped around its middle,
-    multiplied by `factor`, normalised.
+    The steps, in order: rotate by the camera's orientation, convert to channels, resize, crop
+    around the centre, multiply by `factor`, normalise.
 
     Attributes
     ----------
     channels : int
-        1 for grey, 3 for colours.
+        1 for grey, 3 for colour.
     size : (int, int), int or None
-        Height and width to resize to, or the length of the shorter side, the ratio being kept.
+        Height and width to resize to, or the length of the shorter side, keeping the ratio.
     resample : int
-        Number of pillow's filter.
+        Number of the filter of pillow.
     crop : (int, int) or None
-        Height and width; black around images that are smaller.
+        Height and width; smaller images get a black border.
     mean, std : tuple of float
-        Of each channel, or one for all.
+        One per channel, or one for all.
     """
 
     channels: int
@@ -150,7 +150,7 @@ class Preprocessing:
         Raises
         ------
         ValueError
-            If it is no whole image file.
+            If the file is not a complete image.
         """
         with open_image(file) as image:
             pixels = np.asarray(self._shaped(image), dtype=np.float64) * self.factor

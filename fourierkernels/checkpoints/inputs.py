@@ -1,4 +1,4 @@
-"""From what a user gives to the items that a checkpoint reads, counted as they are read.
+"""From the inputs that a user gives to the items that a checkpoint reads.
 
 To add another kind of input, write a function and add a row to :data:`INPUT_KINDS`.
 """
@@ -15,7 +15,7 @@ from fourierkernels.validation import check_integer
 
 @dataclass(frozen=True)
 class ItemReader:
-    """How inputs become the items of a checkpoint; `counts` tells how many have been read."""
+    """Everything needed to turn inputs into the items of a checkpoint, and to count them."""
 
     checkpoint: Checkpoint
     given: Tokenizer | None
@@ -85,7 +85,7 @@ def _text(text: Any) -> str:
 
 
 def _pairs(pairs: Iterable[Any], reader: ItemReader) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the ids of a source and of what the decoder reads: its start, then the target."""
+    """Yield the ids of a source, and those the decoder reads: its start ids, then the target."""
     reader.refuse_context()
     for number, pair in enumerate(pairs, start=1):
         if not isinstance(pair, tuple) or len(pair) != 2:
@@ -129,7 +129,7 @@ def read_items(
     context: int | None = None,
     counts: InputCounts | None = None,
 ) -> Iterator[Any]:
-    """Yield the items of a checkpoint, lazily.
+    """Yield the items of a checkpoint; inputs are read lazily.
 
     Parameters
     ----------
@@ -139,17 +139,17 @@ def read_items(
     tokenizer : Tokenizer, optional
         For networks that read texts; see :func:`~.tokenizers.load_tokenizer`.
     context : int, optional
-        Join the texts end to end and cut windows of exactly so many tokens, special tokens
-        included; an incomplete last one is left out. Without it every text is taken by itself, and
-        one that is too long for the checkpoint is cut into several windows.
+        Number of tokens, special ones included: the texts are joined end to end and cut into
+        windows of exactly this size; the remainder is dropped. By default each text is read
+        separately, and one that is too long for the checkpoint is cut into several windows.
     counts : InputCounts, optional
-        What has been read is counted into it.
+        Updated with what has been read.
 
     Raises
     ------
     ValueError, TypeError
-        For inputs of another kind, ids that the checkpoint does not have, and a context that it
-        cannot read.
+        For inputs of another kind, ids outside the vocabulary, and a context that is too long or
+        does not apply.
     """
     counts = InputCounts() if counts is None else counts
     return INPUT_KINDS[checkpoint.reads](inputs, ItemReader(checkpoint, tokenizer, context, counts))

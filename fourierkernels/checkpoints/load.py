@@ -1,7 +1,7 @@
-"""The door to everything that can be loaded: folders, files, and their tokenizers.
+"""Load a checkpoint of any kind, and its tokenizer.
 
-What a checkpoint is, is in :mod:`fourierkernels.checkpoints.checkpoint`. It is read offline,
-and nothing in it is run: no custom code, no pickled objects.
+Checkpoints are read offline, and no code in them is run: neither custom classes nor pickled
+objects. The kinds are rows of :data:`fourierkernels.checkpoints.formats.registry.FORMATS`.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any
 
 try:
     import torch
-    import transformers  # noqa: F401 (what this module imports needs it)
+    import transformers  # noqa: F401 (the modules imported below need it)
 except ImportError as missing:
     raise ImportError(
         f"reading a checkpoint needs torch and transformers ({missing}): "
@@ -49,30 +49,31 @@ def load_checkpoint(
         with tensors only); ``PACKAGE:PATH`` for one of these in an installed package; or what
         :func:`~fourierkernels.checkpoints.find.find_checkpoint` returned for one of them.
     model_class : str, optional
-        What the weights are of. For a folder, a model class of transformers, if its config.json
-        names none. For a file, one of :data:`fourierkernels.models.MODELS`, of transformers,
-        ``timm:NAME``, or ``module:Class`` of an installed package: a torch module that takes
-        token ids or images as its one positional argument. Not needed for files of
+        The class that the weights belong to. For a folder, a class of transformers, needed if its
+        config.json names none. For a file, one of :data:`fourierkernels.models.MODELS`, a class of
+        transformers, ``timm:NAME``, or ``module:Class`` of an installed package: a torch module
+        that takes token ids or images as its one positional argument. Not needed for files written
+        by
         :func:`fourierkernels.models.save_model`.
     config : str, Path or mapping, optional
-        JSON file, or its content, for a file of weights: the config.json of a class of
-        transformers, else keyword arguments of the class.
+        For a file of weights, a JSON file or its content: the config.json of a class of
+        transformers, or the keyword arguments of any other class.
     part : {"encoder", "decoder", "cross"}, optional
-        Of an encoder-decoder, "encoder" by default; see
+        Which attention of an encoder-decoder to record, "encoder" by default; see
         :data:`~fourierkernels.checkpoints.checkpoint.PARTS`.
     task_head : bool
-        Load a folder with the head for its own task, the class that its config.json names, unless
-        `model_class` names one.
+        Load a folder as the class that its config.json names, with the head for its task, unless
+        `model_class` names another.
     random_weights : bool
-        Initialise the weights by the architecture's own rule instead of reading them.
+        Draw the weights by the initialisation rule of the architecture instead of reading them.
     seed : int
-        Seed of the random weights; the global random state is left as it was.
+        Seed of the random weights; the global random state does not change.
 
     Raises
     ------
     ValueError
-        If the checkpoint, its configuration or its weights cannot be used; weights that would have
-        to run code are refused.
+        If the checkpoint, its configuration or its weights cannot be used; weights
+        that can only be read by running code are refused.
     """
     files = find_checkpoint(checkpoint)
     given = _read_config(config)
@@ -81,7 +82,7 @@ def load_checkpoint(
 
 
 def _load(request: LoadRequest, seed: int) -> Checkpoint:
-    """Load, and remember how the same architecture is drawn anew."""
+    """Load what was asked for, with a rule for drawing the same architecture anew."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(check_integer("seed", seed, least=0))
         loaded = load_request(request)

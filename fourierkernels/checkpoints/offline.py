@@ -1,4 +1,4 @@
-"""Around calls of transformers: no downloads, no chatter, and errors of one line."""
+"""Contexts for calls of transformers: no downloads, no messages, and errors of one line."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import transformers
 
 @contextmanager
 def offline_and_quiet() -> Iterator[None]:
-    """Forbid downloads and silence transformers for the moment; put everything back afterwards."""
+    """Forbid downloads and silence transformers; restore its settings afterwards."""
     logging = transformers.utils.logging
     offline, verbosity = huggingface_hub.constants.HF_HUB_OFFLINE, logging.get_verbosity()
     bars = logging.is_progress_bar_enabled()
@@ -28,7 +28,7 @@ def offline_and_quiet() -> Iterator[None]:
 
 @contextmanager
 def one_line(what: str) -> Iterator[None]:
-    """Turn whatever a foreign file makes a library raise into a ValueError of one line."""
+    """Turn any exception that a library raises on a file into a ValueError of one line."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What a folder says is to be done to images before a network reads them."""
+"""The preprocessing of images that a folder prescribes, in its preprocessor_config.json."""
 
 import json
 import math
@@ -15,23 +15,23 @@ MOST_SIDE = 4096  # of an image that a network reads
 def read_preprocessing(
     folder: Path | None, *, height: int, width: int, channels: int
 ) -> Preprocessing:
-    """Return what a folder says is to be done to images, in its preprocessor_config.json.
+    """Return the preprocessing that the preprocessor_config.json of a folder prescribes.
 
-    Without that file, and for what it leaves open: the images are resized to the size that the
-    network reads, bilinearly, divided by 255 and normalised by mean 0.5 and standard deviation
-    0.5, as ViT does.
+    The defaults, without that file or for what it leaves open, are those of ViT: resize bilinearly
+    to the size that the network reads, divide by 255, normalise with mean 0.5 and standard
+    deviation 0.5.
 
     Parameters
     ----------
     folder : Path or None
         None for the defaults.
     height, width : int
-        What the network reads.
+        Size of the images that the network reads.
 
     Raises
     ------
     ValueError
-        If the file is no such configuration, or leads to another size.
+        If the file is not such a configuration, or leads to another size.
     """
     if channels not in MODES:
         raise ValueError(f"channels must be 1 or 3 to read images, got {channels}")
@@ -54,7 +54,7 @@ def read_preprocessing(
 
 
 def _from_rules(rules: Mapping[str, Any], default: Preprocessing) -> Preprocessing:
-    """Read the names that the image processors of transformers write."""
+    """Read the entries that image processors of transformers write."""
     kind = str(rules.get("image_processor_type") or rules.get("feature_extractor_type") or "")
     size, crop = rules.get("size", default.size), rules.get("crop_size")
     normalises, channels = rules.get("do_normalize", True), default.channels
@@ -72,7 +72,7 @@ def _from_rules(rules: Mapping[str, Any], default: Preprocessing) -> Preprocessi
 
 
 def _size(size: Any, *, square: bool) -> tuple[int, int] | int:
-    """Old files have one number, which meant the shorter side for CLIP and both for others."""
+    """Return the size; one number, in old files, is the shorter side for CLIP, else both."""
     if isinstance(size, Mapping) and "shortest_edge" in size:
         return _side(size["shortest_edge"])
     return _pair(size) if square or not isinstance(size, int) else _side(size)

@@ -1,4 +1,4 @@
-"""Tokenizers out of the folder of a checkpoint."""
+"""The tokenizer of a checkpoint: its own, or one that the user names."""
 
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,20 @@ TOKENIZER_FILES = (
     "spiece.model",
     "sentencepiece.bpe.model",
 )
-_NO_LIMIT = 10**6  # transformers writes 1e30 where a tokenizer declares no length
+_NO_LIMIT = 10**6  # transformers writes 1e30 where a tokenizer declares no limit
 
 
 def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer:
-    """Return how texts become ids for a checkpoint.
+    """Return the tokenizer that turns texts into ids for a checkpoint.
 
     Parameters
     ----------
     checkpoint : Checkpoint
-        What :func:`load_checkpoint` returned.
+        Returned by :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
     tokens : str
-        "auto" for the checkpoint's own tokenizer, "ids" for texts that already are ids, or a key
-        of :data:`fourierkernels.checkpoints.tokens.SPLITTERS` together with its vocab.txt.
+        "auto" for the tokenizer in the checkpoint's folder, "ids" for texts that already are ids,
+        or a key of :data:`~fourierkernels.checkpoints.tokens.SPLITTERS`, which splits texts into
+        tokens of the folder's vocab.txt.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
 
 
 def _folder_tokenizer(folder: Path) -> Tokenizer:
-    # Without any of these files transformers makes up an empty tokenizer.
+    # Without any of these files, transformers would return an empty tokenizer.
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise ValueError(
             f"checkpoint must hold a tokenizer ({', '.join(TOKENIZER_FILES)}), "
@@ -70,7 +71,7 @@ def _folder_tokenizer(folder: Path) -> Tokenizer:
         prefix, suffix = _special_tokens(found)
     limit = found.model_max_length if found.model_max_length < _NO_LIMIT else None
     return Tokenizer(
-        # verbose=False: long texts are cut into windows here, its warning would mislead
+        # verbose=False: long texts are cut into windows here, so its warning would mislead
         encode=lambda text: list(found(text, add_special_tokens=False, verbose=False)["input_ids"]),
         prefix=prefix,
         suffix=suffix,
@@ -87,7 +88,7 @@ def _advice() -> str:
 
 
 def _special_tokens(found: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return what a tokenizer puts before and after a text, read off a text of one letter."""
+    """Return the ids that a tokenizer puts before and after a text, found with one letter."""
     bare = list(found("a", add_special_tokens=False)["input_ids"])
     full = list(found("a")["input_ids"])
     starts = range(len(full) - len(bare) + 1)

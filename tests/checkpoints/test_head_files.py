@@ -269,11 +269,15 @@ def test_plain_torch_network_with_random_weights(package: Path) -> None:
     ("name", "config", "message"),
     [
         ("Words", {"vocabulary": 15, "dim": 8, "heads": 2}, "got misshapen: words.weight"),
-        ("Words", {"vocabulary": 14}, "network must read its config, got .*dim"),
+        (
+            "Words",
+            {"vocabulary": 14},
+            "arguments of the class, but .*:Words fails: .*dim",
+        ),
         (
             "Both",
             {"vocabulary": 14, "dim": 8, "heads": 2},
-            "one positional argument, got .*Both",
+            "one positional argument, but .*Both fails: ",
         ),
         (
             "Pixels",

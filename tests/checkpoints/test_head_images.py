@@ -233,7 +233,7 @@ def test_truncated_image_is_named_when_its_pixels_are_read(folder: Path, tiny: T
 
 def test_other_formats_and_deep_pixels_are_refused(tmp_path: Path) -> None:
     Image.fromarray(noise(4, 4).astype(np.uint16) * 200).save(tmp_path / "deep.png")
-    with pytest.raises(ValueError, match=r"deep\.png: it has more than 8 bits a channel"):
+    with pytest.raises(ValueError, match=r"deep\.png: it has more than 8 bits per channel"):
         read_images(tmp_path)
     Image.new("RGB", (4, 4)).save(tmp_path / "x.eps")
     with pytest.raises(ValueError, match=r"x\.eps: suffix must be one of"):

@@ -81,7 +81,9 @@ def test_id_outside_the_vocabulary_is_refused(text: str) -> None:
 
 
 def test_words_are_no_ids() -> None:
-    with pytest.raises(ValueError, match="ids must be integers between white space, got '3 four'"):
+    with pytest.raises(
+        ValueError, match="ids must be integers separated by white space, got '3 four'"
+    ):
         ids_tokenizer().encode("3 four")
 
 

@@ -1,7 +1,7 @@
-"""Any torch module of an installed package, ``module:Class``, out of a single file of weights.
+"""Files of weights of any torch module, given as ``module:Class`` of an installed package.
 
-The module must take token ids or images as its one positional argument. Weights must be those of
-the class exactly. Nothing in the file or beside it is run.
+The module must take token ids or images as its one positional argument. The weights must fit the
+class exactly. No code in the file or beside it is run.
 """
 
 import importlib
@@ -19,6 +19,8 @@ from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run, pad
 
+_READS_IDS = "network must read token ids as its one positional argument"
+
 
 def load_installed(request: LoadRequest) -> Checkpoint:
     """Load a file of weights of ``module:Class``."""
@@ -26,7 +28,7 @@ def load_installed(request: LoadRequest) -> Checkpoint:
     name = request.model_class or ""
     build = _installed_class(name, away_from=request.files.path.parent)
     config = dict(request.config or {})
-    with must_run("its config", name):
+    with must_run("config must hold arguments of the class", name):
         model = build(**config)
     filled = request.fill(model)
     has = {
@@ -39,7 +41,7 @@ def load_installed(request: LoadRequest) -> Checkpoint:
 
 
 def _installed_class(model_class: str, *, away_from: Path) -> Callable[..., nn.Module]:
-    """Return a class by ``module:Class``; a module that lies with the weights is not imported."""
+    """Return the class ``module:Class``; no module beside the weights is imported."""
     module, _, name = model_class.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), name)):
         raise ValueError(f"model_class must be module:Class, got {model_class!r}")
@@ -63,7 +65,7 @@ def _installed_class(model_class: str, *, away_from: Path) -> Callable[..., nn.M
 
 
 def _find_spec(module: str, path: Sequence[str] | None) -> Any:
-    """Find a module and import nothing; importlib.util would import the packages it is in."""
+    """Find a module without importing; importlib.util would import the packages around it."""
     found = (finder.find_spec(module, path) for finder in sys.meta_path)
     return next((spec for spec in found if spec is not None), None)
 
@@ -74,7 +76,7 @@ def _lies_in(place: Path, folder: Path) -> bool:
 
 
 def _token_network(model: nn.Module, request: LoadRequest) -> Checkpoint:
-    """Token ids without a mask: only texts of one length share a batch."""
+    """Return a checkpoint that reads token ids without a mask: a batch has texts of one length."""
     vocabulary, limit = _embeddings(model, request.model_class or "")
 
     def run(batch: Sequence[Any]) -> Any:
@@ -93,7 +95,7 @@ def _token_network(model: nn.Module, request: LoadRequest) -> Checkpoint:
 
 
 def _embeddings(model: nn.Module, name: str) -> tuple[int, int | None]:
-    """Return the rows of the table that is given the ids, and of one that is given places."""
+    """Return the sizes of the table of token ids and of the table of positions, if there is one."""
     ids = torch.zeros(1, 3, dtype=torch.long)
     tables: dict[str, int] = {}
 
@@ -105,13 +107,15 @@ def _embeddings(model: nn.Module, name: str) -> tuple[int, int | None]:
 
     hooks = [m.register_forward_hook(note) for m in model.modules() if isinstance(m, nn.Embedding)]
     try:
-        with torch.inference_mode(), must_run("token ids as its one positional argument", name):
+        with torch.inference_mode(), must_run(_READS_IDS, name):
             model(ids)
     finally:
         for hook in hooks:
             hook.remove()
     if "ids" not in tables:
-        raise ValueError(f"network must look up token ids in an nn.Embedding, got none in {name}")
+        raise ValueError(
+            f"network must look up token ids in an nn.Embedding, but {name} has none for them"
+        )
     return tables["ids"], tables.get("places")
 
 

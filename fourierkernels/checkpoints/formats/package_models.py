@@ -1,10 +1,10 @@
-"""Models of this package out of single files: how each is run on what it reads.
+"""Files of weights of this package's models, and how each model is run on its items.
 
-Mixers without attention are refused. Their mixing matrices are no maps: those of Fourier and dense
-mixers are one for all heads and all texts, and their rows are not probabilities (complex numbers,
-in a Fourier transform); :func:`fourierkernels.mixing.mixing_matrices` gives them.
+Models without attention are refused. Their mixing matrices are not attention maps: Fourier and
+dense mixers have one matrix for all heads and texts, and its rows are not probabilities (those of a
+Fourier transform are complex); :func:`fourierkernels.mixing.mixing_matrices` returns them.
 
-To run another model, write a function and add a row to :data:`ADAPTERS`.
+To load another model, write a function and add a row to :data:`ADAPTERS`.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from fourierkernels.validation import check_choice
 
 @dataclass(frozen=True)
 class LanguageOutput:
-    """Last states of a language model; the scores of all words are computed when asked for."""
+    """Last states of a language model; scores of the vocabulary are computed on request."""
 
     last_hidden_state: Tensor
     score: Callable[[Tensor], Tensor]
@@ -41,8 +41,8 @@ def load_package_model(request: LoadRequest) -> Checkpoint:
     Raises
     ------
     ValueError
-        If the file does not fit the class, or the model reads other things than :data:`ADAPTERS`
-        know, or has no attention.
+        If the file does not fit the class, or the model has no row in :data:`ADAPTERS` or no
+        attention.
     """
     model = request.fill(build_model(*_class_and_config(request)))
     name = check_choice("model_class", type(model).__name__, list(ADAPTERS))
@@ -62,7 +62,7 @@ def load_package_model(request: LoadRequest) -> Checkpoint:
 
 
 def _class_and_config(request: LoadRequest) -> tuple[str, Config]:
-    """Return what was asked for, or what the file says where nothing was."""
+    """Return the class and config that were given, or those that the file names."""
     file, name, config = request.files.path, request.model_class, request.config
     if name is not None and config is not None:
         return name, config
@@ -81,7 +81,7 @@ def _class_and_config(request: LoadRequest) -> tuple[str, Config]:
 
 def _language(model: Any, request: LoadRequest) -> Checkpoint:
     def run(batch: Sequence[Any]) -> LanguageOutput:
-        ids, _ = pad(batch, 0)  # no token sees what comes after it
+        ids, _ = pad(batch, 0)  # no token attends to later ones
         return LanguageOutput(model.states(ids), lambda x: model.softmax(x, model.embedding))
 
     fields = token_fields(PARTS["encoder"])
@@ -106,7 +106,7 @@ def _encoder(model: Any, request: LoadRequest) -> Checkpoint:
         return model(ids, padding=None if mask.all() else mask == 0)
 
     fields = token_fields(PARTS["encoder"])
-    if not _leaves_padding_out(model):
+    if not _masks_padding(model):
         fields["batch_key"] = len
     return Checkpoint(
         files=request.files,
@@ -119,7 +119,7 @@ def _encoder(model: Any, request: LoadRequest) -> Checkpoint:
     )
 
 
-def _leaves_padding_out(module: nn.Module) -> bool:
+def _masks_padding(module: nn.Module) -> bool:
     mixers = (part for part in module.modules() if isinstance(part, TokenMixer))
     return all(mixer.masks_padding for mixer in mixers)
 
@@ -150,7 +150,7 @@ def _translation(model: Any, request: LoadRequest) -> Checkpoint:
         return model(source, target)
 
     fields = token_fields(chosen)
-    if not _leaves_padding_out(model.encoder):  # the decoder sees nothing that comes later
+    if not _masks_padding(model.encoder):  # no target token attends to later ones
         fields["batch_key"] = (lambda pair: len(pair[0])) if chosen.pairs else len
     side, cross = "decoder." if chosen.pairs else "encoder.", chosen.name == "cross"
     return Checkpoint(

@@ -1,4 +1,4 @@
-"""Every kind of checkpoint that can be loaded, one row for each.
+"""Every kind of checkpoint that can be loaded, one row per kind.
 
 To add another kind, write a function from a :class:`~.request.LoadRequest` to a
 :class:`~fourierkernels.checkpoints.checkpoint.Checkpoint` in a file beside this one and add a row
@@ -26,7 +26,7 @@ class CheckpointFormat:
     load: Callable[[LoadRequest], Checkpoint]
 
 
-# The last row that recognises a request loads it: the general rows come first.
+# The last row that recognises a request loads it, so the general rows come first.
 FORMATS = {
     row.name: row
     for row in (
@@ -52,5 +52,6 @@ FORMATS = {
 
 
 def load_request(request: LoadRequest) -> Checkpoint:
-    """Load what was asked for by the row of :data:`FORMATS` that recognises it."""
-    return next(row for row in reversed(FORMATS.values()) if row.recognises(request)).load(request)
+    """Load what was asked for by the last row of :data:`FORMATS` that recognises it."""
+    row = next(filter(lambda row: row.recognises(request), reversed(FORMATS.values())))
+    return row.load(request)

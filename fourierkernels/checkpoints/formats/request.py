@@ -1,4 +1,4 @@
-"""What :func:`~fourierkernels.checkpoints.load.load_checkpoint` was asked for."""
+"""The arguments of :func:`~fourierkernels.checkpoints.load.load_checkpoint` as one object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class LoadRequest:
     Attributes
     ----------
     config : mapping or None
-        Content of the config of a file; None if it was not given.
+        Content of the config for a file of weights; None if none was given.
     """
 
     files: CheckpointFiles
@@ -30,12 +30,12 @@ class LoadRequest:
     random_weights: bool = False
 
     def fill(self, model: nn.Module) -> nn.Module:
-        """Return a model with the weights of the file, unless random ones were asked for."""
+        """Return the model with the weights of the file, or as it is for random weights."""
         if not self.random_weights:
             load_exactly(model, read_tensors(self.files.path))
         return model.float().eval().requires_grad_(False)
 
     def refuse_part(self) -> None:
-        """Refuse a part of a network that is not known to have any."""
+        """Refuse a part, for a network that is not an encoder-decoder."""
         if self.part is not None:
             raise ValueError(f"part must be left out for {self.model_class}, got {self.part!r}")

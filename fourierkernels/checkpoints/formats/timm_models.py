@@ -1,4 +1,4 @@
-"""Models of timm out of single files of weights; the library is imported if it is needed."""
+"""Files of weights of models of timm; the library is imported when one is loaded."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def load_timm(request: LoadRequest) -> Checkpoint:
     if architecture not in timm.list_models():  # other names may be addresses to download from
         raise ValueError(f"model_class must name a model of timm, got {architecture!r}")
     config = request.config or {}
-    with must_run("its config", f"timm:{architecture}"):
+    with must_run("config must hold arguments of the class", f"timm:{architecture}"):
         model = timm.create_model(architecture, pretrained=False, **config)
     settings, patches = model.pretrained_cfg, getattr(model, "patch_embed", None)
     channels, *size = settings["input_size"]
@@ -42,7 +42,7 @@ def load_timm(request: LoadRequest) -> Checkpoint:
 
 
 def _as_timm_does(settings: Config, default: Preprocessing) -> Preprocessing:
-    """Follow a model's settings; grey images are normalised by the mean over colours."""
+    """Follow the settings of a model; grey images are normalised with means over the colours."""
     height, width = as_pair(default.size)
     mean, std = (
         tuple(numbers) if len(numbers) == default.channels else (sum(numbers) / len(numbers),)

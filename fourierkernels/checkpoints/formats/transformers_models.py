@@ -1,6 +1,7 @@
 """Networks of Hugging Face transformers: folders as its classes save them, and single files.
 
-Everything is read offline, and nothing in a folder is run: no custom code, no pickled objects.
+Everything is read offline, and no code in a folder is run: neither custom classes nor pickled
+objects.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""How networks of Hugging Face transformers are run on what they read, wherever they are from."""
+"""How a network of Hugging Face transformers is run on its items, whatever file it comes from."""
 
 import inspect
 from collections.abc import Callable, Sequence

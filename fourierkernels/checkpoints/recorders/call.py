@@ -1,4 +1,4 @@
-"""What is recorded of attention, and what a recorder is."""
+"""The record of one call of attention, and the row of a recorder."""
 
 import re
 from collections.abc import Callable
@@ -15,14 +15,15 @@ _SIDES = {"maps": "nm", "queries": "n", "keys": "m", "values": "m", "outputs": "
 
 @dataclass(eq=False)
 class AttentionCall:
-    """One call of attention in a forward pass; a module that is shared is called several times.
+    """One call of attention in a forward pass; a shared module is called several times.
 
-    Padding is still there: see :meth:`part`. B is the batch, N and M are queries and keys.
+    Tensors include padding: see :meth:`part`. B is the batch size, H the number of heads, N and M
+    are the numbers of queries and keys.
 
     Attributes
     ----------
     name : str
-        Of the module in the model.
+        Name of the module in the model.
     maps : Tensor, shape (B, H, N, M)
     queries : Tensor, shape (B, H, N, d)
     keys, values : Tensor, shape (B, H, M, d)
@@ -30,14 +31,14 @@ class AttentionCall:
     outputs : Tensor, shape (B, H, N, d)
         maps @ values.
     scale : float
-        What multiplies q·k.
+        Factor of q·k.
     cross : bool
-        Whether the keys are those of another sequence, judged by the name of the module where the
-        call does not tell.
+        Whether the keys belong to another sequence than the queries, by the name of the module if
+        the call does not show it.
     projection : nn.Module or None
-        The linear layer that reads the joined heads; None if something lies between.
+        The linear layer that reads the joined heads; None if another operation comes between.
     slices : Tensor or None, shape (H, d, E)
-        Each head's part of the output projection.
+        The part of the output projection that belongs to each head.
     """
 
     name: str
@@ -53,22 +54,22 @@ class AttentionCall:
 
     @property
     def projected(self) -> Tensor:
-        """What each head adds to the output of the layer, ``(B, H, N, E)``.
+        """The contribution of each head to the output of the layer, ``(B, H, N, E)``.
 
-        Their sum, and the bias of the projection, is that output.
+        Their sum plus the bias of the projection is the output.
 
         Raises
         ------
         ValueError
-            If what reads the heads is not a linear layer.
+            If the heads are not read by a linear layer.
         """
         return self.outputs @ self._known_slices()
 
     def part(self, name: str, row: int, queries: int, keys: int) -> Tensor:
-        """Return one part of text `row` of the batch without padding behind its end.
+        """Return one part of text `row` of the batch, without padding at its end.
 
-        Padded keys *and* padded queries go; the latter are full rows that sum to one. Nothing is
-        computed but the part that is asked for.
+        Padded keys *and* padded queries are cut off; maps of the latter would be full rows that sum
+        to one. Only the part that is asked for is computed.
 
         Parameters
         ----------
@@ -76,12 +77,12 @@ class AttentionCall:
             "maps", "queries", "keys", "values", "outputs" or "projected".
         row : int
         queries, keys : int
-            How many of each the text has.
+            Their numbers in the text.
 
         Raises
         ------
         ValueError
-            For another name, or if the outputs cannot be projected.
+            For any other name, or if the outputs cannot be projected.
         """
         if name == "projected":
             return self.part("outputs", row, queries, keys) @ self._known_slices()
@@ -102,7 +103,7 @@ class AttentionCall:
 
 @dataclass(frozen=True)
 class Recorder:
-    """A kind of attention module: how it is recognised, and how its calls are recorded.
+    """A kind of attention module: how to recognise it, and how to record its calls.
 
     Attributes
     ----------
@@ -118,7 +119,7 @@ class Recorder:
 def attention_call(
     name: str, maps: Tensor, vectors: tuple[Tensor, ...], outputs: Tensor, scale: float | None
 ) -> AttentionCall:
-    """Return a call with a key and a value for every head, whether heads share them or not."""
+    """Return a call in which every head has its keys and values, even if heads share them."""
     query, key, value = vectors
     groups = maps.shape[1] // key.shape[1]
     keys, values = key, value

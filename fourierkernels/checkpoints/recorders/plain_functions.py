@@ -1,9 +1,9 @@
 """Recorder of attention that is no module: softmax(q kᵀ) v, written with plain functions.
 
 Older models of transformers and most attention written by hand are of this kind. The functions of
-torch that a model calls are watched: a softmax over keys, the product before it and the product
-after it are one call of attention; torch's fused function is another. An einsum of two operands is
-a product, too, where each head has keys and values of its own; of another nothing is recorded.
+torch that a model calls are watched: a softmax over keys with the products before and after it is a
+call of attention, and so is a call of torch's fused function. An einsum of two operands counts as a
+product if every head has its own keys and values; other sums are not recorded.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def record_functions(model: nn.Module, calls: list[AttentionCall]) -> Iterator[N
 
 @dataclass
 class _Seen:
-    """What has been seen of an attention that is not complete yet."""
+    """The parts seen so far of a call of attention that is not complete yet."""
 
     products: list[tuple[Tensor, Tensor, Tensor]] = field(default_factory=list)  # a, b and a b
     weights: Tensor | None = None
@@ -95,7 +95,7 @@ class _Watch(TorchFunctionMode):
         self.seen = _Seen()
 
     def _einsum(self, result: Tensor, equation: Any, *operands: Any) -> None:
-        """Take a sum for the product that it is, if it is one: weights or queries on the left."""
+        """Treat a sum as a matrix product, weights or queries on the left, if it is one."""
         if len(operands) == 1 and not isinstance(operands[0], Tensor):
             operands = tuple(operands[0])
         if len(operands) != 2 or not isinstance(equation, str):

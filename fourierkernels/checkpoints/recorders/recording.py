@@ -1,10 +1,10 @@
 """What every head of a torch model computes: maps, queries, keys, values and outputs.
 
-A model is run once while its attention is recorded: modules by the rows of :data:`RECORDERS`, then
-the interface that models of transformers share; where there is neither, the functions of torch.
+Attention modules are recorded by the rows of :data:`RECORDERS`, models of transformers by the
+interface that they share, and models with neither by the functions of torch that they call.
 
-To record another kind of attention module, write a function that attaches to it in a file beside
-this one and add a row to :data:`RECORDERS`.
+To record another kind of attention module, write a function that attaches to it, in a file beside
+this one, and add a row to :data:`RECORDERS`.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.call import AttentionCall
+from fourierkernels.checkpoints.recorders.call import AttentionCall, Recorder
 from fourierkernels.checkpoints.recorders.package_attention import CORE
 from fourierkernels.checkpoints.recorders.plain_functions import record_functions
 from fourierkernels.checkpoints.recorders.timm_attention import TIMM
@@ -31,10 +31,11 @@ def attention_calls(model: nn.Module, *inputs: Any, **options: Any) -> list[Atte
     Parameters
     ----------
     model : nn.Module
-        Of Hugging Face (encoder, decoder, encoder-decoder, vision), with nn.MultiheadAttention,
-        with attention in the manner of timm, or with this package's attention or mixers.
+        A model of transformers (encoder, decoder, encoder-decoder, vision), or one with
+        nn.MultiheadAttention, attention as timm writes it, this package's attention or mixers, or
+        attention in plain functions of torch.
     *inputs, **options
-        Of its forward pass.
+        Arguments of its forward pass.
 
     Raises
     ------
@@ -58,20 +59,20 @@ def attention_calls(model: nn.Module, *inputs: Any, **options: Any) -> list[Atte
 def recording(model: nn.Module) -> Iterator[list[AttentionCall]]:
     """Record the attention of a model; yield the list that its calls are added to.
 
-    The model is left as it was. Gradients, if enabled, flow through what is recorded.
+    The model is restored afterwards. Gradients, if enabled, flow through what is recorded.
     """
     calls: list[AttentionCall] = []
     names = {id(module): name for name, module in model.named_modules()}
     with ExitStack() as stack:
         fast = torch.backends.mha.get_fastpath_enabled()
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
-        torch.backends.mha.set_fastpath_enabled(False)  # it would call no attention module at all
+        torch.backends.mha.set_fastpath_enabled(False)  # it calls no attention module at all
         known = False
         for module in model.modules():
-            for row in RECORDERS.values():
-                if row.recognises(module):
-                    stack.callback(row.attach(module, names[id(module)], calls))
-                    known = True
+            row = _find_recorder(module)
+            if row is not None:
+                stack.callback(row.attach(module, names[id(module)], calls))
+                known = True
             if _is_linear(module):
                 hook = module.register_forward_pre_hook(_find_projection(calls))
                 stack.callback(hook.remove)
@@ -80,12 +81,18 @@ def recording(model: nn.Module) -> Iterator[list[AttentionCall]]:
         yield calls
 
 
+def _find_recorder(module: nn.Module) -> Recorder | None:
+    """Return the last row that recognises a module, so that a row can be more special."""
+    rows = reversed(RECORDERS.values())
+    return next((row for row in rows if row.recognises(module)), None)
+
+
 def _is_linear(module: nn.Module) -> bool:
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 
 def _find_projection(calls: list[AttentionCall]) -> Any:
-    """Return a hook that takes note of the linear layer which reads the joined heads."""
+    """Return a hook that stores the linear layer that reads the joined heads."""
 
     def hook(module: Any, inputs: tuple[Any, ...]) -> None:
         if not calls or calls[-1].slices is not None or not inputs:
@@ -103,7 +110,7 @@ def _find_projection(calls: list[AttentionCall]) -> Any:
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:
-    """Tell whether one tensor is a copy of another of its shape; NaN is then equal to itself."""
+    """Tell whether two tensors of one shape are equal bit by bit, so that NaN equals itself."""
     if one.dtype is not other.dtype:
         return False
     whole = _WHOLE[one.element_size()]

@@ -1,4 +1,4 @@
-"""Recorder of attention in the manner of timm; the library itself is not needed."""
+"""Recorder of attention as timm writes it; the library itself is not needed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,14 +29,14 @@ def _record_timm(module: Any, name: str, calls: list[AttentionCall]) -> Callable
     handles = [
         module.qkv.register_forward_hook(split),
         module.attn_drop.register_forward_pre_hook(lambda _, inputs: seen.update(maps=inputs[0])),
-        # Before the hook that looks for the projection, which asks for the call.
+        # Before the hook that looks for the projection, which needs the call.
         module.proj.register_forward_pre_hook(joined, prepend=True),
     ]
     for which, norm in (("q", "q_norm"), ("k", "k_norm")):
         if hasattr(module, norm):
             handles.append(getattr(module, norm).register_forward_hook(normalise(which)))
     fused = getattr(module, "fused_attn", False)
-    module.fused_attn = False  # fused attention never holds the map
+    module.fused_attn = False  # fused attention never computes the map
 
     def detach() -> None:
         module.fused_attn = fused
@@ -49,7 +49,7 @@ def _record_timm(module: Any, name: str, calls: list[AttentionCall]) -> Callable
 def _is_timm(module: nn.Module) -> bool:
     parts = ("proj", "attn_drop", "num_heads", "scale")
     called = isinstance(getattr(module, "qkv", None), nn.Module)
-    # With biases of their own (BEiT, EVA) the weights of qkv are used and the layer is not called.
+    # With separate biases (BEiT, EVA) the weights of qkv are used and the layer is not called.
     return (
         called
         and getattr(module, "q_bias", None) is None

@@ -1,7 +1,7 @@
 """Recorder of nn.MultiheadAttention: its queries, keys, values and outputs by head.
 
-The module returns weights at most, and calls no module for its projections, so they are computed
-again here from its parameters.
+The module returns at most its weights and calls no modules for its projections, so these are
+computed again from its parameters.
 """
 
 import inspect
@@ -29,7 +29,7 @@ def ask_for_weights(
 def torch_call(
     module: nn.MultiheadAttention, args: tuple[Any, ...], options: dict[str, Any], weights: Tensor
 ) -> dict[str, Any]:
-    """Return the fields of an :class:`~.call.AttentionCall`, but its name."""
+    """Return the fields of an :class:`~.call.AttentionCall` except its name."""
     bound = _SIGNATURE.bind(module, *args, **options).arguments
     inputs = [_batch_first(module, bound[side]) for side in ("query", "key", "value")]
     query, key, value = (
@@ -65,7 +65,7 @@ def _projected(module: nn.MultiheadAttention, inputs: list[Tensor]) -> list[Tens
 
 
 def _with_extras(module: nn.MultiheadAttention, parts: list[Tensor]) -> list[Tensor]:
-    """Add what the module puts behind the keys and values: learnt ones, and zeros."""
+    """Append the keys and values that the module adds: learnt ones, and zeros."""
     query, key, value = parts
     if module.bias_k is not None and module.bias_v is not None:
         key = torch.cat([key, module.bias_k.expand(len(key), 1, -1)], dim=1)

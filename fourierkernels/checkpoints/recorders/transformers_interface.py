@@ -1,7 +1,7 @@
 """Recorder of the attention interface that models of Hugging Face transformers share.
 
-The models are switched to their own eager attention for the time, because the others return no
-weights; those with this package's attention keep it.
+Meanwhile the models use their eager attention, because the other implementations return no weights;
+models with this package's attention keep it.
 """
 
 import sys
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
 
-_INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # its name in the modules of transformers that use it
-_PREFIX = "fourierkernels"  # names of this package's attention start so
+_INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # its name in modules of transformers
+_PREFIX = "fourierkernels"  # prefix of the names of this package's attention
 
 
 def record_interface(
