@@ -140,9 +140,10 @@ class Checkpoint:
     def with_random_weights(self, seed: int = 0) -> "Checkpoint":
         """Return the same architecture with weights drawn anew by its own rule.
 
-        The result is that of :func:`~.load.load_checkpoint` with ``random_weights=True``, this seed
-        and otherwise the same options. A head that ``task_head=True`` added is left out, because
-        drawing it would change the numbers that the other weights are drawn from.
+        The result is that of :func:`~fourierkernels.checkpoints.load.load_checkpoint` with
+        ``random_weights=True``, this seed and otherwise the same options. A head that
+        ``task_head=True`` added is left out, because drawing it would change the random numbers
+        that the other weights get.
 
         Raises
         ------

@@ -137,7 +137,8 @@ def read_items(
         Texts; (source, target) pairs of texts for the decoder of an encoder-decoder; paths of
         images for a vision network.
     tokenizer : Tokenizer, optional
-        For networks that read texts; see :func:`~.tokenizers.load_tokenizer`.
+        For networks that read texts; see
+        :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
     context : int, optional
         Number of tokens, special ones included: the texts are joined end to end and cut into
         windows of exactly this size; the remainder is dropped. By default each text is read

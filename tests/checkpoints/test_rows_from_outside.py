@@ -136,6 +136,21 @@ def test_recorder_from_outside_is_asked_gated_and_detached() -> None:
         torch.testing.assert_close(model(ids)[0, 0], model.layers[1].out.bias)
 
 
+def test_row_added_later_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise both would record, and every call would be there twice."""
+    seen: list[str] = []
+
+    def note(module: nn.Module, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
+        seen.append(name)
+        return RECORDERS["nn.MultiheadAttention"].attach(module, name, calls)
+
+    row = Recorder("mine", lambda module: isinstance(module, nn.MultiheadAttention), note)
+    monkeypatch.setitem(RECORDERS, row.name, row)
+    layer = nn.MultiheadAttention(4, 2, batch_first=True)
+    assert len(attention_calls(layer, *[torch.ones(1, 3, 4)] * 3)) == 1
+    assert seen == [""]
+
+
 @pytest.mark.usefixtures("rectified")
 def test_kind_of_checkpoint_from_outside_is_loaded_and_drawn_anew(weights: Path) -> None:
     files = find_checkpoint(weights)

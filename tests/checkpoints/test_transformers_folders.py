@@ -1,4 +1,4 @@
-"""Capture of attention maps: padding, calls, safety, and what cannot be used."""
+"""Folders of transformers: padding, calls, random weights, and what cannot be used."""
 
 import importlib
 import json
