@@ -24,7 +24,7 @@ class CheckpointFiles:
     name: str
     path: Path
 
-    @property
+    @cached_property
     def folder(self) -> Path | None:
         """The folder, where tokenizer files may lie; None for a file."""
         return self.path if self.path.is_dir() else None

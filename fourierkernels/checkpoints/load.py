@@ -21,7 +21,7 @@ except ImportError as missing:
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
-from fourierkernels.checkpoints.formats.registry import load_request
+from fourierkernels.checkpoints.formats.registry import FORMATS
 from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
 from fourierkernels.models.saved import read_config
@@ -83,9 +83,10 @@ def load_checkpoint(
 
 def _load(request: LoadRequest, seed: int) -> Checkpoint:
     """Load what was asked for, with a rule for drawing the same architecture anew."""
+    row = next(row for row in reversed(FORMATS.values()) if row.recognises(request))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(check_integer("seed", seed, least=0))
-        loaded = load_request(request)
+        loaded = row.load(request)
     without = replace(request, task_head=False, random_weights=True)
     redraw = partial(_load, without)
     return replace(loaded, redraw=redraw, body=loaded.body and replace(loaded.body, redraw=redraw))

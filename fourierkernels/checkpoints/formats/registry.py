@@ -49,9 +49,3 @@ FORMATS = {
         ),
     )
 }
-
-
-def load_request(request: LoadRequest) -> Checkpoint:
-    """Load what was asked for by the last row of :data:`FORMATS` that recognises it."""
-    row = next(filter(lambda row: row.recognises(request), reversed(FORMATS.values())))
-    return row.load(request)
