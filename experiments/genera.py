@@ -18,8 +18,7 @@ from pathlib import Path
 
 import torch
 
-from fourierkernels.checkpoints.find import weights_digest
-from fourierkernels.diagnostics import load_checkpoint
+from fourierkernels.checkpoints import load_checkpoint
 from fourierkernels.study import provenance
 
 ROOT = Path(__file__).parents[1]
@@ -82,7 +81,7 @@ def main() -> None:
         (args.output / f"{name}.txt").write_text(lines, encoding="utf-8")
     config = {
         "checkpoint": CHECKPOINT,
-        "weights": weights_digest(checkpoint.folder),
+        "weights": checkpoint.files.digest(),
         "seed": SEED,
         "shortest": SHORTEST,
         **sizes,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from fourierkernels.checkpoints.tokens import TOKENS
+from fourierkernels.checkpoints.tokens import token_choices
 from fourierkernels.console import standard_output
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
@@ -236,7 +236,7 @@ def heads(
     part: Annotated[
         str | None, typer.Option(help="Of an encoder-decoder: encoder, decoder or cross.")
     ] = None,
-    tokens: Annotated[str, typer.Option(help=f"One of {', '.join(TOKENS)}.")] = "auto",
+    tokens: Annotated[str, typer.Option(help=f"One of {', '.join(token_choices())}.")] = "auto",
     baseline: Annotated[
         bool, typer.Option(help="Measure the same architecture with random weights too.")
     ] = True,

@@ -1,1 +1,65 @@
-"""From a name to a network ready to be looked at, and from inputs to what it reads."""
+"""Find and load networks of any kind, read their inputs, and record their attention.
+
+Names are loaded on first use: finding checkpoints and reading texts needs no framework.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fourierkernels.checkpoints.checkpoint import Checkpoint
+    from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
+    from fourierkernels.checkpoints.images import read_images
+    from fourierkernels.checkpoints.inputs import read_items
+    from fourierkernels.checkpoints.load import load_checkpoint
+    from fourierkernels.checkpoints.recorders.call import AttentionCall
+    from fourierkernels.checkpoints.recorders.gates import gated_heads
+    from fourierkernels.checkpoints.recorders.recording import attention_calls, recording
+    from fourierkernels.checkpoints.texts import TextFile, read_texts
+    from fourierkernels.checkpoints.tokenizers import load_tokenizer
+    from fourierkernels.checkpoints.tokens import InputCounts
+
+# Public name -> the module that defines it.
+_HOMES = {
+    "AttentionCall": "fourierkernels.checkpoints.recorders.call",
+    "Checkpoint": "fourierkernels.checkpoints.checkpoint",
+    "CheckpointFiles": "fourierkernels.checkpoints.find",
+    "InputCounts": "fourierkernels.checkpoints.tokens",
+    "TextFile": "fourierkernels.checkpoints.texts",
+    "attention_calls": "fourierkernels.checkpoints.recorders.recording",
+    "find_checkpoint": "fourierkernels.checkpoints.find",
+    "gated_heads": "fourierkernels.checkpoints.recorders.gates",
+    "load_checkpoint": "fourierkernels.checkpoints.load",
+    "load_tokenizer": "fourierkernels.checkpoints.load",
+    "read_images": "fourierkernels.checkpoints.images",
+    "read_items": "fourierkernels.checkpoints.inputs",
+    "read_texts": "fourierkernels.checkpoints.texts",
+    "recording": "fourierkernels.checkpoints.recorders.recording",
+}
+
+__all__ = [
+    "AttentionCall",
+    "Checkpoint",
+    "CheckpointFiles",
+    "InputCounts",
+    "TextFile",
+    "attention_calls",
+    "find_checkpoint",
+    "gated_heads",
+    "load_checkpoint",
+    "load_tokenizer",
+    "read_images",
+    "read_items",
+    "read_texts",
+    "recording",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,6 +1,6 @@
-"""What a network ready to be looked at is, whatever it was loaded from and whatever it reads.
+"""A network whose heads can be recorded, whatever it was loaded from and whatever it reads.
 
-No framework is needed here: :mod:`fourierkernels.checkpoints.load` loads.
+No framework is imported here; :func:`fourierkernels.checkpoints.load.load_checkpoint` needs one.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -11,107 +11,166 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourierkernels.arrays import BoolArray, FloatArray
+from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.validation import check_choice
 
 if TYPE_CHECKING:
-    from fourierkernels.checkpoints.recorders.recording import AttentionCall
+    from fourierkernels.checkpoints.recorders.call import AttentionCall
     from fourierkernels.checkpoints.tokens import Tokenizer
 
 Ids = Sequence[int]
 
 
 @dataclass(frozen=True)
-class Part:
-    """The attention of an encoder-decoder that is looked at.
+class AttentionPart:
+    """Which attention of an encoder-decoder is recorded.
+
+    "encoder": source tokens among themselves; "decoder": target tokens among themselves; "cross":
+    target tokens to source tokens.
 
     Attributes
     ----------
     pairs : bool
-        Whether it takes a source and a target to run it.
+        Whether the network has to be run on a source and a target.
     sides : callable
-        From an input to the token ids along the queries and along the keys.
+        From an item to the token ids of the queries and to those of the keys.
     """
 
     name: str
     pairs: bool
     sides: Callable[[Any], tuple[Ids, Ids]]
-    description: str
 
 
 PARTS = {
     row.name: row
     for row in (
-        Part("encoder", False, lambda ids: (ids, ids), "source tokens among themselves"),
-        Part("decoder", True, lambda pair: (pair[1], pair[1]), "target tokens among themselves"),
-        Part("cross", True, lambda pair: (pair[1], pair[0]), "target tokens read the source"),
+        AttentionPart("encoder", pairs=False, sides=lambda ids: (ids, ids)),
+        AttentionPart("decoder", pairs=True, sides=lambda pair: (pair[1], pair[1])),
+        AttentionPart("cross", pairs=True, sides=lambda pair: (pair[1], pair[0])),
     )
 }
 
 
+def choose_part(part: str | None) -> AttentionPart:
+    """Return the part of an encoder-decoder by its name, the encoder by default."""
+    return PARTS["encoder" if part is None else check_choice("part", part, list(PARTS))]
+
+
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A network, in float32 on the CPU, ready to give what its heads compute.
+    """A network, in float32 on the CPU, whose heads can be recorded.
 
-    What it reads, an item below, is by `reads`: "tokens", a list of token ids; "images", the path
-    of an image file; "pairs", a list of source ids and one of target ids as the decoder reads
-    them, which begins with `start`.
+    What the network reads is called an item. The kind of item is `reads`, a key of
+    :data:`~fourierkernels.checkpoints.inputs.INPUT_KINDS`: "tokens", a list of token ids; "images",
+    the path of an image file; "pairs", a list of source ids and a list of target ids as the decoder
+    reads them, beginning with `start`.
 
     Attributes
     ----------
-    folder : Path or None
-        Where tokenizer files lie; None for a bare file.
+    files : CheckpointFiles or None
+        The files that it was loaded from.
     model : nn.Module
         Without dropout and gradients.
     limit : int or None
-        Longest text in tokens; None if the architecture sets none that is known.
+        Length of the longest text, in tokens; None if the architecture sets no known limit.
     vocabulary : int or None
-        Number of token ids; None for images.
+        Number of token ids; None for a network that reads no texts.
     run : callable
         Runs the model once on a batch of items, padded as needed, and returns its output. What
-        its heads compute is heard by
+        its heads compute is recorded by
         :func:`~fourierkernels.checkpoints.recorders.recording.recording`.
     selects : callable
         Whether a recorded call belongs to the part that was asked for.
-    together : callable
-        Items may share a batch where this is equal. It is constant for networks that leave padding
-        out, and the lengths for the others, which would mix padding into the tokens.
+    batch_key : callable
+        From an item to a key; items with equal keys may share a batch. It is constant for networks
+        that mask padding, and the length of the item for those that would mix padding in.
     spans : callable
-        Numbers of queries and keys of an item without padding; None for the whole map.
+        From an item to its numbers of queries and keys without padding; None for the whole map.
     labels : callable
-        Names of the query and of the key tokens of an item, for display.
+        From an item to the names of its query tokens and of its key tokens, for display.
     special : callable or None
-        From an item to which keys are special tokens, ``(m,)``; None if that is not known.
+        From an item to a mask of the keys that are special tokens, ``(m,)``; None if unknown.
     positions : ndarray, shape (n, 2), or None
-        Row and column of each token of an image, in patches. Tokens that are no patch (class,
-        teacher, registers) stand in the middle of the image: half a diagonal away at most.
+        Row and column of each token of an image, in patches. Tokens that are not patches (class,
+        teacher, registers) are placed at the centre, at most half a diagonal from any patch.
     start : tuple of int
-        Ids that every target begins with.
+        Ids with which every target begins.
     untrained : tuple of str
-        Parameters behind the last map, of a task's head, that the weights left at random values.
+        Parameters after the last attention map (the head for a task) that the weights lack and that
+        are therefore random.
+    redraw : callable or None
+        From a seed to the same architecture with random weights; None if it was not loaded.
+    body : Checkpoint or None
+        The network without the head that ``task_head=True`` added; it shares the weights.
     """
 
-    name: str
-    folder: Path | None
+    files: CheckpointFiles | None
     model: Any
     limit: int | None
     vocabulary: int | None
     reads: str
     run: Callable[[Sequence[Any]], Any]
     selects: Callable[["AttentionCall"], bool]
-    together: Callable[[Any], Hashable]
+    batch_key: Callable[[Any], Hashable]
     spans: Callable[[Any], tuple[int, int] | None]
     labels: Callable[[Any], tuple[tuple[str, ...], tuple[str, ...]]]
     special: Callable[[Any], BoolArray] | None = None
     positions: FloatArray | None = None
     start: tuple[int, ...] = ()
     untrained: tuple[str, ...] = ()
-    part: Part = PARTS["encoder"]
+    part: AttentionPart = PARTS["encoder"]
+    redraw: "Callable[[int], Checkpoint] | None" = None
+    body: "Checkpoint | None" = None
+
+    @property
+    def name(self) -> str:
+        """The checkpoint as it was asked for; the class of the model where it was not loaded."""
+        return type(self.model).__name__ if self.files is None else self.files.name
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder where tokenizer files lie; None for a file."""
+        return None if self.files is None else self.files.folder
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether a tokenizer turns texts into what the network reads."""
+        return self.vocabulary is not None
+
+    def with_random_weights(self, seed: int = 0) -> "Checkpoint":
+        """Return the same architecture with weights drawn anew by its own rule.
+
+        The result is that of :func:`~fourierkernels.checkpoints.load.load_checkpoint` with
+        ``random_weights=True``, this seed and otherwise the same options. A head that
+        ``task_head=True`` added is left out, because drawing it would change the random numbers
+        that the other weights get.
+
+        Raises
+        ------
+        ValueError
+            If the checkpoint was not loaded, so that there is no rule for building it.
+        """
+        if self.redraw is None:
+            raise ValueError(
+                f"checkpoint must come from load_checkpoint to be drawn anew, got {self.name}"
+            )
+        return self.redraw(seed)
+
+    def without_task_head(self) -> "Checkpoint":
+        """Return the network without the head that ``task_head=True`` added, if there is one.
+
+        The weights are shared and the attention is the same; the scores of the task, which can be
+        large, are not computed.
+        """
+        return self if self.body is None else self.body
 
     def with_tokenizer(self, tokenizer: "Tokenizer") -> "Checkpoint":
-        """Return the same network, its labels and special tokens being those of a tokenizer.
+        """Return the same network with the labels and special tokens of a tokenizer.
 
-        Before, labels are ids and special tokens are not known. Images are left as they are.
+        Without one, labels are ids and special tokens are unknown. A network that reads no texts
+        is returned as it is.
         """
-        if self.reads == "images":
+        if not self.reads_texts:
             return self
         sides = self.part.sides
 
@@ -127,8 +186,8 @@ class Checkpoint:
         return replace(self, labels=labels, special=special if marks else None)
 
 
-def token_fields(part: Part) -> dict[str, Any]:
-    """Return the fields of a checkpoint that reads ids and can leave padding out."""
+def token_fields(part: AttentionPart) -> dict[str, Any]:
+    """Return the fields of a checkpoint that reads token ids and masks padding."""
 
     def spans(item: Any) -> tuple[int, int]:
         queries, keys = part.sides(item)
@@ -143,7 +202,7 @@ def token_fields(part: Part) -> dict[str, Any]:
         "part": part,
         "spans": spans,
         "labels": labels,
-        "together": lambda item: None,
+        "batch_key": lambda item: None,
     }
 
 
@@ -153,8 +212,8 @@ def image_fields(n: int, grid: tuple[int, int] | None) -> dict[str, Any]:
     Parameters
     ----------
     grid : (int, int) or None
-        Rows and columns of patches, which come after all other tokens; None if the tokens are not
-        the patches of one grid.
+        Rows and columns of patches, which come after all other tokens; None if the tokens do not
+        form one grid of patches.
     """
     rows, columns = grid or (0, 0)
     extra = n - rows * columns
@@ -169,7 +228,7 @@ def image_fields(n: int, grid: tuple[int, int] | None) -> dict[str, Any]:
         "reads": "images",
         "limit": None,
         "vocabulary": None,
-        "together": lambda item: None,
+        "batch_key": lambda item: None,
         "spans": lambda item: None,
         "labels": lambda item: (names, names),
         "special": None if grid is None else lambda item: np.arange(n) < extra,

@@ -2,22 +2,80 @@
 
 import hashlib
 import importlib.util
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 
 
-def find_checkpoint(checkpoint: str | Path) -> Path:
-    """Return the folder or file of a checkpoint given as a path or as ``PACKAGE:PATH``.
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """The folder or file of a checkpoint, found by :func:`find_checkpoint`.
 
-    ``PACKAGE:PATH`` lies inside an installed package; the package is not imported.
+    Attributes
+    ----------
+    name : str
+        The checkpoint as the user named it.
+    path : Path
+        An existing folder with a config.json, or an existing file of weights.
+    """
+
+    name: str
+    path: Path
+
+    @cached_property
+    def folder(self) -> Path | None:
+        """The folder, where tokenizer files may lie; None for a file."""
+        return self.path if self.path.is_dir() else None
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the file, or of the weights that would be read from the folder."""
+        files = [self.path]
+        if self.path.is_dir():
+            tensors = sorted(self.path.glob("*.safetensors"))
+            files = tensors or sorted(self.path.glob("pytorch_model*.bin"))
+        digest = hashlib.sha256()
+        for file in files:
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+        return digest.hexdigest()
+
+    @cached_property
+    def task_class(self) -> str | None:
+        """The class of transformers that the config.json of the folder names; None without one.
+
+        Raises
+        ------
+        ValueError
+            If the config.json is not a JSON object.
+        """
+        if self.folder is None:
+            return None
+        import transformers
+
+        from fourierkernels.models.saved import read_config
+
+        file = self.folder / "config.json"
+        names = read_config(file.read_text(encoding="utf-8"), file.name).get("architectures")
+        first = names[0] if isinstance(names, list) and names else None
+        return first if isinstance(first, str) and hasattr(transformers, first) else None
+
+
+def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles:
+    """Find the folder or file of a checkpoint, given as a path or as ``PACKAGE:PATH``.
+
+    ``PACKAGE:PATH`` is a path inside an installed package; the package is not imported. A
+    checkpoint that has already been found is returned as it is.
 
     Raises
     ------
     ValueError
-        If there is no such folder or file, the folder has no config.json, or the file is not named
-        as one of weights.
+        If there is no such folder or file, the folder has no config.json, or the file does not
+        have the suffix of a file of weights.
     """
+    if isinstance(checkpoint, CheckpointFiles):
+        return checkpoint
     place = Path(checkpoint)
     if not place.exists():
         place = _inside_package(str(checkpoint))
@@ -29,7 +87,7 @@ def find_checkpoint(checkpoint: str | Path) -> Path:
             )
     elif not (place / "config.json").is_file():
         raise ValueError(f"checkpoint must be a folder with a config.json, got {checkpoint}")
-    return place
+    return CheckpointFiles(str(checkpoint), place)
 
 
 def _inside_package(checkpoint: str) -> Path:
@@ -47,15 +105,3 @@ def _inside_package(checkpoint: str) -> Path:
         if place.exists() and place.is_relative_to(Path(root).resolve()):
             return place
     raise ValueError(f"checkpoint must name a folder inside package {package}, got {inside}")
-
-
-def weights_digest(place: Path) -> str:
-    """Return the SHA-256 of a file, or of the weights in a folder that would be read."""
-    files = [place]
-    if place.is_dir():
-        files = sorted(place.glob("*.safetensors")) or sorted(place.glob("pytorch_model*.bin"))
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()

@@ -1,6 +1,6 @@
-"""From what a user gives to the items that a checkpoint reads, counted as they are read.
+"""From the inputs that a user gives to the items that a checkpoint reads.
 
-To add another kind of input, write a function and add a row to :data:`READERS`.
+To add another kind of input, write a function and add a row to :data:`INPUT_KINDS`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,61 +9,72 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.tokens import (
-    TOKENS,
-    Reading,
-    Tokenizer,
-    cut_windows,
-    encode_texts,
-)
+from fourierkernels.checkpoints.tokens import InputCounts, Tokenizer, cut_windows, encode_texts
 from fourierkernels.validation import check_integer
-
-UNKNOWN_HINT = f"try another tokenizer (tokens, --tokens): {', '.join(TOKENS)}"
 
 
 @dataclass(frozen=True)
-class Way:
-    """How inputs become items: a tokenizer, if there is one, and the length of windows."""
+class ItemReader:
+    """Everything needed to turn inputs into the items of a checkpoint, and to count them."""
 
     checkpoint: Checkpoint
-    tokenizer: Tokenizer | None
+    given: Tokenizer | None
     context: int | None
-    reading: Reading
+    counts: InputCounts
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer.
+
+        Raises
+        ------
+        ValueError
+            If none was given.
+        """
+        if self.given is None:
+            raise ValueError(
+                f"tokenizer must be given for a network that reads {self.checkpoint.reads}, "
+                "got None"
+            )
+        return self.given
 
     def encode(self, texts: Iterable[str]) -> Iterator[list[int]]:
         """Yield the ids of texts, counting them."""
-        assert self.tokenizer is not None
-        assert self.checkpoint.vocabulary is not None
-        vocabulary = self.checkpoint.vocabulary
-        return encode_texts(texts, self.tokenizer, vocabulary=vocabulary, reading=self.reading)
+        vocabulary = self.checkpoint.vocabulary or 0
+        return encode_texts(texts, self.tokenizer, vocabulary=vocabulary, counts=self.counts)
 
-    def marked(self, ids: list[int]) -> list[int]:
+    def framed(self, ids: list[int]) -> list[int]:
         """Return ids between the special tokens of the tokenizer."""
-        assert self.tokenizer is not None
         return [*self.tokenizer.prefix, *ids, *self.tokenizer.suffix]
 
     @property
     def longest(self) -> int | None:
         """Longest item in tokens, special ones included; None for no limit."""
-        own = None if self.tokenizer is None else self.tokenizer.limit
-        limits = [limit for limit in (self.checkpoint.limit, own) if limit is not None]
-        return min(limits, default=None)
+        limits = (self.checkpoint.limit, self.tokenizer.limit)
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def refuse_context(self) -> None:
+        """Refuse a context for items that are not windows of texts."""
+        if self.context is not None:
+            raise ValueError(
+                f"context must be left out for a network that reads {self.checkpoint.reads}, "
+                f"got {self.context}"
+            )
 
 
-def _windows(texts: Iterable[Any], way: Way) -> Iterator[list[int]]:
+def _windows(texts: Iterable[Any], reader: ItemReader) -> Iterator[list[int]]:
     """Cut texts into windows; see :func:`~.tokens.cut_windows`."""
-    longest, context = way.longest, way.context
+    longest, context = reader.longest, reader.context
     if context is not None and longest is not None and check_integer("context", context) > longest:
         raise ValueError(
             f"context must be at most {longest}, the longest text of this checkpoint, got {context}"
         )
-    assert way.tokenizer is not None
     return cut_windows(
-        way.encode(map(_text, texts)),
-        way.tokenizer,
+        reader.encode(map(_text, texts)),
+        reader.tokenizer,
         size=longest if context is None else context,
         running=context is not None,
-        reading=way.reading,
+        counts=reader.counts,
     )
 
 
@@ -73,45 +84,37 @@ def _text(text: Any) -> str:
     return text
 
 
-def _pairs(pairs: Iterable[Any], way: Way) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the ids of a source and of what the decoder reads: its start, then the target."""
-    _refuse_context(way)
+def _pairs(pairs: Iterable[Any], reader: ItemReader) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the ids of a source, and those the decoder reads: its start ids, then the target."""
+    reader.refuse_context()
     for number, pair in enumerate(pairs, start=1):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise ValueError(f"texts must be pairs (source, target), got {pair!r:.40}")
-        source, target = way.encode(map(_text, pair))
-        item = way.marked(source), [*way.checkpoint.start, *target]
+        source, target = reader.encode(map(_text, pair))
+        item = reader.framed(source), [*reader.checkpoint.start, *target]
         longest = max(map(len, item))
-        if way.longest is not None and longest > way.longest:
+        if reader.longest is not None and longest > reader.longest:
             raise ValueError(
-                f"pairs must have at most {way.longest} tokens on each side, "
+                f"pairs must have at most {reader.longest} tokens on each side, "
                 f"got {longest} in pair {number}"
             )
-        way.reading.texts -= 1  # two texts have been counted
-        way.reading.windows += 1
+        reader.counts.texts -= 1  # two texts have been counted
+        reader.counts.windows += 1
         yield item
 
 
-def _images(paths: Iterable[Any], way: Way) -> Iterator[Path]:
-    _refuse_context(way)
+def _images(paths: Iterable[Any], reader: ItemReader) -> Iterator[Path]:
+    reader.refuse_context()
     for path in paths:
         if not Path(path).is_file():
             raise ValueError(f"images must be paths of files, got {path!s:.60}")
-        way.reading.texts += 1
-        way.reading.windows += 1
+        reader.counts.texts += 1
+        reader.counts.windows += 1
         yield Path(path)
 
 
-def _refuse_context(way: Way) -> None:
-    if way.context is not None:
-        raise ValueError(
-            f"context must be left out for a network that reads {way.checkpoint.reads}, "
-            f"got {way.context}"
-        )
-
-
-# What a checkpoint reads -> how inputs become its items.
-READERS: dict[str, Callable[[Iterable[Any], Way], Iterator[Any]]] = {
+# What a checkpoint reads -> from inputs to its items.
+INPUT_KINDS: dict[str, Callable[[Iterable[Any], ItemReader], Iterator[Any]]] = {
     "tokens": _windows,
     "pairs": _pairs,
     "images": _images,
@@ -122,28 +125,32 @@ def read_items(
     checkpoint: Checkpoint,
     inputs: Iterable[Any],
     *,
-    tokenizer: Tokenizer | None,
-    context: int | None,
-    reading: Reading,
+    tokenizer: Tokenizer | None = None,
+    context: int | None = None,
+    counts: InputCounts | None = None,
 ) -> Iterator[Any]:
-    """Yield the items of a checkpoint, lazily, counting into `reading`.
+    """Yield the items of a checkpoint; inputs are read lazily.
 
     Parameters
     ----------
     inputs : iterable
         Texts; (source, target) pairs of texts for the decoder of an encoder-decoder; paths of
         images for a vision network.
-    tokenizer : Tokenizer or None
-        None for images.
-    context : int or None
-        Join the texts end to end and cut windows of exactly so many tokens, special tokens
-        included; an incomplete last one is left out. Without it every text is taken by itself, and
-        one that is too long for the checkpoint is cut into several windows.
+    tokenizer : Tokenizer, optional
+        For networks that read texts; see
+        :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
+    context : int, optional
+        Number of tokens, special ones included: the texts are joined end to end and cut into
+        windows of exactly this size; the remainder is dropped. By default each text is read
+        separately, and one that is too long for the checkpoint is cut into several windows.
+    counts : InputCounts, optional
+        Updated with what has been read.
 
     Raises
     ------
     ValueError, TypeError
-        For inputs of another kind, ids that the checkpoint does not have, and a context that it
-        cannot read.
+        For inputs of another kind, ids outside the vocabulary, and a context that is too long or
+        does not apply.
     """
-    return READERS[checkpoint.reads](inputs, Way(checkpoint, tokenizer, context, reading))
+    counts = InputCounts() if counts is None else counts
+    return INPUT_KINDS[checkpoint.reads](inputs, ItemReader(checkpoint, tokenizer, context, counts))

@@ -1,16 +1,18 @@
-"""The door to everything that can be loaded: folders, files, and their tokenizers.
+"""Load a checkpoint of any kind, and its tokenizer.
 
-What a checkpoint is, is in :mod:`fourierkernels.checkpoints.checkpoint`. It is read offline,
-and nothing in it is run: no custom code, no pickled objects.
+Checkpoints are read offline, and no code in them is run: neither custom classes nor pickled
+objects. The kinds are rows of :data:`fourierkernels.checkpoints.formats.registry.FORMATS`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 try:
     import torch
-    import transformers  # noqa: F401 (what this module imports needs it)
+    import transformers  # noqa: F401 (the modules imported below need it)
 except ImportError as missing:
     raise ImportError(
         f"reading a checkpoint needs torch and transformers ({missing}): "
@@ -18,21 +20,23 @@ except ImportError as missing:
     ) from missing
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.find import find_checkpoint
+from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
+from fourierkernels.checkpoints.formats.registry import FORMATS
+from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
-from fourierkernels.checkpoints.transformers_models import load_folder
-from fourierkernels.checkpoints.weight_files import load_file
+from fourierkernels.models.saved import read_config
 from fourierkernels.validation import check_integer
 
 __all__ = ["Checkpoint", "load_checkpoint", "load_tokenizer"]
 
 
 def load_checkpoint(
-    checkpoint: str | Path,
+    checkpoint: str | Path | CheckpointFiles,
     *,
     model_class: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
     part: str | None = None,
+    task_head: bool = False,
     random_weights: bool = False,
     seed: int = 0,
 ) -> Checkpoint:
@@ -40,43 +44,61 @@ def load_checkpoint(
 
     Parameters
     ----------
-    checkpoint : str or Path
+    checkpoint : str, Path or CheckpointFiles
         A folder as transformers saves it; a file of weights (.safetensors, or .pt, .pth, .bin
-        with tensors only); or ``PACKAGE:PATH`` for one of these in an installed package.
+        with tensors only); ``PACKAGE:PATH`` for one of these in an installed package; or what
+        :func:`~fourierkernels.checkpoints.find.find_checkpoint` returned for one of them.
     model_class : str, optional
-        What the weights are of. For a folder, a model class of transformers, if its config.json
-        names none. For a file, one of :data:`fourierkernels.models.MODELS`, of transformers,
-        ``timm:NAME``, or ``module:Class`` of an installed package: a torch module that takes
-        token ids or images as its one positional argument. Not needed for files of
+        The class that the weights belong to. For a folder, a class of transformers, needed if its
+        config.json names none. For a file, one of :data:`fourierkernels.models.MODELS`, a class of
+        transformers, ``timm:NAME``, or ``module:Class`` of an installed package: a torch module
+        that takes token ids or images as its one positional argument. Not needed for files written
+        by
         :func:`fourierkernels.models.save_model`.
     config : str, Path or mapping, optional
-        JSON file, or its content, for a file of weights: the config.json of a class of
-        transformers, else keyword arguments of the class.
+        For a file of weights, a JSON file or its content: the config.json of a class of
+        transformers, or the keyword arguments of any other class.
     part : {"encoder", "decoder", "cross"}, optional
-        Of an encoder-decoder, "encoder" by default; see
+        Which attention of an encoder-decoder to record, "encoder" by default; see
         :data:`~fourierkernels.checkpoints.checkpoint.PARTS`.
+    task_head : bool
+        Load a folder as the class that its config.json names, with the head for its task, unless
+        `model_class` names another.
     random_weights : bool
-        Initialise the weights by the architecture's own rule instead of reading them.
+        Draw the weights by the initialisation rule of the architecture instead of reading them.
     seed : int
-        Seed of the random weights; the global random state is left as it was.
+        Seed of the random weights; the global random state does not change.
 
     Raises
     ------
     ValueError
-        If the checkpoint, its configuration or its weights cannot be used; weights that would have
-        to run code are refused.
+        If the checkpoint, its configuration or its weights cannot be used; weights
+        that can only be read by running code are refused.
     """
-    place = find_checkpoint(checkpoint)
-    check_integer("seed", seed, least=0)
-    if place.is_dir() and config is not None:
-        raise ValueError("config must be left out for a folder, which has its own, got one")
-    options: dict[str, Any] = {
-        "model_class": model_class,
-        "part": part,
-        "random_weights": random_weights,
-    }
+    files = find_checkpoint(checkpoint)
+    given = _read_config(config)
+    request = LoadRequest(files, model_class, given, part, task_head, random_weights)
+    return _load(request, seed)
+
+
+def _load(request: LoadRequest, seed: int) -> Checkpoint:
+    """Load what was asked for, with a rule for drawing the same architecture anew."""
+    row = next(row for row in reversed(FORMATS.values()) if row.recognises(request))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        if place.is_dir():
-            return load_folder(place, str(checkpoint), **options)
-        return load_file(place, str(checkpoint), config=config, **options)
+        torch.manual_seed(check_integer("seed", seed, least=0))
+        loaded = row.load(request)
+    without = replace(request, task_head=False, random_weights=True)
+    redraw = partial(_load, without)
+    return replace(loaded, redraw=redraw, body=loaded.body and replace(loaded.body, redraw=redraw))
+
+
+def _read_config(config: str | Path | Config | None) -> Config | None:
+    if config is None or isinstance(config, Mapping):
+        return config
+    file = Path(config)
+    if not file.is_file():
+        raise ValueError(f"config must be a JSON file, got {config}")
+    try:
+        return read_config(file.read_text(encoding="utf-8"), file.name)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"config of {file.name} must be UTF-8, got {error}") from error

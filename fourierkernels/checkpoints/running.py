@@ -1,4 +1,4 @@
-"""From items to tensors: what all ways of loading share when they run a torch network."""
+"""What all kinds of checkpoints share: padding, images as tensors, and errors of a network."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint, image_fields
+from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.images import Preprocessing
 from fourierkernels.checkpoints.recorders.recording import recording
 
-_MOST_EXTRA = 16  # class, teacher and register tokens; more are something else
+_MOST_EXTRA = 16  # class, teacher and register tokens; a network with more has no plain grid
 
 
 def pad(batch: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
@@ -24,32 +25,31 @@ def pad(batch: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
 
 
 def as_pair(size: Any) -> tuple[int, int]:
-    """Return height and width of what is given as one number or as both."""
+    """Return height and width of a size given as one number or as a pair."""
     height, width = (size, size) if isinstance(size, int) else size
     return int(height), int(width)
 
 
 @contextmanager
-def must_run(what: str, name: str) -> Iterator[None]:
-    """Turn whatever a network raises on an input that it should read into a ValueError."""
+def must_run(rule: str, name: str) -> Iterator[None]:
+    """Turn any exception of a network into a ValueError that begins with the rule it breaks."""
     try:
         yield
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).split("\n")[0]
-        raise ValueError(f"network must read {what}, got {name}, which fails: {reason}") from error
+        raise ValueError(f"{rule}, but {name} fails: {reason}") from error
 
 
 def image_checkpoint(
     model: nn.Module,
     call: Callable[[Tensor], Any],
     *,
-    name: str,
-    folder: Path | None,
+    files: CheckpointFiles,
     preprocess: Preprocessing,
     shape: tuple[int, int, int],
     patch: tuple[int, int] | None,
 ) -> Checkpoint:
-    """Return a network that reads images; it is run once on a black one to count its tokens.
+    """Return a checkpoint that reads images; it is run once on a black image to count tokens.
 
     Parameters
     ----------
@@ -58,12 +58,13 @@ def image_checkpoint(
     shape : (int, int, int)
         Channels, height and width.
     patch : (int, int) or None
-        Height and width of a patch, if it is known.
+        Height and width of a patch; None if unknown.
 
     Raises
     ------
     ValueError
-        If the network cannot be run so, or has no attention from all tokens to all tokens.
+        If the network cannot be run on such images, or has no attention from all tokens to all
+        tokens.
     """
     grid = None if patch is None else (shape[1] // patch[0], shape[2] // patch[1])
     n = _count_tokens(model, call, shape)
@@ -75,8 +76,7 @@ def image_checkpoint(
         return call(images.to(next(model.parameters()).dtype))
 
     return Checkpoint(
-        name=name,
-        folder=folder,
+        files=files,
         model=model,
         run=run,
         selects=lambda call: not call.cross,
@@ -98,7 +98,7 @@ def _count_tokens(
     with (
         torch.inference_mode(),
         recording(model) as calls,
-        must_run(f"images of shape {shape}", name),
+        must_run(f"network must read images of shape {shape}", name),
     ):
         call(torch.zeros(1, *shape))
     shapes = {(len(one.maps), *one.maps.shape[2:]) for one in calls if not one.cross}

@@ -1,4 +1,4 @@
-"""Files of texts, one a line."""
+"""Files of texts, one per line."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class TextFile:
-    """The texts of a file, one a line; iterating reads the file again, line by line."""
+    """The texts of a file, one per line; iterating reads the file again, line by line."""
 
     path: Path
     n_texts: int
@@ -24,12 +24,12 @@ class TextFile:
 
 
 def read_texts(path: str | Path) -> TextFile:
-    """Return the texts of a UTF-8 file, one a line; empty lines are skipped and counted.
+    """Return the texts of a UTF-8 file, one per line; empty lines are skipped and counted.
 
     Raises
     ------
     ValueError
-        If there is no such file, it is not UTF-8, or it has no text.
+        If the file does not exist, is not UTF-8, or has no text.
     """
     file = Path(path)
     if not file.is_file():

@@ -1,10 +1,10 @@
-"""From texts to windows of token ids. No framework is needed here.
+"""From texts to windows of token ids, without any framework.
 
-A checkpoint's own tokenizer is read in :mod:`fourierkernels.checkpoints.tokenizers`; this
-module holds what a tokenizer is to the diagnostics, the tokenizers that need nothing but a list of
-tokens, and the cutting of texts into windows.
+Here are the interface of a tokenizer, the tokenizers that need nothing but a list of tokens, and
+the cutting of texts into windows. Tokenizers of transformers are loaded in
+:mod:`fourierkernels.checkpoints.tokenizers`.
 
-To add one, write a row of :data:`SPLITTERS`; the command line and the tests pick it up.
+To split texts in another way, add a row to :data:`SPLITTERS`; the command line offers it.
 """
 
 import re
@@ -16,60 +16,43 @@ UNKNOWN_TOKEN = "[UNK]"
 MASK_TOKEN = "[MASK]"
 FIRST_TOKEN = "[CLS]"
 LAST_TOKEN = "[SEP]"
-MOST_UNKNOWN = 0.5  # above this share of unknown tokens the maps say nothing about the texts
+MOST_UNKNOWN = 0.5  # with a larger share of unknown tokens, maps say nothing about the texts
 
 
-@dataclass(frozen=True)
-class Splitter:
-    """How a text falls into tokens of a plain list: every match of `pattern` is one token."""
-
-    name: str
-    pattern: str
-    description: str
-    source: str
-
-
-# Characters outside the published pattern become tokens of their own, so that they are counted as
-# unknown; the published code drops them silently.
+# Name -> pattern, every match of which is one token of a plain list. Characters outside the
+# published pattern become tokens of their own, so that they are counted as unknown; the published
+# code drops them silently.
 SPLITTERS = {
-    row.name: row
-    for row in (
-        Splitter(
-            name="whitespace",
-            pattern=r"\S+",
-            description="words between white space",
-            source="",
-        ),
-        Splitter(
-            name="smiles",
-            pattern=(
-                r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>>?"
-                r"|\*|\$|\%[0-9]{2}|[0-9]|\S"
-            ),
-            description="atoms, bonds and brackets of a SMILES string",
-            source="Schwaller et al., Chem. Sci. 9 (2018) 6091; used by schwaller2021extraction",
-        ),
-    )
+    "whitespace": r"\S+",
+    # Schwaller et al., Chem. Sci. 9 (2018) 6091; used by schwaller2021extraction
+    "smiles": (
+        r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>>?"
+        r"|\*|\$|\%[0-9]{2}|[0-9]|\S"
+    ),
 }
-TOKENS = ("auto", *SPLITTERS, "ids")  # "auto": the checkpoint's own; "ids": integers, as given
+
+
+def token_choices() -> list[str]:
+    """Return the values of `tokens`: the checkpoint's own ("auto"), the splitters, and "ids"."""
+    return ["auto", *SPLITTERS, "ids"]
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A text's ids without special tokens, and the special tokens around every window.
+    """A map from texts to ids, and the special tokens around every window.
 
     Attributes
     ----------
     encode : callable
-        From a text to its ids, special tokens left out.
+        From a text to its ids, without special tokens.
     unknown : int or None
-        Id that stands for what the vocabulary lacks.
+        Id of tokens that are not in the vocabulary.
     names : callable
-        From ids to the tokens they stand for, for display.
+        From ids to their tokens, for display.
     special : frozenset of int
-        Ids of marks that stand for no part of a text.
+        Ids of tokens that stand for no part of a text.
     mask : int or None
-        Id that stands for a token to be guessed.
+        Id of the token that hides another, in masked language models.
     limit : int or None
         Longest window, special tokens included, that the tokenizer's files allow.
     """
@@ -85,7 +68,7 @@ class Tokenizer:
 
 
 def ids_tokenizer() -> Tokenizer:
-    """Return the tokenizer of texts that already are ids: integers between white space.
+    """Return the tokenizer of texts that already are ids: integers separated by white space.
 
     Examples
     --------
@@ -99,11 +82,13 @@ def _parse_ids(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split()]
     except ValueError:
-        raise ValueError(f"ids must be integers between white space, got {text[:40]!r}") from None
+        raise ValueError(
+            f"ids must be integers separated by white space, got {text[:40]!r}"
+        ) from None
 
 
 def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
-    """Return the tokenizer of a list of tokens, one a line, the line number being the id.
+    """Return the tokenizer of a list of tokens, one per line; the line number is the id.
 
     Raises
     ------
@@ -117,7 +102,7 @@ def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
     if UNKNOWN_TOKEN not in known:
         raise ValueError(f"{vocabulary.name} must hold {UNKNOWN_TOKEN}, got {len(known)} others")
     unknown = known[UNKNOWN_TOKEN]
-    pattern = re.compile(SPLITTERS[splitter].pattern)
+    pattern = re.compile(SPLITTERS[splitter])
     prefix = tuple(known[token] for token in (FIRST_TOKEN,) if token in known)
     suffix = tuple(known[token] for token in (LAST_TOKEN,) if token in known)
     return Tokenizer(
@@ -132,8 +117,8 @@ def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
 
 
 @dataclass
-class Reading:
-    """What has been read so far; the functions below count into it."""
+class InputCounts:
+    """Counts of what has been read so far, updated by the functions that read."""
 
     texts: int = 0
     tokens: int = 0
@@ -147,14 +132,14 @@ class Reading:
 
 
 def encode_texts(
-    texts: Iterable[str], tokenizer: Tokenizer, *, vocabulary: int, reading: Reading
+    texts: Iterable[str], tokenizer: Tokenizer, *, vocabulary: int, counts: InputCounts
 ) -> Iterator[list[int]]:
-    """Yield each text's ids, counting into `reading`.
+    """Yield the ids of each text and update `counts`.
 
     Raises
     ------
     ValueError
-        At the first id that the checkpoint's table of `vocabulary` rows does not have.
+        At the first id that is not in 0..vocabulary - 1.
     """
     for text in texts:
         ids = tokenizer.encode(text)
@@ -164,10 +149,10 @@ def encode_texts(
                 f"token ids must lie in 0..{vocabulary - 1}, the checkpoint's vocabulary, "
                 f"got {wrong[0]} in {text[:40]!r}"
             )
-        reading.texts += 1
-        reading.tokens += len(ids)
+        counts.texts += 1
+        counts.tokens += len(ids)
         if tokenizer.unknown is not None:
-            reading.unknown += ids.count(tokenizer.unknown)
+            counts.unknown += ids.count(tokenizer.unknown)
         yield ids
 
 
@@ -177,19 +162,19 @@ def cut_windows(
     *,
     size: int | None,
     running: bool,
-    reading: Reading,
+    counts: InputCounts,
 ) -> Iterator[list[int]]:
-    """Yield windows of at most `size` ids with the special tokens around each, counting them.
+    """Yield windows of at most `size` ids, special tokens around each, and update `counts`.
 
     Parameters
     ----------
     encoded : iterable of list of int
-        Ids of each text, special tokens left out.
+        Ids of each text, without special tokens.
     size : int or None
-        Ids of a window, special tokens included; None for no limit.
+        Number of ids in a window, special tokens included; None for no limit.
     running : bool
-        Join the texts end to end and cut windows of exactly `size`; an incomplete last one is left
-        out. Otherwise each text is cut by itself and its last window may be shorter.
+        Join the texts end to end and cut windows of exactly `size` ids; the remainder is dropped.
+        Otherwise each text is cut separately, and its last window may be shorter.
     """
     specials = len(tokenizer.prefix) + len(tokenizer.suffix)
     if size is not None and size <= specials:
@@ -197,7 +182,7 @@ def cut_windows(
     room = None if size is None else size - specials
     pieces = _running(encoded, room) if running and room else _separate(encoded, room)
     for piece in pieces:
-        reading.windows += 1
+        counts.windows += 1
         yield [*tokenizer.prefix, *piece, *tokenizer.suffix]
 
 
@@ -219,16 +204,17 @@ def _running(encoded: Iterable[list[int]], room: int) -> Iterator[list[int]]:
             kept = kept[whole:]
 
 
-def check_known(reading: Reading, hint: str) -> None:
-    """Refuse texts of which most tokens are unknown; `hint` says what to do about it.
+def check_known(counts: InputCounts) -> None:
+    """Refuse texts whose tokens are mostly unknown.
 
     Raises
     ------
     ValueError
         If more than half of the tokens are unknown.
     """
-    if reading.unknown_share > MOST_UNKNOWN:
+    if counts.unknown_share > MOST_UNKNOWN:
         raise ValueError(
-            f"texts must fit the tokens of the checkpoint, got {reading.unknown_share:.0%} of "
-            f"{reading.tokens} tokens unknown; {hint}"
+            f"texts must fit the tokens of the checkpoint, got {counts.unknown_share:.0%} of "
+            f"{counts.tokens} tokens unknown; try another tokenizer (tokens, --tokens): "
+            f"{', '.join(token_choices())}"
         )

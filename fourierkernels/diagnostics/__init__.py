@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     from fourierkernels.checkpoints.images import read_images
     from fourierkernels.checkpoints.inputs import read_items
     from fourierkernels.checkpoints.load import load_checkpoint, load_tokenizer
+    from fourierkernels.checkpoints.recorders.call import AttentionCall
     from fourierkernels.checkpoints.recorders.gates import gated_heads
-    from fourierkernels.checkpoints.recorders.recording import AttentionCall, attention_calls
+    from fourierkernels.checkpoints.recorders.recording import attention_calls
     from fourierkernels.diagnostics.networks.heads import (
         HeadProfile,
         compare_networks,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 # Public name -> the module that defines it and needs torch.
 _HOMES = {
-    "AttentionCall": "fourierkernels.checkpoints.recorders.recording",
+    "AttentionCall": "fourierkernels.checkpoints.recorders.call",
     "attention_calls": "fourierkernels.checkpoints.recorders.recording",
     "gated_heads": "fourierkernels.checkpoints.recorders.gates",
     "head_importance": "fourierkernels.diagnostics.networks.importance",

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from fourierkernels.checkpoints.find import find_checkpoint, weights_digest
+from fourierkernels.checkpoints.find import find_checkpoint
 from fourierkernels.checkpoints.images import read_images
 from fourierkernels.checkpoints.texts import Pairs, read_texts
 from fourierkernels.console import standard_output
@@ -197,10 +197,10 @@ def _need(options: HeadsCommand, inputs: Any, tokens: str) -> HeadNeed | None:
 def _origin(options: HeadsCommand, inputs: Any) -> dict[str, Any]:
     digests = {
         "inputs": inputs.sha256,
-        "weights": weights_digest(find_checkpoint(options.checkpoint)),
+        "weights": find_checkpoint(options.checkpoint).digest(),
     }
     if options.against is not None:
-        digests["other"] = weights_digest(find_checkpoint(options.against))
+        digests["other"] = find_checkpoint(options.against).digest()
     return {**provenance(options.given), "sha256": digests}
 
 

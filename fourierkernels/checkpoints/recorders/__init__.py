@@ -1,1 +1,1 @@
-"""Hooks: what every head of a running torch model computes, and how to change it."""
+"""Hooks on the attention of a torch model: recorders, one file each, and gates on heads."""

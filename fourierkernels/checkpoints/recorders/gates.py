@@ -1,7 +1,7 @@
-"""A gate on every head of a torch model: its output is multiplied before the output projection.
+"""A gate on every head of a torch model: a factor of its output before the output projection.
 
-A gate of 1 changes nothing, 0 takes the head away. Gates are hooks, so they work where a model has
-no argument for it (transformers 5 has none), and they can want gradients.
+A gate of 1 changes nothing, 0 removes the head. Gates are hooks, so the model needs no argument for
+them (transformers 5 has none), and they can require gradients.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,17 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.multihead import (
+from fourierkernels.checkpoints.recorders.call import AttentionCall
+from fourierkernels.checkpoints.recorders.torch_multihead import (
     ask_for_weights,
     in_layout_of,
     torch_call,
 )
-from fourierkernels.checkpoints.recorders.recording import AttentionCall
 
 
 @dataclass
 class _Place:
-    """Which call of attention comes next in the forward pass."""
+    """Index of the next call of attention in the forward pass."""
 
     call: int = 0
 
@@ -35,15 +35,16 @@ def gated_heads(model: nn.Module, calls: list[AttentionCall], gates: Tensor) -> 
     ----------
     model : nn.Module
     calls : list of AttentionCall
-        Of one pass of this model, from ``attention_calls``: a module that is called
-        several times gets gates for each call.
+        The calls of one pass of this model, from
+        :func:`~fourierkernels.checkpoints.recorders.recording.attention_calls`; a module that is
+        called several times has gates for each call.
     gates : Tensor, shape (L, H)
-        One row a call, one column a head.
+        One row per call, one column per head.
 
     Raises
     ------
     ValueError
-        If gates do not fit the calls, or a call is not followed by a linear layer.
+        If the shape of the gates does not fit the calls, or no linear layer follows a call.
     """
     check_gateable(calls)
     if gates.shape != (len(calls), calls[0].maps.shape[1]):
@@ -64,17 +65,19 @@ def gated_heads(model: nn.Module, calls: list[AttentionCall], gates: Tensor) -> 
 
 
 def check_gateable(calls: list[AttentionCall]) -> None:
-    """Refuse calls without an output projection, and layers with different numbers of heads."""
+    """Refuse calls without an output projection, and layers with unequal numbers of heads."""
     for call in calls:
         if call.projection is None:
-            raise ValueError(f"heads must go into a linear layer to be masked, not so {call.name}")
+            raise ValueError(
+                f"heads must go into a linear layer to be masked, got none after {call.name}"
+            )
     counts = {call.maps.shape[1] for call in calls}
     if len(counts) > 1:
         raise ValueError(f"layers must have one number of heads, got {sorted(counts)}")
 
 
 def _gated_modules(model: nn.Module, calls: list[AttentionCall]) -> list[nn.Module]:
-    """Return what carries the gates: the projection, or torch's module, which never calls it."""
+    """Return the modules to hook: projections, or torch's attention, which never calls its own."""
     found: dict[int, nn.Module] = {}
     for call in calls:
         owner = model.get_submodule(call.name)

@@ -11,13 +11,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.checkpoints.inputs import UNKNOWN_HINT, read_items
+from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import (
     Checkpoint,
     load_checkpoint,
     load_tokenizer,
 )
-from fourierkernels.checkpoints.tokens import Reading, check_known
+from fourierkernels.checkpoints.tokens import InputCounts, check_known
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.examples import Example
 from fourierkernels.diagnostics.networks.measures import (
@@ -68,7 +68,7 @@ def measure_heads(
     context: int | None = None,
     batch_size: int = 16,
     progress: Progress | None = None,
-) -> Reading:
+) -> InputCounts:
     """Run a checkpoint over inputs once and give every sample to every measure.
 
     Memory does not depend on the number of inputs.
@@ -86,7 +86,7 @@ def measure_heads(
 
     Returns
     -------
-    Reading
+    InputCounts
         What was read.
 
     Raises
@@ -94,15 +94,15 @@ def measure_heads(
     ValueError
         For inputs that cannot be used, or that most tokens of are unknown.
     """
-    reading, tokenizer = Reading(), None
-    if checkpoint.reads != "images":
+    reading, tokenizer = InputCounts(), None
+    if checkpoint.reads_texts:
         tokenizer = load_tokenizer(checkpoint, tokens=tokens)
         checkpoint = checkpoint.with_tokenizer(tokenizer)
-    items = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, reading=reading)
+    items = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, counts=reading)
     samples = head_samples(checkpoint, items, batch_size=batch_size)
     done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
     for sample in samples:
-        check_known(reading, UNKNOWN_HINT)
+        check_known(reading)
         for measure in measures:
             measure.add(sample)
         del sample

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.recorders.gates import check_gateable, gated_heads
-from fourierkernels.checkpoints.recorders.recording import AttentionCall, recording
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.validation import as_real, check_choice, check_finite, check_integer
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fourierkernels.checkpoints.recorders.recording import recording
+from fourierkernels.checkpoints import recording
 from fourierkernels.validation import check_integer
 
 ITERATIONS = 30

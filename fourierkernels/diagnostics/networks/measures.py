@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.checkpoints.tokens import Reading
+from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.examples import Example
 from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS
@@ -53,7 +53,7 @@ class Distances:
         """Take in one more sample."""
         self._accumulator.add(getattr(sample, self._of), number=sample.index)
 
-    def summary(self, reading: Reading) -> HeadSummary:
+    def summary(self, reading: InputCounts) -> HeadSummary:
         """Return the distances averaged over the samples so far."""
         share = reading.unknown_share
         return self._accumulator.summary(n_texts=reading.texts, unknown=share)

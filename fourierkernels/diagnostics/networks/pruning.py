@@ -15,7 +15,6 @@ from fourierkernels.checkpoints.load import (
     load_checkpoint,
     load_tokenizer,
 )
-from fourierkernels.checkpoints.tokens import Reading
 from fourierkernels.diagnostics.networks.importance import (
     HeadImportance,
     PruningCurve,
@@ -23,7 +22,6 @@ from fourierkernels.diagnostics.networks.importance import (
     pruning_curve,
 )
 from fourierkernels.diagnostics.networks.losses import LossRule, choose_loss
-from fourierkernels.models.saved import read_config
 from fourierkernels.validation import check_integer
 
 
@@ -87,11 +85,11 @@ def head_need(
         method "gradient".
     """
     if not isinstance(checkpoint, Checkpoint):
-        own = loading.pop("model_class", None) or _own_class(checkpoint)
+        own = loading.pop("model_class", None) or find_checkpoint(checkpoint).task_class
         checkpoint = load_checkpoint(checkpoint, model_class=own, **loading)
     rule = _check_loss(checkpoint, choose_loss(checkpoint, loss), method)
-    tokenizer = None if checkpoint.reads == "images" else load_tokenizer(checkpoint, tokens=tokens)
-    read = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, reading=Reading())
+    tokenizer = load_tokenizer(checkpoint, tokens=tokens) if checkpoint.reads_texts else None
+    read = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context)
     items = list(islice(read, 2 * check_integer("count", count)))
     if len(items) < 2:
         raise ValueError(f"inputs must give at least 2 items for importance, got {len(items)}")
@@ -120,15 +118,3 @@ def _check_loss(checkpoint: Checkpoint, rule: LossRule, method: str) -> LossRule
             f"{len(checkpoint.untrained)} parameters missing, first {checkpoint.untrained[0]}"
         )
     return rule
-
-
-def _own_class(checkpoint: str | Path) -> str | None:
-    """Return the class that the config.json of a folder names, if it is one of transformers."""
-    if Path(checkpoint).is_file():
-        return None
-    import transformers
-
-    file = find_checkpoint(checkpoint) / "config.json"
-    names = read_config(file.read_text(encoding="utf-8"), file.name).get("architectures")
-    first = names[0] if isinstance(names, list) and names else None
-    return first if isinstance(first, str) and hasattr(transformers, first) else None

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from fourierkernels.arrays import BoolArray, FloatArray
+from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.recorders.recording import AttentionCall, recording
 from fourierkernels.validation import check_integer
 
 Numbered = tuple[int, Any]  # an input and its number
@@ -155,7 +155,7 @@ def _batches(
     while chunk := list(islice(numbered, batch_size * _BATCHES_SORTED_TOGETHER)):
         groups: dict[Hashable, list[Numbered]] = {}
         for pair in sorted(chunk, key=lambda pair: _weights(checkpoint, pair)):
-            group = groups.setdefault(checkpoint.together(pair[1]), [])
+            group = groups.setdefault(checkpoint.batch_key(pair[1]), [])
             if len(group) >= _most(checkpoint, pair, batch_size):
                 yield list(group)
                 group.clear()

@@ -16,6 +16,7 @@ from payload import Payload
 
 from fourierkernels.checkpoints.find import find_checkpoint
 from fourierkernels.checkpoints.load import load_checkpoint, load_tokenizer
+from fourierkernels.models.tensor_files import write_tensors
 
 Tiny = Callable[[str], Path]
 
@@ -241,11 +242,20 @@ def test_package_cannot_lead_outside_itself(
     (package / "in").mkdir()
     (package / "in" / "config.json").write_text("{}")
     (package / "inner").symlink_to(package / "in")
-    assert find_checkpoint("packaged:in/../in") == package / "in"
-    assert find_checkpoint("packaged:inner") == package / "in"
+    assert find_checkpoint("packaged:in/../in").path == package / "in"
+    assert find_checkpoint("packaged:inner").path == package / "in"
     for outside in ("out", str(tiny("bert")), "in/../../packaged/../elsewhere", "../elsewhere"):
         with pytest.raises(ValueError, match="a folder inside package packaged, got "):
             find_checkpoint(f"packaged:{outside}")
+
+
+@pytest.mark.parametrize("name", ["torch.nn:Linear", "timm:vit_tiny", "BertModel", "os:system"])
+def test_class_that_a_file_names_is_only_taken_from_this_package(name: str, tmp_path: Path) -> None:
+    file, head = tmp_path / "w.safetensors", {"config": '{"in_features": 1, "out_features": 1}'}
+    tensors = torch.nn.Linear(1, 1).state_dict()
+    write_tensors(file, tensors, head | {"fourierkernels_class": name})
+    with pytest.raises(ValueError, match=f"model_class must be one of .* got '{name}'"):
+        load_checkpoint(file)
 
 
 def test_settings_of_others_are_left_as_they_were(tiny: Tiny) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from batches import IDS, PAIRS, check_batches, heard
+from batches import IDS, PAIRS, check_batches, recorded_calls
 from tiny_models_of_ours import SIZES, encoder, language, translation, vision
 from torch import nn
 
@@ -25,7 +25,7 @@ def test_batches_of_texts_give_what_each_gives_alone(
 ) -> None:
     checkpoint = saved(build(mixer))
     assert (checkpoint.reads, checkpoint.limit, checkpoint.vocabulary) == ("tokens", 12, 14)
-    assert len({checkpoint.together(item) for item in IDS}) == 1
+    assert len({checkpoint.batch_key(item) for item in IDS}) == 1
     check_batches(checkpoint, IDS)
 
 
@@ -39,7 +39,7 @@ def test_batches_of_pairs_give_what_each_gives_alone(
     items: list[Any] = IDS if part == "encoder" else PAIRS
     assert checkpoint.reads == ("tokens" if part == "encoder" else "pairs")
     assert checkpoint.start == (() if part == "encoder" else (1,))
-    assert len(heard(checkpoint, items[:1])) == 2
+    assert len(recorded_calls(checkpoint, items[:1])) == 2
     check_batches(checkpoint, items)
 
 
@@ -60,7 +60,7 @@ def test_networks_that_mix_padding_in_read_texts_of_one_length_together(
     saved: Callable[..., Checkpoint],
 ) -> None:
     checkpoint = saved(model(), part=part)
-    assert len({checkpoint.together(item) for item in items}) > 1
+    assert len({checkpoint.batch_key(item) for item in items}) > 1
     check_batches(checkpoint, items)
 
 
@@ -68,7 +68,7 @@ def test_networks_that_mix_padding_in_read_texts_of_one_length_together(
 def test_mixing_padding_in_would_change_the_maps(saved: Callable[..., Checkpoint]) -> None:
     assert issubclass(PaddingIgnoredWarning, UserWarning)
     checkpoint = saved(encoder("fnet", attention_layers=1))
-    padded, alone = heard(checkpoint, IDS[:2])[0], heard(checkpoint, IDS[1:2])[0]
+    padded, alone = recorded_calls(checkpoint, IDS[:2])[0], recorded_calls(checkpoint, IDS[1:2])[0]
     assert float((padded.maps[1, :, :2, :2] - alone.maps[0]).abs().max()) > 1e-3
 
 
@@ -98,7 +98,7 @@ def test_patches_have_places_and_the_class_token_stands_in_the_middle(
 def test_grey_images_are_read_by_networks_of_one_channel(
     pictures: list[Path], saved: Callable[..., Checkpoint]
 ) -> None:
-    assert len(heard(saved(vision(channels=1)), pictures)) == 2
+    assert len(recorded_calls(saved(vision(channels=1)), pictures)) == 2
     with pytest.raises(ValueError, match="channels must be 1 or 3 to read images, got 2"):
         saved(vision(channels=2))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import IDS, PAIRS, check_batches, heard
+from batches import IDS, PAIRS, check_batches, recorded_calls
 
 from fourierkernels.checkpoints.load import load_checkpoint, load_tokenizer
 from fourierkernels.diagnostics.networks.samples import head_samples
@@ -36,7 +36,7 @@ def test_padded_batches_of_pairs_give_what_each_pair_gives_alone(
 @pytest.mark.parametrize(("kind", "part"), PARTED)
 def test_part_of_an_encoder_decoder_has_its_calls_only(kind: str, part: str, tiny: Tiny) -> None:
     checkpoint = load_checkpoint(tiny(kind), part=part)
-    calls = heard(checkpoint, IDS[:1] if part == "encoder" else PAIRS[:1])
+    calls = recorded_calls(checkpoint, IDS[:1] if part == "encoder" else PAIRS[:1])
     assert len(calls) == 3
     n, m = {"encoder": (7, 7), "decoder": (7, 7), "cross": (7, 7)}[part]
     assert [call.maps.shape[2:] for call in calls] == [(n, m)] * 3
@@ -50,7 +50,7 @@ def test_cross_maps_have_target_queries_and_source_keys(kind: str, tiny: Tiny) -
     item = ([3, 4, 5, 6], [1, 2])
     assert checkpoint.spans(item) == (2, 4)
     assert checkpoint.labels(item) == (("1", "2"), ("3", "4", "5", "6"))
-    assert [call.maps.shape[2:] for call in heard(checkpoint, [item])] == [(2, 4)] * 3
+    assert [call.maps.shape[2:] for call in recorded_calls(checkpoint, [item])] == [(2, 4)] * 3
 
 
 def test_targets_begin_with_what_the_decoder_starts_from(tiny: Tiny) -> None:

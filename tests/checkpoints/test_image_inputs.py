@@ -15,8 +15,9 @@ from batches import check_batches
 from PIL import Image
 
 from fourierkernels.checkpoints import images
-from fourierkernels.checkpoints.images import Preprocessing, read_images, read_preprocessing
+from fourierkernels.checkpoints.images import Preprocessing, read_images
 from fourierkernels.checkpoints.load import load_checkpoint
+from fourierkernels.checkpoints.preprocessing import read_preprocessing
 
 Tiny = Callable[[str], Path]
 SIZES = [(20, 30), (31, 17), (8, 8), (5, 40)]
@@ -50,7 +51,7 @@ def test_images_are_found_in_order_and_their_digest_follows_their_content(folder
     assert read_images(folder).sha256 != found.sha256
 
 
-@pytest.mark.parametrize("suffix", sorted(images.FORMATS))
+@pytest.mark.parametrize("suffix", sorted(images.IMAGE_FORMATS))
 def test_every_known_format_is_read(suffix: str, tmp_path: Path) -> None:
     mode = "L" if suffix == ".pgm" else "RGB"
     image = Image.new(mode, (6, 4), 128 if mode == "L" else (128, 128, 128))
@@ -232,7 +233,7 @@ def test_truncated_image_is_named_when_its_pixels_are_read(folder: Path, tiny: T
 
 def test_other_formats_and_deep_pixels_are_refused(tmp_path: Path) -> None:
     Image.fromarray(noise(4, 4).astype(np.uint16) * 200).save(tmp_path / "deep.png")
-    with pytest.raises(ValueError, match=r"deep\.png: it has more than 8 bits a channel"):
+    with pytest.raises(ValueError, match=r"deep\.png: it has more than 8 bits per channel"):
         read_images(tmp_path)
     Image.new("RGB", (4, 4)).save(tmp_path / "x.eps")
     with pytest.raises(ValueError, match=r"x\.eps: suffix must be one of"):

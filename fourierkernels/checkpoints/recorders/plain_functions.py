@@ -1,9 +1,9 @@
-"""Attention that calls no module or interface of its own: softmax(q kᵀ) v, spelled out in a model.
+"""Recorder of attention that is no module: softmax(q kᵀ) v, written with plain functions.
 
 Older models of transformers and most attention written by hand are of this kind. The functions of
-torch that a model calls are watched: a softmax over keys, the product before it and the product
-after it are one call of attention; torch's fused function is another. An einsum of two operands is
-a product, too, where each head has keys and values of its own; of another nothing is recorded.
+torch that a model calls are watched: a softmax over keys with the products before and after it is a
+call of attention, and so is a call of torch's fused function. An einsum of two operands counts as a
+product if every head has its own keys and values; other sums are not recorded.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
 from fourierkernels.checkpoints.recorders.einsum import as_product
-
-Record = Callable[[str, Tensor, tuple[Tensor, Tensor, Tensor], Tensor, float], None]
 
 _SOFTMAX = {torch.softmax, Tensor.softmax, functional.softmax}
 _PRODUCTS = {
@@ -35,16 +34,9 @@ _WITH_SUMMAND = {torch.baddbmm, Tensor.baddbmm}
 
 
 @contextmanager
-def written_out(model: nn.Module, record: Record) -> Iterator[None]:
-    """Watch the functions that a model calls, and record its attention.
-
-    Parameters
-    ----------
-    record : callable
-        Is given the name of the module, weights ``(B, H, N, M)``, queries, keys and values,
-        outputs, and what multiplies q·k.
-    """
-    watch = _Watch(record)
+def record_functions(model: nn.Module, calls: list[AttentionCall]) -> Iterator[None]:
+    """Watch the functions that a model calls, and add its calls of attention to a list."""
+    watch = _Watch(calls)
     with ExitStack() as stack:
         for name, module in model.named_modules():
             before = module.register_forward_pre_hook(watch.entering(name))
@@ -57,16 +49,16 @@ def written_out(model: nn.Module, record: Record) -> Iterator[None]:
 
 @dataclass
 class _Seen:
-    """What has been seen of an attention that is not complete yet."""
+    """The parts seen so far of a call of attention that is not complete yet."""
 
     products: list[tuple[Tensor, Tensor, Tensor]] = field(default_factory=list)  # a, b and a b
     weights: Tensor | None = None
 
 
 class _Watch(TorchFunctionMode):
-    def __init__(self, record: Record) -> None:
+    def __init__(self, calls: list[AttentionCall]) -> None:
         super().__init__()
-        self.record = record
+        self.calls = calls
         self.inside: list[tuple[str, nn.Module]] = []  # the modules that are being run
         self.seen = _Seen()
 
@@ -103,7 +95,7 @@ class _Watch(TorchFunctionMode):
         self.seen = _Seen()
 
     def _einsum(self, result: Tensor, equation: Any, *operands: Any) -> None:
-        """Take a sum for the product that it is, if it is one: weights or queries on the left."""
+        """Treat a sum as a matrix product, weights or queries on the left, if it is one."""
         if len(operands) == 1 and not isinstance(operands[0], Tensor):
             operands = tuple(operands[0])
         if len(operands) != 2 or not isinstance(equation, str):
@@ -142,7 +134,7 @@ class _Watch(TorchFunctionMode):
             for part in (query, key, value, result)
         )
         scale = _scale(weights, product.reshape(weights.shape))
-        self.record(name, weights, (query, key, value), result, scale)
+        self.calls.append(attention_call(name, weights, (query, key, value), result, scale))
 
     def _fused(
         self,
@@ -164,7 +156,8 @@ class _Watch(TorchFunctionMode):
         if attn_mask is not None:
             hidden = attn_mask.dtype is torch.bool
             scores = scores.masked_fill(~attn_mask, -torch.inf) if hidden else scores + attn_mask
-        self.record(self.inside[-1][0], scores.softmax(dim=-1), (query, key, value), result, scale)
+        name, weights = self.inside[-1][0], scores.softmax(dim=-1)
+        self.calls.append(attention_call(name, weights, (query, key, value), result, scale))
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Capture of attention maps: padding, calls, safety, and what cannot be used."""
+"""Folders of transformers: padding, calls, random weights, and what cannot be used."""
 
 import importlib
 import json
@@ -194,7 +194,7 @@ def test_package_is_found_without_being_imported(
     (save / "config.json").write_text("{}")
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    assert find_checkpoint("packaged:model") == save
+    assert find_checkpoint("packaged:model").path == save
     assert "packaged" not in sys.modules
 
 
@@ -271,7 +271,7 @@ def test_minilm_tokenizer_frames_texts_as_bert_does() -> None:
 
 @needs_rxnmapper
 def test_rxnmapper_smiles_tokens_equal_those_of_its_own_code() -> None:
-    folder = find_checkpoint(RXNMAPPER)
+    folder = find_checkpoint(RXNMAPPER).path
     vocabulary = (folder / "vocab.txt").read_text().split("\n")
     tokenizer = load_tokenizer(load_checkpoint(RXNMAPPER), tokens="smiles")
     tokens = [vocabulary[i] for i in tokenizer.encode("CC(=O)Cl.[NH4+]>>CC(N)=O")]
@@ -291,7 +291,7 @@ def test_rxnmapper_gives_twelve_calls_of_its_one_layer() -> None:
 def test_attention_free_package_is_refused_whichever_way_it_is_asked() -> None:
     from fracast._core.model import FracastCore
 
-    place = find_checkpoint("fracast:weights/model.safetensors")
+    place = find_checkpoint("fracast:weights/model.safetensors").path
     with pytest.raises(
         ValueError, match=r"cannot be used \(name its class: --model-class\): .*model_type"
     ):

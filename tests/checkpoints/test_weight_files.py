@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from batches import IDS, check_batches, heard
+from batches import IDS, check_batches, recorded_calls
 from payload import Payload
 from tiny_models_of_ours import encoder, language
 
 from fourierkernels import models
-from fourierkernels.checkpoints.find import find_checkpoint, weights_digest
+from fourierkernels.checkpoints.find import find_checkpoint
 from fourierkernels.checkpoints.load import (
     Checkpoint,
     load_checkpoint,
@@ -93,10 +93,10 @@ def test_tokens_of_a_file_are_ids(saved: Callable[..., Checkpoint]) -> None:
 
 def test_digest_of_a_file_follows_its_content(tmp_path: Path) -> None:
     save_model(language(), tmp_path / "m.safetensors")
-    before = weights_digest(find_checkpoint(tmp_path / "m.safetensors"))
-    assert before == weights_digest(tmp_path / "m.safetensors")
+    before = find_checkpoint(tmp_path / "m.safetensors").digest()
+    assert before == load_checkpoint(str(tmp_path / "m.safetensors")).files.digest()
     save_model(language(), tmp_path / "m.safetensors")
-    assert before != weights_digest(tmp_path / "m.safetensors")
+    assert before != find_checkpoint(tmp_path / "m.safetensors").digest()
 
 
 # Classes of transformers
@@ -121,8 +121,8 @@ def test_file_of_transformers_gives_what_its_folder_gives(
     assert file.folder is None
     assert file.reads == reads
     items: list[Any] = pictures if reads == "images" else IDS
-    expected = heard(load_checkpoint(folder), items)
-    for one, other in zip(heard(file, items), expected, strict=True):
+    expected = recorded_calls(load_checkpoint(folder), items)
+    for one, other in zip(recorded_calls(file, items), expected, strict=True):
         assert torch.equal(one.maps, other.maps)
 
 
@@ -242,8 +242,8 @@ def test_plain_torch_network_reads_texts_of_one_length_together(
     file = weights_of(package, "Words", **config)
     checkpoint = load_checkpoint(file, model_class="head_test_nets.nets:Words", config=config)
     assert (checkpoint.reads, checkpoint.vocabulary, checkpoint.limit) == ("tokens", 14, length)
-    assert len({checkpoint.together(item) for item in IDS}) == 6
-    assert len(heard(checkpoint, IDS[:1])) == 2
+    assert len({checkpoint.batch_key(item) for item in IDS}) == 6
+    assert len(recorded_calls(checkpoint, IDS[:1])) == 2
     check_batches(checkpoint, [*IDS, [7, 9]])
 
 
@@ -269,11 +269,15 @@ def test_plain_torch_network_with_random_weights(package: Path) -> None:
     ("name", "config", "message"),
     [
         ("Words", {"vocabulary": 15, "dim": 8, "heads": 2}, "got misshapen: words.weight"),
-        ("Words", {"vocabulary": 14}, "network must read its config, got .*dim"),
+        (
+            "Words",
+            {"vocabulary": 14},
+            "arguments of the class, but .*:Words fails: .*dim",
+        ),
         (
             "Both",
             {"vocabulary": 14, "dim": 8, "heads": 2},
-            "one positional argument, got .*Both",
+            "one positional argument, but .*Both fails: ",
         ),
         (
             "Pixels",

@@ -1,15 +1,18 @@
-"""nn.MultiheadAttention taken apart: its queries, keys, values and outputs by head.
+"""Recorder of nn.MultiheadAttention: its queries, keys, values and outputs by head.
 
-The module returns weights at most, and calls no module for its projections, so they are computed
-again here from its parameters.
+The module returns at most its weights and calls no modules for its projections, so these are
+computed again from its parameters.
 """
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
+
+from fourierkernels.checkpoints.recorders.call import AttentionCall, Recorder
 
 _SIGNATURE = inspect.signature(nn.MultiheadAttention.forward)
 
@@ -26,7 +29,7 @@ def ask_for_weights(
 def torch_call(
     module: nn.MultiheadAttention, args: tuple[Any, ...], options: dict[str, Any], weights: Tensor
 ) -> dict[str, Any]:
-    """Return the fields of an :class:`~.recording.AttentionCall`, but its name."""
+    """Return the fields of an :class:`~.call.AttentionCall` except its name."""
     bound = _SIGNATURE.bind(module, *args, **options).arguments
     inputs = [_batch_first(module, bound[side]) for side in ("query", "key", "value")]
     query, key, value = (
@@ -62,7 +65,7 @@ def _projected(module: nn.MultiheadAttention, inputs: list[Tensor]) -> list[Tens
 
 
 def _with_extras(module: nn.MultiheadAttention, parts: list[Tensor]) -> list[Tensor]:
-    """Add what the module puts behind the keys and values: learnt ones, and zeros."""
+    """Append the keys and values that the module adds: learnt ones, and zeros."""
     query, key, value = parts
     if module.bias_k is not None and module.bias_v is not None:
         key = torch.cat([key, module.bias_k.expand(len(key), 1, -1)], dim=1)
@@ -82,3 +85,22 @@ def in_layout_of(module: nn.MultiheadAttention, outputs: Tensor, example: Tensor
     if example.ndim == 2:
         return outputs[0]
     return outputs if module.batch_first else outputs.transpose(0, 1)
+
+
+def _record(module: Any, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
+    def record(_: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
+        calls.append(AttentionCall(name, **torch_call(module, args, options, output[1])))
+
+    before = module.register_forward_pre_hook(ask_for_weights, with_kwargs=True)
+    after = module.register_forward_hook(record, with_kwargs=True)
+
+    def detach() -> None:
+        before.remove()
+        after.remove()
+
+    return detach
+
+
+TORCH = Recorder(
+    "nn.MultiheadAttention", lambda module: isinstance(module, nn.MultiheadAttention), _record
+)

@@ -1,0 +1,41 @@
+"""The arguments of :func:`~fourierkernels.checkpoints.load.load_checkpoint` as one object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.models.tensor_files import load_exactly, read_tensors
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class LoadRequest:
+    """What to load and how; see :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
+
+    Attributes
+    ----------
+    config : mapping or None
+        Content of the config for a file of weights; None if none was given.
+    """
+
+    files: CheckpointFiles
+    model_class: str | None = None
+    config: Config | None = None
+    part: str | None = None
+    task_head: bool = False
+    random_weights: bool = False
+
+    def fill(self, model: nn.Module) -> nn.Module:
+        """Return the model with the weights of the file, or as it is for random weights."""
+        if not self.random_weights:
+            load_exactly(model, read_tensors(self.files.path))
+        return model.float().eval().requires_grad_(False)
+
+    def refuse_part(self) -> None:
+        """Refuse a part, for a network that is not an encoder-decoder."""
+        if self.part is not None:
+            raise ValueError(f"part must be left out for {self.model_class}, got {self.part!r}")

@@ -1,0 +1,172 @@
+"""Networks of Hugging Face transformers: folders as its classes save them, and single files.
+
+Everything is read offline, and no code in a folder is run: neither custom classes nor pickled
+objects.
+"""
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.transformers_networks import transformers_checkpoint
+from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
+from fourierkernels.models.tensor_files import check_uncompressed, read_tensors
+
+_EAGER = {"attn_implementation": "eager", "dtype": torch.float32}
+
+
+def load_folder(request: LoadRequest) -> Checkpoint:
+    """Load a folder with a config.json, or its architecture with random weights."""
+    folder, files = request.files.path, request.files
+    if request.config is not None:
+        raise ValueError("config must be left out for a folder, which has its own, got one")
+    task = files.task_class if request.task_head and request.model_class is None else None
+    build = _build if request.random_weights else _load
+    with offline_and_quiet():
+        model, untrained = build(folder, task or request.model_class)
+    loaded = replace(transformers_checkpoint(model, request), untrained=untrained)
+    if task is None or model.base_model is model:
+        return loaded
+    return replace(loaded, body=transformers_checkpoint(model.base_model, request))
+
+
+def load_pretrained(request: LoadRequest) -> Checkpoint:
+    """Load a file of weights of a class of transformers with the config.json of that class."""
+    model_class = request.model_class or ""
+    if request.config is None:
+        raise ValueError(
+            f"config must be the config.json of {model_class} for a single file, got None"
+        )
+    file = request.files.path
+    tensors = None if request.random_weights else read_tensors(file)
+    model = _build_from_tensors(model_class, request.config, tensors, file.name)
+    return transformers_checkpoint(model, request)
+
+
+def _config(folder: Path, model_class: str | None) -> Any:
+    auto = model_class is None
+    reader = transformers.AutoConfig if auto else _named_class(str(model_class)).config_class
+    hint = " (name its class: --model-class)" if auto and _names_no_type(folder) else ""
+    with one_line(f"config.json of {folder.name} cannot be used{hint}"):
+        return reader.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def _names_no_type(folder: Path) -> bool:
+    try:
+        return "model_type" not in json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError:  # no JSON at all: transformers says so
+        return False
+
+
+def _named_class(model_class: str) -> Any:
+    """Return a model class of transformers by its name."""
+    found = getattr(transformers, model_class, None)
+    if not (inspect.isclass(found) and issubclass(found, transformers.PreTrainedModel)):
+        raise ValueError(f"model_class must be a model of transformers, got {model_class!r}")
+    return found
+
+
+def _build(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
+    """Build the architecture of config.json with random weights, none of which is untrained."""
+    config = _config(folder, model_class)
+    with one_line(f"config.json of {folder.name} cannot be used"):
+        if model_class is None:
+            auto = transformers.AutoModel
+            return auto.from_config(config, trust_remote_code=False, **_EAGER), ()
+        return _named_class(model_class)._from_config(config, **_EAGER), ()
+
+
+def _load(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
+    """Load the weights: safetensors first, else a .bin of plain tensors.
+
+    Also return the parameters behind the last map that they leave at random values.
+    """
+    config = _config(folder, model_class)
+    owner = transformers.AutoModel if model_class is None else _named_class(model_class)
+    if not any(folder.glob("*.safetensors")):
+        for file in folder.glob("pytorch_model*.bin"):
+            check_uncompressed(file)
+    with one_line(f"weights of {folder.name} cannot be read"):
+        model, report = owner.from_pretrained(
+            folder,
+            config=config,
+            local_files_only=True,
+            trust_remote_code=False,
+            weights_only=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
+            output_loading_info=True,
+            # Said here and not only afterwards: a config may name an implementation to download.
+            # In float32: a half-precision checkpoint would otherwise stay so.
+            **_EAGER,
+        )
+    untrained = _check_complete(folder.name, model, report)
+    # sdpa, the default, returns an empty tuple of maps without a warning.
+    model.set_attn_implementation("eager")
+    return model, untrained
+
+
+def _build_from_tensors(
+    model_class: str, config: Mapping[str, Any], tensors: Mapping[str, Any] | None, name: str
+) -> Any:
+    """Return a model of transformers from its config and tensors, or with random weights.
+
+    Raises
+    ------
+    ValueError
+        If the class is none of transformers, the config none of the class, or the tensors are not
+        exactly those of the model; ties and old names are resolved as transformers does.
+    """
+    owner = _named_class(model_class)
+    with offline_and_quiet(), one_line(f"config of {name} cannot be used"):
+        known = owner.config_class.from_dict(dict(config))
+        if tensors is None:
+            return owner._from_config(known, **_EAGER)
+    with offline_and_quiet(), one_line(f"weights of {name} cannot be read"):
+        model, report = owner.from_pretrained(
+            None,
+            config=known,
+            state_dict=dict(tensors),
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **_EAGER,
+        )
+    misshapen = {key for key, *_ in report["mismatched_keys"]}
+    found = {
+        "missing": report["missing_keys"],
+        "unexpected": report["unexpected_keys"],
+        "misshapen": misshapen,
+    }
+    if any(found.values()):
+        text = "; ".join(
+            f"{len(keys)} {kind}, first {min(keys)}" for kind, keys in found.items() if keys
+        )
+        raise ValueError(f"weights of {name} must be the tensors of {model_class}, got {text}")
+    return model
+
+
+def _check_complete(name: str, model: Any, report: Any) -> tuple[str, ...]:
+    """Refuse weights that leave parameters of the network at random values, silently otherwise.
+
+    The pooler and a task's head come after the last map: theirs are returned.
+    """
+    prefix = "" if model.base_model is model else f"{model.base_model_prefix}."
+    random = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    wrong = sorted(
+        key
+        for key in random
+        if key.startswith(prefix) and not key.removeprefix(prefix).startswith("pooler.")
+    )
+    if wrong:
+        raise ValueError(
+            f"weights of {name} must fit {type(model).__name__}, "
+            f"got {len(wrong)} parameters missing or of another shape, first {wrong[0]}"
+        )
+    return tuple(sorted(random))

@@ -1,0 +1,127 @@
+"""How a network of Hugging Face transformers is run on its items, whatever file it comes from."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fourierkernels.checkpoints.checkpoint import (
+    AttentionPart,
+    Checkpoint,
+    choose_part,
+    token_fields,
+)
+from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.preprocessing import read_preprocessing
+from fourierkernels.checkpoints.running import as_pair, image_checkpoint, pad
+
+
+def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
+    """Return a model of transformers ready to give what the heads of a part compute."""
+    model = model.eval().requires_grad_(False)
+    chosen = _part(model, request.part)
+    if model.config.is_encoder_decoder and not chosen.pairs:
+        model = model.get_encoder()
+    if _main_input(model) == "pixel_values":
+        return _vision_checkpoint(model, request.files)
+    model.config.use_cache = False  # keys and values of past tokens would only cost memory
+    first = getattr(model.config, "decoder_start_token_id", None)
+    return Checkpoint(
+        files=request.files,
+        model=model,
+        limit=_position_limit(model),
+        vocabulary=int(model.config.get_text_config().vocab_size),
+        run=_run_pairs(model) if chosen.pairs else _run_tokens(model),
+        selects=_selects(model, chosen),
+        start=() if first is None or not chosen.pairs else (int(first),),
+        **token_fields(chosen),
+    )
+
+
+def _main_input(model: Any) -> str:
+    """Return what a model reads; "input_ids" or "pixel_values"."""
+    given = inspect.signature(model.forward).parameters
+    both = "input_ids" in given and "pixel_values" in given
+    if both and hasattr(model, "logit_scale"):  # CLIP and its kin run on both together only
+        raise ValueError(
+            "checkpoint must read token ids or images, got both in "
+            f"{type(model).__name__}: name one side (model_class='CLIPVisionModel')"
+        )
+    known = [one for one in ("input_ids", "pixel_values") if one in given]
+    if not known:
+        raise ValueError(f"checkpoint must read token ids or images, got {type(model).__name__}")
+    return model.main_input_name if model.main_input_name in known else known[0]
+
+
+def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
+    config = model.config
+    missing = [one for one in ("image_size", "patch_size") if not hasattr(config, one)]
+    if missing:
+        raise ValueError(
+            f"checkpoint must say the {missing[0]} of its images, got {type(model).__name__}"
+        )
+    height, width = as_pair(config.image_size)
+    channels = int(getattr(config, "num_channels", 3))
+    return image_checkpoint(
+        model,
+        lambda images: model(pixel_values=images),
+        files=files,
+        preprocess=read_preprocessing(files.folder, height=height, width=width, channels=channels),
+        shape=(channels, height, width),
+        patch=as_pair(config.patch_size),
+    )
+
+
+def _part(model: Any, part: str | None) -> AttentionPart:
+    chosen = choose_part(part)
+    if part is not None and not model.config.is_encoder_decoder:
+        raise ValueError(
+            f"part must be left out for a network that is no encoder-decoder, got {part!r} "
+            f"for {type(model).__name__}"
+        )
+    return chosen
+
+
+def _run_tokens(model: Any) -> Callable[[Sequence[Any]], Any]:
+    padding = getattr(model.config, "pad_token_id", None) or 0
+
+    def run(batch: Sequence[Any]) -> Any:
+        ids, mask = pad(batch, padding)
+        return model(input_ids=ids, attention_mask=mask)
+
+    return run
+
+
+def _run_pairs(model: Any) -> Callable[[Sequence[Any]], Any]:
+    padding = getattr(model.config, "pad_token_id", None) or 0
+
+    def run(batch: Sequence[Any]) -> Any:
+        source, mask = pad([pair[0] for pair in batch], padding)
+        target, target_mask = pad([pair[1] for pair in batch], padding)
+        return model(
+            input_ids=source,
+            attention_mask=mask,
+            decoder_input_ids=target,
+            decoder_attention_mask=target_mask,
+            use_cache=False,
+        )
+
+    return run
+
+
+def _selects(model: Any, part: AttentionPart) -> Callable[[Any], bool]:
+    if not part.pairs:
+        return lambda call: not call.cross
+    decoder = model.get_decoder()
+    inside = next(name for name, module in model.named_modules() if module is decoder) + "."
+    cross = part.name == "cross"
+    return lambda call: call.name.startswith(inside) and call.cross == cross
+
+
+def _position_limit(model: Any) -> int | None:
+    """Longest text; the RoBERTa family counts positions from its padding index + 1."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None):
+            return int(module.num_embeddings - module.padding_idx - 1)
+    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return int(limit) if limit and limit > 0 else None

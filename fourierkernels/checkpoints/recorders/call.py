@@ -1,0 +1,130 @@
+"""The record of one call of attention, and the row of a recorder."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from fourierkernels.validation import check_choice
+
+_CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
+_SIDES = {"maps": "nm", "queries": "n", "keys": "m", "values": "m", "outputs": "n"}  # of padding
+
+
+@dataclass(eq=False)
+class AttentionCall:
+    """One call of attention in a forward pass; a shared module is called several times.
+
+    Tensors include padding: see :meth:`part`. B is the batch size, H the number of heads, N and M
+    are the numbers of queries and keys.
+
+    Attributes
+    ----------
+    name : str
+        Name of the module in the model.
+    maps : Tensor, shape (B, H, N, M)
+    queries : Tensor, shape (B, H, N, d)
+    keys, values : Tensor, shape (B, H, M, d)
+        After rotary positions; keys that several heads share are repeated.
+    outputs : Tensor, shape (B, H, N, d)
+        maps @ values.
+    scale : float
+        Factor of q·k.
+    cross : bool
+        Whether the keys belong to another sequence than the queries, by the name of the module if
+        the call does not show it.
+    projection : nn.Module or None
+        The linear layer that reads the joined heads; None if another operation comes between.
+    slices : Tensor or None, shape (H, d, E)
+        The part of the output projection that belongs to each head.
+    """
+
+    name: str
+    maps: Tensor
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    outputs: Tensor
+    scale: float
+    cross: bool = False
+    projection: nn.Module | None = None
+    slices: Tensor | None = None
+
+    @property
+    def projected(self) -> Tensor:
+        """The contribution of each head to the output of the layer, ``(B, H, N, E)``.
+
+        Their sum plus the bias of the projection is the output.
+
+        Raises
+        ------
+        ValueError
+            If the heads are not read by a linear layer.
+        """
+        return self.outputs @ self._known_slices()
+
+    def part(self, name: str, row: int, queries: int, keys: int) -> Tensor:
+        """Return one part of text `row` of the batch, without padding at its end.
+
+        Padded keys *and* padded queries are cut off; maps of the latter would be full rows that sum
+        to one. Only the part that is asked for is computed.
+
+        Parameters
+        ----------
+        name : str
+            "maps", "queries", "keys", "values", "outputs" or "projected".
+        row : int
+        queries, keys : int
+            Their numbers in the text.
+
+        Raises
+        ------
+        ValueError
+            For any other name, or if the outputs cannot be projected.
+        """
+        if name == "projected":
+            return self.part("outputs", row, queries, keys) @ self._known_slices()
+        ends = {"n": queries, "m": keys}
+        sides = _SIDES[check_choice("name", name, [*_SIDES, "projected"])]
+        tensor: Tensor = getattr(self, name)
+        cut = (slice(None), *(slice(ends[side]) for side in sides))
+        return tensor[row][cut]
+
+    def _known_slices(self) -> Tensor:
+        if self.slices is None:
+            raise ValueError(
+                "projected outputs must come from a linear layer after the heads, "
+                f"got none after {self.name}"
+            )
+        return self.slices
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A kind of attention module: how to recognise it, and how to record its calls.
+
+    Attributes
+    ----------
+    attach : callable
+        From a module, its name and the list that its calls are added to; returns how to detach.
+    """
+
+    name: str
+    recognises: Callable[[nn.Module], bool]
+    attach: Callable[[Any, str, list[AttentionCall]], Callable[[], None]]
+
+
+def attention_call(
+    name: str, maps: Tensor, vectors: tuple[Tensor, ...], outputs: Tensor, scale: float | None
+) -> AttentionCall:
+    """Return a call in which every head has its keys and values, even if heads share them."""
+    query, key, value = vectors
+    groups = maps.shape[1] // key.shape[1]
+    keys, values = key, value
+    if groups > 1:
+        keys, values = (side.repeat_interleave(groups, dim=1) for side in (key, value))
+    scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    cross = bool(_CROSS.search(name))
+    return AttentionCall(name, maps, query, keys, values, outputs, scale, cross)

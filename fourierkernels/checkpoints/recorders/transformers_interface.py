@@ -1,0 +1,61 @@
+"""Recorder of the attention interface that models of Hugging Face transformers share.
+
+Meanwhile the models use their eager attention, because the other implementations return no weights;
+models with this package's attention keep it.
+"""
+
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+from torch import Tensor, nn
+
+from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
+
+_INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # its name in modules of transformers
+_PREFIX = "fourierkernels"  # prefix of the names of this package's attention
+
+
+def record_interface(
+    stack: ExitStack, model: nn.Module, names: dict[int, str], calls: list[AttentionCall]
+) -> bool:
+    """Record what goes through the attention interface, if the model uses it; tell whether."""
+    transformers = sys.modules.get("transformers")
+    if transformers is None or not any(
+        isinstance(module, transformers.PreTrainedModel) for module in model.modules()
+    ):
+        return False
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as INTERFACE
+
+    _make_eager(stack, model, transformers.PreTrainedModel)
+    choose = INTERFACE.get_interface
+
+    def chosen(name: str, default: Any) -> Any:
+        return _recorded(choose(name, default), names, calls)
+
+    vars(INTERFACE)["get_interface"] = chosen
+    stack.callback(vars(INTERFACE).pop, "get_interface")
+    homes = {type(module).__module__ for module in model.modules()}
+    return any(vars(sys.modules[home]).get(_INTERFACE) is INTERFACE for home in homes)
+
+
+def _make_eager(stack: ExitStack, model: nn.Module, kind: type) -> None:
+    owners: list[Any] = [module for module in model.modules() if isinstance(module, kind)]
+    for owner in owners:
+        before = owner.config._attn_implementation
+        if before != "eager" and not str(before).startswith(_PREFIX):
+            owner.set_attn_implementation("eager")
+            stack.callback(owner.set_attn_implementation, before)
+
+
+def _recorded(function: Any, names: dict[int, str], calls: list[AttentionCall]) -> Any:
+    def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **given: Any):  # type: ignore[no-untyped-def]
+        options = {**given, "output_attentions": True}
+        output, weights = function(module, query, key, value, *rest, **options)
+        if id(module) in names and weights is not None:
+            name, outputs = names[id(module)], output.transpose(1, 2)
+            vectors, scale = (query, key, value), given.get("scaling")
+            calls.append(attention_call(name, weights, vectors, outputs, scale))
+        return output, weights
+
+    return attend
