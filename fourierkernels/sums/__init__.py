@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.plan import METHODS, Plan, plan_sum
-from fourierkernels.sums.prepared import PreparedSum, check_tolerance
+from fourierkernels.sums.prepared import PreparedSum
 from fourierkernels.sums.reference import kernel_matrix
 from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.samples import SampleSum, check_tolerance
 
 __all__ = [
     "METHODS",
@@ -20,6 +21,7 @@ __all__ = [
     "KernelSums",
     "Plan",
     "PreparedSum",
+    "SampleSum",
     "check_tolerance",
     "kernel_matrix",
     "kernel_sum",

@@ -13,7 +13,7 @@ from torch import Tensor
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel, Kernel
 from fourierkernels.ops.operator import attend
-from fourierkernels.sums import KernelSums
+from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2**24  # differences of the Gaussian held at once

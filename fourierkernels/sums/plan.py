@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel
+from fourierkernels.kernels import FourierKernel, GaussianKernel
+from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.validation import check_choice
 
@@ -23,50 +24,6 @@ _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
 _LARGEST_POWER = 512  # exponents of compiled products are 32-bit integers
 _EPS = float(np.finfo(float).eps)
 _SINGLE_EPS = float(np.finfo(np.float32).eps)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a kernel sum is asked for.
-
-    Attributes
-    ----------
-    n, m, dim, columns : int
-        Samples, queries, dimensions, and sums per query (one more than the responses).
-    bands : tuple of dim floats
-        Radius times the largest difference of a query and a sample.
-    tol : float
-        Accuracy asked for, relative to the largest sum.
-    plain : bool
-        Whether the shape itself is summed, not a slope or an integral of it.
-    """
-
-    kernel: Kernel
-    n: int
-    m: int
-    dim: int
-    columns: int
-    bands: tuple[float, ...]
-    tol: float
-    plain: bool = True
-
-    @property
-    def modes(self) -> tuple[float, ...]:
-        """About how many Fourier modes the band-limited sum takes, per dimension."""
-        if isinstance(self.kernel, GaussianKernel):  # periodised without a window
-            width = math.sqrt(2.0 * math.log(10.0 / self.tol))
-            return tuple(width * (band + 1.05 * width) / math.pi + 4.0 for band in self.bands)
-        extra = 4.0 * math.log(10.0 / self.tol)
-        cutoff = self.kernel.cutoff
-        return tuple(
-            (math.sqrt(2.0 * cutoff * band) + math.sqrt(extra)) ** 2 / math.pi + 4.0
-            for band in self.bands
-        )
-
-    @property
-    def accuracy(self) -> float:
-        """What a band-limited sum reaches: phases of high modes carry their rounding."""
-        return self.tol + 0.25 * _EPS * sum(self.modes)
 
 
 @dataclass(frozen=True)
@@ -83,7 +40,10 @@ class Plan:
 
 
 class Summer(Protocol):
-    """Samples, prepared by a method for any number of blocks of queries."""
+    """Samples, prepared by a method for any number of blocks of queries.
+
+    What it returns must not depend on the blocks it was given before.
+    """
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums at queries of shape ``(m, dim)``."""
@@ -105,7 +65,10 @@ class Method:
         Whether every row is as accurate as its own terms allow in float64; rows of the others are
         summed again where their denominator is faint.
     on_device : bool
-        Whether it runs on a device of torch, which its class is told; never chosen on a CPU.
+        Whether it runs on a device of torch, which its class is told as `device`; never chosen on
+        a CPU.
+    ranged : bool
+        Whether it prepares for a range of queries, which its class is told as `box`.
     """
 
     name: str
@@ -116,6 +79,7 @@ class Method:
     accuracy: Callable[[Problem], float]
     exact: bool = True
     on_device: bool = False
+    ranged: bool = False
 
     def load(self) -> "Callable[..., Summer]":
         """Return the class whose instances compute the sums."""
@@ -217,6 +181,7 @@ METHODS = {
             _bandlimited_seconds,
             lambda problem: problem.accuracy,
             exact=False,
+            ranged=True,
         ),
         Method(
             "reference",
@@ -257,9 +222,3 @@ def plan_sum(problem: Problem, method: str = "auto") -> Plan:
         if refusal:
             raise ValueError(f"method must be able to do the sum: {method!r} {refusal}")
     return Plan(chosen.name, chosen.seconds(problem), chosen.accuracy(problem))
-
-
-def extent(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper ends, of shape ``(dim,)`` each; a column at a time is fastest."""
-    low = [column.min() for column in points.T]
-    return np.array(low), np.array([column.max() for column in points.T])

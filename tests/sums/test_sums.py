@@ -14,7 +14,7 @@ from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kerne
 from fourierkernels.phi_kernel import PhiKernel
 from fourierkernels.sums import METHODS, KernelSums, kernel_sum, plan_sum
 from fourierkernels.sums.bandlimited import Series, fourier_series
-from fourierkernels.sums.plan import Problem
+from fourierkernels.sums.problem import Problem
 
 FAST = TOLERANCE["float64"]["fast"]
 FAST_METHODS = [name for name in METHODS if name != "reference"]
