@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise
 from fourierkernels.kernels import Kernel
 
@@ -80,3 +81,14 @@ def _smallest_root(energy: FloatArray, n: float) -> float:
         "X must give the equation of radius='improved_sheather_jones' a root, got none between "
         f"{math.sqrt(_SHORTEST):.1e} and 0.3 of the range (n = {n:g}); use 'plugin'"
     )
+
+
+RULES = (
+    Rule(
+        "improved_sheather_jones",
+        improved_sheather_jones,
+        "fixed point of seven plug-in stages, D = 1",
+        "botev2010kernel",
+        gaussian_only=True,
+    ),
+)
