@@ -15,13 +15,13 @@ from typing import Protocol
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.kernels import FourierKernel, GaussianKernel
+from fourierkernels.kernels import GaussianKernel
+from fourierkernels.sums.compiled import compiled_refusal
 from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.validation import check_choice
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
-_LARGEST_POWER = 512  # exponents of compiled products are 32-bit integers
 _EPS = float(np.finfo(float).eps)
 _SINGLE_EPS = float(np.finfo(np.float32).eps)
 
@@ -94,11 +94,7 @@ def _cores() -> int:
 def _direct_refusal(problem: Problem) -> str:
     if not problem.plain:
         return "has no compiled slopes and integrals"
-    if isinstance(problem.kernel, GaussianKernel):
-        return ""
-    if not isinstance(problem.kernel, FourierKernel):
-        return f"has no compiled form of kernel {problem.kernel.name}"
-    return "" if problem.kernel.power <= _LARGEST_POWER else f"has powers up to {_LARGEST_POWER}"
+    return compiled_refusal(problem.kernel)
 
 
 def _single_refusal(problem: Problem) -> str:
