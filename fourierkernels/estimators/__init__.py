@@ -1,4 +1,4 @@
-"""Estimators in scikit-learn manner: density and regression by kernel sums."""
+"""Density and regression by kernel sums, as scikit-learn estimators."""
 
 from fourierkernels.estimators.checks import UndefinedWarning
 from fourierkernels.estimators.conditional import ConditionalDensity

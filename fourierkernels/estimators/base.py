@@ -1,4 +1,4 @@
-"""What density and regression share: parameters, fitted state, the kernel sum."""
+"""The base of density and regression: parameters, fitted state, and the kernel sums that are kept."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -82,7 +82,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _kept_sum(
         self, dims: tuple[int, ...] | None = None, *, with_responses: bool = True
     ) -> SampleSum:
-        """Return a sum of the estimate's own, prepared once: later queries find it ready."""
+        """Return a sum that the estimate takes, prepared once and kept for later queries."""
         responses = self._summed() if with_responses else None
         options = self.method, self.tol, self.device  # those in force, if they changed since fit
         key = (*options, dims or tuple(range(len(self.radius_))), responses is None)
@@ -117,7 +117,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is prepared: it is prepared again when it is first asked for."""
+        """Leave out the prepared sums, which are prepared again on first use."""
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_kept"}
 

@@ -43,7 +43,7 @@ class ConditionalDensity(KernelEstimator):
     Attributes
     ----------
     kernel_, radius_ : Kernel, array of shape (dim + q,)
-        What is in use.
+        The kernel and the radius in use.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     Attributes
     ----------
     kernel_, radius_ : Kernel, array of shape (dim,)
-        What is in use.
+        The kernel and the radius in use.
     plan_ : Plan
         Method, estimated seconds and promised accuracy for as many queries as samples.
     n_features_in_ : int

@@ -1,4 +1,4 @@
-"""A linear smoother at its own design points, and the scores that this is all they need.
+"""A linear smoother at its own design points, and the cross-validation scores that need no more.
 
 `H` is the hat matrix at the design points: f̂(x_j) = Σ_i H_ji y_i.
 """

@@ -57,7 +57,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     Attributes
     ----------
     kernel_, radius_ : Kernel, array of shape (dim,)
-        What is in use.
+        The kernel and the radius in use.
     plan_ : Plan
         Method, estimated seconds and promised accuracy for as many queries as samples.
     n_features_in_ : int

@@ -138,7 +138,7 @@ def _rescale(i, top, sums):
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
 def _sinc_noise(factors, reach, noise):
-    """Relative errors from the least |sin u|: |cot u - 1/u| <= 2 / |sin u| a factor."""
+    """Turn the least |sin u| into relative errors: |cot u - 1/u| <= 2 / |sin u| per factor."""
     one, most = constant(1.0, reach), constant(2.0 * factors, reach) * reach
     for j in range(TILE):
         noise[j] = min(one, most / noise[j])
@@ -146,7 +146,7 @@ def _sinc_noise(factors, reach, noise):
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
 def _gaussian_noise(dim, reach, rounding, noise):
-    """Relative errors from the squared distances: Σ|u_d| of them, and the square's rounding."""
+    """Turn squared distances into relative errors: from Σ|u_d| and the rounding of the square."""
     one = constant(1.0, reach)
     for j in range(TILE):
         square = noise[j]

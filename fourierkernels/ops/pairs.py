@@ -178,7 +178,7 @@ def _start(mantissas, exponents, least):
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
 def _factor(d, query, row, j):
-    """Numerator and denominator of sinc(u_d - v_dj), and the size its relative error goes by."""
+    """Return numerator and denominator of sinc(u_d - v_dj), and its relative error's divisor."""
     k, i = _ROW * d + j, _COLUMNS * d
     x = query[i] - row[k]
     s = query[i + _ONE] * row[k + _COSINES] - query[i + _TWO] * row[k + _SINES]

@@ -41,7 +41,7 @@ class Series(NamedTuple):
 
 
 class BandlimitedSum:
-    """Sums in frequency; arguments as checked by :class:`fourierkernels.sums.PreparedSum`.
+    """Sums in frequency; arguments as :class:`fourierkernels.sums.SampleSum` passes them.
 
     The error of every sum is below `tol` (plus the rounding of the phases of high modes) times the
     largest sum; `error` states it. It is absolute: small sums are known to fewer digits.

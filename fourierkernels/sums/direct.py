@@ -21,7 +21,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 class DirectSum:
-    """Sums over all pairs, to rounding whatever `tol`; arguments as checked by `PreparedSum`."""
+    """Sums over all pairs, exact up to rounding for any `tol`; arguments as `SampleSum` passes them."""
 
     dtype: ClassVar[type[np.floating]] = np.float64
 

@@ -22,11 +22,11 @@ _Parts = tuple[Tensor, Tensor, Tensor]  # numerator (m, k), denominator (m,), ex
 
 
 class TorchSum:
-    """Sums over all pairs on a device of torch; arguments as checked by `PreparedSum`.
+    """Sums over all pairs on a device of torch; arguments as `SampleSum` passes them.
 
-    Errors are estimates from the largest angle, without a look at each pair. `PreparedSum` sums
-    rows again on the CPU where a denominator is so small that those might matter: where zeros of
-    the sine, of which rounding leaves something, could be all there is.
+    Errors are estimated from the largest angle, not pair by pair. `SampleSum` sums rows again on
+    the CPU where a denominator is so small that the estimate matters: where every pair may be at a
+    zero of the sine, of which rounding leaves a remainder.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class TorchSum:
         return weights @ self._columns, weights.sum(dim=1), exponent.long()
 
     def _error(self, total: FloatArray, exponent: FloatArray, step: FloatArray) -> FloatArray:
-        """Bound what the rounding of angles does to terms; of odd powers to terms of size 1."""
+        """Bound the effect of rounded angles on the terms; for odd powers, on terms of size 1."""
         dim = len(self._radius)
         rounding = 8 * _EPS * math.sqrt(len(self._samples))
         if self._shape.gaussian:

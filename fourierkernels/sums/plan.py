@@ -1,8 +1,8 @@
-"""Which path computes a kernel sum: a row per method, with what it can do and what it costs.
+"""The methods of summation: one row per method, with what it can do and what it costs.
 
-To add a method, write its function and a row; tests and :func:`plan_sum` pick it up. The times were
-fitted to CPU times on one machine (AMD EPYC, AVX-512); what decides is their ratio, which
-``experiments/benchmarks/kernel_limits.py`` measures anew.
+To add a method, write its class and a row of :data:`METHODS`; tests, :func:`plan_sum` and the
+benchmark pick it up. The times were fitted on one machine (AMD EPYC, AVX-512); only their ratio
+matters, which ``experiments/benchmarks/kernel_limits.py`` measures anew.
 """
 
 import math
@@ -56,11 +56,11 @@ class Method:
     Attributes
     ----------
     refusal : callable
-        Problem -> why this method cannot do it, or an empty string.
+        Problem -> the reason why this method cannot do it, or an empty string.
     seconds : callable
         Problem -> estimated time on this machine's cores.
     accuracy : callable
-        Problem -> what it reaches, relative to the largest sum.
+        Problem -> the accuracy it reaches, relative to the largest sum.
     exact : bool
         Whether every row is as accurate as its own terms allow in float64; rows of the others are
         summed again where their denominator is faint.

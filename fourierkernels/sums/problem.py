@@ -1,4 +1,4 @@
-"""What a kernel sum is asked for, as far as the choice of a method goes."""
+"""The facts of a kernel sum by which a method is chosen."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class Problem:
-    """What a kernel sum is asked for.
+    """Sizes, range and accuracy of a kernel sum.
 
     Attributes
     ----------
@@ -50,5 +50,5 @@ class Problem:
 
     @property
     def accuracy(self) -> float:
-        """What a band-limited sum reaches: phases of high modes carry their rounding."""
+        """Accuracy of a band-limited sum; the phases of high modes carry rounding errors."""
         return self.tol + 0.25 * _EPS * sum(self.modes)

@@ -25,14 +25,14 @@ _SPARE = 0.25  # of the range, beyond a block that leaves it
 class SampleSum:
     """Samples, weights and responses, prepared once for any queries.
 
-    What depends on the samples alone is computed at the first queries and kept: the type-1
+    What depends on the samples alone is computed for the first queries and kept: the type-1
     transform of the band-limited sum, the tiles of the direct one. Memory is O(n + modes) besides
     each block. What is returned never depends on the queries of earlier calls.
 
     Parameters
     ----------
     points : array of shape (n, dim)
-        As all arrays here contiguous float64, finite and of matching shapes.
+        Like all arrays here, contiguous float64, finite and of matching shape.
     kernel : Kernel
     radius : array of shape (dim,)
     weights : array of shape (n,)
@@ -192,7 +192,7 @@ class SampleSum:
         return Problem(self.kernel, n, m, dim, columns, bands, self.tol, plain)
 
     def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
-        """Rows of an inexact sum whose denominator is below its error over √tol."""
+        """Return rows of an inexact sum whose denominator is below its error over √tol."""
         if METHODS[method].exact:
             return np.zeros(0, np.intp)
         return np.flatnonzero(np.abs(sums.denominator) < sums.error / math.sqrt(self.tol))

@@ -1,4 +1,4 @@
-"""How the radius is found: a number, a bandwidth, or a rule.
+"""The choice of the radius: a number, a bandwidth, or a rule.
 
 To add a rule, write a function (points, weights, kernel) -> radius of shape (dim,) and a
 :class:`Rule` in `RULES` of the same file. A rule of regression takes two arguments more, responses

@@ -1,4 +1,4 @@
-"""What a radius rule is: a row of facts and a function."""
+"""A radius rule: a function, and the facts about it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

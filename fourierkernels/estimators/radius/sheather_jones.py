@@ -71,7 +71,7 @@ def _fixed_point(time: float, energy: FloatArray, n: float) -> float:
 
 
 def _smallest_root(energy: FloatArray, n: float) -> float:
-    """First change of sign on a grid of t that the coefficients resolve, refined."""
+    """Return the first change of sign on a grid of t that the coefficients resolve, refined."""
     times = np.geomspace(_SHORTEST, 0.1, 100)
     values = [_fixed_point(float(time), energy, n) for time in times]
     for (left, before), (right, after) in pairwise(zip(times, values, strict=True)):
