@@ -1,4 +1,4 @@
-"""The base of density and regression: parameters, fitted state, and the kernel sums that are kept."""
+"""The base of density and regression: parameters, fitted state, and the sums that are kept."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator

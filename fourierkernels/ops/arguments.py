@@ -26,7 +26,7 @@ class Inputs(NamedTuple):
 
 
 class Options(NamedTuple):
-    """The power of the sinc, whether later keys are hidden, and the number added to denominators."""
+    """The power of the sinc, whether later keys are hidden, and what is added to totals."""
 
     power: int
     causal: bool

@@ -21,7 +21,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 class DirectSum:
-    """Sums over all pairs, exact up to rounding for any `tol`; arguments as `SampleSum` passes them."""
+    """Sums over all pairs, exact up to rounding for any `tol`; `SampleSum` passes arguments."""
 
     dtype: ClassVar[type[np.floating]] = np.float64
 

@@ -1,4 +1,4 @@
-"""The reference: broadcasting over all pairs, obvious and slow. Tests compare fast paths with it."""
+"""The reference: broadcasting over all pairs, obvious and slow. Tests compare others with it."""
 
 from collections.abc import Sequence
 
