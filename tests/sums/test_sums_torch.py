@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from fourierkernels import FourierKernel, GaussianKernel, KernelDensity, NadarayaWatson
-from fourierkernels.estimators.base import UndefinedWarning
+from fourierkernels.estimators import UndefinedWarning
 from fourierkernels.sums import PreparedSum
 from fourierkernels.sums.on_device import TorchSum
 from fourierkernels.sums.reference import ReferenceSum
