@@ -49,7 +49,7 @@ class Contender:
         Largest error relative to the largest value, against the reference; None for a method that
         computes another formula.
     chosen : bool
-        Whether the package takes this one by itself.
+        Whether the package chooses this one by default.
     """
 
     run: Callable[[], object]
@@ -73,7 +73,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Task:
-    """Something to time, and the extra it needs."""
+    """Something to time, and the optional package that it needs."""
 
     name: str
     contenders: Callable[[Setting], Mapping[str, Contender]]
@@ -123,7 +123,7 @@ def _sums(setting: Setting, *, responses: bool) -> Mapping[str, Contender]:
 def _able(prepare: Callable[[], PreparedSum], queries: FloatArray) -> bool:
     try:
         return prepare().plan(queries).seconds < _BUDGET
-    except ValueError:  # the plan's way to say that a method cannot do this
+    except ValueError:  # the method cannot do this problem
         return False
 
 
@@ -171,7 +171,7 @@ def run_bench(
 ) -> Iterator[Timing]:
     """Time every method that can do the tasks, and measure its error.
 
-    Methods of one problem take turns, so that other work on the machine meets all of them.
+    The methods of a problem take turns, so that other load on the machine affects all alike.
 
     Parameters
     ----------

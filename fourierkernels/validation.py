@@ -1,6 +1,6 @@
 """Checks of arguments, made once at the public edge.
 
-Every message has the same three parts: the argument, the rule, the value.
+Every message names the argument, the rule and the value.
 """
 
 import math

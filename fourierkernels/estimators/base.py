@@ -1,4 +1,4 @@
-"""What density and regression share: parameters, fitted state, the kernel sum."""
+"""The base of density and regression: parameters, fitted state, and the sums that are kept."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -7,18 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.boundary import Bounds, check_bounds, inside, reflect
+from fourierkernels.estimators.checks import checked_queries
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.sums import PreparedSum
+from fourierkernels.sums import SampleSum
 from fourierkernels.validation import check_weights
-
-
-class UndefinedWarning(UserWarning):
-    """Some answers are NaN because they are undefined; the message counts them."""
 
 
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
@@ -71,39 +68,44 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self._images = reflect(
             X, self.weights_, self.bounds_, kernel=self.kernel_, radius=self.radius_
         )
-        self.plan_ = self._prepared(self._summed()).plan(X)
+        self._kept: dict[tuple[Any, ...], SampleSum] = {}
+        self.plan_ = self._kept_sum().plan(X)
         return self
 
     def _summed(self) -> FloatArray | None:
         """Return the responses that the estimate sums, if it has any."""
         return None
 
-    def _queries(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        queries: FloatArray = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        return queries
-
     def _inside(self, queries: FloatArray) -> NDArray[np.bool_]:
         return inside(queries, self.bounds_)
 
-    def _prepared(
-        self,
-        responses: FloatArray | None = None,
-        *,
-        dims: slice | list[int] = slice(None),
-        expected: int = 1,
-    ) -> PreparedSum:
+    def _kept_sum(
+        self, dims: tuple[int, ...] | None = None, *, with_responses: bool = True
+    ) -> SampleSum:
+        """Return a sum that the estimate takes, prepared once and kept for later queries."""
+        responses = self._summed() if with_responses else None
+        options = self.method, self.tol, self.device  # those in force, if they changed since fit
+        key = (*options, dims or tuple(range(len(self.radius_))), responses is None)
+        if key not in self._kept:
+            self._kept = {old: kept for old, kept in self._kept.items() if old[:3] == options}
+            self._kept[key] = self._sum_of(responses, dims)
+        return self._kept[key]
+
+    def _sum_of(
+        self, responses: FloatArray | None, dims: tuple[int, ...] | None = None
+    ) -> SampleSum:
         """Return the sum over samples and images, over some dimensions, for any queries."""
-        source = self._images.source
-        return PreparedSum(
-            self._images.points[:, dims],
+        points, weights, source = self._images
+        columns = np.zeros((len(source), 0)) if responses is None else responses[source]
+        some = slice(None) if dims is None else list(dims)
+        return SampleSum(
+            np.ascontiguousarray(points[:, some]),
             kernel=self.kernel_,
-            radius=self.radius_[dims],
-            weights=self._images.weights,
-            responses=None if responses is None else responses[source],
+            radius=self.radius_[some],
+            weights=weights,
+            responses=columns.reshape(len(source), -1),
             method=self.method,
             tol=self.tol,
-            expected=expected,
             device=self.device,
         )
 
@@ -113,6 +115,15 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         log, sign = self.kernel_.log_shape(self.radius_ * (self.points_[source] - points))
         terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the prepared sums, which are prepared again on first use."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_kept"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._kept = {}
 
 
 class StreamingEstimator(KernelEstimator, ABC):
@@ -125,20 +136,10 @@ class StreamingEstimator(KernelEstimator, ABC):
         one call would; memory is O(n + modes) and one block.
         """
         check_is_fitted(self)
-        prepared = self._prepared(self._summed(), expected=len(self.points_))
+        prepared = self._kept_sum().for_blocks(len(self.points_))
         for block in blocks:
-            yield self._estimate(prepared, self._queries(block))
+            yield self._estimate(prepared, checked_queries(self, block))
 
     @abstractmethod
-    def _estimate(self, prepared: PreparedSum, queries: FloatArray) -> FloatArray:
+    def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         """Return the estimate from the sums at checked queries."""
-
-
-def count_undefined(undefined: NDArray[np.bool_], why: str) -> str:
-    """Return the sentence of a warning or error: how many of how many queries, and why."""
-    return f"{int(undefined.sum())} of {undefined.size} queries {why}"
-
-
-def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
-    """Check data by scikit-learn's contract (feature names and count included), as float64."""
-    return validate_data(estimator, X, dtype=np.float64, order="C", **options)

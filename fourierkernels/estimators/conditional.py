@@ -5,12 +5,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.estimators.base import (
-    KernelEstimator,
+from fourierkernels.estimators.base import KernelEstimator
+from fourierkernels.estimators.checks import (
     UndefinedWarning,
+    checked_queries,
     count_undefined,
     validated,
 )
@@ -43,7 +43,7 @@ class ConditionalDensity(KernelEstimator):
     Attributes
     ----------
     kernel_, radius_ : Kernel, array of shape (dim + q,)
-        What is in use.
+        The kernel and the radius in use.
 
     Examples
     --------
@@ -107,8 +107,7 @@ class ConditionalDensity(KernelEstimator):
     def _joint_and_marginal(
         self, X: ArrayLike, y: ArrayLike, part: str
     ) -> tuple[KernelSums, KernelSums]:
-        check_is_fitted(self)
-        queries = self._queries(X)
+        queries = checked_queries(self, X)
         dim = queries.shape[1]
         q = len(self.radius_) - dim
         columns = np.asarray(y, dtype=np.float64)
@@ -116,8 +115,8 @@ class ConditionalDensity(KernelEstimator):
         if len(values) != len(queries):
             raise ValueError(f"y must have one row per query, {len(queries)}, got {len(values)}")
         parts = ("value",) * dim + (part,) * q
-        joint = self._prepared().at(np.column_stack([queries, values]), parts=parts)
-        return joint, self._prepared(dims=list(range(dim))).at(queries)
+        joint = self._kept_sum().at(np.column_stack([queries, values]), parts=parts)
+        return joint, self._kept_sum(tuple(range(dim))).at(queries)
 
     def _ratio(self, joint: KernelSums, marginal: KernelSums, part: str) -> FloatArray:
         undefined = marginal.undefined

@@ -1,22 +1,24 @@
 """Integrals of a density estimate over boxes: sums of the kernel's own integral at the corners."""
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import log_scale
 
-if TYPE_CHECKING:
-    from fourierkernels.estimators.density import KernelDensity
+SumOver = Callable[[tuple[int, ...]], SampleSum]
 
 
-def box_mass(model: "KernelDensity", low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return ∫ p̂ over the boxes [low, high_j], by inclusion and exclusion over their corners.
+def box_mass(over: SumOver, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return ∫ Σ_i w_i K_R(x - x_i) dx over boxes [low, high_j], by inclusion and exclusion.
 
     Parameters
     ----------
+    over : callable
+        Some of the dimensions to the kernel sum over them.
     low : array of shape (dim,)
         An end of minus infinity has no corner.
     high : array of shape (m, dim)
@@ -30,17 +32,16 @@ def box_mass(model: "KernelDensity", low: FloatArray, high: FloatArray) -> Float
     total = np.zeros(len(high))
     for lower in itertools.product(*corners):
         ends = np.where(lower, low, high)
-        total += (-1) ** sum(lower) * _orthant_mass(model, ends)
+        total += (-1) ** sum(lower) * _orthant_mass(over, ends)
     return total
 
 
-def _orthant_mass(model: "KernelDensity", ends: FloatArray) -> FloatArray:
-    """Return Σ w ∏_d C(R_d(end_d - x_d)) / W, C the integral of the kernel; shape ``(m,)``."""
-    dims = [d for d in range(ends.shape[1]) if not np.isposinf(ends[:, d]).all()]
-    images, total = model._images.weights, model.weights_.sum()
+def _orthant_mass(over: SumOver, ends: FloatArray) -> FloatArray:
+    """Return Σ w ∏_d C(R_d(end_d - x_d)), C the integral of the kernel; shape ``(m,)``."""
+    every = tuple(range(ends.shape[1]))
+    dims = [d for d in every if not np.isposinf(ends[:, d]).all()]
     if not dims:
-        return np.full(len(ends), images.sum() / total)
-    parts = ("cumulative",) * len(dims)
-    sums = model._prepared(dims=dims).at(ends[:, dims], parts=parts)
-    scale = log_scale(model.kernel_, model.radius_[dims], parts)
-    return np.asarray(sums.totals() * np.exp(scale) / total)
+        return np.full(len(ends), over(every).weights.sum())
+    prepared, parts = over(tuple(dims)), ("cumulative",) * len(dims)
+    sums = prepared.at(np.ascontiguousarray(ends[:, dims]), parts=parts)
+    return np.asarray(sums.totals() * np.exp(log_scale(prepared.kernel, prepared.radius, parts)))

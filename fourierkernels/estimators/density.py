@@ -11,16 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density
-from fourierkernels.estimators.base import (
-    StreamingEstimator,
+from fourierkernels.estimators.base import StreamingEstimator
+from fourierkernels.estimators.checks import (
     UndefinedWarning,
+    checked_queries,
     count_undefined,
     validated,
 )
 from fourierkernels.estimators.cumulative import box_mass
 from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.exact_error import ise
-from fourierkernels.sums import PreparedSum
+from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
 from fourierkernels.validation import check_integer
 
@@ -55,7 +56,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     Attributes
     ----------
     kernel_, radius_ : Kernel, array of shape (dim,)
-        What is in use.
+        The kernel and the radius in use.
     plan_ : Plan
         Method, estimated seconds and promised accuracy for as many queries as samples.
     n_features_in_ : int
@@ -88,13 +89,13 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
     def density(self, X: ArrayLike) -> FloatArray:
         """Return p̂ at queries of shape ``(m, dim)``; shape ``(m,)``."""
-        queries = self._queries(X)
-        return self._estimate(self._prepared(), queries)
+        queries = checked_queries(self, X)
+        return self._estimate(self._kept_sum(), queries)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return log p̂, shape ``(m,)``: no underflow; NaN, with one warning, where p̂ < 0."""
-        queries = self._queries(X)
-        log = self._prepared().at(queries).log_totals() + self._log_scale()
+        queries = checked_queries(self, X)
+        log = self._kept_sum().at(queries).log_totals() + self._log_scale()
         log[~self._inside(queries)] = -np.inf
         negative = np.isnan(log)
         if negative.any():
@@ -111,7 +112,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
         By the slope of the kernel, or mode by mode where sums are band-limited.
         """
-        queries, prepared = self._queries(X), self._prepared()
+        queries, prepared = checked_queries(self, X), self._kept_sum()
         columns = [
             prepared.at(queries, parts=parts).totals() * np.exp(self._log_scale(parts))
             for parts in slopes(len(self.radius_))
@@ -123,8 +124,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
         The integral of p̂, by that of the kernel: monotone only for nonnegative kernels.
         """
-        queries = np.clip(self._queries(X), *self.bounds_)
-        return box_mass(self, self.bounds_[0], queries)
+        queries = np.clip(checked_queries(self, X), *self.bounds_)
+        return self._mass(self.bounds_[0], queries)
 
     def probability(self, low: ArrayLike, high: ArrayLike) -> float:
         """Return the integral of p̂ over a box; ends may be infinite.
@@ -150,7 +151,9 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         if not np.all(ends[0] <= ends[1]):
             raise ValueError(f"low must not be above high, got {low!r} and {high!r}")
         start, stop = (np.clip(end, *self.bounds_) for end in ends)
-        return float(box_mass(self, start, stop[None, :])[0])
+        if np.isneginf(stop).any():
+            return 0.0
+        return float(self._mass(start, stop[None, :])[0])
 
     def sample(self, n: int, *, rng: np.random.Generator) -> FloatArray:
         """Return `n` independent draws from p̂, shape ``(n, dim)``.
@@ -179,7 +182,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         none = np.zeros((len(self.points_), 0))
-        sums = self._prepared().left_out(self.points_, self._own_terms(), none)
+        sums = self._kept_sum().left_out(self.points_, self._own_terms(), none)
         rest = self.weights_.sum() - self.weights_
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rest > 0, self.weights_.sum() / rest, np.nan)
@@ -198,7 +201,10 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
             raise ValueError(f"bounds must be None for the ISE in frequency, got {self.bounds}")
         return ise(density, self.kernel_, self.points_, radius=self.radius_, weights=self.weights_)
 
-    def _estimate(self, prepared: PreparedSum, queries: FloatArray) -> FloatArray:
+    def _mass(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        return np.asarray(box_mass(self._kept_sum, low, high) / self.weights_.sum())
+
+    def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         totals = prepared.at(queries, refine=False).totals()
         return np.where(self._inside(queries), totals * np.exp(self._log_scale()), 0.0)
 

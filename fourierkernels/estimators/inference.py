@@ -1,8 +1,7 @@
-"""Confidence intervals and simultaneous bands for the Nadaraya-Watson fit.
+"""Confidence intervals and simultaneous bands for linear smoothers.
 
-f̂(x) = Σ_j W_j(x) y_j is linear in the responses, so Var f̂(x) = Σ_j W_j(x)² σ_j². The sum of
-squared weights is a kernel sum of the squared kernel, which is a kernel again: sinc^{2l} at the
-same radius, a Gaussian at √2 R. Leave-one-out residuals estimate the noise.
+f̂(x) = Σ_j W_j(x) y_j is linear in the responses, so Var f̂(x) = Σ_j W_j(x)² σ_j². Residuals,
+standardised by their leverages, estimate the noise.
 
 Both are for E f̂, the smoothed regression function, not for f: the bias of smoothing is not in
 them. A fit with a larger radius than the one that is best for prediction (`undersmooth` > 1) makes
@@ -11,22 +10,45 @@ that bias small against the width, at the price of a wider band.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
-from sklearn.base import clone
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.sums import PreparedSum
 from fourierkernels.validation import check_choice, check_integer, check_number
 
-if TYPE_CHECKING:
-    from fourierkernels.estimators.regression import NadarayaWatson
-
 _COLUMNS = 64  # bootstrap draws summed together
-_BLOCK = 2**22  # entries of the hat matrix held at once
+
+
+class Smoother(Protocol):
+    """What limits need of a fitted smoother; see `fourierkernels.estimators.LinearSmoother`."""
+
+    points_: FloatArray
+    responses_: FloatArray
+    weights_: FloatArray
+
+    def check_queries(self, X: ArrayLike) -> FloatArray:
+        """Return checked queries, shape ``(m, dim)``."""
+
+    def fit_at(self, queries: FloatArray) -> FloatArray:
+        """Return the fit of its own responses, shape ``(m,)``."""
+
+    def smooth(self, queries: FloatArray, responses: FloatArray) -> FloatArray:
+        """Return the fit of other responses, ``(n, k)`` to ``(m, k)``."""
+
+    def hat_diagonal(self) -> FloatArray:
+        """Return the leverages, shape ``(n,)``."""
+
+    def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
+        """Return Σ_j W_j(x)² σ_j², shape ``(m,)``."""
+
+    def undersmoothed(self, factor: float) -> "Smoother":
+        """Return the smoother fitted with `factor` times the radius."""
+
+    def smoothed_variances(self, squares: FloatArray) -> FloatArray:
+        """Return the variance of the noise at each sample, from squared residuals."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +82,7 @@ class Band:
 
 
 def interval(
-    model: "NadarayaWatson",
+    model: Smoother,
     X: ArrayLike,
     *,
     level: float = 0.95,
@@ -71,12 +93,14 @@ def interval(
 
     Parameters
     ----------
+    model : LinearSmoother
+        Fitted to one response.
     X : array of shape (m, dim)
     level : float
         Between 0 and 1.
     noise : {"constant", "local"}
-        One variance for all samples, or a variance function: the squared residuals smoothed at
-        half the radius [fan1998efficient]_.
+        One variance for all samples, or a variance function: the squared residuals smoothed, by
+        kernels at half the radius [fan1998efficient]_.
     undersmooth : float
         Factor on the radius of the fit.
 
@@ -97,13 +121,14 @@ def interval(
     0.95 to 1.01
     """
     critical = float(special.ndtri(0.5 + 0.5 * _check_level(level)))
-    queries = model._queries(X)
+    queries = model.check_queries(X)
     model, scatter = _prepare(model, noise, undersmooth)
-    return Band(_fit_at(model, queries), _standard_error(model, queries, scatter), critical, level)
+    error = np.sqrt(model.squared_weight_sums(queries, scatter))
+    return Band(model.fit_at(queries), error, critical, level)
 
 
 def band(
-    model: "NadarayaWatson",
+    model: Smoother,
     X: ArrayLike,
     *,
     rng: np.random.Generator,
@@ -123,7 +148,7 @@ def band(
 
     Parameters
     ----------
-    X, level, noise, undersmooth
+    model, X, level, noise, undersmooth
         As for :func:`interval`.
     rng : numpy.random.Generator
     replicates : int
@@ -136,15 +161,15 @@ def band(
     """
     count = check_integer("replicates", replicates, least=20)
     level = _check_level(level)
-    queries = model._queries(X)
+    queries = model.check_queries(X)
     model, scatter = _prepare(model, noise, undersmooth)
-    centre, error = _fit_at(model, queries), _standard_error(model, queries, scatter)
+    centre, error = model.fit_at(queries), np.sqrt(model.squared_weight_sums(queries, scatter))
     highest = _largest_deviations(model, queries, error, scatter, count, rng)
     return Band(centre, error, float(np.quantile(highest, level, method="higher")), level)
 
 
 def _largest_deviations(
-    model: "NadarayaWatson",
+    model: Smoother,
     queries: FloatArray,
     error: FloatArray,
     scatter: FloatArray,
@@ -158,20 +183,9 @@ def _largest_deviations(
     for start in range(0, count, _COLUMNS):
         shape = len(scatter), min(_COLUMNS, count - start)
         columns = np.sqrt(scatter)[:, None] * rng.standard_normal(shape)
-        fits = model._prepared(columns).at(queries[kept]).ratios()
+        fits = model.smooth(queries[kept], columns)
         highest.append(np.abs(fits / error[kept, None]).max(axis=0))
     return np.concatenate(highest)
-
-
-def _fit_at(model: "NadarayaWatson", queries: FloatArray) -> FloatArray:
-    """Predict at checked queries, whose names are gone."""
-    return model._estimate(model._prepared(model.responses_), queries)
-
-
-def _standard_error(
-    model: "NadarayaWatson", queries: FloatArray, scatter: FloatArray
-) -> FloatArray:
-    return np.sqrt(_squared_weight_sums(model, queries, scatter))
 
 
 def _check_level(level: float) -> float:
@@ -181,35 +195,32 @@ def _check_level(level: float) -> float:
     return value
 
 
-def _prepare(
-    model: "NadarayaWatson", noise: str, undersmooth: float
-) -> tuple["NadarayaWatson", FloatArray]:
+def _prepare(model: Smoother, noise: str, undersmooth: float) -> tuple[Smoother, FloatArray]:
     """Return the (undersmoothed) model and the noise variance of each sample, shape ``(n,)``."""
     rule = NOISES[check_choice("noise", noise, list(NOISES))]
     factor = check_number("undersmooth", undersmooth, above=0.0)
     if model.responses_.ndim != 1:
         raise ValueError(f"y must be one-dimensional for limits, got {model.responses_.shape}")
     if factor != 1.0:
-        other = clone(model).set_params(radius=factor * model.radius_, bandwidth=None)
-        model = other.fit(model.points_, model.responses_, model.weights_)
+        model = model.undersmoothed(factor)
     return model, rule(model, _standardised_squares(model))
 
 
-def _standardised_squares(model: "NadarayaWatson") -> FloatArray:
+def _standardised_squares(model: Smoother) -> FloatArray:
     """(y_i - f̂_{-i}(x_i))² over its variance in units of the noise; NaN where undefined.
 
     That variance is (1 - 2 H_ii + Σ_j H_ij²) / (1 - H_ii)².
     """
     leverage = model.hat_diagonal()
-    squares = _squared_weight_sums(model, model.points_, np.ones(len(leverage)))
+    squares = model.squared_weight_sums(model.points_, np.ones(len(leverage)))
     spread = 1.0 - 2.0 * leverage + squares
-    residual = model.responses_ - _fit_at(model, model.points_)
+    residual = model.responses_ - model.fit_at(model.points_)
     alone = ~(spread > 1e-8)  # a sample that is its own fit says nothing on the noise
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(alone, np.nan, np.square(residual) / spread)
 
 
-def _constant_noise(model: "NadarayaWatson", squares: FloatArray) -> FloatArray:
+def _constant_noise(model: Smoother, squares: FloatArray) -> FloatArray:
     known = np.isfinite(squares) & (model.weights_ > 0)
     if not known.any():
         raise ValueError(
@@ -218,46 +229,12 @@ def _constant_noise(model: "NadarayaWatson", squares: FloatArray) -> FloatArray:
     return np.full(len(squares), squares[known].mean())
 
 
-def _local_noise(model: "NadarayaWatson", squares: FloatArray) -> FloatArray:
-    """Smooth the squares by the squared kernel, never negative, at half the radius."""
+def _local_noise(model: Smoother, squares: FloatArray) -> FloatArray:
     squares = np.where(np.isfinite(squares), squares, _constant_noise(model, squares))
-    kernel, factor = model.kernel_.squared
-    other = clone(model).set_params(
-        kernel=kernel, radius=0.5 * factor * model.radius_, bandwidth=None
-    )
-    smooth = other.fit(model.points_, squares, model.weights_).predict(model.points_)
-    return np.asarray(np.maximum(smooth, 0.0))
+    return model.smoothed_variances(squares)
 
 
-NOISES: dict[str, Callable[["NadarayaWatson", FloatArray], FloatArray]] = {
+NOISES: dict[str, Callable[[Smoother, FloatArray], FloatArray]] = {
     "constant": _constant_noise,
     "local": _local_noise,
 }
-
-
-def _squared_weight_sums(
-    model: "NadarayaWatson", queries: FloatArray, scatter: FloatArray
-) -> FloatArray:
-    """Return Σ_j W_j(x)² scatter_j, shape ``(m,)``, by a sum of the squared kernel.
-
-    With images of a sample the squares have cross terms: then from the hat matrix, in blocks.
-    """
-    if len(model._images.points) > len(model.points_):
-        rows = max(1, _BLOCK // len(model._images.points))
-        blocks = [queries[i : i + rows] for i in range(0, len(queries), rows)]
-        return np.concatenate([np.square(model._hat_matrix(block)) @ scatter for block in blocks])
-    kernel, factor = model.kernel_.squared
-    squared = PreparedSum(
-        model.points_,
-        kernel=kernel,
-        radius=factor * model.radius_,
-        weights=np.square(model.weights_),
-        responses=scatter,
-        method=model.method,
-        tol=model.tol,
-    ).at(queries)
-    plain = model._prepared().at(queries)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = squared.numerator[:, 0] / np.square(plain.denominator)
-        total = np.ldexp(ratio, squared.exponent - 2 * plain.exponent)
-    return np.where(plain.undefined, np.nan, np.maximum(total, 0.0))

@@ -6,20 +6,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.estimators.base import (
-    StreamingEstimator,
-    UndefinedWarning,
-    count_undefined,
-    validated,
-)
+from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.boundary import Bounds
-from fourierkernels.estimators.inference import Band, band, interval
+from fourierkernels.estimators.checks import UndefinedWarning, count_undefined, validated
+from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
+from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums import KernelSums, PreparedSum, kernel_matrix
+from fourierkernels.sums import KernelSums, SampleSum, kernel_matrix
 from fourierkernels.validation import check_choice
 
 _WHY = (
@@ -28,7 +25,7 @@ _WHY = (
 )
 
 
-class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
+class NadarayaWatson(LinearSmoother, StreamingEstimator):
     """Regression f̂(x) = Σ_i w_i y_i K_R(x - x_i) / Σ_i w_i K_R(x - x_i).
 
     A scikit-learn estimator. Where the denominator is within its own numerical error of zero the
@@ -60,7 +57,7 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
     Attributes
     ----------
     kernel_, radius_ : Kernel, array of shape (dim,)
-        What is in use.
+        The kernel and the radius in use.
     plan_ : Plan
         Method, estimated seconds and promised accuracy for as many queries as samples.
     n_features_in_ : int
@@ -117,20 +114,9 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         self.responses_ = np.asarray(responses, dtype=np.float64)
         return self._fit_points(points, sample_weight)
 
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """Return f̂ at queries of shape ``(m, dim)``; shape ``(m,)`` or ``(m, k)`` as y had."""
-        queries = self._queries(X)
-        return self._estimate(self._prepared(self.responses_), queries)
-
-    def weights(self, X: ArrayLike) -> FloatArray:
-        """Return the weight (hat) matrix at queries: shape ``(m, n)``, rows sum to one.
-
-        ``weights(X) @ y`` equals ``predict(X)``; rows are NaN where the prediction is.
-        """
-        return self._hat_matrix(self._queries(X))
-
-    def _hat_matrix(self, queries: FloatArray) -> FloatArray:
-        sums = self._bounded(self._prepared().at(queries), queries)
+    def weight_rows(self, queries: FloatArray) -> FloatArray:
+        """Return the weights of all samples at checked queries, ``(m, n)``; rows sum to one."""
+        sums = self._bounded(self._kept_sum(with_responses=False).at(queries), queries)
         self._report(sums)
         points, weights, _ = self._images
         matrix, _, exponent = kernel_matrix(
@@ -142,10 +128,18 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         each = (matrix * weights * scale[:, None]).reshape(len(queries), -1, len(self.points_))
         return np.asarray(each.sum(axis=1))  # an image counts for its sample
 
+    def fit_at(self, queries: FloatArray) -> FloatArray:
+        """Return f̂ at checked queries, in the shape of the responses."""
+        return self._estimate(self._kept_sum(), queries)
+
+    def smooth(self, queries: FloatArray, responses: FloatArray) -> FloatArray:
+        """Return the fit of other responses, ``(n, k)`` to ``(m, k)``, at checked queries."""
+        return self._sum_of(responses).at(queries).ratios()
+
     def hat_diagonal(self) -> FloatArray:
         """Return H_ii = w_i K(0) / Σ_j w_j K(x_i - x_j), the leverages, shape ``(n,)``."""
         check_is_fitted(self)
-        sums = self._prepared().at(self.points_)
+        sums = self._kept_sum(with_responses=False).at(self.points_)
         self._report(sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.ldexp(self._own_terms(), -sums.exponent) / sums.denominator
@@ -158,19 +152,66 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
         near 1. NaN, with one warning, where the other samples leave the fit undefined.
         """
         check_is_fitted(self)
-        columns = self.responses_.reshape(len(self.points_), -1)
-        prepared = self._prepared(columns)
-        sums = prepared.left_out(self.points_, self._own_terms(), columns)
+        sums = self._kept_sum().left_out(self.points_, self._own_terms(), self._columns())
         self._report(sums)
         return sums.ratios().reshape(self.responses_.shape)
+
+    def design_fit(self) -> DesignFit:
+        """Return the fit at the design points, by one sum if there are no bounds."""
+        check_is_fitted(self)
+        if len(self._images.points) > len(self.points_):
+            return super().design_fit()
+        used = self.weights_ > 0
+        return nadaraya_watson_design(
+            self.points_[used],
+            self.weights_[used],
+            self._columns()[used],
+            self.kernel_,
+            self.radius_,
+        )
+
+    def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
+        """Return Σ_j W_j(x)² σ_j² at checked queries, shape ``(m,)``.
+
+        By a sum of the squared kernel, which is a kernel again: sinc^{2l} at the same radius, a
+        Gaussian at √2 R. With images of a sample the squares have cross terms: then from the
+        weights themselves.
+        """
+        if len(self._images.points) > len(self.points_):
+            return super().squared_weight_sums(queries, variances)
+        kernel, factor = self.kernel_.squared
+        squared = SampleSum(
+            self.points_,
+            kernel=kernel,
+            radius=factor * self.radius_,
+            weights=np.square(self.weights_),
+            responses=variances[:, None],
+            method=self.method,
+            tol=self.tol,
+        ).at(queries)
+        plain = self._kept_sum(with_responses=False).at(queries)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = squared.numerator[:, 0] / np.square(plain.denominator)
+            total = np.ldexp(ratio, squared.exponent - 2 * plain.exponent)
+        return np.where(plain.undefined, np.nan, np.maximum(total, 0.0))
+
+    def undersmoothed(self, factor: float) -> "NadarayaWatson":
+        """Return the regression fitted with `factor` times the radius."""
+        return self._refitted(self.responses_, radius=factor * self.radius_)
+
+    def smoothed_variances(self, squares: FloatArray) -> FloatArray:
+        """Smooth squared residuals by the squared kernel, never negative, at half the radius."""
+        kernel, factor = self.kernel_.squared
+        other = self._refitted(squares, kernel=kernel, radius=0.5 * factor * self.radius_)
+        return np.maximum(other.fit_at(self.points_), 0.0)
 
     def derivative(self, X: ArrayLike) -> FloatArray:
         """Return ∂f̂/∂x_d at queries ``(m, dim)``; shape ``(m, dim)`` or ``(m, k, dim)``.
 
         (N' - f̂ D') / D of the numerator and the denominator of f̂; NaN where f̂ is undefined.
         """
-        queries = self._queries(X)
-        value, slopes = self._prepared(self.responses_).with_slopes(queries)
+        queries = self.check_queries(X)
+        value, slopes = self._kept_sum().with_slopes(queries)
         value = self._bounded(value, queries)
         self._report(value)
         fit, columns = value.ratios(), []
@@ -181,39 +222,15 @@ class NadarayaWatson(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
                 columns.append(gap * scale[:, None])
         return np.stack(columns, axis=-1).reshape(-1, *self.responses_.shape[1:], len(slopes))
 
-    def interval(
-        self, X: ArrayLike, *, level: float = 0.95, noise: str = "constant", undersmooth: float = 1
-    ) -> Band:
-        """Return pointwise confidence intervals; see `fourierkernels.estimators.inference`."""
-        check_is_fitted(self)
-        return interval(self, X, level=level, noise=noise, undersmooth=undersmooth)
-
-    def band(
-        self,
-        X: ArrayLike,
-        *,
-        rng: np.random.Generator,
-        level: float = 0.95,
-        noise: str = "constant",
-        undersmooth: float = 1,
-        replicates: int = 500,
-    ) -> Band:
-        """Return a simultaneous band; see `fourierkernels.estimators.inference`."""
-        check_is_fitted(self)
-        return band(
-            self,
-            X,
-            level=level,
-            noise=noise,
-            undersmooth=undersmooth,
-            replicates=replicates,
-            rng=rng,
-        )
+    def _refitted(self, responses: FloatArray, **changed: object) -> "NadarayaWatson":
+        other = clone(self).set_params(bandwidth=None, **changed)
+        fitted: NadarayaWatson = other.fit(self.points_, responses, self.weights_)
+        return fitted
 
     def _summed(self) -> FloatArray:
         return self.responses_
 
-    def _estimate(self, prepared: PreparedSum, queries: FloatArray) -> FloatArray:
+    def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         sums = self._bounded(prepared.at(queries), queries)
         self._report(sums)
         ratios = sums.ratios()

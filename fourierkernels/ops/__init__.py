@@ -1,5 +1,5 @@
-"""The weighted kernel sum as code: compiled loops for the CPU, CUDA, the reference, torch's op.
+"""The weighted kernel sum as code: compiled loops for the CPU, CUDA, the reference, the operator.
 
-Nothing is imported here: :mod:`fourierkernels.ops.bits` and :mod:`~fourierkernels.ops.pairs` need
-no torch, the operator does.
+Nothing is imported here: `kernel_sums`, `pairs`, `series` and `bits` do not need torch; the
+operator and what it calls do.
 """

@@ -1,12 +1,11 @@
 """Fourier attention on a GPU: tensors in, tensors out, over the kernels of ``csrc``.
 
-The kernels know nothing of torch: they get pointers, strides and a stream through ctypes and
-return CUDA's error. The library is an argument of every call, so that the same sources compiled
-for a CPU run through the same code.
+The library is an argument of every call, so that the same sources compiled for a CPU run through
+the same code.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -14,88 +13,13 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from fourierkernels.ops.arguments import Gradients, Inputs, Options, Rows
 from fourierkernels.ops.cuda_build import SIZES, build, variant_for
+from fourierkernels.ops.cuda_library import Library, Packing, Problem
 from fourierkernels.ops.offsets import common_offset, radius_gradient
 
 _CHUNK = 16  # features are padded to its multiples
 _REALS = {torch.float32: "float", torch.float64: "double"}
-_POINTERS = ctypes.c_void_p
-
-
-class _Packing(ctypes.Structure):
-    """`Packing` of csrc/attention.cu."""
-
-    _fields_ = (
-        *((name, _POINTERS) for name in ("rows", "radius", "centre", "packed")),
-        *(
-            (n, ctypes.c_int)
-            for n in ("batches_heads", "heads", "n", "width", "padded_n", "padded_width")
-        ),
-    )
-
-
-class _Problem(ctypes.Structure):
-    """`Problem` of csrc/tile.cuh."""
-
-    _fields_ = (
-        *(
-            (n, _POINTERS)
-            for n in ("query", "key", "value", "grad", "radius", "delta", "attend", "bias")
-        ),
-        ("mask_stride", ctypes.c_longlong * 4),
-        *(
-            (n, _POINTERS)
-            for n in ("output", "significand", "exponent", "query_grad", "key_grad", "value_grad")
-        ),
-        *(
-            (n, ctypes.c_int)
-            for n in (
-                "batches",
-                "heads",
-                "queries",
-                "keys",
-                "features",
-                "columns",
-                "padded_queries",
-                "padded_keys",
-                "padded_features",
-                "padded_columns",
-                "power",
-                "causal",
-            )
-        ),
-        ("eps", ctypes.c_double),
-    )
-
-
-@dataclass(frozen=True)
-class Library:
-    """A loaded library; its functions return 0 or CUDA's error."""
-
-    handle: ctypes.CDLL
-    size: int
-
-    @classmethod
-    def load(cls, path: str, size: int) -> "Library":
-        """Load a library of the given size."""
-        handle = ctypes.CDLL(path)
-        handle.fk_pack.argtypes = (ctypes.POINTER(_Packing), ctypes.c_void_p)
-        handle.fk_forward.argtypes = (ctypes.POINTER(_Problem), ctypes.c_void_p)
-        handle.fk_backward.argtypes = (ctypes.POINTER(_Problem), ctypes.c_void_p)
-        handle.fk_error.argtypes, handle.fk_error.restype = (ctypes.c_int,), ctypes.c_char_p
-        return cls(handle, size)
-
-    @property
-    def tile(self) -> int:
-        """Rows of a tile; lengths are padded to its multiples."""
-        return int(self.handle.fk_tile_rows())
-
-    def call(self, name: str, argument: ctypes.Structure, device: torch.device) -> None:
-        """Run one entry point on the current stream of `device`."""
-        stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else None
-        error = getattr(self.handle, name)(ctypes.byref(argument), stream)
-        if error:
-            raise RuntimeError(f"{name} failed on {device}: {self.handle.fk_error(error).decode()}")
 
 
 @dataclass(frozen=True)
@@ -126,101 +50,56 @@ def find_library(query: Tensor, value: Tensor) -> Library:
     return library_for(query.dtype, size, f"sm_{major}{minor}")
 
 
-def forward(
-    library: Library,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    radius: Tensor,
-    mask: Tensor | None,
-    *,
-    power: int,
-    causal: bool,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the output and the sum of weights of each row as significand and exponent.
-
-    Parameters
-    ----------
-    query, key, value : Tensor
-        ``(B, H, N, D)``, ``(B, H, M, D)`` and ``(B, H, M, C)``, float32 or float64.
-    radius : Tensor
-        ``(H, D)``.
-    mask : Tensor or None
-        Boolean or of the dtype of query, four dimensions, each 1 or that of ``(B, H, N, M)``.
-
-    Returns
-    -------
-    output : Tensor
-        ``(B, H, N, C)``.
-    significand, exponent : Tensor
-        ``(B, H, N)``: Σ_j w_ij + eps = significand 2^exponent. Rows without a key have infinity,
-        so that their weights are zero.
-    """
+def forward(library: Library, inputs: Inputs, options: Options) -> Rows:
+    """Return the output and the sum of weights of each row as significand and exponent."""
+    query, value = inputs.query, inputs.value
     output = query.new_empty((*query.shape[:3], value.shape[-1]))
     significand = query.new_empty(query.shape[:3])
     exponent = torch.empty(query.shape[:3], dtype=torch.int32, device=query.device)
     if output.numel() == 0:
-        return output, significand.fill_(torch.inf), exponent.zero_()
+        return Rows(output, significand.fill_(torch.inf), exponent.zero_())
+    rows = Rows(output, significand, exponent)
     with _device_guard(query.device):
-        packed = _pack(library, query, key, value, radius, mask)
-        problem = _problem(packed, query, key, value, power=power, causal=causal, eps=eps)
-        problem.output, problem.significand = output.data_ptr(), significand.data_ptr()
-        problem.exponent = exponent.data_ptr()
+        packed = _pack(library, inputs)
+        problem = _problem(packed, inputs, options)
+        _point(problem, rows._asdict())
         library.call("fk_forward", problem, query.device)
-    return output, significand, exponent
+    return rows
 
 
 def backward(
-    library: Library,
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    radius: Tensor,
-    mask: Tensor | None,
-    output: Tensor,
-    significand: Tensor,
-    exponent: Tensor,
-    *,
-    power: int,
-    causal: bool,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    library: Library, grad: Tensor, inputs: Inputs, rows: Rows, options: Options
+) -> Gradients:
     """Return the gradients of query, key, value and radius."""
-    leaves = (query, key, value, radius)
-    if output.numel() == 0:
-        dq, dk, dv, dr = (torch.zeros_like(leaf) for leaf in leaves)
-        return dq, dk, dv, dr
-    dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in leaves[:3])
-    significand, exponent = significand.contiguous(), exponent.contiguous()
-    delta = (grad * output).sum(dim=-1)  # (B, H, N)
+    query, key, value, radius, _ = inputs
+    if rows.output.numel() == 0:
+        return Gradients(*(torch.zeros_like(leaf) for leaf in (query, key, value, radius)))
+    gradients = [
+        torch.empty_like(x, memory_format=torch.contiguous_format) for x in (query, key, value)
+    ]
+    arrays = {
+        "delta": (grad * rows.output).sum(dim=-1),  # (B, H, N)
+        "significand": rows.significand.contiguous(),
+        "exponent": rows.exponent.contiguous(),
+        **dict(zip(("query_grad", "key_grad", "value_grad"), gradients, strict=True)),
+    }
     with _device_guard(query.device):
-        packed = _pack(library, query, key, value, radius, mask)
-        columns = _pack_columns(library, grad.contiguous())
-        problem = _problem(packed, query, key, value, power=power, causal=causal, eps=eps)
-        for name, tensor in (
-            ("grad", columns),
-            ("delta", delta),
-            ("significand", significand),
-            ("exponent", exponent),
-            ("query_grad", dq),
-            ("key_grad", dk),
-            ("value_grad", dv),
-        ):
-            setattr(problem, name, tensor.data_ptr())
+        packed = _pack(library, inputs)
+        arrays["grad"] = _pack_columns(library, grad.contiguous())
+        problem = _problem(packed, inputs, options)
+        _point(problem, arrays)
         library.call("fk_backward", problem, query.device)
-    return dq, dk, dv, radius_gradient(query, key, radius, dq, dk, packed.centre)
+    dq, dk, dv = gradients
+    return Gradients(dq, dk, dv, radius_gradient(query, key, radius, dq, dk, packed.centre))
 
 
-def _pack(
-    library: Library,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    radius: Tensor,
-    mask: Tensor | None,
-) -> _Packed:
+def _point(problem: Problem, arrays: Mapping[str, Tensor]) -> None:
+    for name, tensor in arrays.items():
+        setattr(problem, name, tensor.data_ptr())
+
+
+def _pack(library: Library, inputs: Inputs) -> _Packed:
+    query, key, value, radius, mask = inputs
     centre, radius = common_offset(key, radius).contiguous(), radius.contiguous()
     sides = [_pack_features(library, side.contiguous(), radius, centre) for side in (query, key)]
     columns = _pack_columns(library, value.contiguous())
@@ -249,7 +128,7 @@ def _run_packing(
     library: Library, rows: Tensor, packed: Tensor, padded: Sequence[int], **scaling: Tensor
 ) -> None:
     batch, heads, n, width = rows.shape
-    packing = _Packing(
+    packing = Packing(
         rows=rows.data_ptr(),
         packed=packed.data_ptr(),
         batches_heads=batch * heads,
@@ -263,18 +142,9 @@ def _run_packing(
     library.call("fk_pack", packing, rows.device)
 
 
-def _problem(
-    packed: _Packed,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    power: int,
-    causal: bool,
-    eps: float,
-) -> _Problem:
-    batch, heads, queries, features = query.shape
-    problem = _Problem(
+def _problem(packed: _Packed, inputs: Inputs, options: Options) -> Problem:
+    batch, heads, queries, features = inputs.query.shape
+    problem = Problem(
         query=packed.query.data_ptr(),
         key=packed.key.data_ptr(),
         value=packed.value.data_ptr(),
@@ -282,16 +152,16 @@ def _problem(
         batches=batch,
         heads=heads,
         queries=queries,
-        keys=key.shape[2],
+        keys=inputs.key.shape[2],
         features=features,
-        columns=value.shape[-1],
+        columns=inputs.value.shape[-1],
         padded_queries=packed.query.shape[-1],
         padded_keys=packed.key.shape[-1],
         padded_features=packed.query.shape[2],
         padded_columns=packed.value.shape[2],
-        power=power,
-        causal=causal,
-        eps=eps,
+        power=options.power,
+        causal=options.causal,
+        eps=options.eps,
     )
     if packed.mask is not None:
         field = "attend" if packed.mask.dtype is torch.bool else "bias"

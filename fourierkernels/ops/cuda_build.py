@@ -1,8 +1,8 @@
 """Building the CUDA kernels of Fourier attention: once, with nvcc alone, into a cache.
 
-A library holds one precision and one size for one architecture, and its name the SHA-256 of what
-it was made from, so that a first use compiles seconds of code and a changed source is never
-mistaken for an old one. Ahead of time, for machines without nvcc:
+A library holds one precision and one size for one architecture, so that a first use compiles for
+seconds only. Its name contains the SHA-256 of its sources, flags and architecture, so that one of
+older sources is never loaded. Ahead of time, for machines without nvcc:
 
     python -m fourierkernels.ops.cuda_build --arch sm_80 --arch sm_90 [--output FOLDER]
 """

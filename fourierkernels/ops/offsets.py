@@ -1,4 +1,4 @@
-"""What follows from weights that depend on R q and R k through their difference only.
+"""Consequences of weights that depend on R q and R k through their difference only.
 
 Queries and keys may be moved together, so an offset they share need not cost digits; and the
 gradient of R is known once those of q and k are.

@@ -13,13 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fourierkernels.ops import cpu, cuda
+from fourierkernels.ops import cuda
+from fourierkernels.ops.arguments import Inputs, Options, Rows
+from fourierkernels.ops.cpu_backward import backward
+from fourierkernels.ops.cpu_forward import forward
+from fourierkernels.ops.mapped_heads import Dims, as_heads, count_heads, inputs_as_heads
 from fourierkernels.ops.offsets import common_offset
 from fourierkernels.ops.reference import additive, fourier_scores, nadaraya_watson
 
 _Three = tuple[Tensor, Tensor, Tensor]
 _Four = tuple[Tensor, Tensor, Tensor, Tensor]
-_Dims = Sequence[int | None]
 _ROW = 3  # dimensions of a number per row: (B, H, N)
 
 
@@ -49,18 +52,19 @@ def attend(
         rows = query.shape[:_ROW]
         exponent = torch.zeros(rows, dtype=torch.int32)
         return query.new_zeros((*rows, value.shape[-1])), query.new_full(rows, torch.inf), exponent
-    query, key, scale = _centred(query, key, radius)
-    return cpu.forward(query, key, value, scale, mask, power=power, causal=is_causal, eps=eps)
+    inputs = _centred(Inputs(query, key, value, radius, mask))
+    return forward(inputs, Options(power, is_causal, eps))
 
 
-def _centred(query: Tensor, key: Tensor, radius: Tensor) -> _Three:
+def _centred(inputs: Inputs) -> Inputs:
     """Return R (q - c) and R (k - c), rounded once, and a radius of 1; all as they are if c = 0."""
+    query, key, value, radius, mask = inputs
     offset = common_offset(key, radius)
     if not offset.any():
-        return query, key, radius
+        return inputs
     offset, scale = offset.double(), radius[:, None].double()
     u, v = ((scale * (side - offset)).to(query.dtype) for side in (query, key))
-    return u, v, torch.ones_like(radius)
+    return Inputs(u, v, value, torch.ones_like(radius), mask)
 
 
 @torch.library.custom_op(
@@ -84,21 +88,10 @@ def attend_backward(
     if output.numel() == 0:
         dq, dk, dv, dr = (leaf.new_zeros(leaf.shape) for leaf in (query, key, value, radius))
     else:
-        u, v, scale = _centred(query, key, radius)
-        dq, dk, dv, dr = cpu.backward(
-            grad,
-            u,
-            v,
-            value,
-            scale,
-            mask,
-            output,
-            significand,
-            exponent,
-            power=power,
-            causal=is_causal,
-        )
-        if scale is not radius:  # derivatives in R (q - c), R (k - c) and log R
+        inputs = _centred(Inputs(query, key, value, radius, mask))
+        rows = Rows(output, significand, exponent)
+        dq, dk, dv, dr = backward(grad, inputs, rows, Options(power, is_causal, eps))
+        if inputs.radius is not radius:  # derivatives in R (q - c), R (k - c) and log R
             dq, dk, dr = radius[:, None] * dq, radius[:, None] * dk, dr / radius
     return dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous()
 
@@ -114,10 +107,8 @@ def _forward_cuda(
     is_causal: bool,
     eps: float,
 ) -> _Three:
-    library = cuda.find_library(query, value)
-    return cuda.forward(
-        library, query, key, value, radius, mask, power=power, causal=is_causal, eps=eps
-    )
+    inputs, options = Inputs(query, key, value, radius, mask), Options(power, is_causal, eps)
+    return cuda.forward(cuda.find_library(query, value), inputs, options)
 
 
 @attend_backward.register_kernel("cuda")
@@ -135,22 +126,9 @@ def _backward_cuda(
     is_causal: bool,
     eps: float,
 ) -> _Four:
-    library = cuda.find_library(query, value)
-    return cuda.backward(
-        library,
-        grad,
-        query,
-        key,
-        value,
-        radius,
-        mask,
-        output,
-        significand,
-        exponent,
-        power=power,
-        causal=is_causal,
-        eps=eps,
-    )
+    inputs, rows = Inputs(query, key, value, radius, mask), Rows(output, significand, exponent)
+    library, options = cuda.find_library(query, value), Options(power, is_causal, eps)
+    return cuda.backward(library, grad, inputs, rows, options)
 
 
 # ---- shapes without values ----------------------------------------------------------------------
@@ -192,7 +170,7 @@ def _save_backward(ctx: Any, inputs: tuple[Any, ...], output: _Four) -> None:
 
 
 def _differentiate_twice(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-    """Second derivatives, by the reference: seldom wanted, so not worth kernels of their own."""
+    """Return second derivatives by the reference: they are too rare for kernels of their own."""
     *tensors, mask = ctx.saved_tensors
     with torch.enable_grad():
         leaves = [tensor.detach().requires_grad_() for tensor in tensors]
@@ -219,29 +197,10 @@ attend_backward.register_autograd(_differentiate_twice, setup_context=_save_back
 # ---- vmap: what is mapped becomes more heads ----------------------------------------------------
 
 
-def _as_heads(tensor: Tensor, dim: int | None, size: int, *, axis: int) -> Tensor:
-    """Return `tensor` with the mapped dimension merged into that of the heads, at `axis`."""
-    if dim is None:
-        tensor, dim = (
-            tensor.unsqueeze(axis).expand(*tensor.shape[:axis], size, *tensor.shape[axis:]),
-            axis,
-        )
-    return tensor.movedim(dim, axis).flatten(axis, axis + 1)
-
-
-def _mask_as_heads(mask: Tensor | None, dim: int | None, size: int, heads: int) -> Tensor | None:
-    if mask is None or (dim is None and mask.shape[1] == 1):
-        return mask
-    if dim is not None:  # (B, size, H or 1, N, M): one head of the mask serves all of an entry
-        mask = mask.movedim(dim, 1)
-        mask, dim = mask.expand(-1, -1, heads, -1, -1), 1
-    return _as_heads(mask, dim, size, axis=1)
-
-
 @attend.register_vmap
-def _(info: Any, in_dims: _Dims, *inputs: Any) -> tuple[_Three, tuple[int, int, int]]:
-    size, heads = info.batch_size, _heads(inputs[0], in_dims[0])
-    tensors = _inputs_as_heads(inputs[:5], in_dims, size, heads)
+def _(info: Any, in_dims: Dims, *inputs: Any) -> tuple[_Three, tuple[int, int, int]]:
+    size, heads = info.batch_size, count_heads(inputs[0], in_dims[0])
+    tensors = inputs_as_heads(inputs[:5], in_dims, size, heads)
     output, significand, exponent = (
         part.unflatten(1, (size, heads)) for part in attend(*tensors, *inputs[5:])
     )
@@ -249,28 +208,15 @@ def _(info: Any, in_dims: _Dims, *inputs: Any) -> tuple[_Three, tuple[int, int, 
 
 
 @attend_backward.register_vmap
-def _(info: Any, in_dims: _Dims, grad: Tensor, *inputs: Any) -> tuple[_Four, tuple[int, ...]]:
-    size, heads = info.batch_size, _heads(inputs[0], in_dims[1])
-    grad = _as_heads(grad, in_dims[0], size, axis=1)
-    tensors = _inputs_as_heads(inputs[:5], in_dims[1:], size, heads)
+def _(info: Any, in_dims: Dims, grad: Tensor, *inputs: Any) -> tuple[_Four, tuple[int, ...]]:
+    size, heads = info.batch_size, count_heads(inputs[0], in_dims[1])
+    grad = as_heads(grad, in_dims[0], size, axis=1)
+    tensors = inputs_as_heads(inputs[:5], in_dims[1:], size, heads)
     saved = [
-        _as_heads(part, dim, size, axis=1)
+        as_heads(part, dim, size, axis=1)
         for part, dim in zip(inputs[5:8], in_dims[6:9], strict=True)
     ]
     dq, dk, dv, dr = attend_backward(grad, *tensors, *saved, *inputs[8:])
     split = (size, heads)
     gradients = (*(part.unflatten(1, split) for part in (dq, dk, dv)), dr.unflatten(0, split))
     return gradients, (1, 1, 1, 0)
-
-
-def _heads(query: Tensor, dim: int | None) -> int:
-    return query.shape[1] if dim is None else query.movedim(dim, 0).shape[2]
-
-
-def _inputs_as_heads(
-    inputs: Sequence[Any], in_dims: _Dims, size: int, heads: int
-) -> tuple[Tensor | None, ...]:
-    *tensors, radius, mask = inputs
-    three = [_as_heads(t, d, size, axis=1) for t, d in zip(tensors, in_dims[:3], strict=True)]
-    radius = _as_heads(radius, in_dims[3], size, axis=0)
-    return (*three, radius, _mask_as_heads(mask, in_dims[4], size, heads))

@@ -15,12 +15,12 @@ all intermediate results in registers.
 import math
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.ops.bits import constant, exponent, mantissa
+from fourierkernels.ops.series import exp_series, sinc_series
 
 TILE = 256
 NOWHERE = -(2**30)  # the exponent of an empty sum
@@ -105,7 +105,21 @@ def exp2_parts(log2):
     """Return 2**log2 as a factor in [2**-1/2, 2**1/2] and an int32 exponent, for log2 <= 1e9."""
     log2 = max(log2, constant(-1e9, log2))
     whole = np.floor(log2 + constant(0.5, log2))
-    return _exp_series((log2 - whole) * constant(math.log(2.0), log2)), np.int32(whole)
+    return exp_series((log2 - whole) * constant(math.log(2.0), log2)), np.int32(whole)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def highest_exponent(mantissas, exponents, top, used):
+    """Return the highest exponent of a pair that counts, or `top` if that is higher.
+
+    Pairs of mantissa zero do not count, nor those of weight zero in `used`, an array of shape
+    ``(256,)`` or None: padding must not set the scale.
+    """
+    highest, zero = np.int32(top), constant(0.0, mantissas[0])
+    for j in range(TILE):
+        counts = mantissas[j] != zero if used is None else used[j] * mantissas[j] != zero
+        highest = max(highest, exponents[j] if counts else np.int32(NOWHERE))
+    return highest
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
@@ -164,12 +178,12 @@ def _start(mantissas, exponents, least):
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
 def _factor(d, query, row, j):
-    """Numerator and denominator of sinc(u_d - v_dj), and the size its relative error goes by."""
+    """Return numerator and denominator of sinc(u_d - v_dj), and its relative error's divisor."""
     k, i = _ROW * d + j, _COLUMNS * d
     x = query[i] - row[k]
     s = query[i + _ONE] * row[k + _COSINES] - query[i + _TWO] * row[k + _SINES]
     y = x * x
-    series = _sinc_series(y)  # outside the choice below, which then compiles without a branch
+    series = sinc_series(y)  # outside the choice below, which then compiles without a branch
     near, one = y < constant(_NEAR, y), constant(1.0, y)
     return (series if near else s), (one if near else x), (one if near else abs(s))
 
@@ -227,34 +241,3 @@ def _add_four_squares(query, row, squares):
         near = (query[0] - row[j]) ** 2 + (query[1] - row[TILE + j]) ** 2
         far = (query[2] - row[2 * TILE + j]) ** 2 + (query[3] - row[3 * TILE + j]) ** 2
         squares[j] += near + far
-
-
-def _sinc_series(y):
-    """sin(x)/x for y = x² < 1/16, to rounding."""
-
-
-@overload(_sinc_series, inline="always")
-def _sinc_series_of(y):
-    if y == types.float32:
-        return lambda y: np.float32(1.0) + y * (np.float32(-1 / 6) + y * np.float32(1 / 120))
-    return lambda y: (
-        1.0 + y * (-1 / 6 + y * (1 / 120 + y * (-1 / 5040 + y * (1 / 362880 - y / 39916800))))
-    )
-
-
-def _exp_series(x):
-    """exp(x) for |x| <= ln(2)/2, to rounding."""
-
-
-@overload(_exp_series, inline="always")
-def _exp_series_of(x):
-    terms = 7 if x == types.float32 else 13
-    coefficients = tuple(1.0 / math.factorial(k) for k in range(terms, -1, -1))
-
-    def series(x):
-        p = constant(0.0, x)
-        for coefficient in coefficients:
-            p = p * x + constant(coefficient, x)
-        return p
-
-    return series

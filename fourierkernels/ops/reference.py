@@ -17,19 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-# d/dx log(sin x / x) = cot x - 1/x = -Σ_k c_k x^(2k-1), c_k = 2^(2k) |B_2k| / (2k)!.
-_SLOPE_SERIES = (
-    1 / 3,
-    1 / 45,
-    2 / 945,
-    1 / 4725,
-    2 / 93555,
-    1382 / 638512875,
-    4 / 18243225,
-    3617 / 162820783125,
-    87734 / 38979295480125,
-    349222 / 1531329465290625,
-)
+from fourierkernels.ops.coefficients import LOG_SINC_SLOPE
+
 # Below it the quotient cancels, above it ten terms are too few: both are at 1e-16 here.
 _SERIES_LIMIT = 0.5
 
@@ -67,7 +56,7 @@ def log_sinc_slope(x: Tensor) -> Tensor:
     near = x.abs() < _SERIES_LIMIT
     small = torch.where(near, x, 0.0)
     series = torch.zeros_like(x)
-    for coefficient in reversed(_SLOPE_SERIES):
+    for coefficient in reversed(LOG_SINC_SLOPE):
         series = series * small.square() + coefficient
     sine = torch.sin(x)
     below = torch.where(near | (sine == 0), 1.0, x * sine)

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.plan import METHODS, Plan, plan_sum
-from fourierkernels.sums.prepared import PreparedSum, check_tolerance
+from fourierkernels.sums.prepared import PreparedSum
 from fourierkernels.sums.reference import kernel_matrix
 from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.samples import SampleSum, check_tolerance
 
 __all__ = [
     "METHODS",
@@ -20,6 +21,7 @@ __all__ = [
     "KernelSums",
     "Plan",
     "PreparedSum",
+    "SampleSum",
     "check_tolerance",
     "kernel_matrix",
     "kernel_sum",
@@ -52,9 +54,9 @@ def kernel_sum(
     weights : array of shape (n,), optional
         Non-negative, 1 each by default.
     responses : array of shape (n,) or (n, k), optional
-        What the numerators sum.
+        The values that the numerators sum.
     method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
-        "auto" takes the one that a cost model finds cheapest.
+        "auto" takes the method that a cost model finds cheapest.
     tol : float
         Accuracy relative to the largest sum, 1e-12 at best. Band-limited sums are cut to it, and
         at 1e-5 or so direct sums may use single precision. The error of the others is rounding,
@@ -64,7 +66,7 @@ def kernel_sum(
         double precision afterwards, so that ratios and logarithms keep √tol. Not needed for
         absolute errors.
     parts : sequence of {"value", "slope", "cumulative"}, optional
-        What stands in each dimension: the shape (by default), its slope shape'(u), or its integral
+        The factor in each dimension: the shape (by default), its slope shape'(u), or its integral
         from -∞ to u, u = R_d(x_d - x_id).
 
     Returns

@@ -18,7 +18,7 @@ from scipy import fft, special
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
-from fourierkernels.sums.plan import extent
+from fourierkernels.sums.box import Box
 from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
@@ -41,13 +41,13 @@ class Series(NamedTuple):
 
 
 class BandlimitedSum:
-    """Sums in frequency; arguments as checked by :class:`fourierkernels.sums.PreparedSum`.
+    """Sums in frequency; arguments as :class:`fourierkernels.sums.SampleSum` passes them.
 
     The error of every sum is below `tol` (plus the rounding of the phases of high modes) times the
     largest sum; `error` states it. It is absolute: small sums are known to fewer digits.
 
-    The type-1 transform of the samples is kept and serves every further block of queries; it is
-    made again, for a wider range, only if a block lies beyond the range of those before.
+    The type-1 transform of the samples and the series of the kernel are kept for further blocks of
+    queries; `box` contains the samples and all queries.
     """
 
     def __init__(
@@ -58,22 +58,20 @@ class BandlimitedSum:
         *,
         kernel: Kernel,
         radius: FloatArray,
+        box: Box,
         tol: float = 1e-12,
     ) -> None:
         self._points, self._kernel, self._radius, self._tol = points, kernel, radius, tol
         self._columns = 1 + responses.shape[1]
         self._pairs = _pairs(weights, responses)
-        self._low, self._high = extent(points)
+        self._spans = box.spans
+        self._centre = 0.5 * np.array(box.low) + 0.5 * np.array(box.high)
+        self._series: dict[tuple[str, ...], list[Series]] = {}
         self._spectra: dict[Grid, NDArray[np.complex128]] = {}
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
-        """Return the sums at queries of shape ``(m, dim)``."""
-        self._cover(queries)
-        reach = self._high - self._low
-        series = [
-            fourier_series(self._kernel, float(r), float(span), tol=self._tol, part=part)
-            for r, span, part in zip(self._radius, reach, parts, strict=True)
-        ]
+        """Return the sums at queries of shape ``(m, dim)`` within the box."""
+        series = self._series_of(parts)
         sums, peak = self._evaluate(queries, series)
         real = sums.view(np.float64)[:, : self._columns]  # one column's sum in each real part
         accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
@@ -81,15 +79,13 @@ class BandlimitedSum:
         error, exponent = np.broadcast_to(size, len(real)), np.broadcast_to(0, len(real))
         return KernelSums(real[:, 1:].copy(), real[:, 0].copy(), error, exponent)
 
-    def _cover(self, queries: FloatArray) -> None:
-        """Widen the range to these queries; from the second time on by a quarter more."""
-        low, high = extent(queries)
-        if np.all(low >= self._low) and np.all(high <= self._high):
-            return
-        spare = 0.25 * (self._high - self._low) if self._spectra else 0.0
-        self._low = np.where(low < self._low, low - spare, self._low)
-        self._high = np.where(high > self._high, high + spare, self._high)
-        self._spectra.clear()
+    def _series_of(self, parts: tuple[str, ...]) -> list[Series]:
+        if parts not in self._series:
+            self._series[parts] = [
+                fourier_series(self._kernel, float(r), float(span), tol=self._tol, part=part)
+                for r, span, part in zip(self._radius, self._spans, parts, strict=True)
+            ]
+        return self._series[parts]
 
     def _evaluate(
         self, queries: FloatArray, series: list[Series]
@@ -97,21 +93,26 @@ class BandlimitedSum:
         """Return the sums, shape ``(m, pairs)``, and the root mean square of the first."""
         grid = tuple((s.period, len(s.coefficients)) for s in series)
         if grid not in self._spectra:
-            modes = tuple(count for _, count in grid)
-            forward = _TRANSFORMS[len(grid)][0]
-            phases = self._phases(self._points, grid)
-            self._spectra[grid] = forward(*phases, self._pairs, modes, isign=-1, **self._options)
+            self._spectra[grid] = self._transformed(grid)
         spectrum = self._spectra[grid] * math.prod(np.ix_(*(s.coefficients for s in series)))
         backward = _TRANSFORMS[len(grid)][1]
         sums = backward(*self._phases(queries, grid), spectrum, isign=1, **self._options)
         power = np.square(spectrum[0].real) + np.square(spectrum[0].imag)
         return np.ascontiguousarray(np.atleast_2d(sums).T), math.sqrt(power.sum())
 
+    def _transformed(self, grid: Grid) -> NDArray[np.complex128]:
+        """Return the type-1 transform of the samples."""
+        modes = tuple(count for _, count in grid)
+        forward, phases = _TRANSFORMS[len(grid)][0], self._phases(self._points, grid)
+        spectrum: NDArray[np.complex128] = forward(
+            *phases, self._pairs, modes, isign=-1, **self._options
+        )
+        return spectrum
+
     def _phases(self, points: FloatArray, grid: Grid) -> list[FloatArray]:
-        centre = 0.5 * self._low + 0.5 * self._high
         return [
             (column - middle) * (2.0 * math.pi / period)
-            for column, middle, (period, _) in zip(points.T, centre, grid, strict=True)
+            for column, middle, (period, _) in zip(points.T, self._centre, grid, strict=True)
         ]
 
     @property

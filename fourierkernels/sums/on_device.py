@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.kernels import FourierKernel, Kernel
+from fourierkernels.kernels import Kernel
 from fourierkernels.ops.operator import attend
-from fourierkernels.sums import KernelSums
+from fourierkernels.sums.compiled import compiled_shape
+from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2**24  # differences of the Gaussian held at once
@@ -21,11 +22,11 @@ _Parts = tuple[Tensor, Tensor, Tensor]  # numerator (m, k), denominator (m,), ex
 
 
 class TorchSum:
-    """Sums over all pairs on a device of torch; arguments as checked by `PreparedSum`.
+    """Sums over all pairs on a device of torch; arguments as `SampleSum` passes them.
 
-    Errors are estimates from the largest angle, without a look at each pair. `PreparedSum` sums
-    rows again on the CPU where a denominator is so small that those might matter: where zeros of
-    the sine, of which rounding leaves something, could be all there is.
+    Errors are estimated from the largest angle, not pair by pair. `SampleSum` sums rows again on
+    the CPU where a denominator is so small that the estimate matters: where every pair may be at a
+    zero of the sine, of which rounding leaves a remainder.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class TorchSum:
         device: str = "cpu",
     ) -> None:
         self._device, self._radius = torch.device(device), radius
-        self._power = kernel.power if isinstance(kernel, FourierKernel) else 0
+        self._shape = compiled_shape(kernel)
         self._centre = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)
         samples = radius * (points - self._centre)
         self._samples, self._reach = self._moved(samples), float(np.abs(samples).max())
@@ -53,7 +54,7 @@ class TorchSum:
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums of shapes at queries of shape ``(m, dim)``; `parts` are all "value"."""
         scaled = self._radius * (queries - self._centre)
-        summed = self._fourier if self._power else self._gaussian
+        summed = self._gaussian if self._shape.gaussian else self._fourier
         numerator, denominator, exponent = (
             part.cpu().numpy() for part in summed(self._moved(scaled))
         )
@@ -70,7 +71,7 @@ class TorchSum:
             self._columns[None, None],
             torch.ones_like(self._samples[:1]),
             self._mask,
-            self._power,
+            self._shape.power,
             False,
             0.0,
         )
@@ -93,15 +94,16 @@ class TorchSum:
         return weights @ self._columns, weights.sum(dim=1), exponent.long()
 
     def _error(self, total: FloatArray, exponent: FloatArray, step: FloatArray) -> FloatArray:
-        """Bound what the rounding of angles does to terms; of odd powers to terms of size 1."""
+        """Bound the effect of rounded angles on the terms; for odd powers, on terms of size 1."""
         dim = len(self._radius)
         rounding = 8 * _EPS * math.sqrt(len(self._samples))
-        if not self._power:
+        if self._shape.gaussian:
             far = 2.0 * np.log(2.0) * np.abs(exponent) * _EPS  # of the exponential
             slope = dim * step * np.sqrt(1.0 + np.abs(exponent))
             return np.asarray(np.abs(total) * (rounding + far + slope))
-        relative = self._power * dim * step
-        left = self._total * (relative if self._power % 2 else relative**self._power)
+        power = self._shape.power
+        relative = power * dim * step
+        left = self._total * (relative if power % 2 else relative**power)
         with np.errstate(over="ignore"):
             return np.asarray(np.abs(total) * (rounding + relative) + np.ldexp(left, -exponent))
 

@@ -1,4 +1,4 @@
-"""What a kernel sum has in each dimension: the shape itself, its slope, or its integral.
+"""The factor of a kernel sum in each dimension: the shape itself, its slope, or its integral.
 
 Slopes give gradients, integrals give cumulative distributions. To add a part, write a row; the
 reference takes it from there, and the band-limited sums from its series.
@@ -15,7 +15,7 @@ from fourierkernels.validation import check_choice
 
 
 @dataclass(frozen=True)
-class Part:
+class KernelPart:
     """A function g of u = R(x - x_i) that stands in one factor of the product.
 
     Attributes
@@ -53,14 +53,14 @@ def _relative(error: FloatArray, log: FloatArray) -> FloatArray:
     return np.where(np.isneginf(log), 0.0, error * np.exp(np.minimum(-log, 600.0)))
 
 
-PARTS: dict[str, Part] = {
-    "value": Part(
+PARTS: dict[str, KernelPart] = {
+    "value": KernelPart(
         lambda kernel, u: kernel.log_shape(u),
         lambda kernel, u, e: np.minimum(kernel.noise(u, e), 1.0),
         1,
     ),
-    "slope": Part(lambda kernel, u: kernel.log_slope(u), _slope_noise, 2),
-    "cumulative": Part(_log_cumulative, _cumulative_noise, 0),
+    "slope": KernelPart(lambda kernel, u: kernel.log_slope(u), _slope_noise, 2),
+    "cumulative": KernelPart(_log_cumulative, _cumulative_noise, 0),
 }
 
 

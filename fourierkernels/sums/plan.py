@@ -1,8 +1,8 @@
-"""Which path computes a kernel sum: a row per method, with what it can do and what it costs.
+"""The methods of summation: one row per method, with what it can do and what it costs.
 
-To add a method, write its function and a row; tests and :func:`plan_sum` pick it up. The times were
-fitted to CPU times on one machine (AMD EPYC, AVX-512); what decides is their ratio, which
-``experiments/benchmarks/kernel_limits.py`` measures anew.
+To add a method, write its class and a row of :data:`METHODS`; tests, :func:`plan_sum` and the
+benchmark pick it up. The times were fitted on one machine (AMD EPYC, AVX-512); only their ratio
+matters, which ``experiments/benchmarks/kernel_limits.py`` measures anew.
 """
 
 import math
@@ -15,58 +15,15 @@ from typing import Protocol
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel
+from fourierkernels.kernels import GaussianKernel
+from fourierkernels.sums.compiled import compiled_refusal
+from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.validation import check_choice
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
-_LARGEST_POWER = 512  # exponents of compiled products are 32-bit integers
 _EPS = float(np.finfo(float).eps)
 _SINGLE_EPS = float(np.finfo(np.float32).eps)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a kernel sum is asked for.
-
-    Attributes
-    ----------
-    n, m, dim, columns : int
-        Samples, queries, dimensions, and sums per query (one more than the responses).
-    bands : tuple of dim floats
-        Radius times the largest difference of a query and a sample.
-    tol : float
-        Accuracy asked for, relative to the largest sum.
-    plain : bool
-        Whether the shape itself is summed, not a slope or an integral of it.
-    """
-
-    kernel: Kernel
-    n: int
-    m: int
-    dim: int
-    columns: int
-    bands: tuple[float, ...]
-    tol: float
-    plain: bool = True
-
-    @property
-    def modes(self) -> tuple[float, ...]:
-        """About how many Fourier modes the band-limited sum takes, per dimension."""
-        if isinstance(self.kernel, GaussianKernel):  # periodised without a window
-            width = math.sqrt(2.0 * math.log(10.0 / self.tol))
-            return tuple(width * (band + 1.05 * width) / math.pi + 4.0 for band in self.bands)
-        extra = 4.0 * math.log(10.0 / self.tol)
-        cutoff = self.kernel.cutoff
-        return tuple(
-            (math.sqrt(2.0 * cutoff * band) + math.sqrt(extra)) ** 2 / math.pi + 4.0
-            for band in self.bands
-        )
-
-    @property
-    def accuracy(self) -> float:
-        """What a band-limited sum reaches: phases of high modes carry their rounding."""
-        return self.tol + 0.25 * _EPS * sum(self.modes)
 
 
 @dataclass(frozen=True)
@@ -83,7 +40,10 @@ class Plan:
 
 
 class Summer(Protocol):
-    """Samples, prepared by a method for any number of blocks of queries."""
+    """Samples, prepared by a method for any number of blocks of queries.
+
+    What it returns must not depend on the blocks it was given before.
+    """
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums at queries of shape ``(m, dim)``."""
@@ -96,16 +56,19 @@ class Method:
     Attributes
     ----------
     refusal : callable
-        Problem -> why this method cannot do it, or an empty string.
+        Problem -> the reason why this method cannot do it, or an empty string.
     seconds : callable
         Problem -> estimated time on this machine's cores.
     accuracy : callable
-        Problem -> what it reaches, relative to the largest sum.
+        Problem -> the accuracy it reaches, relative to the largest sum.
     exact : bool
         Whether every row is as accurate as its own terms allow in float64; rows of the others are
         summed again where their denominator is faint.
     on_device : bool
-        Whether it runs on a device of torch, which its class is told; never chosen on a CPU.
+        Whether it runs on a device of torch, which its class is told as `device`; never chosen on
+        a CPU.
+    ranged : bool
+        Whether it prepares for a range of queries, which its class is told as `box`.
     """
 
     name: str
@@ -116,6 +79,7 @@ class Method:
     accuracy: Callable[[Problem], float]
     exact: bool = True
     on_device: bool = False
+    ranged: bool = False
 
     def load(self) -> "Callable[..., Summer]":
         """Return the class whose instances compute the sums."""
@@ -130,11 +94,7 @@ def _cores() -> int:
 def _direct_refusal(problem: Problem) -> str:
     if not problem.plain:
         return "has no compiled slopes and integrals"
-    if isinstance(problem.kernel, GaussianKernel):
-        return ""
-    if not isinstance(problem.kernel, FourierKernel):
-        return f"has no compiled form of kernel {problem.kernel.name}"
-    return "" if problem.kernel.power <= _LARGEST_POWER else f"has powers up to {_LARGEST_POWER}"
+    return compiled_refusal(problem.kernel)
 
 
 def _single_refusal(problem: Problem) -> str:
@@ -217,6 +177,7 @@ METHODS = {
             _bandlimited_seconds,
             lambda problem: problem.accuracy,
             exact=False,
+            ranged=True,
         ),
         Method(
             "reference",
@@ -257,9 +218,3 @@ def plan_sum(problem: Problem, method: str = "auto") -> Plan:
         if refusal:
             raise ValueError(f"method must be able to do the sum: {method!r} {refusal}")
     return Plan(chosen.name, chosen.seconds(problem), chosen.accuracy(problem))
-
-
-def extent(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper ends, of shape ``(dim,)`` each; a column at a time is fastest."""
-    low = [column.min() for column in points.T]
-    return np.array(low), np.array([column.max() for column in points.T])

@@ -1,4 +1,4 @@
-"""The reference: broadcasting over all pairs, obvious and slow. Fast paths are tested on it."""
+"""The reference: broadcasting over all pairs, obvious and slow. Tests compare others with it."""
 
 from collections.abc import Sequence
 
@@ -48,7 +48,7 @@ def kernel_matrix(
 
 
 class ReferenceSum:
-    """Sums over all pairs, to rounding; arguments as checked by `PreparedSum`."""
+    """Sums over all pairs, exact up to rounding; arguments as `SampleSum` passes them."""
 
     def __init__(
         self,

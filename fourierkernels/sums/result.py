@@ -1,4 +1,4 @@
-"""What every kernel sum returns."""
+"""The result of a kernel sum."""
 
 from dataclasses import dataclass
 

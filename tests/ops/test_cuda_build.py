@@ -10,11 +10,13 @@ import torch
 from host_kernels import host_library, needs_compiler
 
 from fourierkernels.ops import cuda, cuda_build
+from fourierkernels.ops.arguments import Inputs, Options
 from fourierkernels.ops.cuda_build import BuildError, Variant, build, library_path, main
+from fourierkernels.ops.cuda_library import Library, Packing, Problem
 
 needs_nvcc = pytest.mark.skipif(cuda_build.find_nvcc() is None, reason="needs nvcc")
 SMALL = Variant("float", 16)
-Load = Callable[[Variant, str], cuda.Library]
+Load = Callable[[Variant, str], Library]
 
 
 @pytest.fixture
@@ -145,9 +147,9 @@ def offsets(structure: type[ctypes.Structure]) -> list[int]:
 def test_python_and_c_agree_on_the_layout_of_their_structures() -> None:
     """Both end with what a wrong offset would move: checked through sizes the library reports."""
     handle = host_library(torch.float32, 16).handle
-    assert handle.fk_problem_size() == ctypes.sizeof(cuda._Problem)
-    assert handle.fk_packing_size() == ctypes.sizeof(cuda._Packing)
-    assert offsets(cuda._Problem) == sorted(offsets(cuda._Problem))
+    assert handle.fk_problem_size() == ctypes.sizeof(Problem)
+    assert handle.fk_packing_size() == ctypes.sizeof(Packing)
+    assert offsets(Problem) == sorted(offsets(Problem))
 
 
 # What differs between libraries: precision, and the registers that a size leaves to a thread.
@@ -162,8 +164,8 @@ BUILDS = [
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
     folder = tmp_path_factory.mktemp("libraries")
 
-    def load(variant: Variant, arch: str) -> cuda.Library:
-        return cuda.Library.load(str(build(variant, arch, folder)), variant.size)
+    def load(variant: Variant, arch: str) -> Library:
+        return Library.load(str(build(variant, arch, folder)), variant.size)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda_build, "_FLAGS", (*cuda_build._FLAGS, "-Werror", "all-warnings"))
@@ -186,6 +188,6 @@ def test_an_error_of_cuda_is_raised_with_its_message(
     built: Load,
 ) -> None:
     tensors = [torch.zeros(1, 1, 2, 3) for _ in range(3)]
-    options = {"power": 4, "causal": False, "eps": 0.0}
+    inputs = Inputs(*tensors, torch.ones(1, 3), None)
     with pytest.raises(RuntimeError, match=r"fk_pack failed on cpu: \w+.*"):
-        cuda.forward(built(*BUILDS[0]), *tensors, torch.ones(1, 3), None, **options)
+        cuda.forward(built(*BUILDS[0]), inputs, Options(4, False, 0.0))

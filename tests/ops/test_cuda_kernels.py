@@ -17,6 +17,7 @@ from tolerances import TOLERANCE
 from torch import Tensor
 
 from fourierkernels.attention import fourier_attention
+from fourierkernels.ops.arguments import Inputs, Options
 from fourierkernels.ops.cuda import backward, forward
 from fourierkernels.ops.reference import log_sinc_slope
 
@@ -98,9 +99,10 @@ def run(
         mask = mask.to(dtype)
     leaves = case.leaves(dtype) if leaves is None else leaves
     library = host_library(dtype, case.size)
-    rows = forward(library, *leaves, mask, **options)
+    inputs, chosen = Inputs(*leaves, mask), Options(**options)
+    rows = forward(library, inputs, chosen)
     grad = draw(*rows[0].shape, seed=9, dtype=dtype).detach()
-    return (*rows, list(backward(library, grad, *leaves, mask, *rows, **options)), grad)
+    return (*rows, list(backward(library, grad, inputs, rows, chosen)), grad)
 
 
 def reference_options(case: Case) -> dict[str, Any]:

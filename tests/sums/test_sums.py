@@ -15,7 +15,7 @@ from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kerne
 from fourierkernels.phi_kernel import PhiKernel
 from fourierkernels.sums import METHODS, KernelSums, kernel_sum, plan_sum
 from fourierkernels.sums.bandlimited import Series, fourier_series
-from fourierkernels.sums.plan import Problem
+from fourierkernels.sums.problem import Problem
 
 FAST = TOLERANCE["float64"]["fast"]
 FAST_METHODS = [name for name in METHODS if name != "reference"]
@@ -45,13 +45,18 @@ def test_reference_is_the_sum_over_pairs(name: str) -> None:
         assert sums.numerator[j, 1] * 2.0 ** sums.exponent[j] == pytest.approx(top, rel=1e-10)
 
 
-@pytest.mark.parametrize("method", FAST_METHODS)
 @pytest.mark.parametrize("name", KERNEL_NAMES)
-@pytest.mark.parametrize("dim", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize(
+    ("method", "dim"),
+    [
+        (method, dim)
+        for method in FAST_METHODS
+        for dim in (1, 2, 3, 7, 64)
+        if dim <= 3 or method in ANY_DIMENSION
+    ],
+)
 def test_fast_path_agrees_with_the_reference(method: str, name: str, dim: int) -> None:
     """Within the sum of both stated errors, for sizes off the tiles and per-dimension radii."""
-    if dim > 3 and method not in ANY_DIMENSION:
-        return
     points, at, y = problem(300, 37, dim)
     weights = np.random.default_rng(1).random(300)
     options = {"kernel": name, "radius": np.linspace(0.7, 2.5, dim), "weights": weights}

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from fourierkernels import FourierKernel, GaussianKernel, KernelDensity, NadarayaWatson
-from fourierkernels.estimators.base import UndefinedWarning
+from fourierkernels.estimators import UndefinedWarning
 from fourierkernels.sums import PreparedSum
 from fourierkernels.sums.on_device import TorchSum
 from fourierkernels.sums.reference import ReferenceSum
@@ -157,7 +157,7 @@ def test_other_devices_are_refused(device: Any) -> None:
 
 
 def test_a_method_of_the_cpu_is_refused_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fourierkernels.sums.prepared.check_device", lambda device: device)
+    monkeypatch.setattr("fourierkernels.sums.samples.check_device", lambda device: device)
     facts: dict[str, Any] = {"kernel": "fourier4", "radius": 1.0, "device": "cuda"}
     with pytest.raises(ValueError, match=r"method must be 'auto' or 'torch' .* got 'direct'"):
         PreparedSum([[0.0]], method="direct", **facts).plan(np.zeros((1, 1)))

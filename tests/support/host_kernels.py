@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fourierkernels.ops.cuda import Library
 from fourierkernels.ops.cuda_build import SOURCES, Variant
+from fourierkernels.ops.cuda_library import Library
 
 _FLAGS = (
     "-x",

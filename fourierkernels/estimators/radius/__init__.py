@@ -1,7 +1,8 @@
-"""How the radius is found: a number, a bandwidth, or a rule.
+"""The choice of the radius: a number, a bandwidth, or a rule.
 
-To add a rule, write a function (points, weights, kernel) -> radius of shape (dim,), with responses
-as a fourth argument for regression, and put a :class:`Rule` into the registry that fits:
+To add a rule, write a function (points, weights, kernel) -> radius of shape (dim,) and a
+:class:`Rule` in `RULES` of the same file. A rule of regression takes two arguments more, responses
+and the function that fits a smoother at its design points. Rows appear in the registry that fits:
 :data:`RADIUS_RULES` for every kernel, :data:`GAUSSIAN_RULES` for the Gaussian alone,
 :data:`REGRESSION_RULES` for what looks at responses.
 """
@@ -9,12 +10,11 @@ as a fourth argument for regression, and put a :class:`Rule` into the registry t
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.estimators.radius.cross_validation import gcv, loo
-from fourierkernels.estimators.radius.reference import normal_reference, scott, silverman
+from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
+from fourierkernels.estimators.radius import cross_validation, reference, sheather_jones, spectral
+from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
-from fourierkernels.estimators.radius.sheather_jones import improved_sheather_jones
-from fourierkernels.estimators.radius.spectral import lscv, plugin
 from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_choice, check_positive, check_radius
 
@@ -29,52 +29,18 @@ __all__ = [
 ]
 
 
-def _rows(*rules: Rule) -> dict[str, Rule]:
-    return {rule.name: rule for rule in rules}
-
-
-RADIUS_RULES: dict[str, Rule] = _rows(
-    Rule(
-        "normal_reference", normal_reference, "exact MISE optimum of Gaussian data", "derived here"
-    ),
-    Rule(
-        "lscv",
-        lscv,
-        "least squares cross-validation, all radii from one transform",
-        "rudemo1982empirical",
-    ),
-    Rule(
-        "plugin",
-        plugin,
-        "exact MISE of the sample's spectrum, cut where it is noise",
-        "chiu1992automatic",
-    ),
+_RULES = (
+    *reference.RULES,
+    *spectral.RULES,
+    *sheather_jones.RULES,
+    *cross_validation.RULES,
 )
 
-GAUSSIAN_RULES: dict[str, Rule] = _rows(
-    Rule(
-        "silverman",
-        silverman,
-        "asymptotic optimum of Gaussian data",
-        "silverman1986density",
-        gaussian_only=True,
-    ),
-    Rule(
-        "scott", scott, "the same without the constant", "scott1992multivariate", gaussian_only=True
-    ),
-    Rule(
-        "improved_sheather_jones",
-        improved_sheather_jones,
-        "fixed point of seven plug-in stages, D = 1",
-        "botev2010kernel",
-        gaussian_only=True,
-    ),
-)
-
-REGRESSION_RULES: dict[str, Rule] = _rows(
-    Rule("loo", loo, "leave-one-out error", "hardle1985optimal", needs_responses=True),
-    Rule("gcv", gcv, "generalised cross-validation", "craven1979smoothing", needs_responses=True),
-)
+RADIUS_RULES: dict[str, Rule] = {
+    rule.name: rule for rule in _RULES if not (rule.gaussian_only or rule.needs_responses)
+}
+GAUSSIAN_RULES: dict[str, Rule] = {rule.name: rule for rule in _RULES if rule.gaussian_only}
+REGRESSION_RULES: dict[str, Rule] = {rule.name: rule for rule in _RULES if rule.needs_responses}
 
 
 def choose_radius(
@@ -85,6 +51,7 @@ def choose_radius(
     radius: ArrayLike | str | None,
     bandwidth: ArrayLike | None,
     responses: FloatArray | None = None,
+    fit_design: FitDesign = nadaraya_watson_design,
 ) -> FloatArray:
     """Return the radius per dimension, shape ``(dim,)``.
 
@@ -94,6 +61,9 @@ def choose_radius(
     weights : array of shape (n,)
     responses : array of shape (n,) or (n, k), optional
         Of a regression; the rules of :data:`REGRESSION_RULES` need them.
+    fit_design : callable
+        (points, weights, responses, kernel, radius) to the fit of the smoother whose radius this
+        is, at its design points.
 
     Raises
     ------
@@ -109,5 +79,5 @@ def choose_radius(
     if radius is None or isinstance(radius, str):
         known = RADIUS_RULES | GAUSSIAN_RULES | REGRESSION_RULES
         name = check_choice("radius", radius or "normal_reference", list(known))
-        return known[name](points, weights, kernel, responses)
+        return known[name](points, weights, kernel, responses, fit_design)
     return check_radius(radius, dim)

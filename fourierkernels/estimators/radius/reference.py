@@ -4,7 +4,9 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Gaussian
-from fourierkernels.estimators.radius.sample import effective_size, moments, robust_scale
+from fourierkernels.estimators.radius.rule import Rule
+from fourierkernels.estimators.radius.sample import moments, robust_scale
+from fourierkernels.estimators.weights import effective_size
 from fourierkernels.exact_error import optimal_radius
 from fourierkernels.kernels import Kernel
 
@@ -59,3 +61,20 @@ def scott(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray
 def _deviation(points: FloatArray, weights: FloatArray) -> FloatArray:
     robust_scale(points, weights)  # refuses a column that does not vary
     return np.asarray(moments(points, weights)[1] / np.sqrt(1.0 - 1.0 / effective_size(weights)))
+
+
+RULES = (
+    Rule(
+        "normal_reference", normal_reference, "exact MISE optimum of Gaussian data", "derived here"
+    ),
+    Rule(
+        "silverman",
+        silverman,
+        "asymptotic optimum of Gaussian data",
+        "silverman1986density",
+        gaussian_only=True,
+    ),
+    Rule(
+        "scott", scott, "the same without the constant", "scott1992multivariate", gaussian_only=True
+    ),
+)

@@ -1,9 +1,10 @@
-"""What a radius rule is: a row of facts and a function."""
+"""A radius rule: a function, and the facts about it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
 from fourierkernels.kernels import GaussianKernel, Kernel
 
 
@@ -15,7 +16,9 @@ class Rule:
     ----------
     name : str
     function : callable
-        (points, weights, kernel), and responses if it needs them, to a radius of shape (dim,).
+        (points, weights, kernel) to a radius of shape (dim,). If it needs responses it takes two
+        arguments more: the responses, and the function that fits the smoother at its design points
+        for a radius, see `fourierkernels.estimators.DesignFit`.
     description : str
     source : str
         Key of book/references.bib, or "derived here".
@@ -38,6 +41,7 @@ class Rule:
         weights: FloatArray,
         kernel: Kernel,
         responses: FloatArray | None = None,
+        fit_design: FitDesign = nadaraya_watson_design,
     ) -> FloatArray:
         """Return the radius per dimension, shape ``(dim,)``.
 
@@ -57,4 +61,4 @@ class Rule:
                 f"radius must be a rule that needs no responses, got {self.name!r}, "
                 "which is for regression"
             )
-        return self.function(points, weights, kernel, responses)
+        return self.function(points, weights, kernel, responses, fit_design)

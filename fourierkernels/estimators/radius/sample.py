@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.weights import effective_size
 from fourierkernels.kernels import Kernel
 
 _QUARTILES_OF_NORMAL = 1.3489795003921634  # interquartile range of N(0, 1)
@@ -20,7 +21,7 @@ class Sample:
     weights : array of shape (n,)
         Summing to one.
     size : float
-        Number of samples that the weights stand for, see :func:`effective_size`.
+        Number of samples that the weights stand for, see `estimators.weights.effective_size`.
     scale : array of shape (dim,)
         A radius for the data is a radius for `points` divided by it.
     """
@@ -51,20 +52,6 @@ def standardise(points: FloatArray, weights: FloatArray) -> Sample:
     return Sample(
         points / scale - middle / scale, weights / weights.sum(), effective_size(weights), scale
     )
-
-
-def counts_repetitions(weights: FloatArray) -> bool:
-    """Whether the weights are whole numbers, so that they count repetitions."""
-    return np.array_equal(weights, np.round(weights))
-
-
-def effective_size(weights: FloatArray) -> float:
-    """Return Σw for whole-number weights (repetitions), else (Σw)²/Σw²."""
-    total = float(weights.sum())
-    if counts_repetitions(weights):
-        return total
-    shares = weights / total
-    return float(1.0 / (shares @ shares))
 
 
 def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise
 from fourierkernels.kernels import Kernel
 
@@ -70,7 +71,7 @@ def _fixed_point(time: float, energy: FloatArray, n: float) -> float:
 
 
 def _smallest_root(energy: FloatArray, n: float) -> float:
-    """First change of sign on a grid of t that the coefficients resolve, refined."""
+    """Return the first change of sign on a grid of t that the coefficients resolve, refined."""
     times = np.geomspace(_SHORTEST, 0.1, 100)
     values = [_fixed_point(float(time), energy, n) for time in times]
     for (left, before), (right, after) in pairwise(zip(times, values, strict=True)):
@@ -80,3 +81,14 @@ def _smallest_root(energy: FloatArray, n: float) -> float:
         "X must give the equation of radius='improved_sheather_jones' a root, got none between "
         f"{math.sqrt(_SHORTEST):.1e} and 0.3 of the range (n = {n:g}); use 'plugin'"
     )
+
+
+RULES = (
+    Rule(
+        "improved_sheather_jones",
+        improved_sheather_jones,
+        "fixed point of seven plug-in stages, D = 1",
+        "botev2010kernel",
+        gaussian_only=True,
+    ),
+)

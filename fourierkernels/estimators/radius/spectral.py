@@ -7,6 +7,7 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Gaussian
+from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise, tie_limit
 from fourierkernels.estimators.radius.search import minimise
 from fourierkernels.estimators.radius.spectrum import (
@@ -133,3 +134,19 @@ def _reference(sample: Sample, kernel: Kernel) -> FloatArray:
     n = max(1, round(sample.size))
     best = optimal_radius(Gaussian(), kernel, n=n, dim=sample.dim)
     return np.full(sample.dim, best)
+
+
+RULES = (
+    Rule(
+        "lscv",
+        lscv,
+        "least squares cross-validation, all radii from one transform",
+        "rudemo1982empirical",
+    ),
+    Rule(
+        "plugin",
+        plugin,
+        "exact MISE of the sample's spectrum, cut where it is noise",
+        "chiu1992automatic",
+    ),
+)

@@ -16,7 +16,7 @@ constexpr int kThreads = kSide * kSide;
 constexpr int kChunk = 16;    // features staged at once
 constexpr int kProduct = 8;   // factors multiplied before the exponent is taken out
 
-// Pairs of one thread are kEdge x kEdge, so that kEdge rows are one load of 16 bytes.
+// Pairs of one thread are edge x edge: as many rows as one load of 16 bytes holds.
 template <class Real>
 struct Tile {
   static constexpr int edge = 16 / int(sizeof(Real));

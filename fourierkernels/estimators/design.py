@@ -1,0 +1,119 @@
+"""A linear smoother at its own design points, and the cross-validation scores that need no more.
+
+`H` is the hat matrix at the design points: f̂(x_j) = Σ_i H_ji y_i.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.weights import counts_repetitions
+from fourierkernels.kernels import Kernel
+from fourierkernels.sums import SampleSum
+
+_DIGITS = 1e3  # a denominator counts as known if it is so many times its error
+_OWN_FIT = 1e-9  # 1 - H_jj below which a sample is its own fit
+
+
+@dataclass(frozen=True)
+class DesignFit:
+    """The regression at its design points, those of positive weight.
+
+    Attributes
+    ----------
+    residuals : array of shape (n, k)
+    leverage : array of shape (n,)
+        H_jj: the share that one copy of sample j has in the prediction at x_j.
+    weights : array of shape (n,)
+    copies : array of shape (n,)
+        How often each sample counts: its weight if all weights are whole numbers, else once.
+    undefined, undefined_without : boolean arrays of shape (n,)
+        Where there is no prediction; where there is none without that copy.
+    """
+
+    residuals: FloatArray
+    leverage: FloatArray
+    weights: FloatArray
+    copies: FloatArray
+    undefined: NDArray[np.bool_]
+    undefined_without: NDArray[np.bool_]
+
+    @property
+    def lost(self) -> int:
+        """Number of predictions that are undefined, themselves or without their own sample."""
+        return int((self.undefined | self.undefined_without).sum())
+
+
+#: (points, weights, responses (n, k), kernel, radius) to the fit with that radius.
+FitDesign = Callable[[FloatArray, FloatArray, FloatArray, Kernel, FloatArray], DesignFit]
+#: What a rule minimises over the radius.
+Score = Callable[[DesignFit], float]
+
+
+def loo_score(fit: DesignFit) -> float:
+    """Return Σ w_j e_j² / Σ w_j, e_j = (y_j - f̂(x_j))/(1 - H_jj) the leave-one-out residual.
+
+    Infinite if any prediction is undefined without its own sample.
+    """
+    if fit.lost:
+        return np.inf
+    residuals = fit.residuals / (1.0 - fit.leverage)[:, None]
+    return float(fit.weights @ np.square(residuals).sum(axis=1) / fit.weights.sum())
+
+
+def gcv_score(fit: DesignFit) -> float:
+    """Return (Σ w_j (y_j - f̂(x_j))² / Σ w_j) / (1 - tr H/n)².
+
+    Infinite if any prediction is undefined, or tr H is not below n.
+    """
+    if fit.undefined.any():
+        return np.inf
+    share = float(fit.copies @ fit.leverage / fit.copies.sum())
+    error = float(fit.weights @ np.square(fit.residuals).sum(axis=1) / fit.weights.sum())
+    return error / (1.0 - share) ** 2 if share < 1.0 - _OWN_FIT else np.inf
+
+
+def nadaraya_watson_design(
+    points: FloatArray,
+    weights: FloatArray,
+    responses: FloatArray,
+    kernel: Kernel,
+    radius: FloatArray,
+) -> DesignFit:
+    """Fit the kernel regression at its design points by one sum; all weights are positive."""
+    sums = SampleSum(points, kernel=kernel, radius=radius, weights=weights, responses=responses).at(
+        points, refine=False
+    )
+    repeated = counts_repetitions(weights)
+    peak = (float(kernel.value(0.0)) * kernel.constant) ** points.shape[1]
+    own = np.ldexp(np.full(len(points), peak) if repeated else peak * weights, -sums.exponent)
+    with np.errstate(divide="ignore"):
+        leverage = own / sums.denominator
+    known = _DIGITS * sums.error
+    return DesignFit(
+        responses - sums.ratios(),
+        leverage,
+        weights,
+        weights if repeated else np.ones(len(points)),
+        ~(np.abs(sums.denominator) > known),
+        ~(np.abs(sums.denominator - own) > known),
+    )
+
+
+def design_fit_of(
+    fit: FloatArray, diagonal: FloatArray, responses: FloatArray, weights: FloatArray
+) -> DesignFit:
+    """Return the design fit from the fit ``(n, k)`` and the diagonal of H, NaN where undefined.
+
+    H_jj is of the sample with its whole weight, however many copies that counts.
+    """
+    used = weights > 0
+    fit, diagonal, responses, weights = fit[used], diagonal[used], responses[used], weights[used]
+    copies = weights if counts_repetitions(weights) else np.ones(len(weights))
+    leverage = diagonal / copies
+    undefined = np.isnan(leverage) | np.isnan(fit).any(axis=1)
+    alone = ~(np.abs(1.0 - leverage) > _OWN_FIT)
+    return DesignFit(responses - fit, leverage, weights, copies, undefined, undefined | alone)

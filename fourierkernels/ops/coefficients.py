@@ -1,0 +1,15 @@
+"""Coefficients of the series that the reference and the compiled loops share."""
+
+# c_k = 2^(2k) |B_2k| / (2k)! of d/dx log(sin x / x) = cot x - 1/x = -Σ_k c_k x^(2k-1).
+LOG_SINC_SLOPE = (
+    1 / 3,
+    1 / 45,
+    2 / 945,
+    1 / 4725,
+    2 / 93555,
+    1382 / 638512875,
+    4 / 18243225,
+    3617 / 162820783125,
+    87734 / 38979295480125,
+    349222 / 1531329465290625,
+)

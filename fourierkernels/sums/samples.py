@@ -1,0 +1,236 @@
+"""A kernel sum whose samples are fixed; its arrays are checked already."""
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import Kernel
+from fourierkernels.sums.box import Box
+from fourierkernels.sums.device import check_device
+from fourierkernels.sums.parts import check_parts, slopes
+from fourierkernels.sums.plan import METHODS, Method, Plan, Summer, plan_sum
+from fourierkernels.sums.problem import Problem
+from fourierkernels.sums.result import KernelSums
+from fourierkernels.validation import check_number
+
+_RADII = (1e-100, 1e100)
+_LARGEST_SPAN = 1e15
+_SPARE = 0.25  # of the range, beyond a block that leaves it
+
+
+class SampleSum:
+    """Samples, weights and responses, prepared once for any queries.
+
+    What depends on the samples alone is computed for the first queries and kept: the type-1
+    transform of the band-limited sum, the tiles of the direct one. Memory is O(n + modes) besides
+    each block. What is returned never depends on the queries of earlier calls.
+
+    Parameters
+    ----------
+    points : array of shape (n, dim)
+        Like all arrays here, contiguous float64, finite and of matching shape.
+    kernel : Kernel
+    radius : array of shape (dim,)
+    weights : array of shape (n,)
+    responses : array of shape (n, k)
+    method, tol
+        As for :func:`fourierkernels.sums.kernel_sum`.
+    expected : int
+        How many queries are expected in all, for the choice of the method.
+    device : str
+        "cpu", or "cuda" or "cuda:<index>" for sums by the operator of attention, in double
+        precision; rows whose denominator is faint are summed again on the CPU.
+
+    Raises
+    ------
+    ValueError, ImportError
+        For a radius outside [1e-100, 1e100], a `tol` out of range or a device that is not there.
+    """
+
+    def __init__(
+        self,
+        points: FloatArray,
+        *,
+        kernel: Kernel,
+        radius: FloatArray,
+        weights: FloatArray,
+        responses: FloatArray,
+        method: str = "auto",
+        tol: float = 1e-12,
+        expected: int = 1,
+        device: str = "cpu",
+    ) -> None:
+        self.device = check_device(device)
+        self.points, self.weights, self.responses = points, weights, responses
+        self.kernel, self.radius = kernel, _check_range(radius)
+        self.method, self.tol, self.expected = method, check_tolerance(tol), expected
+        self._box = Box.around(points)
+        # A point without weight must set neither the scale of a row nor a range.
+        used = weights > 0
+        samples = points, weights, responses
+        self._used = samples if used.all() else tuple(array[used] for array in samples)
+        self._used_box = self._box if used.all() else Box.around(self._used[0])
+        self._covered: Box | None = None
+        self._grows = False
+        self._summers: dict[tuple[str, Box | None], Summer] = {}
+
+    def for_blocks(self, expected: int) -> "SampleSum":
+        """Return this sum for a series of blocks, `expected` queries in all.
+
+        A block beyond the range of those before widens the range of a band-limited sum by a
+        quarter more than it takes, so that a drifting series needs few transforms. What is
+        prepared is shared with this sum.
+        """
+        other = copy.copy(self)
+        other.expected, other._grows, other._covered = expected, True, None
+        return other
+
+    def plan(self, queries: FloatArray, *, plain: bool = True) -> Plan:
+        """Return the method for these queries; `plain` unless slopes or integrals are summed."""
+        return plan_sum(self._problem(queries, plain), self._method())
+
+    def at(
+        self, queries: FloatArray, *, parts: tuple[str, ...] | None = None, refine: bool = True
+    ) -> KernelSums:
+        """Return the sums at queries of shape ``(m, dim)``; options as for `kernel_sum`."""
+        names = parts or check_parts(None, len(self.radius))
+        plain = set(names) == {"value"}
+        method = self.plan(queries, plain=plain).method
+        sums = self._summer(method, queries).at(queries, names)
+        if not (plain and refine):
+            return sums
+        rows = self._faint(sums, method)
+        return self._summed_exactly(sums, rows, queries[rows], names) if len(rows) else sums
+
+    def with_slopes(self, queries: FloatArray) -> tuple[KernelSums, list[KernelSums]]:
+        """Return the sums and, per dimension d, those with shape'(u_d) in place of shape(u_d).
+
+        Rows whose denominator is faint are summed exactly in all of them, so that the derivative
+        of a ratio is as good as the ratio.
+        """
+        method = self.plan(queries, plain=False).method
+        names = [check_parts(None, len(self.radius)), *slopes(len(self.radius))]
+        summer = self._summer(method, queries)
+        sums = [summer.at(queries, each) for each in names]
+        rows = self._faint(sums[0], method)
+        if len(rows):
+            sums = [
+                self._summed_exactly(old, rows, queries[rows], each)
+                for old, each in zip(sums, names, strict=True)
+            ]
+        return sums[0], sums[1:]
+
+    def left_out(self, queries: FloatArray, own: FloatArray, responses: FloatArray) -> KernelSums:
+        """Return the sums less a term of each query: leave-one-out if they are the samples.
+
+        Parameters
+        ----------
+        queries : array of shape (m, dim)
+        own : array of shape (m,)
+            The term w ∏ shape to leave out of the denominator.
+        responses : array of shape (m, k)
+            The response that goes with it.
+        """
+        method, names = self.plan(queries).method, check_parts(None, len(self.radius))
+        sums = self._summer(method, queries).at(queries, names).without(own, responses)
+        rows = self._faint(sums, method)
+        if not len(rows):
+            return sums
+        exact = self._exact(queries[rows], plain=True).at(queries[rows], names)
+        return sums.replaced(rows, exact.without(own[rows], responses[rows]))
+
+    def _method(self) -> str:
+        if self.device == "cpu" or self.method == "torch":
+            return self.method
+        if self.method != "auto":
+            raise ValueError(
+                f"method must be 'auto' or 'torch' with device {self.device!r}, got {self.method!r}"
+            )
+        return "torch"
+
+    def _summer(self, method: str, queries: FloatArray) -> Summer:
+        """Return the samples as the method prepares them, for the range of these queries."""
+        row = METHODS[method]
+        box = self._range(queries) if row.ranged else None
+        if (method, box) not in self._summers:
+            # Of one method: what serves the samples' own range, and one range besides.
+            for key in [
+                key for key in self._summers if key[0] == method and key[1] != self._used_box
+            ]:
+                self._summers.pop(key, None)
+            self._summers[method, box] = self._prepared(row, box)
+        return self._summers[method, box]
+
+    def _prepared(self, row: Method, box: Box | None) -> Summer:
+        told: dict[str, Any] = {"device": self.device} if row.on_device else {}
+        if row.ranged:
+            told["box"] = box
+        return row.load()(*self._used, kernel=self.kernel, radius=self.radius, tol=self.tol, **told)
+
+    def _range(self, queries: FloatArray) -> Box:
+        """Return the range that a sum at these queries must cover."""
+        block = Box.around(queries)
+        if not self._grows:
+            return self._used_box.including(block)
+        if self._covered is None:
+            self._covered = self._used_box.including(block)
+        elif not self._covered.contains(block):
+            self._covered = self._covered.including(block, spare=_SPARE)
+        return self._covered
+
+    def _problem(self, queries: FloatArray, plain: bool) -> Problem:
+        n, dim = self.points.shape
+        with np.errstate(over="ignore"):
+            spans = self.radius * self._box.including(Box.around(queries)).spans
+        columns = 1 + self.responses.shape[1]
+        m = max(len(queries), self.expected)
+        bands = _check_spans(spans)
+        return Problem(self.kernel, n, m, dim, columns, bands, self.tol, plain)
+
+    def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
+        """Return rows of an inexact sum whose denominator is below its error over √tol."""
+        if METHODS[method].exact:
+            return np.zeros(0, np.intp)
+        return np.flatnonzero(np.abs(sums.denominator) < sums.error / math.sqrt(self.tol))
+
+    def _summed_exactly(
+        self, sums: KernelSums, rows: NDArray[np.intp], at: FloatArray, names: tuple[str, ...]
+    ) -> KernelSums:
+        exact = self._exact(at, plain=set(names) == {"value"})
+        return sums.replaced(rows, exact.at(at, names))
+
+    def _exact(self, at: FloatArray, *, plain: bool) -> Summer:
+        refused = METHODS["direct"].refusal(self._problem(at, plain))
+        return self._summer("reference" if refused else "direct", at)
+
+
+def check_tolerance(tol: float) -> float:
+    """Return `tol` as a float in [1e-12, 1e-2]."""
+    value = check_number("tol", tol)
+    if not 1e-12 <= value <= 1e-2:
+        raise ValueError(f"tol must be in [1e-12, 1e-2], got {tol}")
+    return value
+
+
+def _check_range(radius: FloatArray) -> FloatArray:
+    """Return a radius whose products and squares stay within floating point."""
+    bad = radius[(radius < _RADII[0]) | (radius > _RADII[1])]
+    if len(bad):
+        raise ValueError(
+            f"radius must be in [{_RADII[0]:g}, {_RADII[1]:g}], got {bad[0]}; rescale the data"
+        )
+    return radius
+
+
+def _check_spans(spans: FloatArray) -> tuple[float, ...]:
+    """Return radius times range of the data: beyond 1e15 a phase in float64 has no digit left."""
+    if not spans.max() <= _LARGEST_SPAN:
+        raise ValueError(
+            "radius must be small enough that radius times the range of points and queries is at "
+            f"most {_LARGEST_SPAN:g}, got {spans.max():g}"
+        )
+    return tuple(map(float, spans))
