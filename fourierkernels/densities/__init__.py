@@ -6,9 +6,10 @@ the command line pick it up from there.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from fourierkernels.densities.base import (
+from fourierkernels.densities.beta import Beta
+from fourierkernels.densities.contract import (
     Density,
     HasComponents,
     HasMarginals,
@@ -16,7 +17,6 @@ from fourierkernels.densities.base import (
     HasSpectralWindow,
     Smoothness,
 )
-from fourierkernels.densities.beta import Beta
 from fourierkernels.densities.mixtures import GaussianMixture, marron_wand
 from fourierkernels.densities.multivariate import CorrelatedGaussian, MultivariateMixture
 from fourierkernels.densities.product import Product
@@ -64,15 +64,6 @@ DENSITIES: dict[str, Density] = {
     "correlated": CorrelatedGaussian(),
 }
 
-_FAMILIES: dict[str, Callable[..., Density]] = {
-    "gaussian": Gaussian,
-    "cauchy": Cauchy,
-    "laplace": Laplace,
-    "beta": Beta,
-    "gamma": Gamma,
-    "correlated": CorrelatedGaussian,
-}
-
 
 def as_density(density: "Density | str") -> Density:
     """Return a density given itself, its name, or a name with parameters: ``"beta(2, 5)"``.
@@ -94,11 +85,16 @@ def as_density(density: "Density | str") -> Density:
     if not isinstance(density, str):
         raise TypeError(f"density must be a density or its name, got {density!r}")
     match = re.fullmatch(r"(\w+)\s*\(([^()]*)\)", density.strip())
-    if match is None:
-        return DENSITIES[check_choice("density", density, list(DENSITIES))]
-    family = _FAMILIES[check_choice("density", match[1], list(_FAMILIES))]
+    name = density if match is None else match[1]
+    registered = DENSITIES[check_choice("density", name, list(DENSITIES))]
+    return registered if match is None else _member(registered, density, match[2].split(","))
+
+
+def _member(registered: Density, density: str, numbers: Sequence[str]) -> Density:
+    """Return the density of the same family with other parameters."""
+    family: Callable[..., Density] = type(registered)
     try:
-        return family(*(_number(text) for text in match[2].split(",")))
+        return family(*map(_number, numbers))
     except (TypeError, ValueError) as error:
         rule = f"density must be a family with its numbers, got {density!r}"
         raise ValueError(f"{rule}: {error}") from None

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import ComplexArray, FloatArray
-from fourierkernels.densities.base import Density, Power, Smoothness
+from fourierkernels.densities.contract import Density, Power, Smoothness
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Product:
     """
 
     marginals: tuple[Density, ...]
+
+    breaks = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "marginals", tuple(self.marginals))

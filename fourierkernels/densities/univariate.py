@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fourierkernels.arrays import ComplexArray, FloatArray
-from fourierkernels.densities.base import (
+from fourierkernels.densities.contract import (
     GAUSSIAN_RANGE,
     Components,
     Power,
@@ -32,6 +32,7 @@ class Gaussian:
     std: float = 1.0
 
     dim = 1
+    breaks = ()
     smoothness = Smoothness("supersmooth", 2.0)
     spectral_span = 0.0
 
@@ -85,6 +86,7 @@ class Cauchy:
     scale: float = 1.0
 
     dim = 1
+    breaks = ()
     smoothness = Smoothness("supersmooth", 1.0)
     spectral_span = 0.0
 
@@ -143,6 +145,11 @@ class Laplace:
         check_number("scale", self.scale, above=0.0)
 
     @property
+    def breaks(self) -> tuple[float, ...]:
+        """The kink at the location."""
+        return (self.location,)
+
+    @property
     def roughness(self) -> float:
         """1/(4 scale)."""
         return 0.25 / self.scale
@@ -183,6 +190,7 @@ class Gamma:
     scale: float = 1.0
 
     dim = 1
+    breaks = (0.0,)
     spectral_span = 0.0
     spectral_range = math.inf
 

@@ -8,9 +8,9 @@ import pytest
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import as_density
+from fourierkernels.densities.panels import panels
 from fourierkernels.exact_error import mise, optimum
 from fourierkernels.exact_error.pointwise import pointwise_error
-from fourierkernels.exact_error.quadrature import panels
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.theory import symbolic
 from fourierkernels.theory.rates import Rate

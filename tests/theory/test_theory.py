@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import erf, erfc
 
 from fourierkernels.densities import DENSITIES, Beta, CorrelatedGaussian, Gaussian
-from fourierkernels.densities.base import Power
+from fourierkernels.densities.contract import Power
 from fourierkernels.exact_error import mise, optimum
 from fourierkernels.kernels import KERNELS, as_kernel
 from fourierkernels.theory import optimal_radius, paper_rate, rate_table, sharp_rate

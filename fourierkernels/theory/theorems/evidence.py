@@ -15,8 +15,8 @@ from fourierkernels.densities import Density
 from fourierkernels.exact_error.mise import mise
 from fourierkernels.exact_error.optimum import optimum
 from fourierkernels.exact_error.pointwise import pointwise_error
-from fourierkernels.exact_error.ratio import regression_next_order
 from fourierkernels.exact_error.regression_error import regression_at_radius, regression_radius
+from fourierkernels.exact_error.regression_next_order import regression_next_order
 from fourierkernels.simulation import mse
 from fourierkernels.theory.theorems.base import Measured, Setting
 from fourierkernels.theory.theorems.tail import LEVEL, tail_radius

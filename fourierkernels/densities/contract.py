@@ -51,6 +51,13 @@ class Density(Protocol):
         """Smoothness class of the characteristic function."""
 
     @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points on the line where p or one of its derivatives jumps, increasing.
+
+        Quadrature in x ends its panels there. Empty where p is smooth, and for D > 1.
+        """
+
+    @property
     def roughness(self) -> float:
         """∫ p(x)² dx; infinite if p is not square integrable."""
 
