@@ -16,8 +16,9 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import as_density
 from fourierkernels.densities.responses import as_regression_function
 from fourierkernels.exact_error import optimal_radius, regression_radius
+from fourierkernels.simulation.central_box import quadrature
 from fourierkernels.simulation.mise import mise
-from fourierkernels.simulation.mse import mse, quadrature
+from fourierkernels.simulation.mse import mse
 from fourierkernels.simulation.noise import as_noise
 from fourierkernels.simulation.sweep.cells import Cell, as_number
 

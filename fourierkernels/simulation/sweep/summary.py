@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fourierkernels.simulation.mise import Estimate
-from fourierkernels.simulation.mse import median_of_means
+from fourierkernels.simulation.regression_errors import median_of_means
 from fourierkernels.simulation.sweep.cells import Cell
 from fourierkernels.simulation.sweep.results import Done
 
