@@ -23,8 +23,7 @@ mpl.use("Agg")
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fourierkernels.densities import as_density
-from fourierkernels.densities.responses import as_regression_function
+from fourierkernels.densities import as_density, as_regression_function
 from fourierkernels.kernels import KERNELS
 from fourierkernels.plotting import COLOURS, LINES, MARKERS, style
 from fourierkernels.simulation import as_noise, quadrature

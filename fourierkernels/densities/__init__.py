@@ -19,14 +19,15 @@ from fourierkernels.densities.contract import (
 )
 from fourierkernels.densities.mixtures import GaussianMixture, marron_wand
 from fourierkernels.densities.multivariate import CorrelatedGaussian, MultivariateMixture
+from fourierkernels.densities.power_tails import Gamma, Laplace
 from fourierkernels.densities.product import Product
+from fourierkernels.densities.regression_function import RegressionFunction
 from fourierkernels.densities.responses import (
     REGRESSION_FUNCTIONS,
-    RegressionFunction,
     additive,
     as_regression_function,
 )
-from fourierkernels.densities.univariate import Cauchy, Gamma, Gaussian, Laplace
+from fourierkernels.densities.univariate import Cauchy, Gaussian
 from fourierkernels.validation import check_choice
 
 __all__ = [

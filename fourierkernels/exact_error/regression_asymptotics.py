@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
+from fourierkernels.densities import Density, RegressionFunction
 from fourierkernels.densities.panels import panels
-from fourierkernels.densities.responses import RegressionFunction
 from fourierkernels.exact_error.regression_error import RegressionTerms
 from fourierkernels.exact_error.regression_moments import (
     PHASE,

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, as_density
-from fourierkernels.densities.responses import RegressionFunction
+from fourierkernels.densities import Density, RegressionFunction, as_density
 from fourierkernels.exact_error.regression_moments import moments, pose
 from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_integer, check_points, check_positive

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, as_density
+from fourierkernels.densities import Density, RegressionFunction, as_density, as_regression_function
 from fourierkernels.densities.panels import panels
-from fourierkernels.densities.responses import RegressionFunction, as_regression_function
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.validation import check_points, check_radius
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
-from fourierkernels.densities.responses import RegressionFunction
+from fourierkernels.densities import Density, RegressionFunction
 from fourierkernels.kernels import Kernel
 from fourierkernels.simulation.mise import draw
 from fourierkernels.simulation.noise import Noise

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, as_density
-from fourierkernels.densities.responses import RegressionFunction, as_regression_function
+from fourierkernels.densities import Density, RegressionFunction, as_density, as_regression_function
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.simulation.central_box import NODES, density_at, quadrature
 from fourierkernels.simulation.conditional_moments import Task, conditional_moments, drawn_design

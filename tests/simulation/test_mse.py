@@ -9,8 +9,7 @@ from scipy import stats
 from tolerances import MONTE_CARLO_SIGMAS, TOLERANCE
 
 from fourierkernels import NadarayaWatson
-from fourierkernels.densities import DENSITIES, Density, Gaussian, as_density
-from fourierkernels.densities.responses import REGRESSION_FUNCTIONS
+from fourierkernels.densities import DENSITIES, REGRESSION_FUNCTIONS, Density, Gaussian, as_density
 from fourierkernels.kernels import KERNELS
 from fourierkernels.simulation import (
     NOISES,

@@ -8,8 +8,7 @@ import pytest
 from scipy.integrate import quad
 from tolerances import MONTE_CARLO_SIGMAS
 
-from fourierkernels.densities import as_density
-from fourierkernels.densities.responses import REGRESSION_FUNCTIONS
+from fourierkernels.densities import REGRESSION_FUNCTIONS, as_density
 from fourierkernels.exact_error import regression_moments
 from fourierkernels.exact_error.regression_asymptotics import regression_asymptotics
 from fourierkernels.exact_error.regression_error import regression_at_radius, regression_radius

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from fourierkernels import __version__
-from fourierkernels.densities import as_density
-from fourierkernels.densities.responses import as_regression_function
+from fourierkernels.densities import as_density, as_regression_function
 from fourierkernels.kernels import as_kernel
 from fourierkernels.simulation.noise import as_noise
 from fourierkernels.validation import check_choice, check_integer, check_number

@@ -13,8 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import as_density
-from fourierkernels.densities.responses import as_regression_function
+from fourierkernels.densities import as_density, as_regression_function
 from fourierkernels.exact_error import optimal_radius, regression_radius
 from fourierkernels.simulation.central_box import quadrature
 from fourierkernels.simulation.mise import mise

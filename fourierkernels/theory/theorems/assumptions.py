@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from fourierkernels.densities import Smoothness
-from fourierkernels.densities.responses import RegressionFunction
+from fourierkernels.densities import RegressionFunction, Smoothness
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.theory.theorems.base import Assumption, Setting
 

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, as_density
-from fourierkernels.densities.responses import RegressionFunction, as_regression_function
+from fourierkernels.densities import Density, RegressionFunction, as_density, as_regression_function
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.slopes import Slope

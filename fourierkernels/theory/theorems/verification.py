@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
-from fourierkernels.densities.responses import RegressionFunction
+from fourierkernels.densities import Density, RegressionFunction
 from fourierkernels.kernels import Kernel
 from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.slopes import Correction, Slope, fit_slope, limit_slope, local_slopes
