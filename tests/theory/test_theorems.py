@@ -276,7 +276,7 @@ def test_lemma_1_holds_with_its_constant_in_simulation() -> None:
     [
         ("1", ("gaussian", "fourier3"), "∫ |sinc z|^3 |z|^2 dz diverges: it needs l > 3"),
         ("1", ("laplace", "fourier4"), "ordinary smooth with β = 2 <= 3"),
-        ("1", ("gaussian", "gaussian"), "the kernel is gaussian, no function of sinc"),
+        ("1", ("gaussian", "gaussian"), "the kernel is gaussian, not a FourierKernel"),
         ("3a supersmooth", ("laplace", "fourier1"), "ordinary smooth with β = 2"),
         ("3a supersmooth", ("gaussian", "fourier2"), "the kernel is fourier2"),
         ("3a ordinary smooth", ("beta(1, 1)", "fourier1"), "β = 1, not more than 1"),
