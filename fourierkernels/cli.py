@@ -130,8 +130,8 @@ def theorems(
         raise ValueError(f"density and kernel must both be given, got {density} and {kernel}")
     if output is not None:
         _check_file("output", output)
-    setting = Case("", density, kernel, function, dim, beyond) if density and kernel else None
-    rows = [found.row() for found in run(names or [], setting, simulate=simulate)]
+    case = Case(density, kernel, function, dim, beyond) if density and kernel else None
+    rows = [found.row() for found in run(names or [], case, simulate=simulate)]
     if output is not None:
         with _complete(output) as part, part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

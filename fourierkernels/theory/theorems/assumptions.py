@@ -6,7 +6,8 @@ import numpy as np
 
 from fourierkernels.densities import RegressionFunction, Smoothness
 from fourierkernels.kernels import FourierKernel
-from fourierkernels.theory.theorems.base import Assumption, Setting
+from fourierkernels.theory.setting import Setting
+from fourierkernels.theory.theorems.theorem import Assumption
 
 
 def power(setting: Setting) -> int | None:

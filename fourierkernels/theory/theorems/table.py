@@ -1,79 +1,55 @@
-"""The table of the theorems: every statement in the settings of the specification, section 3."""
+"""The table of the theorems: each in the settings that it names."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-from fourierkernels.theory.theorems.base import Evidence
+from fourierkernels.theory.theorems.evidence import Evidence
+from fourierkernels.theory.theorems.registry import THEOREMS, as_theorem
+from fourierkernels.theory.theorems.theorem import Case, Theorem
 from fourierkernels.theory.theorems.verification import verify
 
-
-class Case(NamedTuple):
-    """A theorem and a setting; `beyond` to measure where an assumption fails, needed or not."""
-
-    theorem: str
-    density: str
-    kernel: str
-    function: str | None = None
-    dim: int = 1
-    beyond: bool = False
+Entry = tuple[Theorem, Case]
 
 
-DENSITY_CASES = (
-    Case("1", "gaussian", "fourier4"),
-    Case("1", "cauchy", "fourier4"),
-    Case("1", "gaussian", "fourier6"),
-    Case("1", "gaussian", "fourier4", dim=2),
-    Case("1", "laplace", "fourier4"),
-    Case("1", "gaussian", "fourier3"),
-    Case("3a supersmooth", "gaussian", "fourier1"),
-    Case("3a supersmooth", "cauchy", "fourier1"),
-    Case("3a supersmooth", "cauchy", "fourier1", dim=2),
-    Case("3a ordinary smooth", "laplace", "fourier1"),
-    Case("3a ordinary smooth", "gamma", "fourier1"),
-    Case("3a ordinary smooth", "laplace", "fourier1", dim=2),
-    Case("3b supersmooth", "gaussian", "fourier2"),
-    Case("3b supersmooth", "gaussian", "fourier2", dim=2),
-    Case("3b ordinary smooth", "gamma(4)", "fourier2"),
-    Case("3b ordinary smooth", "laplace", "fourier2", beyond=True),
-    Case("3b ordinary smooth", "gamma(1.2)", "fourier2", beyond=True),
-    Case("density of order 2", "gaussian", "fourier3"),
-    Case("density of order 2", "gaussian", "fourier5"),
-    Case("density of order 2", "cauchy", "fourier3"),
-    Case("density of order 2", "gaussian", "fourier3", dim=2),
-    Case("density limited by smoothness", "laplace", "fourier3"),
-    Case("density limited by smoothness", "laplace", "fourier4"),
-    Case("density limited by smoothness", "laplace", "fourier5"),
-    Case("lemma 1", "gaussian", "fourier4"),
-)
-REGRESSION_CASES = (
-    Case("2", "gaussian", "fourier6", "sine"),
-    Case("2", "gaussian", "fourier6", "kink"),
-    Case("2", "gaussian", "fourier4", "sine", beyond=True),
-    Case("4", "gaussian", "fourier1", "sine"),
-    Case("4", "gaussian", "fourier1", "kink"),
-    Case("4", "gaussian", "fourier1", "kink", beyond=True),
-    *(
-        Case(name, "gaussian", f"fourier{power}", "sine", dim)
-        for dim in (1, 2)
-        for power, name in enumerate(
-            ("regression of order 1", *("regression of order 2",) * 3), start=2
-        )
-    ),
-)
-CASES = (*DENSITY_CASES, *REGRESSION_CASES)
+def entries(theorems: Iterable[Theorem | str] | None = None) -> list[Entry]:
+    """Return theorems with their cases: densities first, then regression by dimension.
 
+    Parameters
+    ----------
+    theorems : iterable of Theorem or str, optional
+        By default all of :data:`THEOREMS`. The order is that of the registry.
 
-def table(cases: Iterable[Case] = CASES, **options: Any) -> list[Evidence]:
-    """Return the evidence for every case; `options` go to :func:`verify`.
+    Raises
+    ------
+    ValueError, TypeError
+        For something that is no theorem and no name of one.
 
     Examples
     --------
-    >>> [row.verdict for row in table(DENSITY_CASES[:1])]
+    >>> [case.kernel for theorem, case in entries(["3b supersmooth"])]
+    ['fourier2', 'fourier2']
+    """
+    chosen = list(THEOREMS.values()) if theorems is None else _in_order(theorems)
+    found = [(theorem, case) for theorem in chosen for case in theorem.cases]
+    return sorted(found, key=_place)
+
+
+def table(rows: Iterable[Entry] | None = None, **options: Any) -> list[Evidence]:
+    """Return the evidence for theorems in their cases; `options` go to :func:`verify`.
+
+    Parameters
+    ----------
+    rows : iterable of (Theorem, Case), optional
+        By default all :func:`entries`.
+
+    Examples
+    --------
+    >>> [row.verdict for row in table(entries(["1"])[:1])]
     ['holds, loose']
     """
     return [
         verify(
-            case.theorem,
+            theorem,
             case.density,
             case.kernel,
             case.function,
@@ -81,5 +57,17 @@ def table(cases: Iterable[Case] = CASES, **options: Any) -> list[Evidence]:
             beyond=case.beyond,
             **options,
         )
-        for case in cases
+        for theorem, case in (entries() if rows is None else rows)
     ]
+
+
+def _in_order(theorems: Iterable[Theorem | str]) -> list[Theorem]:
+    chosen = {theorem.name: theorem for theorem in map(as_theorem, theorems)}
+    known = [name for name in THEOREMS if name in chosen]
+    return [chosen[name] for name in (*known, *(n for n in chosen if n not in THEOREMS))]
+
+
+def _place(entry: Entry) -> tuple[bool, int]:
+    theorem, case = entry
+    regression = theorem.error.about_regression
+    return regression, case.dim if regression else 0
