@@ -2,6 +2,7 @@
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,16 +42,26 @@ def quadrature(
         Where f is not smooth: the box is cut there, in every dimension.
     """
     order = nodes or NODES[dim]
-    axes = [panels(_ends(box, breaks), order=order) for box in central_box(density, dim)]
+    axes = [_side(box, breaks, order) for box in central_box(density, dim)]
     grid = np.meshgrid(*(x for x, _ in axes), indexing="ij")
     points = np.stack([axis.ravel() for axis in grid], axis=1)
     weights = np.ravel(math.prod(np.ix_(*(weight for _, weight in axes))))
     return points, weights * density_at(density, points)
 
 
-def _ends(box: tuple[float, float], breaks: tuple[float, ...]) -> tuple[float, ...]:
+def _side(
+    box: tuple[float, float], breaks: tuple[float, ...], order: int
+) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of one side of the box, in each piece symmetric about its middle."""
     low, high = box
-    return (low, *(place for place in breaks if low < place < high), high)
+    ends = (low, *(place for place in breaks if low < place < high), high)
+    nodes, weights = [], []
+    for a, b in pairwise(ends):
+        half = 0.5 * (b - a)
+        place, share = panels((-half, half), order=order)
+        nodes.append(0.5 * (a + b) + place)
+        weights.append(share)
+    return np.concatenate(nodes), np.concatenate(weights)
 
 
 def density_at(density: Density, points: FloatArray) -> FloatArray:
