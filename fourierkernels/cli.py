@@ -139,33 +139,44 @@ def theorems(
             writer.writerows(rows)
 
 
+_Names = list[str] | None
+_Numbers = list[int] | None
+_Results = Annotated[Path, typer.Argument(help="Results file, one line per finished cell.")]
+_Task = Annotated[str | None, typer.Option(help="density (default) or regression.")]
+_Densities = Annotated[_Names, typer.Option(help="Density of the data; repeat for more.")]
+_Kernels = Annotated[_Names, typer.Option(help="fourier<l> or gaussian; repeat for more.")]
+_Sizes = Annotated[_Numbers, typer.Option(help="Sample size; repeat for more.")]
+_Dims = Annotated[_Numbers, typer.Option(help="Dimension; repeat for more.")]
+_Radii = Annotated[_Names, typer.Option(help="A number or a rule (optimal); repeat for more.")]
+_Replicates = Annotated[int | None, typer.Option(help="Replicates per cell.")]
+_Blocks = Annotated[int | None, typer.Option(help="Cells per setting.")]
+_Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
+_Function = Annotated[str | None, typer.Option(help="Regression function.")]
+_Noise = Annotated[str | None, typer.Option(help="Noise of a regression.")]
+_At = Annotated[float | None, typer.Option(help="Point of a regression; integrated error without.")]
+_Workers = Annotated[int, typer.Option(help="Processes on this machine.")]
+_Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler instead.", metavar="ADDRESS")
+]
+
+
 @app.command()
 def sweep(
-    results: Annotated[Path, typer.Argument(help="Results file, one line per finished cell.")],
-    task: Annotated[str | None, typer.Option(help="density (default) or regression.")] = None,
-    density: Annotated[
-        list[str] | None, typer.Option(help="Density of the data; repeat for more.")
-    ] = None,
-    kernel: Annotated[
-        list[str] | None, typer.Option(help="fourier<l> or gaussian; repeat for more.")
-    ] = None,
-    n: Annotated[list[int] | None, typer.Option(help="Sample size; repeat for more.")] = None,
-    dim: Annotated[list[int] | None, typer.Option(help="Dimension; repeat for more.")] = None,
-    radius: Annotated[
-        list[str] | None, typer.Option(help="A number or a rule (optimal); repeat for more.")
-    ] = None,
-    replicates: Annotated[int | None, typer.Option(help="Replicates per cell.")] = None,
-    blocks: Annotated[int | None, typer.Option(help="Cells per setting.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random numbers.")] = None,
-    function: Annotated[str | None, typer.Option(help="Regression function.")] = None,
-    noise: Annotated[str | None, typer.Option(help="Noise of a regression.")] = None,
-    at: Annotated[
-        float | None, typer.Option(help="Point of a regression; integrated error without.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler instead.", metavar="ADDRESS")
-    ] = None,
+    results: _Results,
+    task: _Task = None,
+    density: _Densities = None,
+    kernel: _Kernels = None,
+    n: _Sizes = None,
+    dim: _Dims = None,
+    radius: _Radii = None,
+    replicates: _Replicates = None,
+    blocks: _Blocks = None,
+    seed: _Seed = None,
+    function: _Function = None,
+    noise: _Noise = None,
+    at: _At = None,
+    workers: _Workers = 1,
+    scheduler: _Scheduler = None,
 ) -> None:
     """Simulate errors over densities, kernels, sizes, dimensions and radius rules.
 

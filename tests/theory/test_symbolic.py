@@ -312,7 +312,7 @@ def test_formulas_speak_latex_and_refuse_missing_values() -> None:
 @pytest.mark.parametrize(
     ("density", "kernel", "message"),
     [
-        ("mw3", "gaussian", "density must be one of Gaussian, Cauchy"),
+        ("mw3", "gaussian", r"density must have a spectrum.*Gaussian, Cauchy.*got GaussianMixture"),
         ("gamma(0.4)", "fourier4", "density must be square integrable, got β = 2/5"),
     ],
 )
