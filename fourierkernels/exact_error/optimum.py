@@ -67,7 +67,7 @@ def optimum(
     Raises
     ------
     ValueError
-        As :func:`fourierkernels.exact_error.mise`.
+        As :func:`fourierkernels.theory.mise`.
 
     Examples
     --------
