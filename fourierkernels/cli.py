@@ -100,25 +100,25 @@ def rates(
 def theorems(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Theorems, by name; all without.", metavar="[NAME]..."),
+        typer.Argument(help="Names of theorems; by default all.", metavar="[NAME]..."),
     ] = None,
     density: Annotated[
-        str | None, typer.Option(help="Density, to look at one setting; needs a kernel.")
+        str | None, typer.Option(help="Density of a single setting; needs a kernel.")
     ] = None,
     kernel: Annotated[str | None, typer.Option(help="fourier<l> or gaussian.")] = None,
     function: Annotated[
         str | None, typer.Option(help="Regression function, for theorems on regression.")
     ] = None,
     dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
-    beyond: Annotated[bool, typer.Option(help="Measure although an assumption fails.")] = False,
+    beyond: Annotated[bool, typer.Option(help="Measure even where an assumption fails.")] = False,
     simulate: Annotated[
         bool, typer.Option(help="Simulate where the computed error is not exact.")
     ] = True,
     output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
 ) -> None:
-    """Put the theorems of the papers to the test: stated and sharp rate, slope, verdict.
+    """Test the theorems of the papers: stated and sharp rate, slope, verdict.
 
-    Without a density, every theorem in the settings of the book's table.
+    By default every theorem is tested in the settings of the book's table.
 
     Example: fourierkernels theorems '3a ordinary smooth' --density laplace --kernel fourier1
     """
@@ -153,10 +153,12 @@ _Blocks = Annotated[int | None, typer.Option(help="Cells per setting.")]
 _Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
 _Function = Annotated[str | None, typer.Option(help="Regression function.")]
 _Noise = Annotated[str | None, typer.Option(help="Noise of a regression.")]
-_At = Annotated[float | None, typer.Option(help="Point of a regression; integrated error without.")]
+_At = Annotated[
+    float | None, typer.Option(help="Point of a regression; by default the integrated error.")
+]
 _Workers = Annotated[int, typer.Option(help="Processes on this machine.")]
 _Scheduler = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler instead.", metavar="ADDRESS")
+    str | None, typer.Option(help="Address of a Dask scheduler to use instead.", metavar="ADDRESS")
 ]
 
 
@@ -180,8 +182,8 @@ def sweep(
 ) -> None:
     """Simulate errors over densities, kernels, sizes, dimensions and radius rules.
 
-    Finished cells are kept in RESULTS whatever happens; the same command, or RESULTS alone, goes
-    on where the last run ended.
+    Finished cells are kept in RESULTS whatever happens; the same command, or RESULTS alone,
+    resumes where the last run ended.
 
     Example: fourierkernels sweep rates.jsonl --kernel fourier1 --n 100 --n 1000 --workers 2
     """

@@ -1,8 +1,9 @@
 """Densities of known smoothness: pdf, characteristic function, sampler, smoothness class.
 
-They are the targets against which rates are verified. To add one, write a frozen dataclass with
-the members of :class:`Density` and put an instance into :data:`DENSITIES`; the contract tests and
-the command line pick it up from there.
+They are the targets for which rates are verified. To add one, write a frozen dataclass with the
+members of :class:`Density`, its breaks among them, and put an instance into :data:`DENSITIES`; the
+contract tests, the exact errors and the command line pick it up from there, by its name or by the
+name with other parameters.
 """
 
 import re

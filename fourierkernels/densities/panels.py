@@ -1,4 +1,4 @@
-"""Composite Gauss-Legendre quadrature: nodes and weights on panels that end where a break is."""
+"""Composite Gauss-Legendre quadrature: nodes and weights on panels that end at the breaks."""
 
 import math
 from functools import lru_cache

@@ -12,7 +12,7 @@ from fourierkernels.densities.contract import Density, Power, Smoothness
 
 @dataclass(frozen=True)
 class Product:
-    """∏_d p_d(x_d), in any number of dimensions from 2 on.
+    """∏_d p_d(x_d), in two or more dimensions.
 
     Parameters
     ----------

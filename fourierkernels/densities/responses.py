@@ -3,7 +3,7 @@
 They are the targets f of y = f(x) + noise. On the line they act elementwise; in D dimensions the
 target is the sum f(x_1) + ... + f(x_D), see :func:`additive`. To add one, write a frozen dataclass
 with the members of :class:`RegressionFunction` and put an instance into
-:data:`REGRESSION_FUNCTIONS`; the contract tests pick it up from there.
+:data:`REGRESSION_FUNCTIONS`; the contract tests and the command line pick it up from there.
 """
 
 from dataclasses import dataclass

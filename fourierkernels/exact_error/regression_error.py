@@ -53,7 +53,7 @@ def regression_at_radius(
     at: ArrayLike,
     noise_variance: ArrayLike,
 ) -> RegressionTerms:
-    """Return bias and variance for large n at this radius; for every kernel.
+    """Return bias and variance for large n at a given radius, for any kernel.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def regression_radius(
 
 
 def _bracket(error: Callable[[float], float], start: float) -> tuple[float, float]:
-    """Go up in steps of 20 % until the error is twice the least; return the neighbours of that."""
+    """Go up by 20 % until the error is twice the least; return the neighbours of the least."""
     step, place, best = math.log(1.2), 0, math.inf
     errors: list[float] = []
     while not errors or errors[-1] < best + math.log(2.0):

@@ -1,4 +1,4 @@
-"""The integrals ∫ K_R^j Δ^i p that the error of regression is made of, Δ(y) = f(y) - f(x)."""
+"""The integrals ∫ K_R^j Δ^i p that make up the error of regression, Δ(y) = f(y) - f(x)."""
 
 import math
 from itertools import accumulate
@@ -107,7 +107,7 @@ def bandwidth(density: Density) -> float:
 
 
 def reach_of(density: Density, x: FloatArray) -> float:
-    """Distance from the points beyond which p is nothing, or all that Cauchy tails leave is."""
+    """Distance from the points beyond which p is negligible, at most 2000 of its widths."""
     unit = 1.0 / density.spectral_scale
     reach = 8.0 * unit
     while reach < _LARGEST_REACH * unit:
@@ -119,5 +119,5 @@ def reach_of(density: Density, x: FloatArray) -> float:
 
 
 def breaks(problem: Problem) -> tuple[float, ...]:
-    """Where the density or f is not smooth."""
+    """Return the points where the density or f is not smooth."""
     return (*problem.density.breaks, *problem.function.breaks)

@@ -1,4 +1,4 @@
-"""Figures in one look: rates, fits and weight maps.
+"""Figures in one style: rates, simulated errors, fits and weight maps.
 
 Figures are made without pyplot: they belong to no window and no backend. Save them, or let a
 notebook display them. matplotlib is imported on first use.

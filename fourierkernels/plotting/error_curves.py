@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def plot_rates(rows: Iterable[RateRow], ax: "Axes | None" = None) -> "Axes":
     """Draw the best exact MISE against n, with the rates of the paper and the sharp ones.
 
-    A curve per kernel on logarithmic axes. Through its last point goes its sharp rate, dashed, and
-    the paper's, dotted, where that is another; the legend names both.
+    One curve per kernel on logarithmic axes. Its sharp rate is drawn through its last point,
+    dashed, and the paper's rate, dotted, where it differs; the legend names both.
 
     Parameters
     ----------

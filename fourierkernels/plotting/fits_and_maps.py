@@ -28,7 +28,7 @@ def plot_fits(
     xlabel: str = "x",
     ylabel: str = "y",
 ) -> "Figure":
-    """Draw regression curves over one sample, a panel each; :func:`plot_weight_maps` is its twin.
+    """Draw regression curves over one sample, one panel per curve.
 
     The vertical range is that of the sample and the truth, so a curve may leave its panel. Queries
     where a curve is NaN are marked on the lower edge.
@@ -83,7 +83,7 @@ def plot_weight_maps(
     xlabel: str = "sample",
     ylabel: str = "query",
 ) -> "Figure":
-    """Draw weight (hat or attention) matrices as images on one colour scale, a panel each.
+    """Draw weight (hat or attention) matrices as images on one colour scale, one panel per matrix.
 
     The scale runs from 0 to `top`, or from -`top` to `top` if any weight is negative; what lies
     beyond is drawn at its end. Undefined (NaN) weights are grey.

@@ -1,4 +1,4 @@
-"""The one look of all figures: colours, lines, markers, and figures made without pyplot."""
+"""The style of all figures: colours, lines, markers, and figures made without pyplot."""
 
 import math
 from collections.abc import Callable

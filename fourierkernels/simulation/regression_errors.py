@@ -1,4 +1,4 @@
-"""What simulated regressions tell: bias, variance and squared errors, one row per replicate."""
+"""The result of simulated regressions: bias, variance and squared error of each replicate."""
 
 import math
 from collections.abc import Callable
@@ -128,7 +128,7 @@ def median_of_means(values: FloatArray) -> float:
 
 
 def _over_columns(values: FloatArray, statistic: Callable[[FloatArray], float]) -> FloatArray:
-    """Apply a statistic to what is defined in each column; NaN where nothing is."""
+    """Apply a statistic to the defined values of each column; NaN where there are none."""
     columns = (column[~np.isnan(column)] for column in values.T)
     return np.array([statistic(c) if len(c) > 1 else math.nan for c in columns])
 

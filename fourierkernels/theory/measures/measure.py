@@ -22,7 +22,7 @@ class Measured:
     method : str
         How they were found.
     notes : str
-        What the method saw besides: shares of undefined ratios, say.
+        What else the method saw, such as the share of undefined ratios.
     """
 
     sizes: FloatArray

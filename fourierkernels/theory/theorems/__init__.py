@@ -1,7 +1,7 @@
 """The theorems of the papers as objects: assumptions, bounds, rates, and the evidence for them.
 
-``THEOREMS[name].check(setting)`` tells whether it applies and why not, :func:`verify` puts it to
-the test, :func:`table` does so for every theorem in the settings that it names.
+``THEOREMS[name].check(setting)`` tells whether a theorem applies and why not, :func:`verify` tests
+it, and :func:`table` tests every theorem in the settings that it names.
 """
 
 from fourierkernels.theory.measures.error_at_points import ERROR_AT_POINTS, simulated_mse

@@ -126,7 +126,7 @@ def common_order(setting: Setting) -> float:
 
 
 def bounded_second_moment() -> Assumption:
-    """Ask for sup f² p < ∞; looked at out to 10^6 widths of the density."""
+    """Ask for sup f² p < ∞, checked out to 10^6 widths of the density."""
 
     def test(setting: Setting) -> tuple[bool, str]:
         f, p = setting.response, setting.density

@@ -1,4 +1,4 @@
-"""What a verification finds, and the line of a table that tells it."""
+"""The outcome of a verification, and its line in a table."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -67,7 +67,7 @@ class Evidence:
         return failed or (self.sharp.source if self.sharp else "")
 
     def row(self) -> dict[str, str | float | int]:
-        """Return one line of a table, the same columns always, "" where there is nothing.
+        """Return one line of a table: always the same columns, "" where there is no value.
 
         `slope` is that of computed errors in the limit; `simulated`, and `same_window` for the
         computed errors at the same n, R and weights, are fitted over `simulated_from` to

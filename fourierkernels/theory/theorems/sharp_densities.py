@@ -1,4 +1,4 @@
-"""What the papers leave open on densities: kernels of order 2, and densities that are rougher."""
+"""What the papers leave open about densities: kernels of order 2, and densities that limit."""
 
 from fourierkernels.theory.measures.integrated_error import INTEGRATED_ERROR
 from fourierkernels.theory.setting import Setting

@@ -1,4 +1,4 @@
-"""The table of the theorems: each in the settings that it names."""
+"""The table of the theorems: each theorem in the settings that it names."""
 
 from collections.abc import Iterable
 from typing import Any

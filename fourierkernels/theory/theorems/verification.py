@@ -1,4 +1,4 @@
-"""Putting a theorem to the test: slopes, verdict, and the smallest constant of its bound."""
+"""Test a theorem: slopes, verdict, and the smallest constant of its bound."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -145,7 +145,7 @@ def _judge(gap: Slope, residual: Slope | None) -> Verdict:
 
 
 def _with_logarithms(verdict: Verdict, rate: Rate, sharp: Rate) -> Verdict:
-    """Tell rates apart that differ in powers of log n alone: no slope over a window does."""
+    """Tell apart rates that differ only in powers of log n, which no slope over a window can do."""
     if verdict != "holds and sharp" or rate.log_power == sharp.log_power:
         return verdict
     return "holds, loose" if rate.log_power > sharp.log_power else "does not hold"
