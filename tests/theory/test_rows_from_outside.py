@@ -1,4 +1,4 @@
-"""A kernel, a density and a regression function defined outside the package work everywhere."""
+"""A kernel, density, response and noise defined outside the package work everywhere."""
 
 import math
 import sys
@@ -147,12 +147,28 @@ class Tent:
         return np.zeros(np.shape(x))
 
 
+@dataclass(frozen=True)
+class UniformNoise:
+    """Uniform on (-half, half)."""
+
+    half: float = 0.3
+
+    name = "uniform"
+
+    def variance(self, points: FloatArray) -> FloatArray:
+        return np.full(points.shape[:-1], self.half**2 / 3.0)
+
+    def sample(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return rng.uniform(-self.half, self.half, len(points))
+
+
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put one row into each registry, as the contributing guide says."""
     monkeypatch.setitem(DENSITIES, "triangular", Triangular())
     monkeypatch.setitem(KERNELS, "wide", WideKernel())
     monkeypatch.setitem(REGRESSION_FUNCTIONS, "tent", Tent())
+    monkeypatch.setitem(simulation.NOISES, "uniform", UniformNoise())
 
 
 def test_names_reach_the_rows() -> None:
@@ -186,6 +202,13 @@ def test_exact_error_takes_the_kernel_by_name() -> None:
     assert mine.total == pytest.approx(theirs.total, rel=1e-12)
     radius = optimal_radius("gaussian", "gaussian", n=500)
     assert optimal_radius("gaussian", "wide", n=500) == pytest.approx(2.0 * radius, rel=1e-6)
+
+
+def test_joint_densities_take_the_kernel_where_the_gaussian_has_a_closed_form() -> None:
+    mine = mise("correlated", "wide", n=500, radius=4.0)
+    theirs = mise("correlated", "gaussian", n=500, radius=2.0)
+    assert mine.bias2 == pytest.approx(theirs.bias2, rel=1e-9)
+    assert mine.variance == pytest.approx(theirs.variance, rel=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["wide", "fourier1", "fourier4"])
@@ -263,7 +286,7 @@ def test_formulas_say_what_they_do_not_know(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_sweep_runs_over_the_rows(tmp_path: object) -> None:
     axes = {"densities": ("triangular",), "kernels": ("wide",), "sizes": (100,), "replicates": 10}
-    sweep = Sweep(**axes, task="regression", function="tent")  # type: ignore[arg-type]
+    sweep = Sweep(**axes, task="regression", function="tent", noise="uniform")  # type: ignore[arg-type]
     (row,) = summarise(run_sweep(sweep, f"{tmp_path}/results.jsonl"))
     assert row.mean > 0
 
