@@ -9,26 +9,20 @@ but that of the estimate. With --cells, finished cells are kept in that folder a
 run goes on where it ended.
 """
 
-import argparse
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
-import numpy as np
 
 mpl.use("Agg")
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from fourierkernels import theory
 from fourierkernels.kernels import KERNELS
-from fourierkernels.plotting import COLOURS, LINES, MARKERS, style
+from fourierkernels.plotting import SimulatedCurve, plot_simulated, style
 from fourierkernels.simulation.sweep import Sweep, run_sweep, summarise
-from fourierkernels.study import write_study
-from fourierkernels.theory.slopes import fit_slope
+from fourierkernels.study import grouped, kept_or_scratch, sweep_options, write_study
+from fourierkernels.theory.slopes import window_slopes
 
 ROOT = Path(__file__).parents[1]
 SEED = 2022
@@ -110,86 +104,54 @@ def simulate(
 
 def fit(errors: Sequence[Error]) -> Fit:
     """Fit the slope of one kernel over its window."""
-    first, sizes = errors[0], [error.n for error in errors]
-    spread = [error.standard_error for error in errors]
-    slope = fit_slope(sizes, [error.mean for error in errors], spread)
-    exact = fit_slope(sizes, [error.exact for error in errors], spread)
-    sharp = theory.sharp_rate(first.density, first.kernel, dim=first.dim)
-    paper = theory.paper_rate(first.density, first.kernel, dim=first.dim)
+    first, spread = errors[0], [error.standard_error for error in errors]
+    slopes = window_slopes(
+        [error.n for error in errors],
+        [error.mean for error in errors],
+        spread,
+        [error.exact for error in errors],
+    )
     gaps = [abs(error.mean - error.exact) / error.standard_error for error in errors]
     return Fit(
-        first.density,
-        first.dim,
-        first.kernel,
-        sizes[0],
-        sizes[-1],
-        slope.value,
-        slope.low,
-        slope.high,
-        exact.value,
-        str(sharp),
-        str(paper or ""),
-        max(gaps),
+        density=first.density,
+        dim=first.dim,
+        kernel=first.kernel,
+        smallest=slopes.smallest,
+        largest=slopes.largest,
+        slope=slopes.simulated.value,
+        low=slopes.simulated.low,
+        high=slopes.simulated.high,
+        exact_slope=slopes.computed,
+        sharp=str(theory.sharp_rate(first.density, first.kernel, dim=first.dim)),
+        paper=str(theory.paper_rate(first.density, first.kernel, dim=first.dim) or ""),
+        worst_sigmas=max(gaps),
     )
-
-
-def fits_of(errors: Sequence[Error]) -> list[Fit]:
-    """Return one fit per density, dimension and kernel, in the order in which they come."""
-    groups: dict[tuple[str, int, str], list[Error]] = {}
-    for error in errors:
-        groups.setdefault((error.density, error.dim, error.kernel), []).append(error)
-    return [fit(group) for group in groups.values()]
 
 
 def draw(errors: Sequence[Error], path: Path) -> None:
     """Draw simulated errors over the exact curve, a panel per density and dimension."""
-    panels = list(dict.fromkeys((error.density, error.dim) for error in errors))
+    panels = {
+        f"{panel[0].density}, D = {panel[0].dim}": {
+            kernel: SimulatedCurve.of([e for e in panel if e.kernel == kernel], computed="exact")
+            for kernel in KERNELS
+        }
+        for panel in grouped(errors, "density", "dim")
+    }
     with mpl.rc_context(style()):
-        figure = Figure(figsize=(3.6 * len(panels), 3.8))
-        axes = np.atleast_1d(figure.subplots(1, len(panels)))
-        for axis, panel in zip(axes, panels, strict=True):
-            for i, kernel in enumerate(KERNELS):
-                curve = [e for e in errors if (e.density, e.dim) == panel and e.kernel == kernel]
-                n, bars = [e.n for e in curve], [2 * e.standard_error for e in curve]
-                axis.plot(n, [e.exact for e in curve], ls=LINES[i], color=COLOURS[i], lw=1.2)
-                axis.errorbar(
-                    n,
-                    [e.mean for e in curve],
-                    bars,
-                    fmt=MARKERS[i],
-                    color=COLOURS[i],
-                    ms=4,
-                    capsize=2,
-                )
-            axis.set(xscale="log", yscale="log", xlabel="n", title=f"{panel[0]}, D = {panel[1]}")
-        axes[0].set_ylabel("integrated squared error")
-        handles = [
-            Line2D([], [], color=COLOURS[i], marker=MARKERS[i], ls=LINES[i], label=kernel)
-            for i, kernel in enumerate(KERNELS)
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-        figure.savefig(path)
+        plot_simulated(panels, width=3.6).savefig(path)
 
 
 def main() -> None:
     """Run all windows and write tables, provenance and figure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
-    parser.add_argument("--cells", type=Path, help="folder of the results files, to be resumed")
-    parser.add_argument("--quick", action="store_true", help="small samples, few replicates")
-    parser.add_argument("--workers", type=int, default=1)
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
+    options = sweep_options(__doc__, ROOT / "experiments/results")
     replicates = 40 if options.quick else 160
     errors: list[Error] = []
-    with tempfile.TemporaryDirectory() as scratch:
-        cells = options.cells or Path(scratch)
-        cells.mkdir(parents=True, exist_ok=True)
+    with kept_or_scratch(options.cells) as cells:
         for density, dim, sizes in QUICK if options.quick else WINDOWS:
             errors += simulate(
                 density, dim, sizes, cells, replicates=replicates, workers=options.workers
             )
-    fits = fits_of(errors)
+    fits = [fit(group) for group in grouped(errors, "density", "dim", "kernel")]
     config = {
         "seed": SEED,
         "replicates": replicates,

@@ -9,8 +9,6 @@ stated window of n. Also on the line a kink and a jump of f. With --cells, finis
 in that folder and an interrupted run goes on where it ended.
 """
 
-import argparse
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,18 +18,14 @@ import numpy as np
 
 mpl.use("Agg")
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
-from fourierkernels.densities import as_density
-from fourierkernels.densities.responses import as_regression_function
+from fourierkernels.densities import as_density, as_regression_function
 from fourierkernels.kernels import KERNELS
-from fourierkernels.plotting import COLOURS, LINES, MARKERS, style
+from fourierkernels.plotting import SimulatedCurve, plot_simulated, style
 from fourierkernels.simulation import as_noise, quadrature
 from fourierkernels.simulation.sweep import Row, Sweep, run_sweep, summarise
-from fourierkernels.study import write_study
+from fourierkernels.study import grouped, kept_or_scratch, sweep_options, write_study
 from fourierkernels.theory import regression_at_radius, regression_next_order
-from fourierkernels.theory.slopes import fit_slope
+from fourierkernels.theory.slopes import window_slopes
 
 ROOT = Path(__file__).parents[1]
 SEED = 2022
@@ -149,88 +143,57 @@ def simulate(
 
 def fit(errors: Sequence[Error]) -> Fit:
     """Fit the slope of one kernel over its window."""
-    first, sizes = errors[0], [error.n for error in errors]
-    means = [error.mean for error in errors]
-    spread = [error.standard_error for error in errors]
-    slope = fit_slope(sizes, means, spread)
-    exact = fit_slope(sizes, [error.large_sample for error in errors], spread)
+    first, spread = errors[0], [error.standard_error for error in errors]
+    slopes = window_slopes(
+        [error.n for error in errors],
+        [error.mean for error in errors],
+        spread,
+        [error.large_sample for error in errors],
+    )
     exponent, log_power = derived_rate(first.function, first.kernel, first.dim)
     gaps = [abs(e.mean - e.large_sample - e.next_order) / e.standard_error for e in errors]
     return Fit(
-        first.function,
-        first.dim,
-        first.kernel,
-        sizes[0],
-        sizes[-1],
-        slope.value,
-        slope.low,
-        slope.high,
-        exact.value,
-        -exponent,
-        log_power,
-        max(gaps),
+        function=first.function,
+        dim=first.dim,
+        kernel=first.kernel,
+        smallest=slopes.smallest,
+        largest=slopes.largest,
+        slope=slopes.simulated.value,
+        low=slopes.simulated.low,
+        high=slopes.simulated.high,
+        large_sample_slope=slopes.computed,
+        derived=-exponent,
+        log_power=log_power,
+        worst_sigmas=max(gaps),
     )
-
-
-def fits_of(errors: Sequence[Error]) -> list[Fit]:
-    """Return one fit per function, dimension and kernel, in the order in which they come."""
-    groups: dict[tuple[str, int, str], list[Error]] = {}
-    for error in errors:
-        groups.setdefault((error.function, error.dim, error.kernel), []).append(error)
-    return [fit(group) for group in groups.values()]
 
 
 def draw(errors: Sequence[Error], path: Path) -> None:
     """Draw simulated errors over the large-sample curve, a panel per function and dimension."""
-    panels = list(dict.fromkeys((error.function, error.dim) for error in errors))
+    panels = {
+        f"{panel[0].function}, D = {panel[0].dim}": {
+            kernel: SimulatedCurve.of(
+                [e for e in panel if e.kernel == kernel], computed="large_sample"
+            )
+            for kernel in KERNELS
+        }
+        for panel in grouped(errors, "function", "dim")
+    }
     with mpl.rc_context(style()):
-        figure = Figure(figsize=(3.4 * len(panels), 3.8))
-        axes = np.atleast_1d(figure.subplots(1, len(panels)))
-        for axis, (function, dim) in zip(axes, panels, strict=True):
-            for i, kernel in enumerate(KERNELS):
-                curve = [
-                    e for e in errors if (e.function, e.dim, e.kernel) == (function, dim, kernel)
-                ]
-                n = [e.n for e in curve]
-                axis.plot(n, [e.large_sample for e in curve], ls=LINES[i], color=COLOURS[i], lw=1.2)
-                axis.errorbar(
-                    n,
-                    [e.mean for e in curve],
-                    [2 * e.standard_error for e in curve],
-                    fmt=MARKERS[i],
-                    color=COLOURS[i],
-                    ms=4,
-                    capsize=2,
-                )
-            axis.set(xscale="log", yscale="log", xlabel="n", title=f"{function}, D = {dim}")
-        axes[0].set_ylabel("integrated squared error")
-        handles = [
-            Line2D([], [], color=COLOURS[i], marker=MARKERS[i], ls=LINES[i], label=kernel)
-            for i, kernel in enumerate(KERNELS)
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-        figure.savefig(path)
+        plot_simulated(panels, width=3.4).savefig(path)
 
 
 def main() -> None:
     """Run all windows and write tables, provenance and figure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
-    parser.add_argument("--cells", type=Path, help="folder of the results files, to be resumed")
-    parser.add_argument("--quick", action="store_true", help="small samples, few replicates")
-    parser.add_argument("--workers", type=int, default=1)
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
+    options = sweep_options(__doc__, ROOT / "experiments/results")
     replicates = 16 if options.quick else 80
     errors: list[Error] = []
-    with tempfile.TemporaryDirectory() as scratch:
-        cells = options.cells or Path(scratch)
-        cells.mkdir(parents=True, exist_ok=True)
+    with kept_or_scratch(options.cells) as cells:
         for function, dim, sizes in QUICK if options.quick else WINDOWS:
             errors += simulate(
                 function, dim, sizes, cells, replicates=replicates, workers=options.workers
             )
-    fits = fits_of(errors)
+    fits = [fit(group) for group in grouped(errors, "function", "dim", "kernel")]
     config = {
         "seed": SEED,
         "replicates": replicates,

@@ -23,42 +23,24 @@ import numpy as np
 from fourierkernels import simulation
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.study import write_study
-from fourierkernels.theory.theorems import (
-    CASES,
-    THEOREMS,
-    Case,
-    Setting,
-    simulated_mse,
-    simulated_quantile,
-    verify,
-)
-from fourierkernels.theory.theorems.tail import tail_bound
+from fourierkernels.theory.theorems import Case, Setting, Theorem, entries, table
+from fourierkernels.theory.theorems.lemma_1 import tail_bound
 
 ROOT = Path(__file__).parents[1]
 SEED = 2022
-SIMULATIONS = {"mse": simulated_mse, "tail": simulated_quantile}
-SMALL = {"mse": (250, 500, 1_000), "tail": (125, 250, 500)}  # windows of the quick mode
 TAILS = (("fourier1", 10), ("fourier3", 10), ("fourier2", 10), ("fourier4", 10))
 Row = dict[str, Any]
 
 
-def theorem_row(case: Case, *, quick: bool) -> Row:
+def theorem_row(theorem: Theorem, case: Case, *, quick: bool) -> Row:
     """Return the evidence for one statement in one setting."""
-    error = THEOREMS[case.theorem].error
-    options: Row = {}
-    if error in SIMULATIONS:
-        replicates = {"replicates": 100} if quick else {}
-        options["simulation"] = SIMULATIONS[error](seed=SEED, **replicates)
-        options["simulated_sizes"] = SMALL[error] if quick else None
-    found = verify(
-        case.theorem,
-        case.density,
-        case.kernel,
-        case.function,
-        dim=case.dim,
-        beyond=case.beyond,
-        **options,
-    )
+    error, options = theorem.error, Row()
+    if error.simulation is not None and quick:
+        options["simulation"] = error.simulation(seed=SEED, replicates=100)
+        options["simulated_sizes"] = [error.simulated_sizes[0] // 4 * k for k in (1, 2, 4)]
+    elif error.simulation is not None:
+        options["simulation"] = error.simulation(seed=SEED)
+    (found,) = table([(theorem, case)], **options)
     return {**found.row(), "density": case.density, "beyond": case.beyond}
 
 
@@ -129,8 +111,8 @@ def main() -> None:
     options = parser.parse_args()
     quick = options.quick
     rows = []
-    for case in CASES:
-        rows.append(theorem_row(case, quick=quick))
+    for theorem, case in entries():
+        rows.append(theorem_row(theorem, case, quick=quick))
         row = rows[-1]
         print(
             row["theorem"],
@@ -149,8 +131,8 @@ def main() -> None:
     lemma = list(lemma_rows(radii, count, constant))
     means = list(mean_rows(10**4 if quick else 10**6))
     config = {"seed": SEED, "quick": quick}
-    for name, table in (("theorems", rows), ("theorems_lemma_1", lemma), ("theorems_mean", means)):
-        write_study(options.output, name, table, config, source=Path(__file__))
+    for name, lines in (("theorems", rows), ("theorems_lemma_1", lemma), ("theorems_mean", means)):
+        write_study(options.output, name, lines, config, source=Path(__file__))
 
 
 if __name__ == "__main__":

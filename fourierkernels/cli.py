@@ -100,25 +100,25 @@ def rates(
 def theorems(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Theorems, by name; all without.", metavar="[NAME]..."),
+        typer.Argument(help="Names of theorems; by default all.", metavar="[NAME]..."),
     ] = None,
     density: Annotated[
-        str | None, typer.Option(help="Density, to look at one setting; needs a kernel.")
+        str | None, typer.Option(help="Density of a single setting; needs a kernel.")
     ] = None,
     kernel: Annotated[str | None, typer.Option(help="fourier<l> or gaussian.")] = None,
     function: Annotated[
         str | None, typer.Option(help="Regression function, for theorems on regression.")
     ] = None,
     dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
-    beyond: Annotated[bool, typer.Option(help="Measure although an assumption fails.")] = False,
+    beyond: Annotated[bool, typer.Option(help="Measure even where an assumption fails.")] = False,
     simulate: Annotated[
         bool, typer.Option(help="Simulate where the computed error is not exact.")
     ] = True,
     output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
 ) -> None:
-    """Put the theorems of the papers to the test: stated and sharp rate, slope, verdict.
+    """Test the theorems of the papers: stated and sharp rate, slope, verdict.
 
-    Without a density, every theorem in the settings of the book's table.
+    By default every theorem is tested in the settings of the book's table.
 
     Example: fourierkernels theorems '3a ordinary smooth' --density laplace --kernel fourier1
     """
@@ -130,8 +130,8 @@ def theorems(
         raise ValueError(f"density and kernel must both be given, got {density} and {kernel}")
     if output is not None:
         _check_file("output", output)
-    setting = Case("", density, kernel, function, dim, beyond) if density and kernel else None
-    rows = [found.row() for found in run(names or [], setting, simulate=simulate)]
+    case = Case(density, kernel, function, dim, beyond) if density and kernel else None
+    rows = [found.row() for found in run(names or [], case, simulate=simulate)]
     if output is not None:
         with _complete(output) as part, part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
@@ -139,38 +139,51 @@ def theorems(
             writer.writerows(rows)
 
 
+_Names = list[str] | None
+_Numbers = list[int] | None
+_Results = Annotated[Path, typer.Argument(help="Results file, one line per finished cell.")]
+_Task = Annotated[str | None, typer.Option(help="density (default) or regression.")]
+_Densities = Annotated[_Names, typer.Option(help="Density of the data; repeat for more.")]
+_Kernels = Annotated[_Names, typer.Option(help="fourier<l> or gaussian; repeat for more.")]
+_Sizes = Annotated[_Numbers, typer.Option(help="Sample size; repeat for more.")]
+_Dims = Annotated[_Numbers, typer.Option(help="Dimension; repeat for more.")]
+_Radii = Annotated[_Names, typer.Option(help="A number or a rule (optimal); repeat for more.")]
+_Replicates = Annotated[int | None, typer.Option(help="Replicates per cell.")]
+_Blocks = Annotated[int | None, typer.Option(help="Cells per setting.")]
+_Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
+_Function = Annotated[str | None, typer.Option(help="Regression function.")]
+_Noise = Annotated[str | None, typer.Option(help="Noise of a regression.")]
+_At = Annotated[
+    float | None, typer.Option(help="Point of a regression; by default the integrated error.")
+]
+_Workers = Annotated[int, typer.Option(help="Processes on this machine.")]
+_Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler to use instead.", metavar="ADDRESS")
+]
+
+
 @app.command()
 def sweep(
-    results: Annotated[Path, typer.Argument(help="Results file, one line per finished cell.")],
-    task: Annotated[str | None, typer.Option(help="density (default) or regression.")] = None,
-    density: Annotated[
-        list[str] | None, typer.Option(help="Density of the data; repeat for more.")
-    ] = None,
-    kernel: Annotated[
-        list[str] | None, typer.Option(help="fourier<l> or gaussian; repeat for more.")
-    ] = None,
-    n: Annotated[list[int] | None, typer.Option(help="Sample size; repeat for more.")] = None,
-    dim: Annotated[list[int] | None, typer.Option(help="Dimension; repeat for more.")] = None,
-    radius: Annotated[
-        list[str] | None, typer.Option(help="A number or a rule (optimal); repeat for more.")
-    ] = None,
-    replicates: Annotated[int | None, typer.Option(help="Replicates per cell.")] = None,
-    blocks: Annotated[int | None, typer.Option(help="Cells per setting.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random numbers.")] = None,
-    function: Annotated[str | None, typer.Option(help="Regression function.")] = None,
-    noise: Annotated[str | None, typer.Option(help="Noise of a regression.")] = None,
-    at: Annotated[
-        float | None, typer.Option(help="Point of a regression; integrated error without.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler instead.", metavar="ADDRESS")
-    ] = None,
+    results: _Results,
+    task: _Task = None,
+    density: _Densities = None,
+    kernel: _Kernels = None,
+    n: _Sizes = None,
+    dim: _Dims = None,
+    radius: _Radii = None,
+    replicates: _Replicates = None,
+    blocks: _Blocks = None,
+    seed: _Seed = None,
+    function: _Function = None,
+    noise: _Noise = None,
+    at: _At = None,
+    workers: _Workers = 1,
+    scheduler: _Scheduler = None,
 ) -> None:
     """Simulate errors over densities, kernels, sizes, dimensions and radius rules.
 
-    Finished cells are kept in RESULTS whatever happens; the same command, or RESULTS alone, goes
-    on where the last run ended.
+    Finished cells are kept in RESULTS whatever happens; the same command, or RESULTS alone,
+    resumes where the last run ended.
 
     Example: fourierkernels sweep rates.jsonl --kernel fourier1 --n 100 --n 1000 --workers 2
     """

@@ -1,18 +1,77 @@
-"""What a study leaves behind: a table as CSV, and as JSON what its numbers depend on."""
+"""What studies share: their options, and the tables and provenance that they leave behind."""
 
+import argparse
 import csv
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 _PACKAGES = ("fourierkernels", "numpy", "scipy", "numba", "finufft", "scikit-learn")
 _CPUINFO = Path("/proc/cpuinfo")  # Linux
+
+T = TypeVar("T")
+
+
+def sweep_options(description: str | None, output: Path) -> argparse.Namespace:
+    """Read the options of a study that sweeps: output, cells, quick, workers.
+
+    Parameters
+    ----------
+    description : str
+        Shown by ``--help``.
+    output : Path
+        Default folder of the tables, which is made if need be.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--output", type=Path, default=output)
+    parser.add_argument("--cells", type=Path, help="folder of the results files, to be resumed")
+    parser.add_argument("--quick", action="store_true", help="small samples, few replicates")
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+@contextmanager
+def kept_or_scratch(folder: Path | None) -> Iterator[Path]:
+    """Yield a folder, made if need be, or for None one that is removed afterwards.
+
+    Examples
+    --------
+    >>> with kept_or_scratch(None) as folder:
+    ...     folder.is_dir()
+    True
+    >>> folder.exists()
+    False
+    """
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        yield Path(scratch)
+
+
+def grouped(rows: Iterable[T], *fields: str) -> list[list[T]]:
+    """Return rows with the same attributes together, in the order in which these first come.
+
+    Examples
+    --------
+    >>> grouped([1 + 2j, 3 + 0j, 1 + 5j], "real")
+    [[(1+2j), (1+5j)], [(3+0j)]]
+    """
+    groups: dict[tuple[object, ...], list[T]] = {}
+    for row in rows:
+        groups.setdefault(tuple(getattr(row, field) for field in fields), []).append(row)
+    return list(groups.values())
 
 
 def write_study(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fourierkernels.theory.theorems import CASES, verify
+from fourierkernels.theory.theorems import entries, verify
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -32,7 +32,7 @@ def test_one_statement_in_one_setting_is_told_with_its_reasons() -> None:
         assert piece in shown
 
 
-def test_a_setting_alone_is_held_against_every_theorem_on_densities(tmp_path: Path) -> None:
+def test_a_setting_alone_is_put_to_every_theorem_on_densities(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     done = run("--density", "laplace", "--kernel", "fourier4", "--output", str(path))
     assert done.returncode == 0, done.stderr
@@ -48,7 +48,7 @@ def test_names_alone_choose_rows_of_the_table() -> None:
     done = run("1", "3b supersmooth", "--no-simulate")
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if ", D = " in line and "n^-" in line]
-    expected = [case for case in CASES if case.theorem in ("1", "3b supersmooth")]
+    expected = entries(["1", "3b supersmooth"])
     applicable = len(expected) - 2  # Theorem 1 for Laplace, and for l = 3
     assert len(lines) == applicable
 

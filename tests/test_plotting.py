@@ -183,7 +183,7 @@ def test_weight_maps_refuse_what_is_no_matrix(panels, options, message):
 
 
 def test_without_matplotlib_the_message_names_the_extra(monkeypatch):
-    monkeypatch.setattr(plotting, "find_spec", lambda name: None)
+    monkeypatch.setattr("fourierkernels.plotting.look.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'pip install "fourierkernels\[plot\]"'):
         plotting.plot_weight_maps({"a": np.eye(2)})
 
@@ -198,3 +198,20 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone(rows):
     before = dict(mpl.rcParams)
     plotting.plot_rates(rows)
     assert dict(mpl.rcParams) == before
+
+
+def test_simulated_errors_stand_over_computed_curves_with_bars_of_two_standard_errors():
+    n = np.array(SIZES, float)
+    rows = {name: plotting.SimulatedCurve(n, 1 / n, 0.1 / n, 2 / n) for name in ("a", "b")}
+    figure = plotting.plot_simulated({"one": rows, "two": rows}, width=3.0)
+    assert [axis.get_title() for axis in figure.axes] == ["one", "two"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    computed, simulated = figure.axes[0].get_lines()[:2]
+    np.testing.assert_array_equal(computed.get_ydata(), 2 / n)
+    np.testing.assert_array_equal(simulated.get_ydata(), 1 / n)
+    (bars,) = figure.axes[0].containers[0].lines[2]
+    ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+    np.testing.assert_allclose(ends[:, 1] - ends[:, 0], 0.4 / n)
+    assert drawn(figure)
+    with pytest.raises(ValueError, match="panels must have at least one entry"):
+        plotting.plot_simulated({})

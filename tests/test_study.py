@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fourierkernels import study
-from fourierkernels.study import provenance, write_study
+from fourierkernels.study import grouped, kept_or_scratch, provenance, sweep_options, write_study
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
@@ -101,3 +101,27 @@ def test_derived_rates_of_regression(
 ) -> None:
     script = runpy.run_path(str(EXPERIMENTS / "rates_regression.py"))
     assert script["derived_rate"](function, kernel, dim) == pytest.approx(rate)
+
+
+def test_rows_of_a_group_stay_together_in_the_order_in_which_groups_come() -> None:
+    rows = [Line(20, 0.1), Line(10, 0.2), Line(20, 0.3)]
+    assert grouped(rows, "n") == [[rows[0], rows[2]], [rows[1]]]
+    assert grouped(rows, "n", "error") == [[row] for row in rows]
+
+
+def test_cells_are_kept_where_a_folder_is_given(tmp_path: Path) -> None:
+    with kept_or_scratch(tmp_path / "a/b") as folder:
+        (folder / "x").write_text("kept")
+    assert (tmp_path / "a/b/x").read_text() == "kept"
+    with kept_or_scratch(None) as scratch:
+        (scratch / "x").write_text("gone")
+    assert not scratch.exists()
+
+
+def test_options_of_a_sweeping_study_make_the_folder_of_its_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["study", "--quick", "--cells", "c", "--workers", "2"])
+    options = sweep_options("What it does.", tmp_path / "results")
+    assert (options.quick, options.cells, options.workers) == (True, Path("c"), 2)
+    assert options.output.is_dir()

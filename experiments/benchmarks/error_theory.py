@@ -60,7 +60,7 @@ def timed(task: str, n: int, repeats: int, run: Callable[[], object]) -> Row:
 def forget() -> None:
     """Drop every cached integral."""
     integrals.line_integrals.cache_clear()
-    integrals.field_parts.cache_clear()
+    integrals.joint_parts.cache_clear()
     _profile.cache_clear()
 
 

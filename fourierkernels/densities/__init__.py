@@ -1,14 +1,16 @@
 """Densities of known smoothness: pdf, characteristic function, sampler, smoothness class.
 
-They are the targets against which rates are verified. To add one, write a frozen dataclass with
-the members of :class:`Density` and put an instance into :data:`DENSITIES`; the contract tests and
-the command line pick it up from there.
+They are the targets for which rates are verified. To add one, write a frozen dataclass with the
+members of :class:`Density`, its breaks among them, and put an instance into :data:`DENSITIES`; the
+contract tests, the exact errors and the command line pick it up from there, by its name or by the
+name with other parameters.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from fourierkernels.densities.base import (
+from fourierkernels.densities.beta import Beta
+from fourierkernels.densities.contract import (
     Density,
     HasComponents,
     HasMarginals,
@@ -16,17 +18,17 @@ from fourierkernels.densities.base import (
     HasSpectralWindow,
     Smoothness,
 )
-from fourierkernels.densities.beta import Beta
 from fourierkernels.densities.mixtures import GaussianMixture, marron_wand
 from fourierkernels.densities.multivariate import CorrelatedGaussian, MultivariateMixture
+from fourierkernels.densities.power_tails import Gamma, Laplace
 from fourierkernels.densities.product import Product
+from fourierkernels.densities.regression_function import RegressionFunction
 from fourierkernels.densities.responses import (
     REGRESSION_FUNCTIONS,
-    RegressionFunction,
     additive,
     as_regression_function,
 )
-from fourierkernels.densities.univariate import Cauchy, Gamma, Gaussian, Laplace
+from fourierkernels.densities.univariate import Cauchy, Gaussian
 from fourierkernels.validation import check_choice
 
 __all__ = [
@@ -64,15 +66,6 @@ DENSITIES: dict[str, Density] = {
     "correlated": CorrelatedGaussian(),
 }
 
-_FAMILIES: dict[str, Callable[..., Density]] = {
-    "gaussian": Gaussian,
-    "cauchy": Cauchy,
-    "laplace": Laplace,
-    "beta": Beta,
-    "gamma": Gamma,
-    "correlated": CorrelatedGaussian,
-}
-
 
 def as_density(density: "Density | str") -> Density:
     """Return a density given itself, its name, or a name with parameters: ``"beta(2, 5)"``.
@@ -94,11 +87,16 @@ def as_density(density: "Density | str") -> Density:
     if not isinstance(density, str):
         raise TypeError(f"density must be a density or its name, got {density!r}")
     match = re.fullmatch(r"(\w+)\s*\(([^()]*)\)", density.strip())
-    if match is None:
-        return DENSITIES[check_choice("density", density, list(DENSITIES))]
-    family = _FAMILIES[check_choice("density", match[1], list(_FAMILIES))]
+    name = density if match is None else match[1]
+    registered = DENSITIES[check_choice("density", name, list(DENSITIES))]
+    return registered if match is None else _member(registered, density, match[2].split(","))
+
+
+def _member(registered: Density, density: str, numbers: Sequence[str]) -> Density:
+    """Return the density of the same family with other parameters."""
+    family: Callable[..., Density] = type(registered)
     try:
-        return family(*(_number(text) for text in match[2].split(",")))
+        return family(*map(_number, numbers))
     except (TypeError, ValueError) as error:
         rule = f"density must be a family with its numbers, got {density!r}"
         raise ValueError(f"{rule}: {error}") from None

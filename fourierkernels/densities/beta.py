@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fourierkernels.arrays import ComplexArray, FloatArray
-from fourierkernels.densities.base import Power, Smoothness, power_of_mixture
+from fourierkernels.densities.contract import Power, Smoothness, power_of_mixture
+from fourierkernels.densities.panels import panels
 from fourierkernels.validation import check_number
 
 
@@ -26,6 +27,7 @@ class Beta:
     b: float = 2.0
 
     dim = 1
+    breaks = (0.0, 1.0)
     spectral_scale = 4.0
     spectral_range = math.inf
     spectral_span = 1.0
@@ -93,7 +95,7 @@ class Beta:
         start = max(t, self._far_from)
         near = 0.0
         if t < start:
-            nodes, weights = _gauss_panels(np.linspace(t, start, 2 + int((start - t) / 8.0)))
+            nodes, weights = panels(np.linspace(t, start, 2 + int((start - t) / 8.0)))
             near = float(weights @ np.square(np.abs(self.cf(nodes))))
         far = self._far_energy(start) if t > self._far_from else self._whole_far_energy
         return (near + far) / math.pi
@@ -149,7 +151,7 @@ class Beta:
         """
         if self._vanishes:
             return 0.0
-        nodes, weights = _gauss_panels(start * np.exp2(np.arange(61.0)))
+        nodes, weights = panels(start * np.exp2(np.arange(61.0)))
         squares = sum(np.square(np.abs(end)) for end in self._ends(nodes))
         s, share = _LAGUERRE
         at_zero = self._ends(start - 1j * s)[0]
@@ -170,14 +172,7 @@ def _endpoint_series(a: float, b: float, z: ComplexArray) -> ComplexArray:
     return total
 
 
-def _gauss_panels(breaks: FloatArray) -> tuple[FloatArray, FloatArray]:
-    half = 0.5 * np.diff(breaks)[:, None]
-    nodes = breaks[:-1, None] + half * (1.0 + _LEGENDRE[0])
-    return nodes.ravel(), (half * _LEGENDRE[1]).ravel()
-
-
 _SMOOTH_FROM = 20
 _NEAR = 2.0  # |t| below which 1 - |p̂|² cancels
 _LARGEST_PRODUCT = 2500
-_LEGENDRE = np.polynomial.legendre.leggauss(16)
 _LAGUERRE = np.polynomial.laguerre.laggauss(24)

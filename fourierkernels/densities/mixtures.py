@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import ComplexArray, FloatArray
-from fourierkernels.densities.base import (
+from fourierkernels.densities.contract import (
     GAUSSIAN_RANGE,
     Components,
     Power,
@@ -27,6 +27,7 @@ class GaussianMixture:
     stds: tuple[float, ...]
 
     dim = 1
+    breaks = ()
     smoothness = Smoothness("supersmooth", 2.0)
 
     def __post_init__(self) -> None:

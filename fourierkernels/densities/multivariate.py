@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import ComplexArray, FloatArray
-from fourierkernels.densities.base import (
+from fourierkernels.densities.contract import (
     GAUSSIAN_RANGE,
     Components,
     Power,
@@ -39,6 +39,7 @@ class CorrelatedGaussian:
     correlation: float = 0.8
     dim: int = 2
 
+    breaks = ()
     smoothness = Smoothness("supersmooth", 2.0)
     spectral_scale = 1.0
     spectral_span = 0.0
@@ -117,6 +118,7 @@ class MultivariateMixture:
     means: tuple[tuple[float, ...], ...]
     covariances: tuple[tuple[tuple[float, ...], ...], ...]
 
+    breaks = ()
     smoothness = Smoothness("supersmooth", 2.0)
 
     def __post_init__(self) -> None:

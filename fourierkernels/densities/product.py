@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import ComplexArray, FloatArray
-from fourierkernels.densities.base import Density, Power, Smoothness
+from fourierkernels.densities.contract import Density, Power, Smoothness
 
 
 @dataclass(frozen=True)
 class Product:
-    """∏_d p_d(x_d), in any number of dimensions from 2 on.
+    """∏_d p_d(x_d), in two or more dimensions.
 
     Parameters
     ----------
@@ -31,6 +31,8 @@ class Product:
     """
 
     marginals: tuple[Density, ...]
+
+    breaks = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "marginals", tuple(self.marginals))

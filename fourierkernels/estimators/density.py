@@ -194,7 +194,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the estimate has bounds, or as :func:`fourierkernels.exact_error.ise`.
+            If the estimate has bounds, or as :func:`fourierkernels.theory.ise`.
         """
         check_is_fitted(self)
         if np.isfinite(self.bounds_).any():

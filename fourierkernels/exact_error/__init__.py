@@ -2,20 +2,20 @@
 
 from fourierkernels.exact_error.ise import IseCurve, ise
 from fourierkernels.exact_error.mise import mise, mise_error
+from fourierkernels.exact_error.mise_parts import Mise
 from fourierkernels.exact_error.normal import (
     FullOptimum,
     full_covariance_mise,
     full_covariance_optimum,
 )
 from fourierkernels.exact_error.optimum import Optimum, optimal_radius, optimum
-from fourierkernels.exact_error.parts import Mise
-from fourierkernels.exact_error.ratio import regression_next_order
+from fourierkernels.exact_error.regression_asymptotics import regression_asymptotics
 from fourierkernels.exact_error.regression_error import (
     RegressionTerms,
-    regression_asymptotics,
     regression_at_radius,
     regression_radius,
 )
+from fourierkernels.exact_error.regression_next_order import regression_next_order
 
 __all__ = [
     "FullOptimum",

@@ -19,9 +19,9 @@ from fourierkernels.densities import (
     HasMarginals,
     HasSpectralTail,
 )
-from fourierkernels.exact_error.field import field_parts
+from fourierkernels.exact_error.joint_integrals import joint_parts
+from fourierkernels.exact_error.mise_parts import Parts
 from fourierkernels.exact_error.normal import normal_parts
-from fourierkernels.exact_error.parts import Parts
 from fourierkernels.exact_error.quadrature import spectral_nodes
 from fourierkernels.kernels import GaussianKernel, Kernel
 
@@ -58,7 +58,7 @@ def error_parts(density: Density, kernel: Kernel, radii: FloatArray) -> Parts:
         return Parts(product.bias, product.noise)
     if isinstance(density, HasComponents) and isinstance(kernel, GaussianKernel):
         return normal_parts(density.components, np.diag(np.square(1.0 / radii)))
-    return field_parts(density, kernel, tuple(map(float, radii)))
+    return joint_parts(density, kernel, tuple(map(float, radii)))
 
 
 def marginals(density: Density, dim: int) -> tuple[Density, ...] | None:

@@ -91,8 +91,8 @@ class IseCurve:
         self.resolved = needed <= most
         if not self.resolved and not clip:
             raise ValueError(
-                f"sample must span less: its ISE in frequency needs {needed:.1e} frequencies, "
-                f"more than {most:.1e}"
+                f"sample must span a shorter range: its ISE in frequency needs {needed:.1e} "
+                f"frequencies, more than {most:.1e}"
             )
         reach = high - low
         if not self.resolved:
@@ -115,7 +115,7 @@ class IseCurve:
         return self._inside(radii) + self._beyond(radii)
 
     def _box(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends per dimension of what holds the sample and the density."""
+        """Return the ends, per dimension, of a box that holds the sample and the density."""
         margin = 4.0 / self._density.spectral_scale
         location = _location(self._density, points.shape[1])
         low = np.minimum(points.min(axis=0), location - margin)

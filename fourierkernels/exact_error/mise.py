@@ -13,9 +13,9 @@ import math
 from numpy.typing import ArrayLike
 
 from fourierkernels.densities import Density, HasMarginals, as_density
-from fourierkernels.exact_error.field import field_parts
 from fourierkernels.exact_error.integrals import error_parts, marginals
-from fourierkernels.exact_error.parts import Mise
+from fourierkernels.exact_error.joint_integrals import joint_parts
+from fourierkernels.exact_error.mise_parts import Mise
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.validation import check_integer, check_radius
 
@@ -91,7 +91,7 @@ def mise_error(density: Density | str, kernel: Kernel | str, *, n: int, radius: 
     if marginals(density, dim) is not None:
         raise ValueError(f"density must be a joint density in 2 or 3 dimensions, got {density}")
     radii = tuple(map(float, check_radius(radius, dim)))
-    plain, finer = (field_parts(density, kernel, radii, refine=k) for k in (1.0, _FINER))
+    plain, finer = (joint_parts(density, kernel, radii, refine=k) for k in (1.0, _FINER))
     return Mise(abs(plain.bias - finer.bias), abs(plain.noise - finer.noise) / samples)
 
 

@@ -18,8 +18,8 @@ from scipy.optimize import minimize
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density, HasComponents, as_density
-from fourierkernels.densities.base import Components
-from fourierkernels.exact_error.parts import Mise, Parts
+from fourierkernels.densities.contract import Components
+from fourierkernels.exact_error.mise_parts import Mise, Parts
 from fourierkernels.validation import as_real, check_finite, check_integer
 
 _PLACE, _SHARE = np.polynomial.legendre.leggauss(16)

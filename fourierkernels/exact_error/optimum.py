@@ -13,7 +13,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density, as_density
 from fourierkernels.exact_error.integrals import error_parts, marginals
 from fourierkernels.exact_error.mise import check_dimension
-from fourierkernels.exact_error.parts import Mise, Parts
+from fourierkernels.exact_error.mise_parts import Mise, Parts
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.validation import check_integer
 
@@ -67,7 +67,7 @@ def optimum(
     Raises
     ------
     ValueError
-        As :func:`fourierkernels.exact_error.mise`.
+        As :func:`fourierkernels.theory.mise`.
 
     Examples
     --------

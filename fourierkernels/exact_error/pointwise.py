@@ -1,14 +1,13 @@
 """Exact bias and variance of the density estimate at a point, from the characteristic function."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density, as_density
-from fourierkernels.exact_error.quadrature import panels
+from fourierkernels.densities.panels import panels
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.validation import check_integer, check_number, check_points
 
@@ -63,5 +62,4 @@ def _nodes(
     dyadic = first * 2.0 ** np.arange(math.ceil(math.log2(edge / first)))
     breaks = np.unique([0.0, *dyadic, *(radius * np.asarray(kernel.knots))])
     longest = _PHASE / max(span, _PHASE / edge)
-    cuts = [np.linspace(a, b, 1 + math.ceil((b - a) / longest)) for a, b in pairwise(breaks)]
-    return panels(np.unique(np.concatenate(cuts)))
+    return panels(breaks, longest=longest)

@@ -6,13 +6,11 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density
+from fourierkernels.densities.panels import panels
 from fourierkernels.kernels import Kernel
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-# 16 nodes integrate exp(iωt) over a panel of length L to rounding while ωL/2 <= 8.
-_LARGEST_PHASE = 16.0
-# ... and exp(-t²) anywhere on the line while L <= 3.5.
-_LARGEST_STEP = 3.5
+_LARGEST_PHASE = 16.0  # ωL at which 16 nodes still integrate exp(iωt) over a panel to rounding
+_LARGEST_STEP = 3.5  # ... and exp(-t²), anywhere on the line
 _UNDERFLOW = 3.0  # spectral ranges: |p̂|² is 1e-32 at one, below 1e-280 at three if it is Gaussian
 
 
@@ -45,7 +43,7 @@ def spectral_nodes(
     if span > 0:
         followed = end if end > edge else reach
         longest = np.where(ordered[:-1] < followed, _LARGEST_PHASE / span, math.inf)
-        ordered = _subdivide(ordered, longest)
+        return panels(ordered, longest=longest)
     return panels(ordered)
 
 
@@ -66,25 +64,8 @@ def axis_nodes(
         step = min(step, 0.9 * _LARGEST_PHASE / density.spectral_span)
     inside = step if math.isfinite(kernel.support) else min(step, _LARGEST_STEP * radius)
     longest = np.where(breaks[:-1] < edge, inside, step) / refine
-    return panels(_subdivide(breaks, longest))
-
-
-def panels(breaks: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Gauss-Legendre nodes and weights, 16 between any two breaks."""
-    half = 0.5 * np.diff(breaks)
-    middle = breaks[:-1] + half
-    nodes = (middle[:, None] + half[:, None] * NODES).ravel()
-    return nodes, (half[:, None] * WEIGHTS).ravel()
+    return panels(breaks, longest=longest)
 
 
 def _doubling(lowest: float, end: float) -> FloatArray:
     return np.asarray(lowest * 2.0 ** np.arange(max(0, math.ceil(math.log2(end / lowest)))))
-
-
-def _subdivide(breaks: FloatArray, longest: FloatArray) -> FloatArray:
-    """Cut panels longer than `longest`, one value per panel, into equal parts."""
-    left, length = breaks[:-1], np.diff(breaks)
-    cuts = np.maximum(1, np.ceil(length / longest)).astype(int)
-    inner = np.concatenate([np.arange(count) for count in cuts])
-    starts = np.repeat(left, cuts) + inner * np.repeat(length / cuts, cuts)
-    return np.append(starts, breaks[-1])

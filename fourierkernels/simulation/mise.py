@@ -80,7 +80,7 @@ def mise(
     Parameters
     ----------
     density, kernel, n, dim
-        As for :func:`fourierkernels.exact_error.mise`; D at most 3.
+        As for :func:`fourierkernels.theory.mise`; D at most 3.
     radius : float, array of shape (dim,) or str
         R, or a rule of `fourierkernels.estimators.radius` that finds it for each sample.
     replicates : int
@@ -90,7 +90,7 @@ def mise(
     Raises
     ------
     ValueError, TypeError
-        As :func:`fourierkernels.exact_error.mise`, for fewer than two replicates, for an unknown
+        As :func:`fourierkernels.theory.mise`, for fewer than two replicates, for an unknown
         rule or one that does not fit the kernel or a sample.
 
     Examples

@@ -11,14 +11,14 @@ from fourierkernels.densities import Density, as_density
 from fourierkernels.exact_error.optimum import Optimum, optimum
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.rates import Rate, sharp_rate
-from fourierkernels.theory.theorems import THEOREMS, Setting
+from fourierkernels.theory.theorems import INTEGRATED_ERROR, THEOREMS, Setting
 
 SIZES = tuple(10**e for e in range(2, 9))
 
 
 @dataclass(frozen=True)
 class RateRow:
-    """One line of a rate table: the optimum at one n, and the rates it is held against."""
+    """One line of a rate table: the optimum at one n, and the rates it is compared with."""
 
     density: str
     kernel: str
@@ -40,7 +40,9 @@ def paper_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
     """
     setting = Setting.of(density, kernel, dim=dim)
     for theorem in THEOREMS.values():
-        if theorem.error == "mise" and theorem.claimed is not None and theorem.applies(setting):
+        if theorem.error is not INTEGRATED_ERROR or theorem.claimed is None:
+            continue
+        if theorem.applies(setting):
             return theorem.claimed(setting)
     return None
 

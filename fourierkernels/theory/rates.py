@@ -9,8 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fourierkernels.densities import Density, as_density
-from fourierkernels.densities.responses import RegressionFunction, as_regression_function
+from fourierkernels.densities import Density, RegressionFunction, as_density, as_regression_function
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.validation import check_integer
 

@@ -6,8 +6,9 @@ extrapolated, and the interval is what the extrapolation moved.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,6 +89,37 @@ def fit_slope(
     misfit = float(weight @ np.square(y - slope * x)) / (len(x) - 2)
     half = check_number("sigmas", sigmas, above=0.0) * math.sqrt(max(1.0, misfit) / precision)
     return Slope(slope, slope - half, slope + half)
+
+
+class WindowSlopes(NamedTuple):
+    """Slopes over one window of n, from `smallest` to `largest`: simulated, and computed."""
+
+    smallest: int
+    largest: int
+    simulated: Slope
+    computed: float
+
+
+def window_slopes(
+    sizes: Sequence[int], errors: ArrayLike, standard_errors: ArrayLike, computed: ArrayLike
+) -> WindowSlopes:
+    """Return the slope of simulated errors beside that of computed ones, with the same weights.
+
+    Raises
+    ------
+    ValueError
+        As :func:`fit_slope`.
+
+    Examples
+    --------
+    >>> n = [1_000, 10_000, 100_000]
+    >>> exact = np.array(n) ** -0.8
+    >>> print(f"{window_slopes(n, exact, 0.01 * exact, 2.0 * exact).computed:.3f}")
+    -0.800
+    """
+    slope = fit_slope(sizes, errors, standard_errors)
+    beside = fit_slope(sizes, computed, standard_errors)
+    return WindowSlopes(sizes[0], sizes[-1], slope, beside.value)
 
 
 def limit_slope(sizes: ArrayLike, errors: ArrayLike, *, correction: Correction) -> Slope:

@@ -19,6 +19,7 @@ from fourierkernels.densities import (
     as_density,
     marron_wand,
 )
+from fourierkernels.densities.panels import panels
 
 LINE = {name: density for name, density in DENSITIES.items() if density.dim == 1}
 MORE = {"beta(3, 5)": Beta(3, 5), "beta(1, 1)": Beta(1, 1), "gamma(1.5)": Gamma(1.5, 0.7)}
@@ -51,6 +52,17 @@ def test_density_integrates_to_one(name: str) -> None:
     assert weight @ CONTRACT[name].pdf(x) == pytest.approx(
         1.0, abs=1e-3 if name == "cauchy" else 1e-6
     )
+
+
+@pytest.mark.parametrize("name", [name for name in LINE if name != "cauchy"])
+def test_density_is_smooth_between_its_breaks(name: str) -> None:
+    """Panels that end at the breaks integrate it to rounding, whether they are short or not."""
+    density = CONTRACT[name]
+    assert list(density.breaks) == sorted(density.breaks)
+    ends = np.unique([-60.0, *density.breaks, 60.0])
+    coarse, fine = (panels(ends, longest=length) for length in (0.03, 0.017))
+    assert coarse[1] @ density.pdf(coarse[0]) == pytest.approx(1.0, abs=1e-12)
+    assert fine[1] @ density.pdf(fine[0]) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_roughness_is_the_integral_of_the_square(name: str) -> None:

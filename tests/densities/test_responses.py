@@ -11,7 +11,8 @@ from fourierkernels.densities import (
     additive,
     as_regression_function,
 )
-from fourierkernels.densities.responses import Break, Bump, Doppler, Power, Sine
+from fourierkernels.densities.broken_powers import Break
+from fourierkernels.densities.responses import Bump, Doppler, Power, Sine
 
 AWAY = np.array([-2.3, -0.9, -0.31, 0.27, 0.5, 1.1, 3.7])  # no break of a registered function
 

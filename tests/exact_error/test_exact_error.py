@@ -18,7 +18,7 @@ from fourierkernels.densities import (
     MultivariateMixture,
     Product,
 )
-from fourierkernels.exact_error.field import field_parts
+from fourierkernels.exact_error.joint_integrals import joint_parts
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, as_kernel
 from fourierkernels.theory import (
     full_covariance_mise,
@@ -149,7 +149,7 @@ def test_a_product_agrees_with_the_sum_over_the_plane(kernel: str) -> None:
 
     radii = (2.0, 1.5)
     exact = mise(product, kernel, n=1, radius=radii)
-    seen = field_parts(Joint(), as_kernel(kernel), radii)  # type: ignore[arg-type]
+    seen = joint_parts(Joint(), as_kernel(kernel), radii)  # type: ignore[arg-type]
     assert seen.noise == pytest.approx(exact.variance, rel=1e-8, abs=0.0)
     assert seen.bias == pytest.approx(exact.bias2, rel=1e-6, abs=0.0)
 
@@ -203,7 +203,7 @@ JOINT = {
 def test_closed_form_and_nodes_agree_for_the_gaussian_kernel(density: str, radius: float) -> None:
     target = JOINT[density]
     radii = tuple(radius * np.linspace(0.8, 1.2, target.dim))
-    seen = field_parts(target, GaussianKernel(), radii)
+    seen = joint_parts(target, GaussianKernel(), radii)
     matrix = np.diag(1.0 / np.square(radii))
     exact = full_covariance_mise(target, n=1, covariance=matrix)
     assert seen.bias == pytest.approx(exact.bias2, rel=1e-9, abs=0.0)
@@ -234,7 +234,7 @@ def test_two_rules_agree_to_ten_digits_in_three_dimensions(kernel: str, radius: 
 
 
 def test_closed_form_and_nodes_agree_for_two_humps_in_three_dimensions() -> None:
-    seen = field_parts(TWIN3, GaussianKernel(), (3.0, 3.0, 3.0))
+    seen = joint_parts(TWIN3, GaussianKernel(), (3.0, 3.0, 3.0))
     exact = full_covariance_mise(TWIN3, n=1, covariance=np.eye(3) / 9.0)
     assert seen.bias == pytest.approx(exact.bias2, rel=DIGITS, abs=0.0)
     assert seen.noise == pytest.approx(exact.variance, rel=DIGITS, abs=0.0)
@@ -244,7 +244,7 @@ def test_closed_form_and_nodes_agree_for_two_humps_in_three_dimensions() -> None
 @pytest.mark.parametrize("dim", [2, 3])
 def test_joint_nodes_agree_with_the_product_at_no_correlation(kernel: str, dim: int) -> None:
     for radius in (1e-4, 3.0, 200.0):
-        seen = field_parts(CorrelatedGaussian(0.0, dim), as_kernel(kernel), (radius,) * dim)
+        seen = joint_parts(CorrelatedGaussian(0.0, dim), as_kernel(kernel), (radius,) * dim)
         exact = mise("gaussian", kernel, n=1, radius=radius, dim=dim)
         assert seen.noise == pytest.approx(exact.variance, rel=DIGITS, abs=0.0)
         if not (kernel == "fourier1" and radius == 200.0):  # exp(-200²)

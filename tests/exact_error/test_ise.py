@@ -131,7 +131,7 @@ def test_estimated_radii_are_simulated_sample_by_sample() -> None:
         ({"radius": [1.0, 2.0]}, r"radius must be a number or have shape \(1,\)"),
         ({"sample": np.zeros((3, 2)), "density": "correlated(0.5, 3)"}, "dim must be 3"),
         ({"sample": np.zeros((3, 4))}, "columns at most for the ISE"),
-        ({"sample": np.array([[0.0], [1e9]])}, "sample must span less"),
+        ({"sample": np.array([[0.0], [1e9]])}, "sample must span a shorter range"),
         ({"sample": np.zeros((0, 1))}, "sample must not be empty"),
         ({"density": "gamma(0.4)"}, "density must be square integrable"),
     ],

@@ -1,7 +1,6 @@
 """Simulated regression error: against the estimator itself, and what the result reports."""
 
 import math
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +9,17 @@ from scipy import stats
 from tolerances import MONTE_CARLO_SIGMAS, TOLERANCE
 
 from fourierkernels import NadarayaWatson
-from fourierkernels.densities import DENSITIES, Density, Gaussian, as_density
-from fourierkernels.densities.responses import REGRESSION_FUNCTIONS
+from fourierkernels.densities import DENSITIES, REGRESSION_FUNCTIONS, Density, Gaussian, as_density
 from fourierkernels.kernels import KERNELS
-from fourierkernels.simulation import NOISES, RegressionError, as_noise, central_box, draw, mse
+from fourierkernels.simulation import (
+    NOISES,
+    RegressionError,
+    as_noise,
+    central_box,
+    conditional_moments,
+    draw,
+    mse,
+)
 from fourierkernels.simulation.noise import StudentNoise
 
 KERNEL_NAMES = list(KERNELS)
@@ -81,7 +87,7 @@ def test_every_density_is_a_design(density: str) -> None:
 
 def test_blocks_of_replicates_do_not_change_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run(replicates=7)
-    monkeypatch.setattr(sys.modules["fourierkernels.simulation.mse"], "_PAIRS", 130)
+    monkeypatch.setattr(conditional_moments, "_PAIRS", 130)
     blocks = run(replicates=7)
     np.testing.assert_allclose(blocks.values, whole.values, rtol=TOLERANCE["float64"]["exact"])
 

@@ -8,15 +8,11 @@ import pytest
 from scipy.integrate import quad
 from tolerances import MONTE_CARLO_SIGMAS
 
-from fourierkernels.densities import as_density
-from fourierkernels.densities.responses import REGRESSION_FUNCTIONS
-from fourierkernels.exact_error import regression_error as regression
-from fourierkernels.exact_error.ratio import regression_next_order
-from fourierkernels.exact_error.regression_error import (
-    regression_asymptotics,
-    regression_at_radius,
-    regression_radius,
-)
+from fourierkernels.densities import REGRESSION_FUNCTIONS, as_density
+from fourierkernels.exact_error import regression_moments
+from fourierkernels.exact_error.regression_asymptotics import regression_asymptotics
+from fourierkernels.exact_error.regression_error import regression_at_radius, regression_radius
+from fourierkernels.exact_error.regression_next_order import regression_next_order
 from fourierkernels.kernels import KERNELS, FourierKernel
 from fourierkernels.simulation import RegressionError, mse
 
@@ -273,7 +269,7 @@ def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
 def test_quadrature_has_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"n": 10, "radius": 5.0, "at": [[0.5], [1.2]], "noise_variance": 0.09}
     coarse = regression_at_radius("mw3", "doppler", "fourier3", **options)  # type: ignore[arg-type]
-    monkeypatch.setattr(regression, "_PHASE", 4.0)
+    monkeypatch.setattr(regression_moments, "PHASE", 4.0)
     fine = regression_at_radius("mw3", "doppler", "fourier3", **options)  # type: ignore[arg-type]
     np.testing.assert_allclose(coarse.total, fine.total, rtol=1e-9)
 

@@ -16,9 +16,9 @@ import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
 from fourierkernels import theory
+from fourierkernels.estimators.radius import RADIUS_RULES
 from fourierkernels.simulation import Estimate
 from fourierkernels.simulation.sweep import (
-    RULES,
     TASKS,
     Cell,
     Outcome,
@@ -28,7 +28,7 @@ from fourierkernels.simulation.sweep import (
     run_sweep,
     summarise,
 )
-from fourierkernels.simulation.sweep.cells import RULE_NAMES, TASK_NAMES
+from fourierkernels.simulation.sweep.compute import Task
 from fourierkernels.simulation.sweep.results import Done
 
 SMALL = Sweep(("gaussian", "laplace"), ("fourier1", "fourier4"), (60, 120), replicates=4, blocks=2)
@@ -59,9 +59,25 @@ def count_lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def test_names_checked_early_are_those_that_are_computed() -> None:
-    assert list(TASKS) == TASK_NAMES
-    assert set(RULES) == {"number", *RULE_NAMES["density"]}
+def test_rules_of_densities_are_the_optimum_and_those_of_the_estimators() -> None:
+    assert TASKS["density"].rule_names == ["optimal", *RADIUS_RULES]
+    assert TASKS["regression"].rule_names == ["optimal"]
+
+
+def test_a_task_and_a_rule_from_outside_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One row each: names are checked, cells computed, and the summary has its title."""
+    monkeypatch.setitem(TASKS["density"].rules, "three", lambda cell: 3.0)
+    ruled = compute(Cell("density", "gaussian", "fourier4", 80, 1, "three", 0, 3, seed=0))
+    assert ruled.radius == pytest.approx(3.0)
+    outside = Task("distance from 0", lambda cell, r: (np.full(cell.replicates, r), r), {})
+    monkeypatch.setitem(TASKS, "outside", outside)
+    sweep = replace(SMALL, task="outside", radii=("0.5",))
+    rows = summarise(run_sweep(sweep, tmp_path / "results.jsonl"))
+    assert {row.mean for row in rows} == {0.5}
+    with pytest.raises(ValueError, match="radii must be one of optimal"):
+        replace(SMALL, radii=("four",))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -96,7 +112,7 @@ def test_sweep_means_agree_with_exact_theory() -> None:
     assert abs(estimate.mean - exact) < MONTE_CARLO_SIGMAS * estimate.standard_error
 
 
-@pytest.mark.parametrize("rule", RULE_NAMES["density"])
+@pytest.mark.parametrize("rule", TASKS["density"].rule_names)
 def test_every_radius_rule_runs(rule: str) -> None:
     outcome = compute(Cell("density", "gaussian", "fourier4", 80, 1, rule, 0, 3, seed=0))
     assert len(outcome.values) == 3
@@ -340,7 +356,7 @@ def test_a_file_of_another_version_is_refused(
 ) -> None:
     path = tmp_path / "results.jsonl"
     run_sweep(SMALL, path)
-    monkeypatch.setattr("fourierkernels.simulation.sweep.cells.__version__", "9.9")
+    monkeypatch.setattr("fourierkernels.simulation.sweep.grid.__version__", "9.9")
     with pytest.raises(ValueError, match=r"results must be of fourierkernels 9\.9, got 0\.1"):
         run_sweep(SMALL, path)
 

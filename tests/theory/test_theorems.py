@@ -8,31 +8,31 @@ import pytest
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import as_density
+from fourierkernels.densities.panels import panels
 from fourierkernels.exact_error import mise, optimum
 from fourierkernels.exact_error.pointwise import pointwise_error
-from fourierkernels.exact_error.quadrature import panels
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.theory import symbolic
+from fourierkernels.theory.measures.central_points import central_points
+from fourierkernels.theory.measures.tail_quantile import quantile_at, tail_radius
 from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.slopes import limit_slope
 from fourierkernels.theory.theorems import (
-    DENSITY_CASES,
     NOT_IN_THE_PAPERS,
-    REGRESSION_CASES,
     THEOREMS,
+    Case,
     Measured,
     Setting,
     Theorem,
+    entries,
     simulated_mse,
     table,
     verify,
 )
 from fourierkernels.theory.theorems.assumptions import decay
-from fourierkernels.theory.theorems.evidence import central_points, quantile_at
-from fourierkernels.theory.theorems.tail import tail_bound, tail_radius
-from fourierkernels.theory.theorems.verification import _METHODS
+from fourierkernels.theory.theorems.lemma_1 import tail_bound
 
-# --- verdicts: the table of the specification (section 3) ----------------------------------------
+# --- verdicts: what the paper states beside what is sharp ---------------------------------------
 
 VERDICTS = {  # (theorem, density, kernel, dim): claimed, sharp, verdict
     ("1", "gaussian", "fourier4", 1): ("n^-2/3", "n^-4/5", "holds, loose"),
@@ -100,13 +100,15 @@ VERDICTS = {  # (theorem, density, kernel, dim): claimed, sharp, verdict
     ("regression of order 2", "gaussian", "fourier4", 2): ("None", "n^-2/3", "holds and sharp"),
     ("regression of order 2", "gaussian", "fourier5", 2): ("None", "n^-2/3", "holds and sharp"),
 }
-SMOOTH = [case for case in (*DENSITY_CASES, *REGRESSION_CASES) if case.function != "kink"]
+SMOOTH = [entry for entry in entries() if entry[1].function != "kink"]
 
 
-@pytest.mark.parametrize("case", SMOOTH, ids=str)
-def test_verdicts_are_those_of_the_specification(case: tuple) -> None:
-    (found,) = table([case], simulate=False)
-    claimed, sharp, verdict = VERDICTS[case.theorem, case.density, case.kernel, case.dim]
+@pytest.mark.parametrize(
+    ("theorem", "case"), SMOOTH, ids=lambda part: getattr(part, "name", None) or str(tuple(part))
+)
+def test_verdicts_are_those_of_the_table(theorem: Theorem, case: Case) -> None:
+    (found,) = table([(theorem, case)], simulate=False)
+    claimed, sharp, verdict = VERDICTS[theorem.name, case.density, case.kernel, case.dim]
     assert (str(found.claimed), str(found.sharp), found.verdict) == (claimed, sharp, verdict)
     if found.sharp is not None and found.slope is not None:
         assert -found.sharp.exponent in found.slope
@@ -276,7 +278,7 @@ def test_lemma_1_holds_with_its_constant_in_simulation() -> None:
     [
         ("1", ("gaussian", "fourier3"), "∫ |sinc z|^3 |z|^2 dz diverges: it needs l > 3"),
         ("1", ("laplace", "fourier4"), "ordinary smooth with β = 2 <= 3"),
-        ("1", ("gaussian", "gaussian"), "the kernel is gaussian, no function of sinc"),
+        ("1", ("gaussian", "gaussian"), "the kernel is gaussian, not a FourierKernel"),
         ("3a supersmooth", ("laplace", "fourier1"), "ordinary smooth with β = 2"),
         ("3a supersmooth", ("gaussian", "fourier2"), "the kernel is fourier2"),
         ("3a ordinary smooth", ("beta(1, 1)", "fourier1"), "β = 1, not more than 1"),
@@ -402,8 +404,8 @@ def test_bad_input_is_refused(call: object, error: type[Exception], message: str
 
 
 def test_windows_are_in_geometric_progression() -> None:
-    for method in _METHODS.values():
-        for sizes in (method.sizes, method.log_sizes):
+    for measure in {theorem.error for theorem in THEOREMS.values()}:
+        for sizes in (measure.sizes, measure.log_sizes):
             limit_slope(sizes, np.array(sizes, float) ** -0.5, correction="power")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import erf, erfc
 
 from fourierkernels.densities import DENSITIES, Beta, CorrelatedGaussian, Gaussian
-from fourierkernels.densities.base import Power
+from fourierkernels.densities.contract import Power
 from fourierkernels.exact_error import mise, optimum
 from fourierkernels.kernels import KERNELS, as_kernel
 from fourierkernels.theory import optimal_radius, paper_rate, rate_table, sharp_rate
@@ -22,7 +22,7 @@ LINE = [name for name, density in DENSITIES.items() if density.dim == 1]
 
 @pytest.mark.parametrize("radius", [0.3, 1.0, 2.5, 6.0])
 def test_gaussian_with_the_sinc_kernel_has_its_closed_form(radius: float) -> None:
-    """Specification, section 3: bias² = erfc(R)/(2√π), variance = (R - √π/2 erf R)/(πn)."""
+    """bias² = erfc(R)/(2√π), variance = (R - √π/2 erf R)/(πn)."""
     error = mise("gaussian", "fourier1", n=100, radius=radius)
     assert error.bias2 == pytest.approx(erfc(radius) / (2 * math.sqrt(math.pi)), rel=1e-12)
     variance = (radius - 0.5 * math.sqrt(math.pi) * erf(radius)) / (math.pi * 100)
@@ -137,7 +137,7 @@ def test_correlated_gaussian_with_the_gaussian_kernel_has_its_closed_form() -> N
 
 @pytest.mark.parametrize("n", [10, 1000, 10**6, 10**8])
 def test_best_radius_of_the_sinc_kernel_solves_its_equation(n: int) -> None:
-    """Specification, section 3: |p̂(R)|² = 1/(n+1)."""
+    """|p̂(R)|² = 1/(n+1)."""
     assert optimal_radius("gaussian", "fourier1", n=n) == pytest.approx(
         math.sqrt(math.log(n + 1)), rel=1e-6
     )
@@ -150,7 +150,7 @@ def test_best_radius_of_the_sinc_kernel_solves_its_equation(n: int) -> None:
 
 
 def test_best_radius_of_the_fejer_kernel_approaches_its_asymptote() -> None:
-    """Specification, section 3: R* ≈ (3πn ∫p'²/4)^{1/3}, for the Gaussian ∫p'² = 1/(4√π)."""
+    """R* ≈ (3πn ∫p'²/4)^{1/3}, for the Gaussian ∫p'² = 1/(4√π)."""
     gap = [
         optimal_radius("gaussian", "fourier2", n=n)
         / (0.75 * math.pi * n / (4 * math.sqrt(math.pi))) ** (1 / 3)
@@ -162,7 +162,7 @@ def test_best_radius_of_the_fejer_kernel_approaches_its_asymptote() -> None:
 
 @pytest.mark.parametrize("kernel", ["gaussian", "fourier3", "fourier4", "fourier5", "fourier6"])
 def test_best_radius_of_second_order_kernels_approaches_its_asymptote(kernel: str) -> None:
-    """Specification, section 3: R* ≈ (μ₂² ∫p''² n / roughness)^{1/5}, ∫p''² = 3/(8√π)."""
+    """R* ≈ (μ₂² ∫p''² n / roughness)^{1/5}, ∫p''² = 3/(8√π)."""
     k = as_kernel(kernel)
     curvature = 3 / (8 * math.sqrt(math.pi))
     gap = [
@@ -200,9 +200,9 @@ def test_a_density_whose_cf_is_nan_is_refused_instead_of_searched_for_ever() -> 
         optimum(Broken(), "fourier4", n=10)
 
 
-# --- the table of the specification (section 3) ------------------------------------------------
+# --- rates: slopes of the exact error, sharp rates, rates of the paper ----------------------------
 
-SEEN = {  # (density, kernel, from, to): slope printed in the specification
+SEEN = {  # (density, kernel, from, to): slope known to three digits
     ("gaussian", "fourier1", 7, 8): -0.965,
     ("cauchy", "fourier1", 7, 8): -0.942,
     ("laplace", "fourier1", 7, 8): -0.748,
@@ -216,7 +216,7 @@ SEEN = {  # (density, kernel, from, to): slope printed in the specification
 
 
 @pytest.mark.parametrize("row", SEEN, ids=str)
-def test_slopes_of_the_exact_error_match_the_specification(row: tuple[str, str, int, int]) -> None:
+def test_slopes_of_the_exact_error_are_the_known_ones(row: tuple[str, str, int, int]) -> None:
     density, kernel, start, end = row
     errors = [optimum(density, kernel, n=10**e).mise.total for e in (start, end)]
     assert math.log10(errors[1] / errors[0]) == pytest.approx(SEEN[row], abs=6e-4)

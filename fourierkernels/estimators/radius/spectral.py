@@ -62,7 +62,7 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
     maximises ∫_{|t_d| < Λ_d} (|φ_n|² - 2.5/n) dt, so that it passes over isolated zeros of p̂ and
     stops where only noise follows. One code for every kernel and order; for l = 1 the radius is
     Λ itself. Sources: [chiu1991bandwidth]_ and [chiu1992automatic]_ for cutting |φ_n|², with
-    other rules for the cut; the error is that of :func:`fourierkernels.exact_error.mise`.
+    other rules for the cut; the error is that of :func:`fourierkernels.theory.mise`.
 
     Raises
     ------

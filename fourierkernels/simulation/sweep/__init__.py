@@ -6,20 +6,21 @@ who computes it, when, or beside what. Finished cells are kept on disk whatever 
 call goes on where the last one ended.
 """
 
-from fourierkernels.simulation.sweep.cells import Cell, Sweep
-from fourierkernels.simulation.sweep.compute import RULES, TASKS, Outcome, compute
+from fourierkernels.simulation.sweep.cell import Cell
+from fourierkernels.simulation.sweep.compute import TASKS, Outcome, Task, compute
 from fourierkernels.simulation.sweep.driver import run_sweep
+from fourierkernels.simulation.sweep.grid import Sweep
 from fourierkernels.simulation.sweep.results import Results, read_results
 from fourierkernels.simulation.sweep.summary import Row, summarise
 
 __all__ = [
-    "RULES",
     "TASKS",
     "Cell",
     "Outcome",
     "Results",
     "Row",
     "Sweep",
+    "Task",
     "compute",
     "read_results",
     "run_sweep",

@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError
 from importlib.util import find_spec
 
-from fourierkernels.simulation.sweep.cells import Cell
+from fourierkernels.simulation.sweep.cell import Cell
 from fourierkernels.simulation.sweep.compute import Outcome, compute, failure
 
 _PATIENCE = 10.0  # seconds to reach the scheduler

@@ -1,25 +1,29 @@
-"""What one cell computes: a row per task and per radius rule.
+"""What one cell computes: a row per task, with its rules for the radius.
 
-To add a task or a rule, write its function, put a row here, and its name beside the others in
-:mod:`fourierkernels.simulation.sweep.cells`.
+To add a task, write the function of its errors and put a row into :data:`TASKS`; to add a rule, put
+it into the `rules` of a task. Rules of :data:`fourierkernels.estimators.radius.RADIUS_RULES`, which
+look at each sample, are known to the task of densities as they are.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import as_density
-from fourierkernels.densities.responses import as_regression_function
+from fourierkernels.densities import as_density, as_regression_function
+from fourierkernels.estimators.radius import RADIUS_RULES
 from fourierkernels.exact_error import optimal_radius, regression_radius
+from fourierkernels.simulation.central_box import quadrature
 from fourierkernels.simulation.mise import mise
-from fourierkernels.simulation.mse import mse, quadrature
+from fourierkernels.simulation.mse import mse
 from fourierkernels.simulation.noise import as_noise
-from fourierkernels.simulation.sweep.cells import Cell, as_number
+from fourierkernels.simulation.sweep.cell import Cell, as_number
 
 _PILOT = {1: 24, 2: 8, 3: 5}  # nodes per dimension of the integrated error that a radius minimises
 
@@ -57,7 +61,8 @@ def compute(cell: Cell) -> Outcome:
     """
     start = time.perf_counter()
     with _one_thread():
-        values, radius = TASKS[cell.task](cell)
+        task = TASKS[cell.task]
+        values, radius = task.errors(cell, task.radius(cell))
     kept = values[~np.isnan(values)]
     seconds = time.perf_counter() - start
     return Outcome(tuple(map(float, kept)), len(values) - len(kept), radius, seconds)
@@ -68,55 +73,41 @@ def failure(cell: Cell, error: Exception) -> ValueError:
     return ValueError(f"cell {cell} failed: {type(error).__name__}: {error}")
 
 
-def _density(cell: Cell) -> tuple[FloatArray, float]:
-    return RULES["number" if as_number(cell.radius) is not None else cell.radius](cell)
+class Task(NamedTuple):
+    """A kind of error that cells simulate.
+
+    Attributes
+    ----------
+    title : str
+        Of the summary.
+    errors : callable (cell, radius) -> (errors, radius)
+        Errors per replicate, and the radius in the mean; it is given a number, or the name of a
+        rule that looks at each sample.
+    rules : dict of callables cell -> float
+        Radii that are known before a sample is drawn.
+    sample_rules : mapping
+        Names of the rules that look at each sample.
+    """
+
+    title: str
+    errors: Callable[[Cell, float | str], tuple[FloatArray, float]]
+    rules: dict[str, Callable[[Cell], float]]
+    sample_rules: Mapping[str, object] = MappingProxyType({})
+
+    @property
+    def rule_names(self) -> list[str]:
+        """Return the names that a cell of this task may give as its radius."""
+        return [*self.rules, *self.sample_rules]
+
+    def radius(self, cell: Cell) -> float | str:
+        """Return the radius of a cell, or the name of the rule that finds it in each sample."""
+        number = as_number(cell.radius)
+        if number is not None:
+            return number
+        return self.rules[cell.radius](cell) if cell.radius in self.rules else cell.radius
 
 
-def _regression(cell: Cell) -> tuple[FloatArray, float]:
-    fixed = as_number(cell.radius)
-    radius = _best_for_regression(*_setting(cell)) if fixed is None else fixed
-    at = None if cell.at is None else np.full((1, cell.dim), cell.at)
-    found = mse(
-        cell.density,
-        cell.function,
-        cell.kernel,
-        n=cell.n,
-        radius=radius,
-        dim=cell.dim,
-        at=at,
-        noise=cell.noise,
-        replicates=cell.replicates,
-        rng=cell.rng(),
-    )
-    return found.integrated.values if at is None else found.values[:, 0], radius
-
-
-def _setting(cell: Cell) -> tuple[str, str, str, int, int, str]:
-    return cell.density, cell.function, cell.kernel, cell.n, cell.dim, cell.noise
-
-
-@lru_cache(maxsize=4096)
-def _best_for_regression(
-    density: str, function: str, kernel: str, n: int, dim: int, noise: str
-) -> float:
-    """Return the radius of the least integrated large-sample error on the central box."""
-    breaks = as_regression_function(function).breaks
-    points, weights = quadrature(as_density(density), dim, nodes=_PILOT[dim], breaks=breaks)
-    level = as_noise(noise).variance(points)
-    return regression_radius(
-        density, function, kernel, n=n, at=points, noise_variance=level, weights=weights
-    )
-
-
-def _at_number(cell: Cell) -> tuple[FloatArray, float]:
-    return _at_radius(cell, float(cell.radius))
-
-
-def _at_optimum(cell: Cell) -> tuple[FloatArray, float]:
-    return _at_radius(cell, _best_for_density(cell.density, cell.kernel, cell.n, cell.dim))
-
-
-def _at_radius(cell: Cell, radius: float | str) -> tuple[FloatArray, float]:
+def _density_errors(cell: Cell, radius: float | str) -> tuple[FloatArray, float]:
     found = mise(
         cell.density,
         cell.kernel,
@@ -129,28 +120,65 @@ def _at_radius(cell: Cell, radius: float | str) -> tuple[FloatArray, float]:
     return found.values, float(found.radii.mean())
 
 
+def _regression_errors(cell: Cell, radius: float | str) -> tuple[FloatArray, float]:
+    at = None if cell.at is None else np.full((1, cell.dim), cell.at)
+    number = float(radius)
+    found = mse(
+        cell.density,
+        cell.function,
+        cell.kernel,
+        n=cell.n,
+        radius=number,
+        dim=cell.dim,
+        at=at,
+        noise=cell.noise,
+        replicates=cell.replicates,
+        rng=cell.rng(),
+    )
+    return found.integrated.values if at is None else found.values[:, 0], number
+
+
+def _best_for_density(cell: Cell) -> float:
+    return _density_optimum(cell.density, cell.kernel, cell.n, cell.dim)
+
+
 @lru_cache(maxsize=4096)
-def _best_for_density(density: str, kernel: str, n: int, dim: int) -> float:
+def _density_optimum(density: str, kernel: str, n: int, dim: int) -> float:
     return optimal_radius(density, kernel, n=n, dim=dim)
 
 
-def _estimated(cell: Cell) -> tuple[FloatArray, float]:
-    """Choose the radius anew for each sample, as a user of the estimator would."""
-    return _at_radius(cell, cell.radius)
+def _best_for_regression(cell: Cell) -> float:
+    setting = (cell.density, cell.function, cell.kernel, cell.n, cell.dim, cell.noise)
+    return _regression_optimum(*setting)
 
 
-Errors = Callable[[Cell], tuple[FloatArray, float]]
-TASKS: dict[str, Errors] = {"density": _density, "regression": _regression}
-RULES: dict[str, Errors] = {
-    "number": _at_number,
-    "optimal": _at_optimum,
-    **dict.fromkeys(("normal_reference", "lscv", "plugin"), _estimated),
+@lru_cache(maxsize=4096)
+def _regression_optimum(
+    density: str, function: str, kernel: str, n: int, dim: int, noise: str
+) -> float:
+    """Return the radius of the least integrated large-sample error on the central box."""
+    breaks = as_regression_function(function).breaks
+    points, weights = quadrature(as_density(density), dim, nodes=_PILOT[dim], breaks=breaks)
+    level = as_noise(noise).variance(points)
+    return regression_radius(
+        density, function, kernel, n=n, at=points, noise_variance=level, weights=weights
+    )
+
+
+TASKS: dict[str, Task] = {
+    "density": Task(
+        "mean integrated squared error",
+        _density_errors,
+        {"optimal": _best_for_density},
+        RADIUS_RULES,
+    ),
+    "regression": Task("mean squared error", _regression_errors, {"optimal": _best_for_regression}),
 }
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep a cell to one thread: workers share the cores among themselves."""
+    """Keep a cell to one thread, because the workers share the cores among themselves."""
     import numba
     from threadpoolctl import threadpool_limits
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from fourierkernels.simulation.sweep.cells import Sweep
 from fourierkernels.simulation.sweep.cluster import on_cluster
 from fourierkernels.simulation.sweep.compute import Outcome
+from fourierkernels.simulation.sweep.grid import Sweep
 from fourierkernels.simulation.sweep.pool import on_machine
 from fourierkernels.simulation.sweep.results import Done, Results
 from fourierkernels.validation import check_integer

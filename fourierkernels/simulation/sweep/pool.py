@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from fourierkernels.simulation.sweep.cells import Cell
+from fourierkernels.simulation.sweep.cell import Cell
 from fourierkernels.simulation.sweep.compute import Outcome, compute, failure
 
 _DEATHS = 3  # of workers over one cell, before the sweep gives up
@@ -22,7 +22,7 @@ _SPAWN = get_context("spawn")  # compiled threads do not survive a fork
 
 
 class _Worker:
-    """A process, the pipe to it, and the cell it has in hand."""
+    """A process, the pipe to it, and the cell that it is computing."""
 
     process: BaseProcess
     pipe: Connection
@@ -40,7 +40,7 @@ class _Worker:
             self.pipe.send(cell)
 
     def take(self) -> tuple[Cell, Outcome | str | None]:
-        """Return the cell and what came back: an outcome, an error, or None from the dead."""
+        """Return the cell and what came back: an outcome, an error, or None if the process died."""
         assert self.cell is not None
         cell, self.cell = self.cell, None
         try:

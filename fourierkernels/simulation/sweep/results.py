@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fourierkernels.simulation.sweep.cells import Cell, Sweep
+from fourierkernels.simulation.sweep.cell import Cell
 from fourierkernels.simulation.sweep.compute import Outcome
+from fourierkernels.simulation.sweep.grid import Sweep
 
 Done = dict[Cell, Outcome]
 

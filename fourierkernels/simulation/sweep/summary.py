@@ -1,4 +1,4 @@
-"""The blocks of a sweep put together: one row per setting."""
+"""The blocks of a sweep, combined into one row per setting."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fourierkernels.simulation.mise import Estimate
-from fourierkernels.simulation.mse import median_of_means
-from fourierkernels.simulation.sweep.cells import Cell
+from fourierkernels.simulation.regression_errors import median_of_means
+from fourierkernels.simulation.sweep.cell import Cell
 from fourierkernels.simulation.sweep.results import Done
 
 

@@ -1,4 +1,4 @@
-"""The work behind ``fourierkernels sweep``: a terminal around :func:`run_sweep`."""
+"""The work behind ``fourierkernels sweep``: :func:`run_sweep` with progress and a summary."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,8 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from fourierkernels.console import standard_output
-from fourierkernels.simulation.sweep.cells import Sweep
+from fourierkernels.simulation.sweep.compute import TASKS
 from fourierkernels.simulation.sweep.driver import run_sweep
+from fourierkernels.simulation.sweep.grid import Sweep
 from fourierkernels.simulation.sweep.results import read_results
 from fourierkernels.simulation.sweep.summary import Row, summarise
 
@@ -75,8 +76,8 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _show(sweep: Sweep, rows: Sequence[Row]) -> None:
-    what = {"density": "mean integrated squared error", "regression": "mean squared error"}
-    table = Table(*_HEADER, title=f"{sweep.task}: {what[sweep.task]}", box=box.SIMPLE_HEAD)
+    title = f"{sweep.task}: {TASKS[sweep.task].title}"
+    table = Table(*_HEADER, title=title, box=box.SIMPLE_HEAD)
     for row in rows:
         cell = row.cell
         table.add_row(

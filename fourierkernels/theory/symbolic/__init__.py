@@ -2,7 +2,7 @@
 
 Nothing here is quoted: every formula is the result of an integration, a limit or an equation that
 runs when it is asked for. The numeric code of the package computes the same facts another way, and
-the tests hold the two together.
+the tests compare the two.
 """
 
 try:

@@ -85,13 +85,15 @@ def spectrum_of(density: Density) -> Spectrum:
     Raises
     ------
     ValueError
-        For any other density.
+        For a density of no family there: its error is computed all the same, but not derived.
     """
     for family, spectrum in SPECTRA.items():
         if isinstance(density, family):
             return spectrum(density)
     known = ", ".join(family.__name__ for family in SPECTRA)
-    raise ValueError(f"density must be one of {known} for its formula, got {density!r}")
+    raise ValueError(
+        f"density must have a spectrum in closed form in SPECTRA ({known}), got {density!r}"
+    )
 
 
 def _exact(value: float) -> Any:
@@ -129,6 +131,7 @@ def _beta(density: Beta) -> Spectrum:
     return Spectrum(None, sympy.simplify(tail.rewrite(sympy.gamma)), low, pdf)
 
 
+# What sympy derives formulas from; a density without a row has every number, but no formula.
 SPECTRA: dict[type, Callable[[Any], Spectrum]] = {
     Gaussian: _gaussian,
     Cauchy: _cauchy,

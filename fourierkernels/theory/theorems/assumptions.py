@@ -4,16 +4,16 @@ import math
 
 import numpy as np
 
-from fourierkernels.densities import Smoothness
-from fourierkernels.densities.responses import RegressionFunction
+from fourierkernels.densities import RegressionFunction, Smoothness
 from fourierkernels.kernels import FourierKernel
-from fourierkernels.theory.theorems.base import Assumption, Setting
+from fourierkernels.theory.setting import Setting
+from fourierkernels.theory.theorems.theorem import Assumption
 
 
-def power(setting: Setting) -> int:
-    """Return l of a sinc power, 0 for any other kernel."""
+def power(setting: Setting) -> int | None:
+    """Return l of a sinc power, None for any other kernel."""
     kernel = setting.kernel
-    return kernel.power if isinstance(kernel, FourierKernel) else 0
+    return kernel.power if isinstance(kernel, FourierKernel) else None
 
 
 def power_is(*powers: int) -> Assumption:
@@ -35,8 +35,8 @@ def absolute_moments(m: int, top: int) -> Assumption:
 
     def test(setting: Setting) -> tuple[bool, str]:
         l = power(setting)  # noqa: E741 - the literature's letter
-        if l == 0:
-            return False, f"the kernel is {setting.kernel.name}, no function of sinc"
+        if l is None:
+            return False, f"the kernel is {setting.kernel.name}, not a FourierKernel"
         holds = l - top > 1
         size = "is finite" if holds else "diverges"
         return holds, f"∫ |sinc z|^{l} |z|^{top} dz {size}: it needs l > {top + 1}"
@@ -126,7 +126,7 @@ def common_order(setting: Setting) -> float:
 
 
 def bounded_second_moment() -> Assumption:
-    """Ask for sup f² p < ∞; looked at out to 10^6 widths of the density."""
+    """Ask for sup f² p < ∞, checked out to 10^6 widths of the density."""
 
     def test(setting: Setting) -> tuple[bool, str]:
         f, p = setting.response, setting.density

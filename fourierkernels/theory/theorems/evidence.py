@@ -1,249 +1,107 @@
-"""Errors at the best radius for growing n: exact, to first order in R^D/n, or simulated."""
+"""The outcome of a verification, and its line in a table."""
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from itertools import pairwise
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from scipy import special
-from scipy.optimize import minimize_scalar
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
-from fourierkernels.exact_error.mise import mise
-from fourierkernels.exact_error.optimum import optimum
-from fourierkernels.exact_error.pointwise import pointwise_error
-from fourierkernels.exact_error.ratio import regression_next_order
-from fourierkernels.exact_error.regression_error import regression_at_radius, regression_radius
-from fourierkernels.simulation import mse
-from fourierkernels.theory.theorems.base import Measured, Setting
-from fourierkernels.theory.theorems.tail import LEVEL, tail_radius
-from fourierkernels.validation import check_integer
+from fourierkernels.theory.measures.measure import Measured
+from fourierkernels.theory.rates import Rate
+from fourierkernels.theory.setting import Setting
+from fourierkernels.theory.slopes import Slope
+from fourierkernels.theory.theorems.theorem import Check
 
-Computation = Callable[[Setting, Sequence[int]], Measured]
-Simulation = Callable[[Setting, Sequence[int]], Measured]
-
-NOISE = 0.3  # standard deviation of the responses, in computed and simulated errors alike
-_LEVELS = (0.15, 0.3, 0.45, 0.6, 0.75)  # quantiles of the design at which regression is judged
+Verdict = Literal["holds and sharp", "holds, loose", "does not hold", "not applicable", "undecided"]
 
 
-def exact_mise(setting: Setting, sizes: Sequence[int]) -> Measured:
-    """Return the exact MISE at its best radius."""
-    best = [optimum(setting.density, setting.kernel, n=n, dim=setting.dim) for n in sizes]
-    radii, errors = [b.radius for b in best], [b.mise.total for b in best]
-    return Measured(np.array(sizes, float), np.array(radii), np.array(errors), None, "exact MISE")
+@dataclass(frozen=True)
+class Evidence:
+    """The outcome of a verification.
 
-
-def first_order_mse(setting: Setting, sizes: Sequence[int]) -> Measured:
-    """Return the MSE of regression, its mean over five points, at its best radius.
-
-    First order in R^D/n, exact in the radius: see `fourierkernels.exact_error.regression_error`.
+    Attributes
+    ----------
+    theorem : str
+    setting : Setting
+    checks : tuple of Check
+    verdict : str
+    claimed, sharp : Rate or None
+        The paper's rate, or None where it states none; the sharp rate.
+    computed : Measured or None
+        Exact (or first-order) errors over the stated window.
+    local : array
+        Local slopes of the computed errors.
+    slope : Slope or None
+        Slope of the computed errors in the limit n → ∞, logarithms of the sharp rate removed.
+    simulated : Measured or None
+    simulated_slope : Slope or None
+        Slope fitted to the simulated errors over their own window.
+    residual : Slope or None
+        Slope of simulated over computed error, same n and R: 0 if the simulation confirms.
+    constant : float
+        Smallest C for which the bound holds over the window, for radii within a factor of 4 of the
+        best (2 for regression and tails).
+    worst : tuple (n, R)
+        Where C is needed.
     """
-    radii, errors = _first_order(setting, tuple(sizes))
-    method = "MSE to first order in R^D/n"
-    return Measured(np.array(sizes, float), np.array(radii), np.array(errors), None, method)
+
+    theorem: str
+    setting: Setting
+    checks: tuple[Check, ...]
+    verdict: Verdict
+    claimed: Rate | None
+    sharp: Rate | None
+    computed: Measured | None = None
+    local: FloatArray | None = None
+    slope: Slope | None = None
+    simulated: Measured | None = None
+    simulated_slope: Slope | None = None
+    residual: Slope | None = None
+    constant: float = np.nan
+    worst: tuple[float, float] = (np.nan, np.nan)
+
+    @property
+    def reason(self) -> str:
+        """Why it does not apply, or what limits the rate."""
+        failed = "; ".join(check.reason for check in self.checks if not check.holds)
+        return failed or (self.sharp.source if self.sharp else "")
+
+    def row(self) -> dict[str, str | float | int]:
+        """Return one line of a table: always the same columns, "" where there is no value.
+
+        `slope` is that of computed errors in the limit; `simulated`, and `same_window` for the
+        computed errors at the same n, R and weights, are fitted over `simulated_from` to
+        `simulated_to`; each has `_low` and `_high`, but for `same_window`.
+        """
+        setting, fitted, residual = self.setting, self.simulated_slope, self.residual
+        simulated = self.simulated if fitted is not None else None
+        return {
+            "theorem": self.theorem,
+            "density": str(setting.density),
+            "kernel": setting.kernel.name,
+            "function": setting.function.name if setting.function else "",
+            "dim": setting.dim,
+            "paper_rate": str(self.claimed) if self.claimed else "",
+            "sharp_rate": str(self.sharp) if self.sharp else "",
+            "verdict": self.verdict,
+            "reason": self.reason,
+            **_interval("slope", self.slope),
+            "last_local": "" if self.local is None else float(self.local[-1]),
+            **_window("n", self.computed),
+            **_interval("simulated", fitted),
+            **_window("simulated", simulated),
+            "same_window": fitted.value - residual.value if fitted and residual else "",
+            **_interval("residual", residual),
+            "constant": "" if self.computed is None else self.constant,
+        }
 
 
-def second_order_mse(setting: Setting, sizes: Sequence[int]) -> Measured:
-    """Return the MSE of :func:`first_order_mse` with the next order in R^D/n, at its radii."""
-    first = first_order_mse(setting, sizes)
-    extra = [
-        regression_next_order(
-            setting.density,
-            setting.response,
-            setting.kernel,
-            n=n,
-            radius=radius,
-            at=central_points(setting.density, setting.dim),
-            noise_variance=NOISE**2,
-        ).mean()
-        for n, radius in zip(sizes, first.radii, strict=True)
-    ]
-    return replace(first, errors=first.errors + extra, method="MSE to second order in R^D/n")
+def _interval(name: str, slope: Slope | None) -> dict[str, str | float]:
+    keys = (name, f"{name}_low", f"{name}_high")
+    values = ("",) * 3 if slope is None else (slope.value, slope.low, slope.high)
+    return dict(zip(keys, values, strict=True))
 
 
-@lru_cache
-def _first_order(
-    setting: Setting, sizes: tuple[int, ...]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    at = central_points(setting.density, setting.dim)
-    radii = [
-        regression_radius(
-            setting.density,
-            setting.response,
-            setting.kernel,
-            n=sizes[0],
-            at=at,
-            noise_variance=NOISE**2,
-        )
-    ]
-    errors = [mse_at(setting, sizes[0], radii[0])]
-    for before, n in pairwise(sizes):
-        radius, error = _next_best(setting, n, radii[-1], n / before)
-        radii.append(radius)
-        errors.append(error)
-    return tuple(radii), tuple(errors)
-
-
-def _next_best(setting: Setting, n: int, radius: float, step: float) -> tuple[float, float]:
-    """Best radius and error at n, near that of a sample `step` times smaller.
-
-    R grows at most like n^{1/(D+2)}, the rate of l = 2, and never falls.
-    """
-    low, high = math.log(0.95 * radius), math.log(1.1 * radius * step ** (1 / (setting.dim + 2)))
-    found = minimize_scalar(
-        lambda log_radius: math.log(mse_at(setting, n, math.exp(log_radius))),
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-6},
-    )
-    return math.exp(float(found.x)), math.exp(float(found.fun))
-
-
-@lru_cache(maxsize=4096)
-def mse_at(setting: Setting, n: float, radius: float) -> float:
-    """Return the MSE to first order in R^D/n, its mean over five points."""
-    terms = regression_at_radius(
-        setting.density,
-        setting.response,
-        setting.kernel,
-        n=int(n),
-        radius=radius,
-        at=central_points(setting.density, setting.dim),
-        noise_variance=NOISE**2,
-    )
-    return float(terms.total.mean())
-
-
-def normal_quantile(setting: Setting, sizes: Sequence[int]) -> Measured:
-    """Return the (1 - δ) quantile of |p̂ - p|, normal with exact bias and variance, δ = 0.1."""
-    radii = [tail_radius(setting, n) for n in sizes]
-    errors = [quantile_at(setting, n, r, LEVEL) for n, r in zip(sizes, radii, strict=True)]
-    method = "normal quantile with exact bias and variance"
-    return Measured(np.array(sizes, float), np.array(radii), np.array(errors), None, method)
-
-
-def quantile_at(setting: Setting, n: float, radius: float, level: float) -> float:
-    """Return q with P(|b + sZ| > q) = level, its mean over five points."""
-    bias, variance = _moments(setting, n, radius)
-    spread, bias = np.sqrt(variance), np.abs(bias)
-    low, high = bias * 0.0, bias + 40.0 * spread
-    for _ in range(80):  # bisection: the probability falls as q grows
-        q = 0.5 * (low + high)
-        outside = special.ndtr((bias - q) / spread) + special.ndtr((-bias - q) / spread)
-        low, high = np.where(outside > level, q, low), np.where(outside > level, high, q)
-    return float(high.mean())
-
-
-@lru_cache
-def _moments(setting: Setting, n: float, radius: float) -> tuple[FloatArray, FloatArray]:
-    at = central_points(setting.density, setting.dim)
-    return pointwise_error(setting.density, setting.kernel, n=int(n), radius=radius, at=at)
-
-
-def simulated_mse(*, replicates: int = 100, seed: int = 0) -> Simulation:
-    """Return a simulation of the regression error, at the radii best to first order.
-
-    Raises
-    ------
-    ValueError
-        For fewer than two replicates.
-    """
-    count = check_integer("replicates", replicates, least=2)
-
-    def simulate(setting: Setting, sizes: Sequence[int]) -> Measured:
-        computed = first_order_mse(setting, sizes)
-        at = central_points(setting.density, setting.dim)
-        means, errors, undefined, faint = [], [], 0.0, 0.0
-        for n, radius in zip(sizes, computed.radii, strict=True):
-            result = mse(
-                setting.density,
-                setting.response,
-                setting.kernel,
-                n=n,
-                radius=radius,
-                at=at,
-                dim=setting.dim,
-                noise=NOISE,
-                replicates=count,
-                rng=_generator(seed, n),
-            )
-            values = result.values.mean(axis=1)  # over the points
-            values = values[~np.isnan(values)]
-            means.append(values.mean())
-            errors.append(values.std(ddof=1) / math.sqrt(len(values)))
-            undefined = max(undefined, float(result.undefined.max()))
-            faint = max(faint, float(result.near_zero.max()))
-        notes = f"undefined in {undefined:.2%} at most, denominator near zero in {faint:.2%}"
-        method = f"simulated MSE, {count} designs, seed {seed}"
-        return Measured(
-            computed.sizes, computed.radii, np.array(means), np.array(errors), method, notes
-        )
-
-    return simulate
-
-
-def simulated_quantile(*, replicates: int = 400, seed: int = 0) -> Simulation:
-    """Return a simulation of the (1 - δ) quantile of |p̂ - p| at a point, δ = 0.1.
-
-    Raises
-    ------
-    ValueError
-        For fewer than 100 replicates.
-    """
-    count = check_integer("replicates", replicates, least=100)
-
-    def simulate(setting: Setting, sizes: Sequence[int]) -> Measured:
-        radii = np.array([tail_radius(setting, n) for n in sizes])
-        results = [
-            _drawn_quantile(setting, n, float(r), count, _generator(seed, n))
-            for n, r in zip(sizes, radii, strict=True)
-        ]
-        quantiles, errors = np.array(results).T
-        method = f"simulated quantile, {count} samples, seed {seed}"
-        return Measured(np.array(sizes, float), radii, quantiles, errors, method)
-
-    return simulate
-
-
-def _drawn_quantile(
-    setting: Setting, n: int, radius: float, count: int, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Quantile over samples, its mean over the points, and its standard error."""
-    at = central_points(setting.density, setting.dim)
-    truth = setting.density.pdf(at).prod(axis=1)
-    gaps = np.empty((count, len(at)))
-    for row in gaps:
-        sample = np.stack([setting.density.sample(n, rng) for _ in range(setting.dim)], axis=1)
-        for j, point in enumerate(at):
-            weights = (radius * setting.kernel.value(radius * (point - sample))).prod(axis=1)
-            row[j] = abs(weights.mean() - truth[j])
-    half = math.sqrt(LEVEL * (1.0 - LEVEL) / count)
-    low, middle, high = np.quantile(gaps, [1 - LEVEL - half, 1 - LEVEL, 1 - LEVEL + half], axis=0)
-    # The points share their samples, so their errors are added, not their squares.
-    return float(middle.mean()), float(0.5 * (high - low).mean())
-
-
-@lru_cache
-def _quantiles(density: Density) -> tuple[float, ...]:
-    sample = density.sample(2**14, np.random.default_rng(0))
-    return tuple(float(x) for x in np.quantile(sample, _LEVELS))
-
-
-def central_points(density: Density, dim: int) -> FloatArray:
-    """Return five points inside the bulk of a product density, shape ``(5, dim)``."""
-    if density.dim > 1:
-        raise ValueError(f"density must be on the line, got one in {density.dim} dimensions")
-    column = np.array(_quantiles(density))
-    return np.stack([np.roll(column, 2 * d) for d in range(dim)], axis=1)
-
-
-def _generator(seed: int, n: int) -> np.random.Generator:
-    return np.random.default_rng([seed, n])
-
-
-def mise_at(setting: Setting, n: float, radius: float) -> float:
-    """Return the exact MISE at a radius."""
-    return mise(setting.density, setting.kernel, n=int(n), radius=radius, dim=setting.dim).total
+def _window(name: str, measured: Measured | None) -> dict[str, str | int]:
+    ends = ("", "") if measured is None else (int(measured.sizes[0]), int(measured.sizes[-1]))
+    return dict(zip((f"{name}_from", f"{name}_to"), ends, strict=True))

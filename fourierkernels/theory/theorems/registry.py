@@ -1,11 +1,48 @@
-"""The theorems by name."""
+"""The theorems by name.
 
-from fourierkernels.theory.theorems import density, regression, tail
-from fourierkernels.theory.theorems.base import Theorem
+To add one, write a :class:`~fourierkernels.theory.theorems.Theorem` in a file of its own beside
+the others and put it into the list below.
+"""
+
+from fourierkernels.theory.theorems.lemma_1 import LEMMA_1
+from fourierkernels.theory.theorems.sharp_densities import (
+    DENSITY_LIMITED_BY_SMOOTHNESS,
+    DENSITY_OF_ORDER_2,
+)
+from fourierkernels.theory.theorems.sharp_regression import (
+    REGRESSION_OF_ORDER_1,
+    REGRESSION_OF_ORDER_2,
+)
+from fourierkernels.theory.theorems.theorem import Theorem
+from fourierkernels.theory.theorems.theorem_1 import THEOREM_1
+from fourierkernels.theory.theorems.theorem_2 import THEOREM_2
+from fourierkernels.theory.theorems.theorem_3a import (
+    THEOREM_3A_ORDINARY_SMOOTH,
+    THEOREM_3A_SUPERSMOOTH,
+)
+from fourierkernels.theory.theorems.theorem_3b import (
+    THEOREM_3B_ORDINARY_SMOOTH,
+    THEOREM_3B_SUPERSMOOTH,
+)
+from fourierkernels.theory.theorems.theorem_4 import THEOREM_4
 from fourierkernels.validation import check_choice
 
 THEOREMS: dict[str, Theorem] = {
-    theorem.name: theorem for theorem in (*density.THEOREMS, *regression.THEOREMS, *tail.THEOREMS)
+    theorem.name: theorem
+    for theorem in (
+        THEOREM_1,
+        THEOREM_3A_SUPERSMOOTH,
+        THEOREM_3A_ORDINARY_SMOOTH,
+        THEOREM_3B_SUPERSMOOTH,
+        THEOREM_3B_ORDINARY_SMOOTH,
+        DENSITY_OF_ORDER_2,
+        DENSITY_LIMITED_BY_SMOOTHNESS,
+        THEOREM_2,
+        THEOREM_4,
+        REGRESSION_OF_ORDER_1,
+        REGRESSION_OF_ORDER_2,
+        LEMMA_1,
+    )
 }
 
 

@@ -1,4 +1,4 @@
-"""The work behind ``fourierkernels theorems``: which cases, and the tables on the terminal."""
+"""The work behind ``fourierkernels theorems``: which settings, and the tables on the terminal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,9 +9,10 @@ from rich.table import Table
 
 from fourierkernels.console import standard_output
 from fourierkernels.theory.slopes import Slope
-from fourierkernels.theory.theorems.base import Evidence
-from fourierkernels.theory.theorems.cases import CASES, Case, table
+from fourierkernels.theory.theorems.evidence import Evidence
 from fourierkernels.theory.theorems.registry import THEOREMS, as_theorem
+from fourierkernels.theory.theorems.table import Entry, entries, table
+from fourierkernels.theory.theorems.theorem import Case
 
 _HEADER = (
     "theorem",
@@ -24,28 +25,23 @@ _HEADER = (
 )
 
 
-def run(names: Sequence[str], setting: Case | None, *, simulate: bool) -> list[Evidence]:
+def run(names: Sequence[str], case: Case | None, *, simulate: bool) -> list[Evidence]:
     """Verify theorems and show the evidence on standard output.
 
     Parameters
     ----------
     names : sequence of str
         Theorems; all if empty.
-    setting : Case, optional
-        The setting in which to look at them, its theorem left empty; by default those of
-        :data:`CASES`.
+    case : Case, optional
+        The setting in which to verify them; by default those that each theorem names.
 
     Raises
     ------
     ValueError, TypeError
         As :func:`verify`.
     """
-    chosen = [as_theorem(name).name for name in names] or list(THEOREMS)
-    if setting is None:
-        cases = [case for case in CASES if case.theorem in chosen]
-    else:
-        cases = [setting._replace(theorem=name) for name in _about(chosen, setting, bool(names))]
-    found = [row for case in _progress(cases) for row in table([case], simulate=simulate)]
+    rows = entries(names or None) if case is None else _in_one_setting(names, case)
+    found = [row for entry in _progress(rows) for row in table([entry], simulate=simulate)]
     console = standard_output(width=140)
     console.print(_summary(found))
     for line in _details(found[0]) if len(found) == 1 else _reasons(found):
@@ -53,12 +49,14 @@ def run(names: Sequence[str], setting: Case | None, *, simulate: bool) -> list[E
     return found
 
 
-def _about(names: Sequence[str], setting: Case, named: bool) -> list[str]:
+def _in_one_setting(names: Sequence[str], case: Case) -> list[Entry]:
     """Leave out theorems on regression where no function is given and none was asked for."""
+    if names:
+        return [(as_theorem(name), case) for name in names]
     return [
-        name
-        for name in names
-        if named or setting.function is not None or THEOREMS[name].error != "mse"
+        (theorem, case)
+        for theorem in THEOREMS.values()
+        if case.function is not None or not theorem.error.about_regression
     ]
 
 
@@ -114,7 +112,7 @@ def _details(row: Evidence) -> Iterator[str]:
         yield f"note: {theorem.remark}"
 
 
-def _progress(cases: Sequence[Case]) -> Iterator[Case]:
+def _progress(rows: Sequence[Entry]) -> Iterator[Entry]:
     console = Console(stderr=True)
     quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
-    yield from track(cases, "theorems", console=console, transient=True, disable=quiet)
+    yield from track(rows, "theorems", console=console, transient=True, disable=quiet)

@@ -1,92 +1,30 @@
-"""Putting a theorem to the test: slopes, verdict, and the smallest constant of its bound."""
+"""Test a theorem: slopes, verdict, and the smallest constant of its bound."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
-from fourierkernels.densities.responses import RegressionFunction
+from fourierkernels.densities import Density, RegressionFunction
 from fourierkernels.kernels import Kernel
+from fourierkernels.theory.measures.measure import ErrorMeasure, Measured, Simulation
 from fourierkernels.theory.rates import Rate
+from fourierkernels.theory.setting import Setting
 from fourierkernels.theory.slopes import Correction, Slope, fit_slope, limit_slope, local_slopes
-from fourierkernels.theory.theorems import evidence
-from fourierkernels.theory.theorems.base import Evidence, Measured, Setting, Theorem, Verdict
+from fourierkernels.theory.theorems.evidence import Evidence, Verdict
 from fourierkernels.theory.theorems.registry import as_theorem
-from fourierkernels.theory.theorems.tail import tail_bound
+from fourierkernels.theory.theorems.theorem import Check, Theorem
 
-_LEVELS = (0.5, 0.2, 0.1, 0.05, 0.01)  # δ of the constant of a tail bound
 _WIDEST = 0.02  # interval of a slope; a wider one tells no rate from another
 _RESIDUAL = 0.02  # slope that orders not computed may leave between simulation and computation
 
 
-class _Method(NamedTuple):
-    """How the errors of one kind of theorem are found; one row per kind."""
+class _Windows(NamedTuple):
+    """Sizes that were asked for, None for those of the measure, and the simulation."""
 
-    compute: evidence.Computation
-    sizes: tuple[int, ...]
-    log_sizes: tuple[int, ...]  # where the sharp rate has a logarithm: its next order is slow
-    simulate: evidence.Simulation | None
-    simulated_sizes: tuple[int, ...]
-    beside: evidence.Computation  # what the simulation is held against, at small n
-    worst: Callable[[Theorem, Setting, float, float], float]  # error over bound at (n, R)
-    factors: FloatArray  # radii of the constant, times the best
-
-
-def _over_bound(
-    error: Callable[[Setting, float, float], float],
-) -> Callable[[Theorem, Setting, float, float], float]:
-    def ratio(theorem: Theorem, setting: Setting, n: float, radius: float) -> float:
-        return error(setting, n, radius) / theorem.bound(setting, n, radius)
-
-    return ratio
-
-
-def _worst_level(theorem: Theorem, setting: Setting, n: float, radius: float) -> float:
-    del theorem
-    return max(
-        evidence.quantile_at(setting, n, radius, level) / tail_bound(setting, n, radius, level)
-        for level in _LEVELS
-    )
-
-
-def _decades(first: int, last: int) -> tuple[int, ...]:
-    return tuple(10**e for e in range(first, last + 1))
-
-
-_METHODS: dict[str, _Method] = {
-    "mise": _Method(
-        compute=evidence.exact_mise,
-        sizes=_decades(6, 14),
-        log_sizes=_decades(6, 14),
-        simulate=None,
-        simulated_sizes=(),
-        beside=evidence.exact_mise,
-        worst=_over_bound(evidence.mise_at),
-        factors=np.geomspace(0.25, 4.0, 9),
-    ),
-    "mse": _Method(
-        compute=evidence.first_order_mse,
-        sizes=_decades(4, 9),
-        log_sizes=_decades(8, 16),
-        simulate=evidence.simulated_mse(),
-        simulated_sizes=(1_000, 4_000, 16_000),
-        beside=evidence.second_order_mse,
-        worst=_over_bound(evidence.mse_at),
-        factors=np.geomspace(0.5, 2.0, 5),
-    ),
-    "tail": _Method(
-        compute=evidence.normal_quantile,
-        sizes=_decades(4, 12),
-        log_sizes=_decades(4, 12),
-        simulate=evidence.simulated_quantile(),
-        simulated_sizes=(500, 2_000, 8_000),
-        beside=evidence.normal_quantile,
-        worst=_worst_level,
-        factors=np.geomspace(0.5, 2.0, 5),
-    ),
-}
+    sizes: Sequence[int] | None
+    simulated_sizes: Sequence[int] | None
+    simulation: Simulation | None  # None: nothing is simulated
 
 
 def verify(
@@ -99,7 +37,7 @@ def verify(
     sizes: Sequence[int] | None = None,
     beyond: bool = False,
     simulate: bool = True,
-    simulation: evidence.Simulation | None = None,
+    simulation: Simulation | None = None,
     simulated_sizes: Sequence[int] | None = None,
 ) -> Evidence:
     """Return the evidence for a theorem in one setting.
@@ -143,37 +81,55 @@ def verify(
     theorem = as_theorem(theorem)
     setting = Setting.of(density, kernel, function, dim=dim)
     checks = theorem.check(setting)
-    method = _METHODS[theorem.error]
     if not (beyond or all(check.holds for check in checks)):
         return Evidence(theorem.name, setting, checks, "not applicable", None, None)
-    sharp = theorem.sharp(setting)
+    made = theorem.error.simulation
+    if not simulate or made is None:
+        simulation = None
+    elif simulation is None:
+        simulation = made()
+    return _evidence(theorem, setting, checks, _Windows(sizes, simulated_sizes, simulation))
+
+
+def _evidence(
+    theorem: Theorem, setting: Setting, checks: tuple[Check, ...], windows: _Windows
+) -> Evidence:
+    measure, sharp = theorem.error, theorem.sharp(setting)
     claimed = theorem.claimed(setting) if theorem.claimed else None
-    window = method.log_sizes if sharp.log_power else method.sizes
-    computed = method.compute(setting, window if sizes is None else sizes)
-    slope = _slope_beside(sharp, computed)
-    simulated = None
-    if method.simulate is not None and simulate:
-        reachable = method.simulated_sizes if simulated_sizes is None else simulated_sizes
-        simulated = (simulation or method.simulate)(setting, reachable)
-    residual = _residual(method, setting, simulated)
-    gap = _gap(claimed or sharp, sharp, computed)
-    constant, worst = _smallest_constant(theorem, method, setting, computed)
+    computed = measure.compute(setting, _window(measure, sharp, windows.sizes))
+    simulated = _simulated(measure, setting, windows)
+    residual = _residual(measure, setting, simulated)
+    verdict = _judge(_gap(claimed or sharp, sharp, computed), residual)
+    constant, worst = _smallest_constant(theorem, setting, computed)
     return Evidence(
         theorem=theorem.name,
         setting=setting,
         checks=checks,
-        verdict=_with_logarithms(_judge(gap, residual), claimed or sharp, sharp),
+        verdict=_with_logarithms(verdict, claimed or sharp, sharp),
         claimed=claimed,
         sharp=sharp,
         computed=computed,
         local=local_slopes(computed.sizes, computed.errors),
-        slope=slope,
+        slope=_slope_beside(sharp, computed),
         simulated=simulated,
         simulated_slope=_fitted(simulated),
         residual=residual,
         constant=constant,
         worst=worst,
     )
+
+
+def _window(measure: ErrorMeasure, sharp: Rate, sizes: Sequence[int] | None) -> Sequence[int]:
+    if sizes is not None:
+        return sizes
+    return measure.log_sizes if sharp.log_power else measure.sizes
+
+
+def _simulated(measure: ErrorMeasure, setting: Setting, windows: _Windows) -> Measured | None:
+    if windows.simulation is None:
+        return None
+    sizes = windows.simulated_sizes
+    return windows.simulation(setting, measure.simulated_sizes if sizes is None else sizes)
 
 
 def _judge(gap: Slope, residual: Slope | None) -> Verdict:
@@ -189,7 +145,7 @@ def _judge(gap: Slope, residual: Slope | None) -> Verdict:
 
 
 def _with_logarithms(verdict: Verdict, rate: Rate, sharp: Rate) -> Verdict:
-    """Tell rates apart that differ in powers of log n alone: no slope over a window does."""
+    """Tell apart rates that differ only in powers of log n, which no slope over a window can do."""
     if verdict != "holds and sharp" or rate.log_power == sharp.log_power:
         return verdict
     return "holds, loose" if rate.log_power > sharp.log_power else "does not hold"
@@ -217,24 +173,25 @@ def _fitted(simulated: Measured | None) -> Slope | None:
     return fit_slope(simulated.sizes, simulated.errors, simulated.standard_errors)
 
 
-def _residual(method: _Method, setting: Setting, simulated: Measured | None) -> Slope | None:
+def _residual(measure: ErrorMeasure, setting: Setting, simulated: Measured | None) -> Slope | None:
     """Slope of simulated over computed error at the same n and R, with room for the next order."""
     if simulated is None or simulated.standard_errors is None:
         return None
-    computed = method.beside(setting, [int(n) for n in simulated.sizes])
+    computed = measure.compare_with(setting, [int(n) for n in simulated.sizes])
     ratio = simulated.errors / computed.errors
     fit = fit_slope(simulated.sizes, ratio, simulated.standard_errors / computed.errors)
     return Slope(fit.value, fit.low - _RESIDUAL, fit.high + _RESIDUAL)
 
 
 def _smallest_constant(
-    theorem: Theorem, method: _Method, setting: Setting, computed: Measured
+    theorem: Theorem, setting: Setting, computed: Measured
 ) -> tuple[float, tuple[float, float]]:
     places = [
         (float(n), float(factor * radius))
         for n, radius in zip(computed.sizes, computed.radii, strict=True)
-        for factor in method.factors
+        for factor in theorem.error.factors
     ]
-    ratios = [method.worst(theorem, setting, n, radius) for n, radius in places]
+    over_bound = theorem.error.over_bound
+    ratios = [over_bound(theorem.bound, setting, n, radius) for n, radius in places]
     worst = int(np.argmax(ratios))
     return float(ratios[worst]), places[worst]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray, IntArray
 from fourierkernels.densities import Density, HasSpectralWindow
-from fourierkernels.exact_error.parts import Parts
+from fourierkernels.exact_error.mise_parts import Parts
 from fourierkernels.exact_error.quadrature import axis_nodes
 from fourierkernels.kernels import Kernel
 
@@ -19,7 +19,7 @@ _LARGEST = 2**27  # nodes of one integral: about ten seconds
 
 
 @lru_cache(maxsize=1024)
-def field_parts(
+def joint_parts(
     density: Density, kernel: Kernel, radii: tuple[float, ...], *, refine: float = 1.0
 ) -> Parts:
     """Return bias and noise at one radius per dimension.

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
-from fourierkernels.densities.responses import RegressionFunction
-from fourierkernels.exact_error.regression_error import integrals, pose
+from fourierkernels.densities import Density, RegressionFunction
+from fourierkernels.exact_error.regression_moments import integrals, pose
 from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_integer, check_positive
 

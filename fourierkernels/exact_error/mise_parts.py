@@ -1,4 +1,4 @@
-"""The two numbers every exact MISE is made of."""
+"""The two numbers that make up every exact MISE."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Mise:
 
 
 class Parts(NamedTuple):
-    """Integrated squared bias, and n times the integrated variance: no n in either."""
+    """Integrated squared bias, and n times the integrated variance; neither depends on n."""
 
     bias: float
     noise: float

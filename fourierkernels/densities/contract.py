@@ -51,6 +51,13 @@ class Density(Protocol):
         """Smoothness class of the characteristic function."""
 
     @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points on the line where p or one of its derivatives jumps, increasing.
+
+        Quadrature in x ends its panels there. Empty where p is smooth, and for D > 1.
+        """
+
+    @property
     def roughness(self) -> float:
         """∫ p(x)² dx; infinite if p is not square integrable."""
 
@@ -84,7 +91,7 @@ class Density(Protocol):
 
 @runtime_checkable
 class HasSpectralTail(Protocol):
-    """What a density with an infinite spectral range offers besides."""
+    """What a density with an infinite spectral range offers in addition."""
 
     def spectral_tail(self, t: float) -> float:
         """(1/π) ∫_t^∞ |p̂(s)|² ds."""
@@ -92,7 +99,7 @@ class HasSpectralTail(Protocol):
 
 @runtime_checkable
 class HasSpectralWindow(Protocol):
-    """What a density in D > 1 dimensions may offer so that integrals skip where |p̂| is nothing."""
+    """What a density in D > 1 dimensions may offer, so that integrals skip where |p̂| vanishes."""
 
     def spectral_window(self, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the ends of t_D outside which |p̂|² < 1e-32, each of shape ``(q,)``.
@@ -104,7 +111,7 @@ class HasSpectralWindow(Protocol):
 
 @runtime_checkable
 class HasComponents(Protocol):
-    """What normal densities and their mixtures offer besides."""
+    """What normal densities and their mixtures offer in addition."""
 
     @property
     def components(self) -> Components:
@@ -113,7 +120,7 @@ class HasComponents(Protocol):
 
 @runtime_checkable
 class HasMarginals(Protocol):
-    """What a product of densities on the line offers besides."""
+    """What a product of densities on the line offers in addition."""
 
     @property
     def marginals(self) -> tuple[Density, ...]:

@@ -1,4 +1,4 @@
-"""What a sweep consists of: its cells, and the identity of each."""
+"""What a sweep consists of: the cells of its axes, checked before anything runs."""
 
 import hashlib
 import itertools
@@ -6,79 +6,19 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fourierkernels import __version__
-from fourierkernels.densities import as_density
-from fourierkernels.densities.responses import as_regression_function
+from fourierkernels.densities import as_density, as_regression_function
 from fourierkernels.kernels import as_kernel
 from fourierkernels.simulation.noise import as_noise
+from fourierkernels.simulation.sweep.cell import Cell, as_number, canonical
+from fourierkernels.simulation.sweep.compute import TASKS
 from fourierkernels.validation import check_choice, check_integer, check_number
 
-TASK_NAMES = ["density", "regression"]
-RULE_NAMES = {
-    "density": ["optimal", "normal_reference", "lscv", "plugin"],
-    "regression": ["optimal"],
-}
 _FORMAT = 1  # of the results file
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One unit of work: a block of replicates of one setting.
-
-    Attributes
-    ----------
-    task : {"density", "regression"}
-    density, kernel : str
-    n, dim : int
-    radius : str
-        A number, or a rule of :data:`fourierkernels.simulation.sweep.RULES`.
-    block, replicates : int
-        Number of the block, and how many replicates it holds.
-    seed : int
-        Of the sweep; with the other fields it determines the random numbers.
-    function, noise : str
-        Of a regression, else empty.
-    at : float or None
-        Every coordinate of the point of a regression; None for the integrated error.
-    """
-
-    task: str
-    density: str
-    kernel: str
-    n: int
-    dim: int
-    radius: str
-    block: int
-    replicates: int
-    seed: int
-    function: str = ""
-    noise: str = ""
-    at: float | None = None
-
-    @cached_property
-    def _digest(self) -> bytes:
-        return hashlib.sha256(_canonical(asdict(self)).encode()).digest()
-
-    @property
-    def key(self) -> str:
-        """Identity of the cell, 32 hexadecimal digits."""
-        return self._digest.hex()[:32]
-
-    def rng(self) -> np.random.Generator:
-        """Return the cell's own generator: seeded by what the cell is, not by when it runs."""
-        words = np.frombuffer(self._digest, dtype="<u4")
-        return np.random.default_rng(np.random.SeedSequence([int(word) for word in words]))
-
-    def __str__(self) -> str:
-        return (
-            f"{self.task} {self.density} {self.kernel} n={self.n} dim={self.dim} "
-            f"radius={self.radius} block={self.block}"
-        )
 
 
 @dataclass(frozen=True)
@@ -96,8 +36,8 @@ class Sweep:
     replicates, blocks : int
         Replicates per cell, and cells per setting.
     seed : int
-    task : {"density", "regression"}
-        Integrated squared error of density estimates, or mean squared error of regressions.
+    task : str
+        "density": integrated squared error of estimates; "regression": mean squared error of fits.
     function, noise, at
         Of regressions; see :class:`Cell`.
 
@@ -127,7 +67,7 @@ class Sweep:
     at: float | None = None
 
     def __post_init__(self) -> None:
-        check_choice("task", self.task, TASK_NAMES)
+        check_choice("task", self.task, list(TASKS))
         for axis in ("densities", "kernels", "sizes", "dims", "radii"):
             values = tuple(getattr(self, axis))
             object.__setattr__(self, axis, values)
@@ -170,22 +110,14 @@ class Sweep:
 
     def header(self) -> dict[str, Any]:
         """Return the first line of a results file: what its numbers depend on."""
-        config = json.loads(_canonical(asdict(self)))
+        config = json.loads(canonical(asdict(self)))
         return {
             "format": _FORMAT,
             "fourierkernels": __version__,
             "numpy": np.__version__,
             "sweep": config,
-            "digest": hashlib.sha256(_canonical(config).encode()).hexdigest()[:16],
+            "digest": hashlib.sha256(canonical(config).encode()).hexdigest()[:16],
         }
-
-
-def as_number(rule: str) -> float | None:
-    """Return the radius if the rule is a number, else None."""
-    try:
-        return float(rule)
-    except ValueError:
-        return None
 
 
 def _check_dim(dim: int) -> None:
@@ -196,10 +128,6 @@ def _check_dim(dim: int) -> None:
 def _check_rule(rule: str, task: str) -> None:
     number = as_number(rule)
     if number is None:
-        check_choice("radii", rule, RULE_NAMES[task])
+        check_choice("radii", rule, TASKS[task].rule_names)
     elif not (math.isfinite(number) and number > 0):
         raise ValueError(f"radii must be positive and finite, got {rule}")
-
-
-def _canonical(value: dict[str, Any]) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

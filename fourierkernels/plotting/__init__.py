@@ -1,0 +1,21 @@
+"""Figures in one style: rates, simulated errors, fits and weight maps.
+
+Figures are made without pyplot: they belong to no window and no backend. Save them, or let a
+notebook display them. matplotlib is imported on first use.
+"""
+
+from fourierkernels.plotting.error_curves import SimulatedCurve, plot_rates, plot_simulated
+from fourierkernels.plotting.fits_and_maps import plot_fits, plot_weight_maps
+from fourierkernels.plotting.look import COLOURS, LINES, MARKERS, style
+
+__all__ = [
+    "COLOURS",
+    "LINES",
+    "MARKERS",
+    "SimulatedCurve",
+    "plot_fits",
+    "plot_rates",
+    "plot_simulated",
+    "plot_weight_maps",
+    "style",
+]

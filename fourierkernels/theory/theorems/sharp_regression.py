@@ -1,0 +1,58 @@
+"""The powers of regression that the papers leave open: l = 2, and l = 3, 4, 5."""
+
+from fourierkernels.theory.measures.error_at_points import ERROR_AT_POINTS
+from fourierkernels.theory.setting import Setting
+from fourierkernels.theory.theorems.assumptions import power_is
+from fourierkernels.theory.theorems.shared_terms import sharp_regression, variance
+from fourierkernels.theory.theorems.theorem import NOT_IN_THE_PAPERS, Assumption, Case, Theorem
+
+
+def _bound_order_1(setting: Setting, n: float, radius: float) -> float:
+    return float(radius**-2.0) + variance(setting, n, radius)
+
+
+def _bound_order_2(setting: Setting, n: float, radius: float) -> float:
+    return float(radius**-4.0) + variance(setting, n, radius)
+
+
+def _smooth_near_the_points(setting: Setting) -> tuple[bool, str]:
+    return True, f"the points avoid the breaks of f: {setting.response.breaks or 'none'}"
+
+
+_LOCAL = Assumption("f and p are smooth near x, and p(x) > 0", _smooth_near_the_points)
+
+REGRESSION_OF_ORDER_1 = Theorem(
+    name="regression of order 1",
+    source=NOT_IN_THE_PAPERS,
+    statement=r"\mathrm{MSE} \le \frac{C}{p^2}\left(\frac{1}{R^2} + \frac{R^D}{N}\right)",
+    error=ERROR_AT_POINTS,
+    assumptions=(power_is(2), _LOCAL),
+    bound=_bound_order_1,
+    claimed=None,
+    sharp=sharp_regression,
+    derivation=(
+        "the kernel's mass at distance u is 1/(2πRu²): the bias is the singular integral of "
+        "(f(y) - f(x)) p(y)/(x - y)² over 2πR p(x) (symbolic.regression_bias)"
+    ),
+    remark='Left for "future work" in Appendix A.2.',
+    cases=tuple(Case("gaussian", "fourier2", "sine", dim) for dim in (1, 2)),
+)
+
+REGRESSION_OF_ORDER_2 = Theorem(
+    name="regression of order 2",
+    source=NOT_IN_THE_PAPERS,
+    statement=r"\mathrm{MSE} \le \frac{C}{p^2}\left(\frac{1}{R^4} + \frac{R^D}{N}\right)",
+    error=ERROR_AT_POINTS,
+    assumptions=(power_is(3, 4, 5), _LOCAL),
+    bound=_bound_order_2,
+    claimed=None,
+    sharp=sharp_regression,
+    derivation=(
+        "as for l >= 6: μ₂ = -K̂''(0) is finite from l = 3 on, and the far lobes average out "
+        "to R^{-3} at most (symbolic.expansion)"
+    ),
+    remark='Left for "future work" in Appendix A.2.',
+    cases=tuple(
+        Case("gaussian", f"fourier{power}", "sine", dim) for dim in (1, 2) for power in (3, 4, 5)
+    ),
+)
