@@ -16,7 +16,8 @@ from sklearn.datasets import load_diabetes
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from fourierkernels import KernelDensity, NadarayaWatson, diagnostics, plotting, theory
+from fourierkernels import KernelDensity, NadarayaWatson, head_report, plotting, theory
+from fourierkernels.checkpoints import read_texts
 from fourierkernels.report.figures import heads_figure
 
 ROOT = Path(__file__).parents[1]
@@ -71,9 +72,9 @@ def draw_attention(path: Path, *, quick: bool) -> None:
 
 def draw_heads(path: Path, *, quick: bool) -> None:
     """Distances between the heads of a trained MiniLM, beside random weights."""
-    texts = diagnostics.read_texts(ROOT / "notebooks/data/sentences.txt")
-    summaries = diagnostics.compare_networks(CHECKPOINT, list(texts)[: 2 if quick else None])
-    heads_figure(summaries, title="MiniLM").savefig(path)
+    texts = list(read_texts(ROOT / "notebooks/data/sentences.txt"))[: 2 if quick else None]
+    report = head_report(CHECKPOINT, texts, statistics="none")
+    heads_figure(report.summaries(), title="MiniLM").savefig(path)
 
 
 FIGURES = {

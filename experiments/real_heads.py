@@ -1,4 +1,4 @@
-"""Which heads can go? Importance, pruning curves and redundancy of five published checkpoints.
+"""Which heads can be pruned? Importance, pruning curves and redundancy in five checkpoints.
 
     python experiments/real_heads.py [--output FOLDER] [--quick]
 
@@ -7,8 +7,8 @@ with a head for them, and for the two that were trained to embed a text the chan
 1 - cosine, which needs no labels. Every second text measures importance (masking: the loss without
 the head minus the loss with it; gradient), the others the pruning curves.
 
-Writes real_heads.csv (a row a head: its importance, and its distance to the nearest other of its
-layer by two metrics), real_heads_pruning.csv (loss as heads go, by four orders), and
+Writes real_heads.csv (one row per head: its importance, and its distance to the nearest other of
+its layer by two metrics), real_heads_pruning.csv (loss as heads are pruned, by four orders), and
 real_heads_association.csv (rank correlations of redundancy with importance, p by permutation
 within layers), each with its provenance.
 """
@@ -25,18 +25,16 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.checkpoints import load_checkpoint, load_tokenizer, read_texts
 from fourierkernels.diagnostics import (
     head_importance,
-    load_checkpoint,
-    load_tokenizer,
     nearest_distances,
     profile_heads,
     pruning_curve,
-    read_texts,
     redundancy_against_importance,
 )
-from fourierkernels.diagnostics.networks.importance import HeadImportance
 from fourierkernels.diagnostics.networks.losses import LOSSES
+from fourierkernels.diagnostics.pruning import HeadImportance
 from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[1]
@@ -168,7 +166,7 @@ def importances(question: Question) -> dict[str, HeadImportance]:
 
 
 def head_rows(question: Question, found: dict[str, HeadImportance]) -> list[Row]:
-    """Return a row a head."""
+    """Return one row per head."""
     masking, gradient = found["masking"], found.get("gradient")
     return [
         {
@@ -186,7 +184,7 @@ def head_rows(question: Question, found: dict[str, HeadImportance]) -> list[Row]
 
 
 def curve_rows(question: Question, found: dict[str, HeadImportance], *, quick: bool) -> list[Row]:
-    """Return the loss on the other texts as heads go, by importance, nearness and chance."""
+    """Return the loss on the other texts as heads are pruned: by importance, nearness, chance."""
     alone = question.alone[METRICS[0]]
     orders = {method: one.values for method, one in found.items()} | {"nearest": alone}
     for number in range(1 if quick else RANDOM_ORDERS):

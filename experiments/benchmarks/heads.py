@@ -34,7 +34,8 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from fourierkernels.diagnostics import head_distances, load_checkpoint, profile_heads, read_texts
+from fourierkernels.checkpoints import load_checkpoint, read_texts
+from fourierkernels.diagnostics import head_distances, profile_heads
 from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[2]

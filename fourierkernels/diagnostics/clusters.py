@@ -1,4 +1,4 @@
-"""Groups of heads that are alike, a plane to draw them in, and what redundancy has to do with need.
+"""Groups of similar heads, a plane to draw them in, and whether redundant heads are unimportant.
 
 Arrays only.
 """
@@ -18,7 +18,7 @@ _SYMMETRIC = 1e-9  # relative; distances of this package are symmetric to the la
 
 @dataclass(frozen=True)
 class Association:
-    """Rank correlation of how alone a head stands in its layer with how important it is.
+    """Rank correlation of a head's distance to the nearest other one with its importance.
 
     Attributes
     ----------
@@ -128,10 +128,10 @@ def redundancy_against_importance(
     rng: np.random.Generator,
     permutations: int = 999,
 ) -> Association:
-    """Ask whether the heads that resemble another one are those that are not needed.
+    """Test whether heads that resemble another one are the less important ones.
 
-    Ranks are taken within each layer, so that layers which differ in both do not answer for the
-    heads.
+    Ranks are taken within each layer, so that differences between layers do not
+    count as differences between heads.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""By how much do the heads of two networks differ in their redundancy? Arrays only."""
+"""By how much the heads of two networks differ in their redundancy. Arrays only."""
 
 from dataclasses import dataclass
 

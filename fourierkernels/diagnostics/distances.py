@@ -9,7 +9,7 @@ Outputs are n x d, before or after the output projection; see
 :mod:`fourierkernels.diagnostics.outputs` for what may be compared.
 
 To add a metric, write a function from maps (H, n, m) or outputs (H, n, d) to distances (H, H) and
-add a row to :data:`METRICS`; the contract tests and the command line pick it up from there.
+add a row to :data:`METRICS`. Reports, the command line and the contract tests find it there.
 """
 
 import math
@@ -28,8 +28,6 @@ DEFAULT_METRIC = "frobenius_per_sqrt_n"
 # Below this share of the norms the Gram trick has lost too many digits: 2e-16 / 1e-3 is 2e-13.
 _NEAR = 1e-3
 MAPS, OUTPUTS, PROJECTED = "maps", "outputs", "projected"  # what a metric compares
-# Changes of the basis of the values, undone by the output projection, that leave a metric alone.
-ANY_BASIS, ROTATIONS, NO_CHANGE = "any", "rotations", "none"
 
 
 @dataclass(frozen=True)
@@ -40,35 +38,23 @@ class HeadMetric:
     ----------
     function : callable
         Maps ``(H, n, m)`` or outputs ``(H, n, d)`` to distances ``(H, H)``.
-    bound : callable
-        From n, the largest value that two maps with rows of probabilities, or two outputs, can
-        have.
     any_length : bool
         Whether values at different n may be averaged.
-    triangle : bool
-        Whether the triangle inequality holds.
     probabilities : bool
         Whether rows must be non-negative and sum to one.
     of : str
         What is compared: "maps", "outputs" (A V) or "projected" (A V W) of the heads.
-    invariance : str
-        Changes of the values' basis, undone by the output projection and so without effect on the
-        network, that leave the metric alone: "any", "rotations" or "none". Only a metric with
-        "any" is a property of the function that the network computes.
     """
 
     name: str
     function: Callable[[FloatArray], FloatArray]
-    bound: Callable[[int], float]
     any_length: bool
-    triangle: bool
     probabilities: bool
     normaliser: str
     unit: str
     description: str
     source: str
     of: str = MAPS
-    invariance: str = ANY_BASIS
 
 
 def frobenius(maps: FloatArray) -> FloatArray:
@@ -109,9 +95,7 @@ METRICS = {
         HeadMetric(
             name="frobenius",
             function=frobenius,
-            bound=lambda n: math.sqrt(2 * n),
             any_length=False,
-            triangle=True,
             probabilities=False,
             normaliser="none",
             unit="weight",
@@ -121,9 +105,7 @@ METRICS = {
         HeadMetric(
             name="frobenius_per_sqrt_n",
             function=frobenius_per_sqrt_n,
-            bound=lambda n: math.sqrt(2),
             any_length=True,
-            triangle=True,
             probabilities=False,
             normaliser="sqrt(n), n the number of query rows",
             unit="weight per sqrt(row)",
@@ -133,9 +115,7 @@ METRICS = {
         HeadMetric(
             name="jensen_shannon",
             function=jensen_shannon,
-            bound=lambda n: math.log(2),
             any_length=True,
-            triangle=False,
             probabilities=True,
             normaliser="n, the number of query rows",
             unit="nats per row",
@@ -145,9 +125,7 @@ METRICS = {
         HeadMetric(
             name="cosine",
             function=map_cosine,
-            bound=lambda n: 1.0,
             any_length=True,
-            triangle=False,
             probabilities=False,
             normaliser="norms of the two maps",
             unit="1 - cosine",
@@ -157,9 +135,7 @@ METRICS = {
         HeadMetric(
             name="projected_distance",
             function=token_distance,
-            bound=lambda n: math.inf,
             any_length=True,
-            triangle=True,
             probabilities=False,
             normaliser="n, the number of tokens",
             unit="residual stream, per token",
@@ -170,9 +146,7 @@ METRICS = {
         HeadMetric(
             name="projected_cosine",
             function=token_cosine,
-            bound=lambda n: 2.0,
             any_length=True,
-            triangle=False,
             probabilities=False,
             normaliser="norms of the two outputs at each token",
             unit="1 - cosine",
@@ -183,9 +157,7 @@ METRICS = {
         HeadMetric(
             name="projected_cka",
             function=cka,
-            bound=lambda n: 1.0,
             any_length=True,
-            triangle=False,
             probabilities=False,
             normaliser="norms of the two centred Gram matrices",
             unit="1 - CKA",
@@ -196,30 +168,24 @@ METRICS = {
         HeadMetric(
             name="cka",
             function=cka,
-            bound=lambda n: 1.0,
             any_length=True,
-            triangle=False,
             probabilities=False,
             normaliser="norms of the two centred Gram matrices",
             unit="1 - CKA",
             description="1 - linear CKA of the outputs before the output projection",
             source="kornblith2019similarity",
             of=OUTPUTS,
-            invariance=ROTATIONS,
         ),
         HeadMetric(
             name="output_distance",
             function=token_distance,
-            bound=lambda n: math.inf,
             any_length=True,
-            triangle=True,
             probabilities=False,
             normaliser="n, the number of tokens",
             unit="values, per token",
             description="distance of the outputs before the projection: no property of the network",
             source="",
             of=OUTPUTS,
-            invariance=NO_CHANGE,
         ),
     )
 }

@@ -8,9 +8,6 @@ Neither number is a property of the function: a constant added to every key chan
 weight, but it changes the norms. `centred` takes the mean key away first.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -104,7 +101,7 @@ def gaussian_gap(
     """Return the total variation between softmax rows and Gaussian ones, averaged over rows.
 
     In [0, 1]: the share of the weight that moves to other keys. Parameters as in
-    :func:`gaussian_counterpart`; the result has shape ``(H,)`` or ``(L, H)``.
+    ``gaussian_counterpart``; the result has shape ``(H,)`` or ``(L, H)``.
     """
     other = gaussian_counterpart(maps, keys, scale=scale, centred=centred)
     np.abs(np.subtract(as_real("maps", maps), other, out=other), out=other)
@@ -117,50 +114,3 @@ def _keys(keys: ArrayLike, centred: bool) -> FloatArray:
     if points.ndim < 2 or points.size == 0:
         raise ValueError(f"keys must have shape (..., n, features), got {points.shape}")
     return points - points.mean(axis=-2, keepdims=True) if centred else points
-
-
-@dataclass(frozen=True)
-class KeyStatistic:
-    """One number that describes the keys of a head.
-
-    Attributes
-    ----------
-    function : callable
-        From maps ``(L, H, n, m)``, keys ``(L, H, m, d)`` and the scale to values ``(L, H)``.
-    """
-
-    name: str
-    function: Callable[[FloatArray, FloatArray, float], FloatArray]
-    unit: str
-    description: str
-
-
-KEY_STATISTICS = {
-    row.name: row
-    for row in (
-        KeyStatistic(
-            name="key_norm_spread",
-            function=lambda maps, keys, scale: key_norm_spread(keys),
-            unit="standard deviation over mean",
-            description="spread of the norms of the keys",
-        ),
-        KeyStatistic(
-            name="centred_key_norm_spread",
-            function=lambda maps, keys, scale: key_norm_spread(keys, centred=True),
-            unit="standard deviation over mean",
-            description="the same, the mean key taken away first",
-        ),
-        KeyStatistic(
-            name="gaussian_gap",
-            function=lambda maps, keys, scale: gaussian_gap(maps, keys, scale=scale),
-            unit="share of the weight",
-            description="weight that moves if the Gaussian kernel takes the place of softmax",
-        ),
-        KeyStatistic(
-            name="centred_gaussian_gap",
-            function=lambda maps, keys, scale: gaussian_gap(maps, keys, scale=scale, centred=True),
-            unit="share of the weight",
-            description="the same, the mean key taken away first",
-        ),
-    )
-}

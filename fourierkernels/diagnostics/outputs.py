@@ -1,4 +1,4 @@
-"""Distances between what the heads of a layer put out. Arrays only.
+"""Distances between the outputs of the heads of a layer. Arrays only.
 
 The output of a head on a text is O_h = A_h V_h, of shape (n, d). The layer adds Σ_h O_h W_h to its
 residual stream, W_h being the head's slice of the output projection; so (O_h M, M⁻¹ W_h) is the

@@ -99,7 +99,7 @@ def percentile_interval(means: FloatArray, level: float = LEVEL) -> tuple[FloatA
 
 @dataclass(frozen=True, eq=False)
 class NullComparison:
-    """Distances between the heads of each layer, beside those under permutation.
+    """Distances between the heads of each layer, compared with those under permutation.
 
     Attributes
     ----------
@@ -114,6 +114,18 @@ class NullComparison:
     observed: FloatArray
     null: FloatArray
     p_value: FloatArray
+
+    @property
+    def low(self) -> FloatArray:
+        """Least of the permutations, ``(L,)``."""
+        least: FloatArray = self.null.min(axis=0)
+        return least
+
+    @property
+    def high(self) -> FloatArray:
+        """Greatest of the permutations, ``(L,)``."""
+        greatest: FloatArray = self.null.max(axis=0)
+        return greatest
 
 
 def permuted_maps(maps: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -137,7 +149,7 @@ def permutation_null(
     permutations: int = 199,
     rng: np.random.Generator,
 ) -> NullComparison:
-    """Compare the heads of each layer with heads as sharp that attend to unrelated keys.
+    """Compare the heads of each layer with equally sharp heads that attend to unrelated keys.
 
     Parameters
     ----------

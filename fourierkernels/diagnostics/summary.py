@@ -20,14 +20,9 @@ from fourierkernels.diagnostics.distances import (
     HeadMetric,
     head_distances,
 )
-from fourierkernels.diagnostics.resampling import (
-    LEVEL,
-    PoissonBootstrap,
-    percentile_interval,
-)
+from fourierkernels.diagnostics.moments import RunningMoments, standard_deviation
+from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap, percentile_interval
 from fourierkernels.validation import check_choice
-
-DDOF = 1  # every standard deviation here divides by (count - 1)
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,8 @@ class HeadSummary:
     unknown : float
         Share of the tokens that the vocabulary does not hold; NaN if that cannot be known.
     replicates : ndarray, shape (B, L)
-        Bootstrap replicates of `mean`, over windows; see :class:`.resampling.PoissonBootstrap`.
+        Bootstrap replicates of `mean`, over windows; see ``PoissonBootstrap`` of
+        ``diagnostics.resampling``.
     """
 
     metric: str
@@ -106,14 +102,15 @@ class HeadSummary:
         """Mean of the layers' means."""
         return float(self.mean.mean())
 
-    def std(self, over: str = DEFAULT_SPREAD) -> FloatArray:
+    def std(self, spread: str = DEFAULT_SPREAD) -> FloatArray:
         """Return each layer's standard deviation over a key of :data:`SPREADS`, ``(L,)``."""
-        spread: FloatArray = getattr(self, SPREADS[check_choice("std", over, list(SPREADS))].field)
-        return spread
+        row = SPREADS[check_choice("spread", spread, list(SPREADS))]
+        deviations: FloatArray = getattr(self, row.field)
+        return deviations
 
-    def layer_average_std(self, over: str = DEFAULT_SPREAD) -> float:
+    def layer_average_std(self, spread: str = DEFAULT_SPREAD) -> float:
         """Return the mean over layers of their standard deviations."""
-        return float(self.std(over).mean())
+        return float(self.std(spread).mean())
 
     def interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the bootstrap interval of `mean`, ``(L,)`` each; NaN from one text."""
@@ -123,32 +120,6 @@ class HeadSummary:
         """Return the ends of the bootstrap interval of the layer average."""
         low, high = percentile_interval(self.replicates.mean(axis=1), level)
         return float(low), float(high)
-
-
-class RunningMoments:
-    """Mean and squared deviations of arrays of one shape, one array at a time (Welford)."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.mean: FloatArray = np.zeros(())
-        self.scatter: FloatArray = np.zeros(())  # Σ (x - mean)²
-
-    def add(self, values: FloatArray) -> None:
-        """Take in one more array."""
-        self.count += 1
-        step = values - self.mean
-        self.mean = self.mean + step / self.count
-        self.scatter = self.scatter + step * (values - self.mean)
-
-    def std(self) -> FloatArray:
-        """Return the standard deviation of each element; NaN from a single array."""
-        return _root(self.scatter, self.count)
-
-
-def _root(scatter: FloatArray, count: int) -> FloatArray:
-    """Return sqrt(scatter / (count - ddof)); NaN where nothing is left to divide by."""
-    free = count - DDOF
-    return np.sqrt(scatter / free) if free > 0 else np.full_like(scatter, math.nan)
 
 
 class HeadAccumulator:
@@ -222,9 +193,13 @@ class HeadAccumulator:
             distances=_square(self._pairs.mean, self._shape[1]),
             mean=mean,
             std_pairs_texts=self._std_together(),
-            std_pairs=_root(((self._pairs.mean - mean[:, None]) ** 2).sum(axis=1), self._n_pairs),
+            std_pairs=standard_deviation(
+                ((self._pairs.mean - mean[:, None]) ** 2).sum(axis=1), self._n_pairs
+            ),
             std_texts=self._texts.std(),
-            std_layers=float(_root(((mean - mean.mean()) ** 2).sum(keepdims=True), len(mean))[0]),
+            std_layers=float(
+                standard_deviation(((mean - mean.mean()) ** 2).sum(keepdims=True), len(mean))[0]
+            ),
             n_min=min(self._lengths),
             n_median=_median(self._lengths),
             n_max=max(self._lengths),
@@ -243,7 +218,9 @@ class HeadAccumulator:
         means = self._pairs.mean
         between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
         count = self._pairs.count
-        return _root(self._pairs.scatter.sum(axis=1) + count * between, count * self._n_pairs)
+        return standard_deviation(
+            self._pairs.scatter.sum(axis=1) + count * between, count * self._n_pairs
+        )
 
 
 def _square(pairs: FloatArray, heads: int) -> FloatArray:

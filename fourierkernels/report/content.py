@@ -1,17 +1,22 @@
-"""All that was found out about the heads of a checkpoint, before it is written anywhere."""
+"""All that was measured of the heads of a checkpoint, before it is shown or written anywhere."""
 
 import platform
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, HeadSummary
+import numpy as np
 
-if TYPE_CHECKING:
-    from fourierkernels.diagnostics.networks.heads import HeadProfile
-    from fourierkernels.diagnostics.networks.pruning import HeadNeed
+from fourierkernels.diagnostics.comparison import HeadDifference, head_difference
+from fourierkernels.diagnostics.examples import Example
+from fourierkernels.diagnostics.profile import HeadProfile
+from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.resampling import NullComparison
+from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
+from fourierkernels.validation import check_choice
 
 _PACKAGES = (
     "fourierkernels",
@@ -25,51 +30,136 @@ _PACKAGES = (
 
 
 @dataclass(frozen=True, eq=False)
-class HeadReport:
-    """All that was found out about the heads of a checkpoint.
+class Provenance(Mapping[str, Any]):
+    """Versions, options and digests, so that a result can be made again.
+
+    Files are digested when the mapping is first read.
+
+    Attributes
+    ----------
+    options : mapping
+        Everything that was asked for.
+    digests : mapping of str to callable
+        From the name of something that was read to how its SHA-256 is computed.
+    """
+
+    options: Mapping[str, Any]
+    digests: Mapping[str, Callable[[], str]]
+
+    @cached_property
+    def _content(self) -> dict[str, Any]:
+        versions = {"python": platform.python_version()}
+        for package in _PACKAGES:
+            if find_spec(package) is not None:
+                versions[package] = metadata.version(package)
+        digests = {name: digest() for name, digest in self.digests.items()}
+        return {"versions": versions, "options": dict(self.options), "sha256": digests}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._content[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReportContent:
+    """All that was measured of the heads of a checkpoint; only the title is needed.
 
     Attributes
     ----------
     title : str
         The checkpoint.
-    profiles : mapping
+    profiles : mapping of str to HeadProfile
         By the name of the network: "trained" first, then "random" and "other" if measured.
-    over : str
+    spread : str
         Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± is.
-    need : HeadNeed, optional
+    pruning : HeadPruning, optional
         Importance and pruning curves of the first network.
-    origin : mapping
-        Versions, options, digests.
+    against : str, optional
+        The checkpoint named "other".
+    skipped : int
+        Empty lines among the texts.
     kind : {"text", "image"}
         What the examples are.
+    origin : mapping
+        Versions, options, digests.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit each other.
     """
 
     title: str
-    profiles: "Mapping[str, HeadProfile]"
-    over: str = DEFAULT_SPREAD
-    need: "HeadNeed | None" = None
-    origin: Mapping[str, Any] | None = None
+    profiles: Mapping[str, HeadProfile] = field(default_factory=dict)
+    spread: str = DEFAULT_SPREAD
+    pruning: HeadPruning | None = None
+    against: str | None = None
+    skipped: int = 0
     kind: str = "text"
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_choice("spread", self.spread, list(SPREADS))
+        for number, example in enumerate(self.first.examples, start=1):
+            _check_example(number, example)
+        _check_grids(self)
+        if self.first.null is not None:
+            _check_null(self.first.null, self.summaries())
 
     @property
-    def first(self) -> "HeadProfile":
-        """Of the network asked about."""
-        return next(iter(self.profiles.values()))
+    def first(self) -> HeadProfile:
+        """Profile of the network asked about."""
+        return next(iter(self.profiles.values()), HeadProfile())
 
     @property
     def metrics(self) -> list[str]:
         """Names of the metrics, the first of which is drawn."""
         return list(self.first.distances)
 
-    def summaries(self, metric: str) -> dict[str, HeadSummary]:
-        """Return distances by the name of the network."""
-        return {name: profile.distances[metric] for name, profile in self.profiles.items()}
+    def summaries(self, metric: str | None = None) -> dict[str, HeadSummary]:
+        """Return distances by the name of the network; of the first metric by default."""
+        if metric is None and not self.metrics:
+            return {}
+        name = self.metrics[0] if metric is None else check_choice("metric", metric, self.metrics)
+        return {network: profile.distances[name] for network, profile in self.profiles.items()}
+
+    def difference(self, metric: str | None = None) -> HeadDifference | None:
+        """Return the first network minus the one named "other"; None without it."""
+        summaries = self.summaries(metric)
+        if "other" not in summaries:
+            return None
+        return head_difference(next(iter(summaries.values())), summaries["other"])
 
 
-def provenance(options: Mapping[str, object]) -> dict[str, Any]:
-    """Return versions and options, so that a result can be made again."""
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        if find_spec(package) is not None:
-            versions[package] = metadata.version(package)
-    return {"versions": versions, "options": dict(options)}
+def _check_example(number: int, example: Example) -> None:
+    shape = np.shape(example.maps)
+    wanted = len(example.queries), len(example.keys)
+    if len(shape) != 4 or shape[2:] != wanted or 0 in shape:
+        raise ValueError(
+            f"maps of example {number} must have shape (layers, heads, {wanted[0]}, {wanted[1]}), "
+            f"as many as labels of queries and keys, got {shape}"
+        )
+
+
+def _check_grids(content: ReportContent) -> None:
+    """Statistics, importance and distances are those of the same layers and heads."""
+    shapes = {name: one.mean.shape for name, one in content.first.statistics.items()}
+    if content.pruning is not None:
+        shapes["importance"] = content.pruning.importance.values.shape
+    for name, summary in content.first.distances.items():
+        shapes[f"distances by {name}"] = summary.distances.shape[:2]
+    if len(set(shapes.values())) > 1:
+        raise ValueError(f"layers and heads must be the same in all parts, got {shapes}")
+
+
+def _check_null(null: NullComparison, summaries: Mapping[str, HeadSummary]) -> None:
+    found = {"observed": null.observed.shape, "p_value": null.p_value.shape}
+    found["null"] = null.null.shape[1:]
+    layers = [summary.mean.shape for summary in summaries.values()][:1]
+    if sorted(set(found.values())) != layers:
+        raise ValueError(f"null must have arrays of shapes {layers}, (layers,), got {found}")

@@ -6,13 +6,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from fourierkernels.diagnostics.distances import METRICS
-from fourierkernels.diagnostics.profile import UNITS, StatisticSummary
+from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.statistic_summary import StatisticSummary
+from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import HeadSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from fourierkernels.diagnostics.networks.pruning import HeadNeed
 
 Summaries = Mapping[str, HeadSummary]
 
@@ -29,7 +29,7 @@ def check_drawing() -> None:
 
 
 def heads_figure(summaries: Summaries, *, title: str) -> "Figure":
-    """Draw the mean distances of every pair of heads, a panel a layer, on one colour scale.
+    """Draw the mean distances of every pair of heads, one panel per layer, on one colour scale.
 
     The figure belongs to no window and no backend: save it, or display it in a notebook.
     """
@@ -69,7 +69,7 @@ def _draw(axes: Any, summary: HeadSummary, *, name: str, top: float) -> Any:
 
 
 def statistics_figure(statistics: Mapping[str, StatisticSummary], *, title: str) -> "Figure":
-    """Draw every statistic of every head, a panel a statistic, layers down and heads across."""
+    """Draw every statistic of every head, one panel per statistic, layers down and heads across."""
     from matplotlib.figure import Figure
 
     rows = math.ceil(len(statistics) / _WIDE)
@@ -82,24 +82,24 @@ def statistics_figure(statistics: Mapping[str, StatisticSummary], *, title: str)
         axis.set(title=name.replace("_", " "), xlabel="head", ylabel="layer")
         axis.set_xticks([0, heads - 1], ["1", str(heads)])
         axis.set_yticks([0, layers - 1], ["1", str(layers)])
-        figure.colorbar(image, ax=axis, label=UNITS[name])
+        figure.colorbar(image, ax=axis, label=STATISTICS[name].unit)
     for axis in axes[len(statistics) :]:
         axis.set_axis_off()
     figure.suptitle(title)
     return figure
 
 
-def pruning_figure(need: "HeadNeed", *, title: str) -> "Figure":
-    """Draw the loss as heads go, the least important first and in random order."""
+def pruning_figure(pruning: HeadPruning, *, title: str) -> "Figure":
+    """Draw the loss as heads are pruned, the least important first and in random order."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.8, 3.2), layout="constrained")
     axis = figure.subplots()
     for curve, style, label in (
-        (need.pruned, "o-", f"least important first ({need.importance.method})"),
-        (need.at_random, "s--", "in random order"),
+        (pruning.curve, "o-", f"least important first ({pruning.importance.method})"),
+        (pruning.at_random, "s--", "in random order"),
     ):
         axis.plot(curve.removed, curve.losses, style, label=label)
-    axis.set(xlabel="heads taken away", ylabel=need.description, title=title)
+    axis.set(xlabel="heads taken away", ylabel=pruning.description, title=title)
     axis.legend()
     return figure

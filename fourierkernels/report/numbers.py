@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.diagnostics.comparison import head_difference
-from fourierkernels.diagnostics.profile import UNITS
-from fourierkernels.diagnostics.summary import DDOF, SPREADS, HeadSummary
-from fourierkernels.report.content import HeadReport
+from fourierkernels.diagnostics.moments import DDOF
+from fourierkernels.diagnostics.statistics import STATISTICS
+from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
+from fourierkernels.report.content import ReportContent
 
 
-def report_numbers(report: HeadReport) -> dict[str, Any]:
+def report_numbers(report: ReportContent) -> dict[str, Any]:
     """Return all numbers of a report, and what they depend on, as JSON holds them."""
     networks = {
-        name: {metric: _as_json(x, report.over) for metric, x in profile.distances.items()}
+        name: {metric: _as_json(x, report.spread) for metric, x in profile.distances.items()}
         for name, profile in report.profiles.items()
     }
     return {
@@ -22,7 +22,7 @@ def report_numbers(report: HeadReport) -> dict[str, Any]:
         "difference": _differences(report),
         "statistics": {
             name: {
-                "unit": UNITS[name],
+                "unit": STATISTICS[name].unit,
                 "mean": _finite(x.mean),
                 "std_texts": _finite(x.std_texts),
                 "interval": _finite([x.low, x.high]),
@@ -30,13 +30,13 @@ def report_numbers(report: HeadReport) -> dict[str, Any]:
             for name, x in report.first.statistics.items()
         },
         "null": _null_as_json(report),
-        "importance": _need_as_json(report),
+        "importance": _pruning_as_json(report),
         "ddof": DDOF,
-        **(report.origin or {}),
+        **report.origin,
     }
 
 
-def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:
+def _as_json(summary: HeadSummary, spread: str) -> dict[str, Any]:
     layers = {row.field: _finite(summary.std(name)) for name, row in SPREADS.items()}
     return {
         "normaliser": summary.normaliser,
@@ -46,8 +46,8 @@ def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:
         "unknown_tokens": _finite(summary.unknown),
         "layer_average": summary.layer_average,
         "layer_average_interval": _finite(summary.layer_average_interval()),
-        "layer_average_std": _finite(summary.layer_average_std(over)),
-        "layer_average_std_over": SPREADS[over].description,
+        "layer_average_std": _finite(summary.layer_average_std(spread)),
+        "layer_average_std_over": SPREADS[spread].description,
         "std_layers": _finite(summary.std_layers),
         "mean": summary.mean.tolist(),
         "interval": _finite(summary.interval()),
@@ -56,13 +56,10 @@ def _as_json(summary: HeadSummary, over: str) -> dict[str, Any]:
     }
 
 
-def _differences(report: HeadReport) -> dict[str, Any] | None:
+def _differences(report: ReportContent) -> dict[str, Any] | None:
     if "other" not in report.profiles:
         return None
-    found = {
-        metric: head_difference(*(report.summaries(metric)[name] for name in ("trained", "other")))
-        for metric in report.metrics
-    }
+    found = {metric: report.difference(metric) for metric in report.metrics}
     return {
         metric: {
             "layers": _finite(one.layers),
@@ -73,10 +70,11 @@ def _differences(report: HeadReport) -> dict[str, Any] | None:
             "paired": one.paired,
         }
         for metric, one in found.items()
+        if one is not None
     }
 
 
-def _null_as_json(report: HeadReport) -> dict[str, Any] | None:
+def _null_as_json(report: ReportContent) -> dict[str, Any] | None:
     null = report.first.null
     if null is None:
         return None
@@ -88,13 +86,13 @@ def _null_as_json(report: HeadReport) -> dict[str, Any] | None:
     }
 
 
-def _need_as_json(report: HeadReport) -> dict[str, Any] | None:
-    if report.need is None:
+def _pruning_as_json(report: ReportContent) -> dict[str, Any] | None:
+    if report.pruning is None:
         return None
-    found, curves = report.need.importance, (report.need.pruned, report.need.at_random)
+    found, curves = report.pruning.importance, (report.pruning.curve, report.pruning.at_random)
     return {
         "method": found.method,
-        "loss": report.need.loss,
+        "loss": report.pruning.loss,
         "layers": list(found.layers),
         "values": _finite(found.values),
         "interval": _finite([found.low, found.high]),

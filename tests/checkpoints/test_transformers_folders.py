@@ -9,17 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import profiles
 import pytest
 import torch
 import transformers
 from tiny_checkpoints import MINILM, RXNMAPPER, needs_fracast, needs_minilm, needs_rxnmapper
 from tolerances import TOLERANCE
 
+from fourierkernels.checkpoints import attention_calls
 from fourierkernels.checkpoints.find import find_checkpoint
 from fourierkernels.checkpoints.load import load_checkpoint, load_tokenizer
-from fourierkernels.diagnostics import attention_calls
 from fourierkernels.diagnostics.networks import samples
-from fourierkernels.diagnostics.networks.heads import summarise_heads
 from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.models.tensor_files import load_exactly, read_tensors
 
@@ -101,7 +101,7 @@ def test_one_batch_of_maps_is_held_at_a_time(tiny: Tiny, monkeypatch: pytest.Mon
     references: list[weakref.ref] = []
     monkeypatch.setattr(samples, "_calls", counted)
     texts = [" ".join(map(str, ids)) for ids in IDS]
-    summarise_heads(tiny("bert"), texts, tokens="ids", batch_size=2)
+    profiles.distances(tiny("bert"), texts, tokens="ids", batch_size=2)
     assert alive == [0, 0, 0]
     assert len(references) == 9
 

@@ -7,11 +7,10 @@ from scipy.stats import binom, spearmanr
 
 from fourierkernels.diagnostics import (
     head_clusters,
-    head_linkage,
-    head_positions,
     nearest_distances,
     redundancy_against_importance,
 )
+from fourierkernels.diagnostics.clusters import head_linkage, head_positions
 
 
 def points(count: int = 7, dim: int = 2, seed: int = 0) -> np.ndarray:

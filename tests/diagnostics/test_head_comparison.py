@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from fourierkernels.diagnostics import HeadAccumulator, HeadSummary, head_difference
+from fourierkernels.diagnostics import HeadSummary, head_difference
 from fourierkernels.diagnostics.resampling import percentile_interval
+from fourierkernels.diagnostics.summary import HeadAccumulator
 
 
 def summary(

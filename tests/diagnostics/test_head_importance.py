@@ -12,12 +12,8 @@ import transformers
 from torch import Tensor, nn
 
 from fourierkernels.attention import FourierAttention
-from fourierkernels.diagnostics import (
-    attention_calls,
-    gated_heads,
-    head_importance,
-    pruning_curve,
-)
+from fourierkernels.checkpoints import attention_calls, gated_heads
+from fourierkernels.diagnostics import head_importance, pruning_curve
 from fourierkernels.diagnostics.networks.importance import IMPORTANCES
 from fourierkernels.mixing import SoftmaxMixer
 

@@ -7,8 +7,12 @@ import pytest
 from scipy.stats import binom
 from tolerances import TOLERANCE
 
-from fourierkernels.diagnostics import PoissonBootstrap, permutation_null
-from fourierkernels.diagnostics.resampling import percentile_interval, permuted_maps
+from fourierkernels.diagnostics import permutation_null
+from fourierkernels.diagnostics.resampling import (
+    PoissonBootstrap,
+    percentile_interval,
+    permuted_maps,
+)
 
 Make = Callable[..., np.ndarray]
 FAST = TOLERANCE["float64"]["fast"]

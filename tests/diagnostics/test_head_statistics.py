@@ -4,20 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import profiles
 import pytest
 from tiny_checkpoints import MINILM, needs_minilm
 from tolerances import TOLERANCE
 
-from fourierkernels.diagnostics import (
-    STATISTICS,
-    gaussian_gap,
-    head_samples,
-    head_statistics,
-    key_norm_spread,
-    load_checkpoint,
-    map_statistics,
-    read_texts,
-)
+from fourierkernels.checkpoints import load_checkpoint, read_texts
+from fourierkernels.diagnostics import STATISTICS, gaussian_gap, head_samples, head_statistics
+from fourierkernels.diagnostics.kernel_gap import key_norm_spread
 
 Tiny = Callable[[str], Path]
 TEXTS = ["a b c d e", "f g", "h i j a b c"]
@@ -26,14 +20,18 @@ ROUNDING = {"rtol": 1e-4, "atol": TOLERANCE["float32"]["fast"]}
 
 
 def test_statistics_equal_those_of_one_text_at_a_time(tiny: Tiny) -> None:
-    found = head_statistics(tiny("bert"), TEXTS, tokens="whitespace")
+    found = profiles.statistics(tiny("bert"), TEXTS, tokens="whitespace")
     ids = [[2, *(ord(word) - 93 for word in text.split()), 3] for text in TEXTS]
     alone = [next(head_samples(load_checkpoint(tiny("bert")), [row])) for row in ids]
     for name in STATISTICS:
         values = []
         for row, heads in zip(ids, alone, strict=True):
             special = np.isin(row, [2, 3])
-            values.append(map_statistics(heads.maps, names=[name], special=special)[name])
+            values.append(
+                head_statistics(
+                    heads.maps, names=[name], special=special, keys=heads.keys, scale=0.5
+                )[name]
+            )
         np.testing.assert_allclose(found[name].mean, np.mean(values, axis=0), **ROUNDING)
         std = np.std(values, axis=0, ddof=1)
         np.testing.assert_allclose(found[name].std_texts, std, rtol=1e-3, atol=1e-5)
@@ -46,7 +44,9 @@ def test_statistics_equal_those_of_one_text_at_a_time(tiny: Tiny) -> None:
 
 def test_batch_size_changes_neither_means_nor_intervals(tiny: Tiny) -> None:
     one, other = (
-        head_statistics(tiny("bert"), TEXTS, names=["entropy"], tokens="whitespace", batch_size=b)
+        profiles.statistics(
+            tiny("bert"), TEXTS, names=["entropy"], tokens="whitespace", batch_size=b
+        )
         for b in (1, 3)
     )
     for field in ("mean", "low", "high"):
@@ -55,17 +55,19 @@ def test_batch_size_changes_neither_means_nor_intervals(tiny: Tiny) -> None:
 
 
 def test_unknown_names_and_no_texts_are_refused(tiny: Tiny) -> None:
-    with pytest.raises(ValueError, match=r"names must be one of entropy, .*gaussian_gap"):
-        head_statistics(tiny("bert"), TEXTS, names=["charm"])
+    with pytest.raises(
+        ValueError, match=r"statistic must be one of all, maps, none, entropy, .*gaussian_gap"
+    ):
+        profiles.statistics(tiny("bert"), TEXTS, names=["charm"])
     with pytest.raises(ValueError, match="at least one window of tokens"):
-        head_statistics(tiny("bert"), [], tokens="whitespace")
+        profiles.statistics(tiny("bert"), [], tokens="whitespace")
     with pytest.raises(ValueError, match="67% of 3 tokens unknown; try another tokenizer"):
-        head_statistics(tiny("bert"), ["a z z"], tokens="whitespace")
+        profiles.statistics(tiny("bert"), ["a z z"], tokens="whitespace")
 
 
 @needs_minilm
 def test_minilm_entropies_reproduce_the_first_measurement() -> None:
     texts = list(read_texts(DATA / "sentences.txt"))[:20]
-    found = head_statistics(MINILM, texts, names=["entropy"])["entropy"]
+    found = profiles.statistics(MINILM, texts, names=["entropy"])["entropy"]
     layers = [2.53, 1.46, 1.51, 1.96, 1.96, 2.40]  # 200 other sentences
     np.testing.assert_allclose(found.mean.mean(axis=1), layers, atol=0.2)

@@ -10,7 +10,8 @@ import pytest
 from tolerances import TOLERANCE
 
 from fourierkernels.diagnostics import METRICS, SPREADS, head_distances, summarise_maps
-from fourierkernels.diagnostics.summary import HeadAccumulator, RunningMoments
+from fourierkernels.diagnostics.moments import RunningMoments
+from fourierkernels.diagnostics.summary import HeadAccumulator
 
 Make = Callable[..., np.ndarray]
 FAST = TOLERANCE["float64"]["fast"]
@@ -107,7 +108,9 @@ def test_no_texts_or_a_single_layer_without_its_axis_are_refused(make_maps: Make
 
 
 def test_unknown_spread_is_refused(texts: list[np.ndarray]) -> None:
-    with pytest.raises(ValueError, match="std must be one of pairs-texts, pairs, texts, got 'all'"):
+    with pytest.raises(
+        ValueError, match="spread must be one of pairs-texts, pairs, texts, got 'all'"
+    ):
         summarise_maps(texts).std("all")
 
 

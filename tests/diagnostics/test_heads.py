@@ -4,22 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import profiles
 import pytest
 import torch
 from tiny_checkpoints import MINILM, RXNMAPPER, needs_minilm, needs_rxnmapper
 from tolerances import TOLERANCE
 
-from fourierkernels.diagnostics import (
-    METRICS,
-    compare_networks,
-    head_distances,
-    head_samples,
-    load_checkpoint,
-    profile_heads,
-    read_texts,
-    summarise_heads,
-    summarise_maps,
-)
+from fourierkernels.checkpoints import load_checkpoint, read_texts
+from fourierkernels.diagnostics import METRICS, head_distances, head_samples, summarise_maps
+from fourierkernels.report import head_report
 
 Tiny = Callable[[str], Path]
 DATA = Path(__file__).parents[2] / "notebooks" / "data"
@@ -34,7 +27,9 @@ ROUNDING = TOLERANCE["float32"]["fast"]
 def test_summary_equals_numpy_over_maps_of_one_text_at_a_time(
     kind: str, metric: str, tiny: Tiny
 ) -> None:
-    summary = summarise_heads(tiny(kind), TEXTS, metric=metric, tokens="whitespace", batch_size=3)
+    summary = profiles.distances(
+        tiny(kind), TEXTS, metric=metric, tokens="whitespace", batch_size=3
+    )
     checkpoint = load_checkpoint(tiny(kind))
     ids = [[2, *(ord(word) - 93 for word in text.split()), 3] for text in TEXTS]
     alone = [next(head_samples(checkpoint, [row])).maps for row in ids]
@@ -49,13 +44,13 @@ def test_summary_equals_numpy_over_maps_of_one_text_at_a_time(
 
 @pytest.mark.parametrize("batch_size", [1, 2, 16])
 def test_batch_size_does_not_change_the_summary(batch_size: int, tiny: Tiny) -> None:
-    one = summarise_heads(tiny("bert"), TEXTS, tokens="whitespace", batch_size=batch_size)
-    reference = summarise_heads(tiny("bert"), TEXTS, tokens="whitespace", batch_size=5)
+    one = profiles.distances(tiny("bert"), TEXTS, tokens="whitespace", batch_size=batch_size)
+    reference = profiles.distances(tiny("bert"), TEXTS, tokens="whitespace", batch_size=5)
     np.testing.assert_allclose(one.distances, reference.distances, rtol=0, atol=ROUNDING)
 
 
 def test_texts_longer_than_the_checkpoint_are_cut(tiny: Tiny) -> None:
-    summary = summarise_heads(tiny("bert"), ["a b " * 32], tokens="whitespace")
+    summary = profiles.distances(tiny("bert"), ["a b " * 32], tokens="whitespace")
     assert (summary.n_min, summary.n_max) == (6, 32)  # 64 words, 30 a window beside two specials
     assert (summary.n_windows, summary.n_texts) == (3, 1)
 
@@ -63,8 +58,8 @@ def test_texts_longer_than_the_checkpoint_are_cut(tiny: Tiny) -> None:
 def test_context_gives_one_length_and_raw_distances_need_it(tiny: Tiny) -> None:
     options = {"metric": "frobenius", "tokens": "whitespace"}
     with pytest.raises(ValueError, match="--context N"):
-        summarise_heads(tiny("bert"), TEXTS, **options)
-    summary = summarise_heads(tiny("bert"), TEXTS, context=8, **options)
+        profiles.distances(tiny("bert"), TEXTS, **options)
+    summary = profiles.distances(tiny("bert"), TEXTS, context=8, **options)
     assert (summary.n_min, summary.n_max, summary.n_windows) == (8, 8, 3)  # 18 words, 6 a window
 
 
@@ -81,17 +76,17 @@ def test_bad_context_is_refused(
     context: int, error: type[Exception], message: str, tiny: Tiny
 ) -> None:
     with pytest.raises(error, match=message):
-        summarise_heads(tiny("bert"), TEXTS, tokens="whitespace", context=context)
+        profiles.distances(tiny("bert"), TEXTS, tokens="whitespace", context=context)
 
 
 def test_ids_need_no_tokenizer_and_get_no_special_tokens(tiny: Tiny) -> None:
-    summary = summarise_heads(tiny("gpt2"), ["1 2 3", "4 5"], tokens="ids")
+    summary = profiles.distances(tiny("gpt2"), ["1 2 3", "4 5"], tokens="ids")
     assert (summary.n_min, summary.n_max, summary.unknown) == (2, 3, 0)
 
 
 def test_progress_ends_at_the_number_of_texts(tiny: Tiny) -> None:
     seen: list[float] = []
-    summarise_heads(tiny("bert"), TEXTS, tokens="whitespace", progress=seen.append)
+    profiles.distances(tiny("bert"), TEXTS, tokens="whitespace", progress=seen.append)
     assert len(seen) == len(TEXTS)
     assert seen == sorted(seen)
     assert seen[-1] == len(TEXTS)
@@ -99,22 +94,22 @@ def test_progress_ends_at_the_number_of_texts(tiny: Tiny) -> None:
 
 def test_mostly_unknown_tokens_are_refused_and_some_warned_of(tiny: Tiny) -> None:
     with pytest.raises(ValueError, match="67% of 3 tokens unknown; try another tokenizer"):
-        summarise_heads(tiny("bert"), ["a z z"], tokens="whitespace")
+        profiles.distances(tiny("bert"), ["a z z"], tokens="whitespace")
     with pytest.warns(UserWarning, match="33% of the tokens are unknown"):
-        summary = summarise_heads(tiny("bert"), ["a b z"], tokens="whitespace")
+        summary = profiles.distances(tiny("bert"), ["a b z"], tokens="whitespace")
     assert summary.unknown == pytest.approx(1 / 3)
 
 
 def test_empty_lists_measure_nothing_and_a_null_needs_a_metric(tiny: Tiny) -> None:
-    found = profile_heads(tiny("bert"), TEXTS, tokens="whitespace", metrics=[], statistics=[])
+    found = profiles.profile(tiny("bert"), TEXTS, tokens="whitespace", metrics=[], statistics=[])
     assert (found.distances, found.statistics, found.null) == ({}, {}, None)
     with pytest.raises(ValueError, match="permutations need a metric, got 3"):
-        profile_heads(tiny("bert"), TEXTS, tokens="whitespace", metrics=[], permutations=3)
+        profiles.profile(tiny("bert"), TEXTS, tokens="whitespace", metrics=[], permutations=3)
 
 
 def test_one_head_leaves_no_distance(tiny: Tiny) -> None:
     with pytest.raises(ValueError, match=r"at least 2 heads .* got 1"):
-        summarise_heads(tiny("one_head"), TEXTS, tokens="whitespace")
+        profiles.distances(tiny("one_head"), TEXTS, tokens="whitespace")
 
 
 def test_weights_that_are_not_numbers_are_refused(own: Tiny) -> None:
@@ -122,22 +117,23 @@ def test_weights_that_are_not_numbers_are_refused(own: Tiny) -> None:
     with torch.no_grad():
         checkpoint.model.encoder.layer[1].attention.self.query.weight[0] = torch.nan
     with pytest.raises(ValueError, match=r"maps must be finite, got nan at index \(1, "):
-        summarise_heads(checkpoint, TEXTS, tokens="whitespace")
+        profiles.distances(checkpoint, TEXTS, tokens="whitespace")
 
 
 def test_no_texts_are_refused(tiny: Tiny) -> None:
     with pytest.raises(ValueError, match="at least one window of tokens, got 0 tokens of 0 texts"):
-        summarise_heads(tiny("bert"), [], tokens="whitespace")
+        profiles.distances(tiny("bert"), [], tokens="whitespace")
 
 
 def test_networks_are_compared_on_texts_that_can_be_read_twice(tiny: Tiny) -> None:
-    both = compare_networks(tiny("bert"), TEXTS, tokens="whitespace")
+    options = {"tokens": "whitespace", "statistics": "none"}
+    both = head_report(tiny("bert"), TEXTS, **options).summaries()
     assert list(both) == ["trained", "random"]
     assert both["trained"].layer_average > 2 * both["random"].layer_average
-    alone = compare_networks(tiny("bert"), TEXTS, tokens="whitespace", baseline=False)
+    alone = head_report(tiny("bert"), TEXTS, baseline=False, **options).summaries()
     assert list(alone) == ["trained"]
-    with pytest.raises(TypeError, match="texts must be readable twice"):
-        compare_networks(tiny("bert"), iter(TEXTS), tokens="whitespace")
+    with pytest.raises(TypeError, match="inputs must be readable twice"):
+        head_report(tiny("bert"), iter(TEXTS), **options)
 
 
 # Published checkpoints. The numbers are those of a first measurement on other English sentences
@@ -146,7 +142,7 @@ def test_networks_are_compared_on_texts_that_can_be_read_twice(tiny: Tiny) -> No
 
 @needs_minilm
 def test_minilm_distances_on_sentences_reproduce_the_first_measurement() -> None:
-    summary = summarise_heads(MINILM, read_texts(DATA / "sentences.txt"))
+    summary = profiles.distances(MINILM, read_texts(DATA / "sentences.txt"))
     assert summary.distances.shape == (6, 12, 12)
     assert summary.layer_average == pytest.approx(0.426, abs=0.02)
     assert summary.layer_average_std("pairs-texts") == pytest.approx(0.151, abs=0.02)
@@ -168,7 +164,7 @@ def test_trained_minilm_stands_far_above_random_weights(
     metric: str, trained: float, noise: float
 ) -> None:
     texts = list(read_texts(DATA / "sentences.txt"))[:20]
-    both = compare_networks(MINILM, texts, metric=metric)
+    both = head_report(MINILM, texts, metrics=metric, statistics="none").summaries()
     assert both["trained"].layer_average == pytest.approx(trained, rel=0.1)
     assert both["random"].layer_average == pytest.approx(noise, rel=0.2)
     assert both["trained"].layer_average > 5 * both["random"].layer_average
@@ -178,14 +174,15 @@ def test_trained_minilm_stands_far_above_random_weights(
 @pytest.mark.parametrize(("context", "mean"), [(32, 2.37), (64, 3.25), (128, 4.39), (256, 5.73)])
 def test_raw_distance_grows_with_the_length_as_measured(context: int, mean: float) -> None:
     texts = read_texts(DATA / "sentences.txt")
-    summary = summarise_heads(MINILM, texts, metric="frobenius", context=context, batch_size=4)
+    summary = profiles.distances(MINILM, texts, metric="frobenius", context=context, batch_size=4)
     assert summary.n_min == summary.n_max == context
     assert summary.layer_average == pytest.approx(mean, rel=0.05)
 
 
 @needs_rxnmapper
 def test_rxnmapper_distances_on_reactions_reproduce_the_first_measurement() -> None:
-    both = compare_networks(RXNMAPPER, read_texts(DATA / "reactions.txt"), tokens="smiles")
+    options = {"tokens": "smiles", "statistics": "none"}
+    both = head_report(RXNMAPPER, DATA / "reactions.txt", **options).summaries()
     assert both["trained"].distances.shape == (12, 8, 8)
     assert both["trained"].unknown == 0
     assert both["trained"].layer_average == pytest.approx(0.69, abs=0.05)  # there one reaction
@@ -195,7 +192,7 @@ def test_rxnmapper_distances_on_reactions_reproduce_the_first_measurement() -> N
 @needs_rxnmapper
 def test_rxnmapper_through_the_wrong_tokenizer_is_refused() -> None:
     with pytest.raises(ValueError, match=r"100% of .* tokens unknown; try another .* smiles"):
-        summarise_heads(RXNMAPPER, read_texts(DATA / "reactions.txt"))
+        profiles.distances(RXNMAPPER, read_texts(DATA / "reactions.txt"))
 
 
 # Of the first measurement, too: 1 - CKA by layer, and what is after the output projection.
@@ -214,7 +211,7 @@ def test_minilm_outputs_reproduce_the_first_measurement(
     metric: str, layers: list[float], tolerance: float
 ) -> None:
     texts = list(read_texts(DATA / "sentences.txt"))[:20]
-    summary = summarise_heads(MINILM, texts, metric=metric)
+    summary = profiles.distances(MINILM, texts, metric=metric)
     np.testing.assert_allclose(summary.mean, layers, atol=tolerance)
 
 

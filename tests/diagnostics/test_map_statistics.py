@@ -14,13 +14,12 @@ from fourierkernels.diagnostics import (
     STATISTICS,
     attention_flow,
     attention_rollout,
-    gaussian_counterpart,
     gaussian_gap,
     head_distances,
-    key_norm_spread,
-    map_statistics,
+    head_statistics,
     summarise_statistics,
 )
+from fourierkernels.diagnostics.kernel_gap import gaussian_counterpart, key_norm_spread
 
 Make = Callable[..., np.ndarray]
 EXACT = TOLERANCE["float64"]["exact"]
@@ -29,7 +28,7 @@ FLOW = 1e-5  # capacities are rounded to 2^-24, and a cut crosses at most n² of
 
 
 def one(name: str, maps: np.ndarray, **options: object) -> np.ndarray:
-    return map_statistics(maps, names=[name], **options)[name]
+    return head_statistics(maps, names=[name], **options)[name]
 
 
 @pytest.mark.parametrize("n", [1, 6])
@@ -77,13 +76,34 @@ def test_rows_farther_off_than_any_rounding_are_refused(factor: float, make_maps
     maps = make_maps(2, 4, 4)
     maps[1, 2] *= factor
     with pytest.raises(ValueError, match=r"rows that are probabilities .* off by up to 0\.005"):
-        map_statistics(maps)
+        head_statistics(maps)
+
+
+def spread(keys: np.ndarray) -> float:
+    norms = [np.sqrt(k @ k) for k in keys]
+    return float(np.std(norms) / np.mean(norms))
+
+
+def moved(maps: np.ndarray, keys: np.ndarray, scale: float) -> float:
+    """Total variation between rows and those with factors exp(-s ‖k‖²/2), averaged."""
+    gaps = []
+    for row in maps:
+        other = np.array([p * np.exp(-scale * (k @ k) / 2) for p, k in zip(row, keys, strict=True)])
+        gaps.append(np.abs(row - other / other.sum()).sum() / 2)
+    return float(np.mean(gaps))
 
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_statistics_equal_loops_over_rows(name: str, make_maps: Make) -> None:
     maps, n = make_maps(3, 7, 7), 7
     special = np.array([True, *[False] * 5, True])
+    keys, scale = np.random.default_rng(1).normal(size=(3, 7, 4)), 0.5
+    of_keys = {
+        "key_norm_spread": lambda maps, k: spread(k),
+        "centred_key_norm_spread": lambda maps, k: spread(k - k.mean(axis=0)),
+        "gaussian_gap": lambda maps, k: moved(maps, k, scale),
+        "centred_gaussian_gap": lambda maps, k: moved(maps, k - k.mean(axis=0), scale),
+    }
     loops = {
         "entropy": lambda i, row: entropy(row),
         "effective_keys": lambda i, row: 1 / np.sum(row**2),
@@ -95,8 +115,12 @@ def test_statistics_equal_loops_over_rows(name: str, make_maps: Make) -> None:
         "next_token": lambda i, row: row[i + 1] if i + 1 < n else 0,
         "special_tokens": lambda i, row: row[0] + row[-1],
     }
-    expected = [np.mean([loops[name](i, row) for i, row in enumerate(head)]) for head in maps]
-    np.testing.assert_allclose(one(name, maps, special=special), expected, rtol=FAST)
+    if name in of_keys:
+        expected = [of_keys[name](*head) for head in zip(maps, keys, strict=True)]
+    else:
+        expected = [np.mean([loops[name](i, row) for i, row in enumerate(head)]) for head in maps]
+    found = one(name, maps, special=special, keys=keys, scale=scale)
+    np.testing.assert_allclose(found, expected, rtol=FAST)
 
 
 def test_effective_keys_predict_the_variance_of_a_kernel_average(make_maps: Make) -> None:
@@ -124,30 +148,30 @@ def test_positions_of_an_image_give_distances_in_its_grid() -> None:
 )
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        map_statistics(np.full((1, 2, 2), 0.5), **options)
+        head_statistics(np.full((1, 2, 2), 0.5), **options)
 
 
 @pytest.mark.parametrize("maps", [np.ones((1, 2, 2)), np.ones((2, 2))])
 def test_maps_that_are_none_are_refused(maps: np.ndarray) -> None:
-    for function in (map_statistics, attention_rollout):
+    for function in (head_statistics, attention_rollout):
         with pytest.raises(ValueError, match="maps must have"):
             function(maps)
 
 
 def test_cross_attention_has_the_statistics_that_need_no_common_tokens(make_maps: Make) -> None:
     maps = make_maps(2, 3, 4, 6)
-    found = map_statistics(maps)
+    found = head_statistics(maps)
     assert set(found) == {"entropy", "effective_keys", "first_token", "special_tokens"}
     np.testing.assert_allclose(found["entropy"], entropy(maps, axis=-1).mean(axis=-1), rtol=FAST)
     with pytest.raises(ValueError, match="got distance for maps of 4 queries and 6 keys"):
-        map_statistics(maps, names=["distance"])
+        head_statistics(maps, names=["distance"])
     with pytest.raises(ValueError, match=r"shape \(layers, heads, n, n\)"):
         attention_rollout(maps)
 
 
 def test_streamed_statistics_equal_numpy_over_everything(make_maps: Make) -> None:
     texts = [make_maps(2, 3, n, n, seed=n) for n in (4, 6, 5)]
-    held = np.array([map_statistics(maps)["entropy"] for maps in texts])
+    held = np.array([head_statistics(maps)["entropy"] for maps in texts])
     found = summarise_statistics(iter(texts))["entropy"]
     np.testing.assert_allclose(found.mean, held.mean(axis=0), rtol=FAST)
     np.testing.assert_allclose(found.std_texts, held.std(axis=0, ddof=1), rtol=FAST)

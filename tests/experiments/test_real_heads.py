@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import profiles
 import pytest
 import torch
 from tiny_checkpoints import RXNMAPPER, needs_rxnmapper
 from torch.nn.functional import cross_entropy
 
-from fourierkernels import diagnostics
+from fourierkernels import checkpoints, diagnostics, head_report
 
 DATA = Path(__file__).parents[2] / "notebooks" / "data"
 PRETRAINED, TUNED = (f"rxnfp:models/transformers/{name}" for name in ("bert_pretrained", "bert_ft"))
@@ -22,20 +23,20 @@ needs_fracast = pytest.mark.skipif(find_spec("fracast") is None, reason="fracast
 
 
 def bert(name: str, model_class: str = "BertModel") -> Any:
-    return diagnostics.load_checkpoint(name, model_class=model_class)
+    return checkpoints.load_checkpoint(name, model_class=model_class)
 
 
 def items(checkpoint: Any, texts: list[str]) -> list[list[int]]:
-    tokenizer = diagnostics.load_tokenizer(checkpoint, tokens="smiles")
+    tokenizer = checkpoints.load_tokenizer(checkpoint, tokens="smiles")
     return [[*tokenizer.prefix, *tokenizer.encode(text), *tokenizer.suffix] for text in texts]
 
 
 def preparations(count: int) -> list[str]:
-    return list(diagnostics.read_texts(DATA / "preparations.txt"))[:count]
+    return list(checkpoints.read_texts(DATA / "preparations.txt"))[:count]
 
 
 def sequences(name: str, count: int) -> list[list[int]]:
-    texts = list(diagnostics.read_texts(DATA / name))[:count]
+    texts = list(checkpoints.read_texts(DATA / name))[:count]
     return [[int(word) for word in text.split()] for text in texts]
 
 
@@ -70,7 +71,7 @@ def test_pretrained_networks_fill_in_masked_tokens(
     name: str, model_class: str, least: float
 ) -> None:
     checkpoint, rng = bert(name, model_class), np.random.default_rng(0)
-    mask = diagnostics.load_tokenizer(checkpoint, tokens="smiles").mask
+    mask = checkpoints.load_tokenizer(checkpoint, tokens="smiles").mask
     assert mask is not None
     right = []
     for ids in items(checkpoint, preparations(12)):
@@ -85,9 +86,9 @@ def test_pretrained_networks_fill_in_masked_tokens(
 
 @needs_rxnfp
 def test_fine_tuning_made_the_heads_of_the_upper_layers_more_alike() -> None:
-    summaries = diagnostics.compare_networks(
-        PRETRAINED, preparations(16), against=TUNED, tokens="smiles", model_class="BertModel"
-    )
+    options = {"tokens": "smiles", "model_class": "BertModel", "statistics": "none"}
+    report = head_report(PRETRAINED, preparations(16), against=TUNED, **options)
+    summaries = report.summaries()
     found = diagnostics.head_difference(summaries["other"], summaries["trained"])
     assert found.paired
     assert found.high < 0
@@ -113,7 +114,7 @@ def test_ids_of_the_decoder_are_rows_of_its_table_of_genera() -> None:
     folder = Path(find_spec("mgm").origin).parent / "resources"  # type: ignore[union-attr, arg-type]
     table = (folder / "phylogeny.csv").read_text(encoding="utf-8").splitlines()[1:]
     genera = [line.split(",")[0] for line in table]
-    checkpoint = diagnostics.load_checkpoint(MGM)
+    checkpoint = checkpoints.load_checkpoint(MGM)
     assert len(genera) + 4 == checkpoint.vocabulary
     used = {i for row in sequences("genera.txt", 48) for i in row}
     common = {f"g__{name}" for name in ("Lactobacillus", "Bacteroides", "Prevotella")}
@@ -122,7 +123,7 @@ def test_ids_of_the_decoder_are_rows_of_its_table_of_genera() -> None:
 
 @needs_mgm
 def test_sequences_drawn_from_the_decoder_are_likelier_than_their_shuffles() -> None:
-    model = diagnostics.load_checkpoint(MGM, model_class="GPT2LMHeadModel").model
+    model = checkpoints.load_checkpoint(MGM, model_class="GPT2LMHeadModel").model
     rng = np.random.default_rng(0)
 
     def surprise(ids: list[int]) -> float:
@@ -144,7 +145,7 @@ def test_sequences_drawn_from_the_decoder_are_likelier_than_their_shuffles() -> 
 @needs_mgm
 def test_no_head_of_the_decoder_looks_ahead_and_its_first_rows_agree() -> None:
     sample = next(
-        diagnostics.head_samples(diagnostics.load_checkpoint(MGM), sequences("genera_256.txt", 1))
+        diagnostics.head_samples(checkpoints.load_checkpoint(MGM), sequences("genera_256.txt", 1))
     )
     assert np.triu(sample.maps, k=1).max() == 0
     assert (sample.maps[..., 0, 0] == 1).all()
@@ -152,9 +153,9 @@ def test_no_head_of_the_decoder_looks_ahead_and_its_first_rows_agree() -> None:
 
 @needs_mgm
 def test_padding_changes_no_distance_of_the_decoder() -> None:
-    texts = list(diagnostics.read_texts(DATA / "genera.txt"))[:6]
+    texts = list(checkpoints.read_texts(DATA / "genera.txt"))[:6]
     alone, together = (
-        diagnostics.summarise_heads(MGM, texts, tokens="ids", batch_size=size) for size in (1, 6)
+        profiles.distances(MGM, texts, tokens="ids", batch_size=size) for size in (1, 6)
     )
     assert together.n_min < together.n_max
     np.testing.assert_allclose(together.distances, alone.distances, atol=1e-5)
@@ -167,6 +168,6 @@ def test_a_network_of_convolutions_has_no_attention() -> None:
     core = FracastModel.from_pretrained(weights="fp32").core
     series = torch.zeros(1, 1, 2048)
     with pytest.raises(ValueError, match=r"must have attention, got none in FracastCore"):
-        diagnostics.attention_calls(core, series, series == 0, series + 1)
+        checkpoints.attention_calls(core, series, series == 0, series + 1)
     with pytest.raises(ValueError, match=r"config\.json of weights cannot be used"):
-        diagnostics.load_checkpoint("fracast:weights")
+        checkpoints.load_checkpoint("fracast:weights")

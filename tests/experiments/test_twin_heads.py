@@ -16,7 +16,8 @@ import pytest
 import torch
 from scipy.stats import ttest_rel
 
-from fourierkernels.diagnostics import attention_calls, head_distances
+from fourierkernels.checkpoints import attention_calls
+from fourierkernels.diagnostics import head_distances
 from fourierkernels.models import load_model
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

@@ -13,9 +13,8 @@ from tiny_checkpoints import MINILM, needs_minilm
 from typer.testing import CliRunner
 
 from fourierkernels import cli
-from fourierkernels.diagnostics import SPREADS, summarise_maps
-from fourierkernels.diagnostics.networks.heads import HeadProfile
-from fourierkernels.report import content, figures, files, terminal
+from fourierkernels.diagnostics import SPREADS, HeadProfile, summarise_maps
+from fourierkernels.report import HeadReport, figures, files, tables
 
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -141,8 +140,8 @@ def test_failed_writing_leaves_what_was_there(
     def fail(*args: object) -> None:
         raise OSError("disk full")
 
-    broken = (*files.FILES, files.ReportFile("last.csv", fail, lambda report: True))
-    monkeypatch.setattr(files, "FILES", broken)
+    row = files.ReportFile("last.csv", fail, lambda report: True)
+    monkeypatch.setitem(files.FILES, row.name, row)
     options = ("--tokens", "whitespace", "--output", folder)
     status, _, err = run(tiny("bert"), "--text", texts, *options)
     assert (status, err) == (2, "error: disk full\n")
@@ -155,11 +154,11 @@ def test_single_text_writes_null_where_no_spread_exists(tmp_path: Path) -> None:
     maps = np.full((2, 2, 3, 3), 1 / 3)
     summaries = {"trained": summarise_maps([maps])}
     profiles = {"trained": HeadProfile({METRIC: summaries["trained"]})}
-    files.write_report(tmp_path / "out", content.HeadReport("one", profiles))
+    HeadReport("one", profiles).save(tmp_path / "out")
     written = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert written["networks"]["trained"][METRIC]["std_texts"] == [None, None]
     with (tmp_path / "table.txt").open("w") as file:
-        Console(file=file).print(terminal.heads_table(summaries))
+        Console(file=file).print(tables.heads_table(summaries))
     assert "0.000 ± nan" in (tmp_path / "table.txt").read_text()
 
 
@@ -202,7 +201,7 @@ def test_published_checkpoint_runs_from_the_command_line(run: Run, texts: Path) 
         (["{fnet}", "--tokens", "whitespace"], "checkpoint must have attention, got none"),
         (["{one_head}", "--tokens", "whitespace"], "at least 2 heads"),
         (["{bert}", "--tokens", "letters"], "tokens must be one of auto, whitespace, smiles, ids"),
-        (["{bert}", "--std", "layers"], "std must be one of pairs-texts, pairs, texts"),
+        (["{bert}", "--std", "layers"], "spread (--std) must be one of pairs-texts, pairs, texts"),
         (["{bert}", "--metric", "euclid"], "metric must be one of frobenius,"),
         (["{bert}", "--batch-size", "0"], "batch_size must be at least 1, got 0"),
         (["{bert}", "--seed", "-1"], "seed must be at least 0, got -1"),

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,19 @@ import numpy as np
 import pytest
 
 from fourierkernels.diagnostics import (
-    head_difference,
+    METRICS,
+    HeadProfile,
     summarise_maps,
     summarise_statistics,
 )
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.examples import Example
+from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning, PruningCurve
+from fourierkernels.diagnostics.resampling import NullComparison
+from fourierkernels.report.content import ReportContent
 from fourierkernels.report.digits import decimals
 from fourierkernels.report.page import (
-    Example,
-    Page,
     document,
-    kept_shapes,
     page_html,
     unpack_weights,
     write_page,
@@ -45,12 +48,27 @@ SCALED = (
 VOID = {"meta", "link", "input", "img", "br"}
 
 
-@dataclass(frozen=True, eq=False)
-class FoundImportance:
-    method: str
-    values: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+def pruned(values: np.ndarray) -> HeadPruning:
+    """Importance of these values, and curves that nothing of the page shows."""
+    layers = tuple(f"layer {k}" for k in range(len(values)))
+    found = HeadImportance("masking", values, values - 1, values + 1, layers, 3)
+    curve = PruningCurve(np.arange(2), np.zeros(2), np.argwhere(np.ones_like(values)))
+    return HeadPruning("states", "a loss", found, curve, curve)
+
+
+def changed(page: ReportContent, **parts: Any) -> ReportContent:
+    """The same report; parts of the profile of its first network, or of all of it, are others."""
+    of_profile = {name: parts.pop(name) for name in list(parts) if hasattr(page.first, name)}
+    profiles = {**page.profiles, "trained": replace(page.first, **of_profile)}
+    return replace(page, profiles=profiles, **parts)
+
+
+def with_summaries(page: ReportContent, summaries: dict[str, Any]) -> ReportContent:
+    profiles = {
+        name: replace(page.profiles[name], distances={DEFAULT_METRIC: one})
+        for name, one in summaries.items()
+    }
+    return replace(page, profiles=profiles)
 
 
 class Elements(HTMLParser):
@@ -90,51 +108,53 @@ def labels(n: int, name: str = "t") -> tuple[str, ...]:
 
 
 @pytest.fixture
-def make_page(make_maps: Callable[..., np.ndarray]) -> Callable[..., Page]:
-    """A page with all its parts, of random maps; `texts` of them."""
+def make_page(make_maps: Callable[..., np.ndarray]) -> Callable[..., ReportContent]:
+    """A report with all its parts, of random maps; `texts` of them."""
 
-    def make(layers: int = 2, heads: int = 4, n: int = 5, texts: int = 3) -> Page:
+    def make(layers: int = 2, heads: int = 4, n: int = 5, texts: int = 3) -> ReportContent:
         maps = [make_maps(layers, heads, n, n, seed=k) for k in range(texts)]
         other = [make_maps(layers, heads, n, n, seed=100 + k) for k in range(texts)]
         summaries = {"trained": summarise_maps(maps), "other": summarise_maps(other)}
         values = np.random.default_rng(0).normal(size=(layers, heads))
         mean = summaries["trained"].mean
-        return Page(
-            title="a checkpoint",
-            summaries=summaries,
-            notes=["metric: a < b & c", "n: 5"],
+        first = HeadProfile(
+            distances={DEFAULT_METRIC: summaries["trained"]},
             statistics=summarise_statistics(maps),
-            importance=FoundImportance("masking", values, values - 1, values + 1),
-            difference=head_difference(summaries["trained"], summaries["other"]),
-            null={"observed": mean, "low": mean - 0.1, "high": mean + 0.1, "p_value": mean * 0},
+            null=NullComparison(mean, np.stack([mean - 0.1, mean + 0.1]), mean * 0),
             examples=[
                 Example(f"text {k}", labels(n), labels(n), one) for k, one in enumerate(maps)
             ],
+        )
+        return ReportContent(
+            title="a checkpoint",
+            profiles={
+                "trained": first,
+                "other": HeadProfile(distances={DEFAULT_METRIC: summaries["other"]}),
+            },
+            pruning=pruned(values),
             origin={"options": {"text": Path("texts.txt")}, "versions": {"numpy": "2"}},
         )
 
     return make
 
 
-def small_page(page: Page, size: float) -> Page:
+def small_page(page: ReportContent, size: float) -> ReportContent:
     """The same page, with its distances and importance of another size."""
-    found = page.importance
-    parts = (found.values, found.low, found.high)
-    null = {name: size * values for name, values in page.null.items()}
+    found, null = page.pruning.importance, page.first.null
+    parts = {part: size * getattr(found, part) for part in ("values", "low", "high")}
     summaries = {
         name: replace(one, **{part: size * getattr(one, part) for part in SCALED})
-        for name, one in page.summaries.items()
+        for name, one in page.summaries().items()
     }
-    return replace(
+    smaller = changed(
         page,
-        summaries=summaries,
-        difference=head_difference(*summaries.values()),
-        importance=FoundImportance(found.method, *(size * part for part in parts)),
-        null={**null, "p_value": page.null["p_value"]},
+        null=replace(null, observed=size * null.observed, null=size * null.null),
+        pruning=replace(page.pruning, importance=replace(found, **parts)),
     )
+    return with_summaries(smaller, summaries)
 
 
-def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., Page]) -> None:
+def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., ReportContent]) -> None:
     text = page_html(make_page())
     elements = Elements(text)
     for _, attributes, _ in elements.found:
@@ -152,7 +172,9 @@ def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., Page]) -> 
     assert "innerHTML" not in text
 
 
-def test_policy_allows_this_style_and_this_script_alone(make_page: Callable[..., Page]) -> None:
+def test_policy_allows_this_style_and_this_script_alone(
+    make_page: Callable[..., ReportContent],
+) -> None:
     text = page_html(make_page())
     policy = next(a["content"] for a in Elements(text).named("meta") if "http-equiv" in a)
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -165,66 +187,77 @@ def test_policy_allows_this_style_and_this_script_alone(make_page: Callable[...,
         assert rules[rule] == f"'{document._digest(inside[1])}'"
 
 
-def test_texts_and_tokens_stay_data_whatever_they_hold(make_page: Callable[..., Page]) -> None:
+def test_texts_and_tokens_stay_data_whatever_they_hold(
+    make_page: Callable[..., ReportContent], monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = make_page()
-    example = replace(page.examples[0], label=EVIL, keys=(EVIL, *labels(4)))
+    example = replace(page.first.examples[0], label=EVIL, keys=(EVIL, *labels(4)))
     harmless = Elements(page_html(page)).found
-    text = page_html(
-        replace(page, title=EVIL, notes=[EVIL], examples=[example], origin={EVIL: EVIL})
-    )
+    evil = replace(METRICS[DEFAULT_METRIC], description=EVIL, unit=EVIL)
+    monkeypatch.setitem(METRICS, DEFAULT_METRIC, evil)
+    text = page_html(changed(page, title=EVIL, examples=[example], origin={EVIL: EVIL}))
     found = Elements(text).found
-    assert len(found) == len(harmless) - 1  # one note instead of two
+    assert len(found) == len(harmless)
+    assert sum(EVIL in one for one in Elements(text).texts["li"]) == 1  # the note of the metric
     assert not Elements(text).named("img")
     assert embedded(text)["examples"][0]["label"] == EVIL
     assert embedded(text)["examples"][0]["keys"][0] == EVIL
     assert embedded(text)["title"] == EVIL
 
 
-def test_what_looks_like_a_place_to_fill_is_not_filled(make_page: Callable[..., Page]) -> None:
-    text = page_html(replace(make_page(), title="@@script@@", notes=["@@data@@"]))
-    assert "<li>@@data@@</li>" in text
+def test_what_looks_like_a_place_to_fill_is_not_filled(
+    make_page: Callable[..., ReportContent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = replace(METRICS[DEFAULT_METRIC], source="@@data@@")
+    monkeypatch.setitem(METRICS, DEFAULT_METRIC, row)
+    text = page_html(replace(make_page(), title="@@script@@"))
+    assert "<li>source: @@data@@</li>" in text
     assert len(Elements(text).named("script")) == 2
 
 
 @pytest.mark.parametrize("bad", [-0.1, np.nan, np.inf])
-def test_what_is_no_weight_is_refused(make_page: Callable[..., Page], bad: float) -> None:
+def test_what_is_no_weight_is_refused(make_page: Callable[..., ReportContent], bad: float) -> None:
     page = make_page()
-    maps = np.array(page.examples[0].maps)
+    maps = np.array(page.first.examples[0].maps)
     maps[0, 0, 0, 0] = bad
     with pytest.raises(ValueError, match="weights must"):
-        page_html(replace(page, examples=[replace(page.examples[0], maps=maps)]))
+        page_html(changed(page, examples=[replace(page.first.examples[0], maps=maps)]))
 
 
-def test_page_holds_the_maps_it_was_given(make_page: Callable[..., Page]) -> None:
+def test_page_holds_the_maps_it_was_given(make_page: Callable[..., ReportContent]) -> None:
     page = make_page()
-    for given, found in zip(page.examples, embedded(page_html(page))["examples"], strict=True):
+    for given, found in zip(
+        page.first.examples, embedded(page_html(page))["examples"], strict=True
+    ):
         maps = unpack_weights(found["maps"], tuple(found["shape"]), scale=found["scale"])
         assert maps == pytest.approx(given.maps, abs=1 / 255)
         assert tuple(found["keys"]) == given.keys
 
 
-def test_page_holds_the_distances_statistics_and_importance(make_page: Callable[..., Page]) -> None:
+def test_page_holds_the_distances_statistics_and_importance(
+    make_page: Callable[..., ReportContent],
+) -> None:
     page = make_page()
     found = embedded(page_html(page))
     for row in found["networks"]:
-        assert np.allclose(row["distances"], page.summaries[row["name"]].distances, rtol=1e-5)
+        assert np.allclose(row["distances"], page.summaries()[row["name"]].distances, rtol=1e-5)
     by_name = {row["name"]: row for row in found["statistics"]}
-    assert set(by_name) == {*page.statistics, "importance", "nearest"}
-    entropy = page.statistics["entropy"]
+    assert set(by_name) == {*page.first.statistics, "importance", "nearest"}
+    entropy = page.first.statistics["entropy"]
     assert np.allclose(by_name["entropy"]["values"], entropy.mean, rtol=1e-5)
     assert np.allclose(by_name["entropy"]["low"], entropy.low, rtol=1e-5)
-    assert np.allclose(by_name["importance"]["values"], page.importance.values, rtol=1e-5)
-    without_self = page.summaries["trained"].distances + np.diag([np.inf] * 4)
+    assert np.allclose(by_name["importance"]["values"], page.pruning.importance.values, rtol=1e-5)
+    without_self = page.summaries()["trained"].distances + np.diag([np.inf] * 4)
     assert np.allclose(by_name["nearest"]["values"], without_self.min(axis=-1), rtol=1e-5)
 
 
 def test_drawn_dendrogram_starts_at_the_nearest_pair_and_has_each_head_once(
-    make_page: Callable[..., Page],
+    make_page: Callable[..., ReportContent],
 ) -> None:
     """Average linkage: the first merge is the nearest pair; each head hangs from one bracket."""
     page = make_page()
     drawing = embedded(page_html(page))["networks"][0]["drawings"][0]
-    distances = page.summaries["trained"].distances[0]
+    distances = page.summaries()["trained"].distances[0]
     pairs = distances[np.triu_indices(4, k=1)]
     heights = [max(heights) for heights in drawing["y"]]
     assert min(heights) == pytest.approx(pairs.min(), rel=1e-5)
@@ -239,37 +272,38 @@ def test_drawn_dendrogram_starts_at_the_nearest_pair_and_has_each_head_once(
 
 
 def test_table_shows_means_intervals_differences_and_the_null(
-    make_page: Callable[..., Page],
+    make_page: Callable[..., ReportContent],
 ) -> None:
     page = make_page()
     cells = Elements(page_html(page)).texts["td"]
-    summary = page.summaries["trained"]
+    summary = page.summaries()["trained"]
     low, high = summary.interval()
     assert f"{summary.mean[0]:.3f} ± {summary.std()[0]:.3f}" in cells
     assert f"{low[1]:.3f} to {high[1]:.3f}" in cells
-    digits = decimals(page.difference.layers, page.difference.average)
-    assert f"{page.difference.layers[0]:+.{digits}f}" in cells
-    assert f"{page.difference.low:+.{digits}f} to {page.difference.high:+.{digits}f}" in cells
+    difference = page.difference()
+    digits = decimals(difference.layers, difference.average)
+    assert f"{difference.layers[0]:+.{digits}f}" in cells
+    assert f"{difference.low:+.{digits}f} to {difference.high:+.{digits}f}" in cells
     assert f"{summary.mean[0] - 0.1:.3f} to {summary.mean[0] + 0.1:.3f}" in cells
 
 
 @pytest.mark.parametrize("size", [1e-4, 3e-7])
 def test_table_of_small_numbers_shows_three_digits_of_the_largest(
-    make_page: Callable[..., Page], size: float
+    make_page: Callable[..., ReportContent], size: float
 ) -> None:
     page = small_page(make_page(), size)
     cells = Elements(page_html(page)).texts["td"]
     means = [float(cell.split(" ± ")[0]) for cell in cells if " ± " in cell]
-    expected = [*page.summaries["trained"].mean, page.summaries["trained"].layer_average]
+    expected = [*page.summaries()["trained"].mean, page.summaries()["trained"].layer_average]
     assert means[:6:2] == pytest.approx(expected, rel=5e-3)
     differences = [float(cell) for cell in cells if re.fullmatch(r"[+-][\d.]+", cell)]
-    assert differences[:2] == pytest.approx(page.difference.layers, abs=5e-3 * size)
-    low, high = (float(page.null[end][0]) for end in ("low", "high"))
+    assert differences[:2] == pytest.approx(page.difference().layers, abs=5e-3 * size)
+    low, high = (float(end[0]) for end in (page.first.null.low, page.first.null.high))
     ends = [tuple(map(float, cell.split(" to "))) for cell in cells if " to " in cell]
     assert any(one == pytest.approx((low, high), abs=5e-3 * size) for one in ends)
 
 
-def test_every_control_has_a_label(make_page: Callable[..., Page]) -> None:
+def test_every_control_has_a_label(make_page: Callable[..., ReportContent]) -> None:
     elements = Elements(page_html(make_page()))
     controls = [row for row in elements.found if row[0] in LABELABLE]
     assert len(controls) >= 8
@@ -284,7 +318,7 @@ def test_every_control_has_a_label(make_page: Callable[..., Page]) -> None:
 
 
 def test_ids_are_used_once_and_the_script_finds_all_of_its_own(
-    make_page: Callable[..., Page],
+    make_page: Callable[..., ReportContent],
 ) -> None:
     text = page_html(make_page())
     ids = [row["id"] for _, row, _ in Elements(text).found if "id" in row]
@@ -292,7 +326,7 @@ def test_ids_are_used_once_and_the_script_finds_all_of_its_own(
     assert set(re.findall(r'byId\("([^"]+)"\)', text)) <= set(ids)
 
 
-def test_one_text_has_no_intervals_and_says_so(make_page: Callable[..., Page]) -> None:
+def test_one_text_has_no_intervals_and_says_so(make_page: Callable[..., ReportContent]) -> None:
     text = page_html(make_page(texts=1))
     assert "nan" not in "".join(Elements(text).texts["td"]).lower()
     row = next(row for row in embedded(text)["statistics"] if row["name"] == "entropy")
@@ -301,37 +335,38 @@ def test_one_text_has_no_intervals_and_says_so(make_page: Callable[..., Page]) -
 
 def test_one_head_or_no_distances_still_give_a_page(make_maps: Callable[..., np.ndarray]) -> None:
     maps = make_maps(1, 1, 3, 3)
-    page = Page(
-        "one head",
+    profile = HeadProfile(
         statistics=summarise_statistics([maps]),
         examples=[Example("a b c", labels(3), labels(3), maps)],
     )
+    page = ReportContent("one head", {"trained": profile})
     text = page_html(page)
     assert "at least two heads" in text
     assert embedded(text)["networks"] == []
 
 
-def test_page_without_examples_or_statistics(make_page: Callable[..., Page]) -> None:
+def test_page_without_examples_or_statistics(make_page: Callable[..., ReportContent]) -> None:
     found = embedded(
-        page_html(replace(make_page(), examples=[], statistics={}, importance=None, null=None))
+        page_html(changed(make_page(), examples=[], statistics={}, pruning=None, null=None))
     )
     assert found["examples"] == []
     assert [row["name"] for row in found["statistics"]] == ["nearest"]
 
 
-def test_networks_of_different_depth_share_one_table(make_page: Callable[..., Page]) -> None:
+def test_networks_of_different_depth_share_one_table(
+    make_page: Callable[..., ReportContent],
+) -> None:
     deep, flat = make_page(layers=3), make_page(layers=1)
-    other = flat.summaries["other"]
-    summaries = {"trained": deep.summaries["trained"], "other": other}
-    difference = head_difference(*summaries.values())
-    text = page_html(replace(deep, summaries=summaries, difference=difference))
+    text = page_html(replace(deep, profiles={**deep.profiles, "other": flat.profiles["other"]}))
     assert Elements(text).texts["th"].count("3") == 1
 
 
 def test_cross_attention_has_maps_with_two_sides(make_maps: Callable[..., np.ndarray]) -> None:
     maps = make_maps(1, 2, 3, 7)
     example = Example("cross", labels(7, "key"), labels(3, "query"), maps)
-    found = embedded(page_html(Page("cross", examples=[example])))["examples"][0]
+    found = embedded(
+        page_html(ReportContent("cross", {"trained": HeadProfile(examples=[example])}))
+    )["examples"][0]
     assert found["shape"] == [1, 2, 3, 7]
     assert (found["queries"][2], found["keys"][6]) == ("query3", "key7")
     back = unpack_weights(found["maps"], (1, 2, 3, 7))
@@ -339,13 +374,9 @@ def test_cross_attention_has_maps_with_two_sides(make_maps: Callable[..., np.nda
 
 
 def test_a_text_without_room_is_left_out_and_named(
-    make_page: Callable[..., Page], monkeypatch: pytest.MonkeyPatch
+    make_page: Callable[..., ReportContent],
 ) -> None:
-    monkeypatch.setattr(
-        "fourierkernels.report.page.data.kept_shapes",
-        lambda shapes: kept_shapes(shapes, most=2 * 4 * 3 - 1),
-    )
-    found = embedded(page_html(make_page()))["examples"]
+    found = embedded(page_html(make_page(), most=2 * 4 * 3 - 1))["examples"]
     assert [row["shape"] for row in found] == [[2, 4, 0, 0], [2, 4, 1, 1], [2, 4, 1, 1]]
     assert [row["of"] for row in found] == [[5, 5]] * 3
     assert [row["label"] for row in found] == ["text 0", "text 1", "text 2"]
@@ -354,25 +385,28 @@ def test_a_text_without_room_is_left_out_and_named(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"over": "heads"}, "over must be one of"),
+        ({"spread": "heads"}, "spread must be one of"),
         ({"examples": [Example("x", ("a",), ("a",), np.ones((1, 1, 2, 2)))]}, "maps of example 1"),
         ({"examples": [Example("x", (), (), np.ones((1, 1, 0, 0)))]}, "maps of example 1"),
-        ({"null": {"observed": np.zeros(2)}}, "null must have"),
         (
-            {"importance": FoundImportance("gradient", *[np.zeros((2, 3))] * 3)},
+            {"null": NullComparison(np.zeros(2), np.zeros((4, 3)), np.zeros(2))},
+            "null must have",
+        ),
+        (
+            {"pruning": pruned(np.zeros((2, 3)))},
             "layers and heads must be the same",
         ),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(
-    make_page: Callable[..., Page], change: dict[str, Any], message: str
+    make_page: Callable[..., ReportContent], change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        page_html(replace(make_page(), **change))
+        changed(make_page(), **change)
 
 
 def test_interrupted_write_leaves_what_was_there(
-    make_page: Callable[..., Page], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_page: Callable[..., ReportContent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "heads.html"
     path.write_text("before")
@@ -387,7 +421,9 @@ def test_interrupted_write_leaves_what_was_there(
     assert path.read_text() == "before"
 
 
-def test_same_page_gives_the_same_file(make_page: Callable[..., Page], tmp_path: Path) -> None:
+def test_same_page_gives_the_same_file(
+    make_page: Callable[..., ReportContent], tmp_path: Path
+) -> None:
     for name in ("a", "b"):
         write_page(tmp_path / name, make_page())
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -419,11 +455,11 @@ def in_browser(path: Path, choice: str, folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
 def test_script_runs_in_a_browser_and_says_what_is_shown(
-    make_page: Callable[..., Page], tmp_path: Path
+    make_page: Callable[..., ReportContent], tmp_path: Path
 ) -> None:
     page = make_page()
-    evil = replace(page.examples[1], label=EVIL, keys=(EVIL, *labels(4)))
-    page = replace(page, examples=[page.examples[0], evil], kind="image")
+    evil = replace(page.first.examples[1], label=EVIL, keys=(EVIL, *labels(4)))
+    page = changed(page, examples=[page.first.examples[0], evil], kind="image")
     write_page(tmp_path / "page.html", page)
     choice = "#text=2&layer=2&head=3&query=4&beside=1&statistic=importance&weights=other"
     dumped = in_browser(tmp_path / "page.html", choice, tmp_path / "browser")
@@ -445,7 +481,7 @@ def test_script_runs_in_a_browser_and_says_what_is_shown(
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e-4, 1e-9])
 def test_ticks_and_cells_of_numbers_of_any_size_are_told_apart(
-    make_page: Callable[..., Page], size: float, tmp_path: Path
+    make_page: Callable[..., ReportContent], size: float, tmp_path: Path
 ) -> None:
     page = small_page(make_page(), size)
     write_page(tmp_path / "page.html", page)
@@ -462,4 +498,4 @@ def test_ticks_and_cells_of_numbers_of_any_size_are_told_apart(
             assert max(map(len, labels)) <= 8
     table = re.search(r'<table[^>]*id="statistics"[^>]*>(.*?)</table>', dumped, re.DOTALL)
     cells = [float(cell) for cell in re.findall(r"<td[^>]*>([^<]+)</td>", table[1])]
-    assert cells == pytest.approx(page.importance.values.ravel(), rel=5.1e-3)
+    assert cells == pytest.approx(page.pruning.importance.values.ravel(), rel=5.1e-3)

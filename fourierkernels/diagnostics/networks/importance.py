@@ -1,7 +1,7 @@
-"""Which heads does a network need? Importance of each head, and what is lost as heads go.
+"""Importance of each head for a loss, and the loss as heads are pruned.
 
 To add a measure of importance, write a function from a :class:`Probe` and a batch to values (L, H)
-and add a row to :data:`IMPORTANCES`.
+and add a row to :data:`IMPORTANCES`. The command line finds it there.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.recorders.gates import check_gateable, gated_heads
+from fourierkernels.diagnostics.pruning import HeadImportance, PruningCurve
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.validation import as_real, check_choice, check_finite, check_integer
 
@@ -44,53 +45,12 @@ class Probe:
 
 @dataclass(frozen=True)
 class Importance:
-    """A way to say what a head is worth on a batch."""
+    """A measure of how much a loss on a batch depends on each head."""
 
     name: str
     function: Callable[[Probe, Any], FloatArray]
     description: str
     source: str
-
-
-@dataclass(frozen=True, eq=False)
-class HeadImportance:
-    """Importance of every head, averaged over batches.
-
-    Attributes
-    ----------
-    values : ndarray, shape (L, H)
-        Mean over batches.
-    low, high : ndarray, shape (L, H)
-        Bootstrap interval over batches, level 0.95; NaN from one batch.
-    layers : tuple of str
-        Name of the module of each row.
-    """
-
-    method: str
-    values: FloatArray
-    low: FloatArray
-    high: FloatArray
-    layers: tuple[str, ...]
-    n_batches: int
-
-
-@dataclass(frozen=True, eq=False)
-class PruningCurve:
-    """Loss as heads are taken away, the least important first.
-
-    Attributes
-    ----------
-    removed : ndarray of int, shape (K,)
-        Numbers of heads taken away.
-    losses : ndarray, shape (K,)
-        Mean loss over the batches.
-    order : ndarray of int, shape (L H, 2)
-        Layer and head, in the order in which they go.
-    """
-
-    removed: NDArray[np.int64]
-    losses: FloatArray
-    order: NDArray[np.int64]
 
 
 def gradient_importance(probe: Probe, batch: Any) -> FloatArray:
@@ -122,13 +82,13 @@ IMPORTANCES = {
         Importance(
             name="gradient",
             function=gradient_importance,
-            description="|∂ loss / ∂ gate|: one pass forth and back a batch",
-            source="michel2019sixteen, there with one text a batch",
+            description="|∂ loss / ∂ gate|: one forward and one backward pass per batch",
+            source="michel2019sixteen, there with one text per batch",
         ),
         Importance(
             name="masking",
             function=masking_importance,
-            description="change of the loss when the head is taken away: a pass a head and batch",
+            description="change of the loss when the head is removed: one pass per head and batch",
             source="michel2019sixteen",
         ),
     )
@@ -149,15 +109,15 @@ def head_importance(
     selects: Selects = every_call,
     seed: int = 0,
 ) -> HeadImportance:
-    """Measure what every head is worth to a loss.
+    """Measure how much a loss depends on every head.
 
     Parameters
     ----------
     model : nn.Module
-        What :func:`~fourierkernels.checkpoints.recorders.recording.attention_calls` can listen to,
+        What :func:`~fourierkernels.checkpoints.recorders.recording.attention_calls` can record,
         in the mode (training or not) in which it is to be measured. It is left as it was.
     batches : iterable
-        Read once. The absolute value of a gradient is taken for each batch: one text a batch is
+        Read once. The absolute value of a gradient is taken for each batch: one text per batch is
         the definition of [michel2019sixteen]_.
     loss : callable
         From the model and a batch to a scalar. It must run the model once.
@@ -203,19 +163,19 @@ def pruning_curve(
     steps: int = 10,
     selects: Selects = every_call,
 ) -> PruningCurve:
-    """Take heads away, the least important first, and return the loss.
+    """Prune heads, the least important first, and return the loss.
 
     Parameters
     ----------
     model, loss, selects
         As in :func:`head_importance`.
     batches : sequence
-        Read once a step. Others than those that the importance was measured on, or the curve
-        flatters it.
+        Read once per step. They should not be those that the importance was measured on: the
+        curve would flatter it.
     importance : array_like, shape (L, H)
         Random numbers give the curve to compare with.
     steps : int
-        Points of the curve after the first, evenly spread from no head taken away to all.
+        Points of the curve after the first, evenly spread from no head pruned to all.
 
     Raises
     ------
@@ -240,9 +200,9 @@ def pruning_curve(
 
 
 @torch.no_grad()
-def _pruned_loss(probe: Probe, batches: Sequence[Any], gone: NDArray[np.int64]) -> float:
+def _pruned_loss(probe: Probe, batches: Sequence[Any], pruned: NDArray[np.int64]) -> float:
     gates = torch.ones(probe.shape, dtype=_dtype(probe.model))
-    gates[gone[:, 0], gone[:, 1]] = 0.0
+    gates[pruned[:, 0], pruned[:, 1]] = 0.0
     return float(np.mean([float(probe.loss_with(gates, batch)) for batch in batches]))
 
 

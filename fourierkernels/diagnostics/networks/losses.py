@@ -1,6 +1,7 @@
-"""What a checkpoint loses without a head: losses that need no labels.
+"""Losses of a checkpoint that need no labels, to measure what it loses without a head.
 
-To add one, write a function from a checkpoint to a loss and add a row to :data:`LOSSES`.
+To add one, write a function from a checkpoint, its tokenizer, items and a seed to a loss with its
+batches and add a row to :data:`LOSSES`. The command line finds it there.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,20 +29,20 @@ class LossRule:
 
     Attributes
     ----------
-    ends : tuple of str
-        Ends of the names of those classes.
+    endings : tuple of str
+        Endings of the names of those classes; "" for any.
     make : callable
         From a checkpoint, its tokenizer, items and a seed to a loss and its batches.
-    curved : bool
-        Whether it is least with all heads in place, so that its gradient is zero there and only
-        taking heads away tells anything.
+    zero_gradient : bool
+        Whether it is minimal with all heads in place, so that its gradient is zero there and only
+        removing heads is informative.
     """
 
     name: str
-    ends: tuple[str, ...]
+    endings: tuple[str, ...]
     make: Callable[[Checkpoint, Tokenizer | None, Sequence[Any], int], Task]
     description: str
-    curved: bool = False
+    zero_gradient: bool = False
 
 
 def _next_token(
@@ -122,7 +123,7 @@ LOSSES = {
     for row in (
         LossRule(
             name="next_token",
-            ends=(
+            endings=(
                 "LMHeadModel",
                 "ForCausalLM",
                 "ForConditionalGeneration",
@@ -135,24 +136,28 @@ LOSSES = {
         ),
         LossRule(
             name="masked_token",
-            ends=("ForMaskedLM",),
+            endings=("ForMaskedLM",),
             make=_masked_token,
             description=f"-log p of masked tokens ({MASKED:.0%} of each text), in nats",
         ),
         LossRule(
             name="states",
-            ends=("",),
+            endings=("",),
             make=_states,
             description="squared change of the last states, relative to their squared norm",
-            curved=True,
+            zero_gradient=True,
         ),
     )
 }
 
 
 def choose_loss(checkpoint: Checkpoint, name: str = "auto") -> LossRule:
-    """Return the loss of a name, or under "auto" the first that is meant for the model's class."""
+    """Return the loss of a name; for "auto", that of the longest ending of the model's class."""
     if name != "auto":
         return LOSSES[check_choice("loss", name, ["auto", *LOSSES])]
     own = type(checkpoint.model).__name__
-    return next(row for row in LOSSES.values() if own.endswith(row.ends))
+
+    def fit(row: LossRule) -> int:
+        return max((len(ending) for ending in row.endings if own.endswith(ending)), default=-1)
+
+    return max(LOSSES.values(), key=fit)

@@ -1,7 +1,7 @@
 """What can be measured in the one pass over inputs. Each measure takes in samples, then sums up.
 
 To add a measure, write a class with `add` and `summary` and give one of them to
-:func:`fourierkernels.diagnostics.networks.heads.measure_heads`.
+:func:`fourierkernels.diagnostics.networks.profile.measure_heads`.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,23 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS
-from fourierkernels.diagnostics.maps import STATISTICS, map_statistics
 from fourierkernels.diagnostics.networks.samples import HeadSample
-from fourierkernels.diagnostics.profile import StatisticSummary, ValueAccumulator
 from fourierkernels.diagnostics.resampling import NullAccumulator, NullComparison
+from fourierkernels.diagnostics.statistic_summary import (
+    StatisticAccumulator,
+    StatisticSummary,
+    head_statistics,
+)
+from fourierkernels.diagnostics.statistics import (
+    KEYS,
+    MARKS,
+    STATISTICS,
+    HeadStatistic,
+    check_statistics,
+    statistics_in,
+)
 from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
 from fourierkernels.validation import check_choice, check_integer
-
-ALL_STATISTICS = (*STATISTICS, *KEY_STATISTICS)
-# Of those that have a meaning for the network; those of maps cost little beside running it.
-STATISTIC_SETS = {"all": ALL_STATISTICS, "maps": tuple(STATISTICS), "none": ()}
 
 
 class Measure(Protocol):
@@ -53,10 +59,10 @@ class Distances:
         """Take in one more sample."""
         self._accumulator.add(getattr(sample, self._of), number=sample.index)
 
-    def summary(self, reading: InputCounts) -> HeadSummary:
+    def summary(self, counts: InputCounts) -> HeadSummary:
         """Return the distances averaged over the samples so far."""
-        share = reading.unknown_share
-        return self._accumulator.summary(n_texts=reading.texts, unknown=share)
+        share = counts.unknown_share
+        return self._accumulator.summary(n_texts=counts.texts, unknown=share)
 
 
 class Statistics:
@@ -65,62 +71,63 @@ class Statistics:
     Parameters
     ----------
     names : sequence of str, or str
-        Of :data:`ALL_STATISTICS`, or a key of :data:`STATISTIC_SETS`: those in it that have a
-        meaning for the network.
+        Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`; or a key of
+        :data:`~fourierkernels.diagnostics.statistics.SETS`, for those in it that have a meaning
+        for the network.
     seed : int
         Of the bootstrap.
     """
 
     def __init__(self, names: Sequence[str] | str = "all", *, seed: int = 0) -> None:
-        self._asked = names
-        if isinstance(names, str):
-            check_choice("names", names, list(STATISTIC_SETS))
-        else:
-            self._asked = [check_choice("names", name, list(ALL_STATISTICS)) for name in names]
-        self._names: list[str] = []
+        self._asked = check_statistics(names)
+        self._names: list[str] | None = None
+        self._accumulator: StatisticAccumulator | None = None
         self._seed = seed
-        self._accumulator: ValueAccumulator | None = None
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
-        if self._accumulator is None:
+        if self._names is None:
             self._names = self._chosen(sample)
-            self._accumulator = ValueAccumulator(self._names, seed=self._seed)
-        self._accumulator.add(self._values(sample), number=sample.index)
+            if self._names:
+                self._accumulator = StatisticAccumulator(self._names, seed=self._seed)
+        if self._accumulator is not None:
+            self._accumulator.add(_statistics(sample, self._names), number=sample.index)
 
     def _chosen(self, sample: HeadSample) -> list[str]:
-        known = _meaningful(sample)
+        known = [row.name for row in STATISTICS.values() if _has_meaning(row, sample)]
         if isinstance(self._asked, str):
-            return [name for name in STATISTIC_SETS[self._asked] if name in known]
+            return [name for name in statistics_in(self._asked) if name in known]
         if strange := [name for name in self._asked if name not in known]:
             raise ValueError(
                 f"names must have a meaning for this network and these inputs, got {strange[0]}"
             )
-        return list(self._asked)
+        return self._asked
 
     def summary(self) -> dict[str, StatisticSummary]:
-        """Return a summary of ``(L, H)`` a name."""
+        """Return a summary of ``(L, H)`` for each name."""
         return self._accumulator.summary() if self._accumulator else {}
 
-    def _values(self, sample: HeadSample) -> dict[str, FloatArray]:
-        of_maps = [name for name in self._names if name in STATISTICS]
-        of_keys = [KEY_STATISTICS[name] for name in self._names if name in KEY_STATISTICS]
-        found = {row.name: row.function(sample.maps, sample.keys, sample.scale) for row in of_keys}
-        if not of_maps:
-            return found
-        marks = {"special": sample.special, "positions": sample.checkpoint.positions}
-        return found | map_statistics(sample.maps, names=of_maps, **marks)
+
+def _statistics(sample: HeadSample, names: list[str]) -> dict[str, FloatArray]:
+    reads_keys = any(STATISTICS[name].reads == KEYS for name in names)
+    return head_statistics(
+        sample.maps,
+        names=names,
+        special=sample.special,
+        positions=sample.checkpoint.positions,
+        keys=sample.keys if reads_keys else None,
+        scale=sample.scale,
+    )
 
 
-def _meaningful(sample: HeadSample) -> list[str]:
-    """Return the statistics that have a meaning: queries may be no keys, marks may be unknown."""
-    unknown = {"special_tokens"} if sample.special is None else set()
-    other = {name for name, row in STATISTICS.items() if row.own and sample.cross}
-    return [name for name in ALL_STATISTICS if name not in unknown | other]
+def _has_meaning(row: HeadStatistic, sample: HeadSample) -> bool:
+    """Whether a statistic has one: queries may not be the keys, special tokens may be unknown."""
+    unknown = row.reads == MARKS and sample.special is None
+    return not unknown and not (row.own and sample.cross)
 
 
 class PermutationNull:
-    """Distances beside those of heads as sharp that attend to unrelated keys.
+    """Distances compared with those of equally sharp heads that attend to unrelated keys.
 
     Parameters
     ----------

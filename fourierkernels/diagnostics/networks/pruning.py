@@ -1,53 +1,22 @@
-"""Which heads does a checkpoint need? Inputs in; importance of each head and pruning curves out."""
+"""Heads of a checkpoint that can be pruned: inputs in, importance and pruning curves out."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fourierkernels.checkpoints.find import find_checkpoint
+from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.inputs import read_items
-from fourierkernels.checkpoints.load import (
-    Checkpoint,
-    load_checkpoint,
-    load_tokenizer,
-)
-from fourierkernels.diagnostics.networks.importance import (
-    HeadImportance,
-    PruningCurve,
-    head_importance,
-    pruning_curve,
-)
+from fourierkernels.checkpoints.load import load_tokenizer
+from fourierkernels.diagnostics.networks.importance import head_importance, pruning_curve
 from fourierkernels.diagnostics.networks.losses import LossRule, choose_loss
+from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.validation import check_integer
 
 
-@dataclass(frozen=True, eq=False)
-class HeadNeed:
-    """What each head is worth to a loss, and what is lost as heads go.
-
-    Attributes
-    ----------
-    loss, description : str
-        Which loss, and what it is.
-    pruned : PruningCurve
-        The least important heads first, on inputs that the importance was not measured on.
-    at_random : PruningCurve
-        The same heads in random order.
-    """
-
-    loss: str
-    description: str
-    importance: HeadImportance
-    pruned: PruningCurve
-    at_random: PruningCurve
-
-
-def head_need(
-    checkpoint: str | Path | Checkpoint,
+def head_pruning(
+    checkpoint: Checkpoint,
     inputs: Iterable[Any],
     *,
     method: str = "gradient",
@@ -57,16 +26,16 @@ def head_need(
     tokens: str = "auto",
     context: int | None = None,
     seed: int = 0,
-    **loading: Any,
-) -> HeadNeed:
+) -> HeadPruning:
     """Measure the importance of heads on some inputs, and pruning curves on as many others.
 
     Parameters
     ----------
-    checkpoint : str, Path or Checkpoint
-        A folder is loaded with the head for its own task that its config.json names.
+    checkpoint : Checkpoint
+        With the head for its own task, if a loss needs one: see `task_head` of
+        :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
     inputs, context, tokens
-        As in :func:`~fourierkernels.diagnostics.networks.heads.profile_heads`. Only the first
+        As in :func:`~fourierkernels.diagnostics.networks.profile.profile_heads`. Only the first
         2 `count` items are read; importance is that of every second one.
     method : str
         A key of :data:`~fourierkernels.diagnostics.networks.importance.IMPORTANCES`.
@@ -84,9 +53,6 @@ def head_need(
         For a checkpoint or inputs that cannot be used, or a loss without a gradient for the
         method "gradient".
     """
-    if not isinstance(checkpoint, Checkpoint):
-        own = loading.pop("model_class", None) or find_checkpoint(checkpoint).task_class
-        checkpoint = load_checkpoint(checkpoint, model_class=own, **loading)
     rule = _check_loss(checkpoint, choose_loss(checkpoint, loss), method)
     tokenizer = load_tokenizer(checkpoint, tokens=tokens) if checkpoint.reads_texts else None
     read = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context)
@@ -99,20 +65,20 @@ def head_need(
         model, batches[::2], made, method=method, selects=selects, seed=seed
     )
     chance = np.random.default_rng(seed).random(importance.values.shape)
-    pruned, at_random = (
+    curve, at_random = (
         pruning_curve(model, batches[1::2], made, order, steps=steps, selects=selects)
         for order in (importance.values, chance)
     )
-    return HeadNeed(rule.name, rule.description, importance, pruned, at_random)
+    return HeadPruning(rule.name, rule.description, importance, curve, at_random)
 
 
 def _check_loss(checkpoint: Checkpoint, rule: LossRule, method: str) -> LossRule:
-    if rule.curved and method == "gradient":
+    if rule.zero_gradient and method == "gradient":
         raise ValueError(
-            f"method must be masking for the loss {rule.name}, which is least with all heads, "
+            f"method must be masking for the loss {rule.name}, which is minimal with all heads, "
             f"got gradient for {type(checkpoint.model).__name__}"
         )
-    if checkpoint.untrained and not rule.curved:
+    if checkpoint.untrained and not rule.zero_gradient:
         raise ValueError(
             f"loss must be states for weights without the head for {rule.name}, got "
             f"{len(checkpoint.untrained)} parameters missing, first {checkpoint.untrained[0]}"

@@ -24,7 +24,7 @@ _MOST_WEIGHTS = 2**18  # of one head in a batch, 16 texts of 128 tokens: memory 
 class HeadSample:
     """What the heads of a checkpoint compute on one input, in float64, padding cut away.
 
-    Layers are calls of attention: a module that is shared is there once a call. Arrays are made
+    Layers are calls of attention: a shared module appears once per call. Arrays are made
     when they are first asked for.
 
     Attributes

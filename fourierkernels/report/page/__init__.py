@@ -3,8 +3,6 @@
 Arrays only. The script of the page is in the files beside this one, joined when a page is written.
 """
 
-from fourierkernels.diagnostics.examples import Example
-from fourierkernels.report.page.content import Page
 from fourierkernels.report.page.document import page_html, write_page
 from fourierkernels.report.page.weights import (
     MOST_WEIGHTS,
@@ -15,8 +13,6 @@ from fourierkernels.report.page.weights import (
 
 __all__ = [
     "MOST_WEIGHTS",
-    "Example",
-    "Page",
     "kept_shapes",
     "pack_weights",
     "page_html",

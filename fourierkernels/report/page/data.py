@@ -11,41 +11,47 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.clusters import nearest_distances, redundancy_against_importance
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.kernel_gap import KEY_STATISTICS, KeyStatistic
-from fourierkernels.diagnostics.maps import STATISTICS, MapStatistic
-from fourierkernels.diagnostics.profile import StatisticSummary
+from fourierkernels.diagnostics.pruning import HeadImportance
 from fourierkernels.diagnostics.resampling import LEVEL
+from fourierkernels.diagnostics.statistic_summary import StatisticSummary
+from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.report.content import ReportContent
 from fourierkernels.report.page.colours import CIVIDIS
-from fourierkernels.report.page.content import MeasuredImportance, Page
 from fourierkernels.report.page.drawings import layer_drawings
-from fourierkernels.report.page.weights import LEVELS, Shape, kept_shapes, pack_weights
+from fourierkernels.report.page.weights import (
+    LEVELS,
+    MOST_WEIGHTS,
+    Shape,
+    kept_shapes,
+    pack_weights,
+)
 from fourierkernels.validation import check_choice
 
 DIGITS = 6  # significant ones of the numbers in a page; heads.json has them all
-_ABOUT: dict[str, MapStatistic | KeyStatistic] = {**STATISTICS, **KEY_STATISTICS}
 # Characters that could end the element the JSON stands in, or a line of script.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
-def page_numbers(page: Page) -> dict[str, Any]:
-    """Return all numbers of a checked page as lists, dictionaries, strings and floats."""
-    first = next(iter(page.summaries.values()), None)
-    shapes = kept_shapes([np.shape(example.maps) for example in page.examples])
-    examples = [_example(*both) for both in zip(page.examples, shapes, strict=True)]
+def page_numbers(report: ReportContent, *, most: int = MOST_WEIGHTS) -> dict[str, Any]:
+    """Return all numbers of a page as lists, dictionaries, strings and floats."""
+    summaries, shown = report.summaries(), report.first.examples
+    first = next(iter(summaries.values()), None)
+    shapes = kept_shapes([np.shape(example.maps) for example in shown], most=most)
+    examples = [_example(*both) for both in zip(shown, shapes, strict=True)]
     return {
-        "title": page.title,
-        "kind": page.kind,
+        "title": report.title,
+        "kind": report.kind,
         "digits": DIGITS,
         "levels": LEVELS,
         "level": LEVEL,
         "colours": CIVIDIS,
         "metric": _metric(first),
-        "networks": [_network(name, one) for name, one in page.summaries.items()],
-        "statistics": _statistics(page, first),
-        "association": _association(first, page.importance),
+        "networks": [_network(name, one) for name, one in summaries.items()],
+        "statistics": _statistics(report, first),
+        "association": _association(first, report.pruning.importance if report.pruning else None),
         "examples": examples,
-        "origin": dict(page.origin),
+        "origin": dict(report.origin),
     }
 
 
@@ -91,11 +97,11 @@ def _network(name: str, summary: HeadSummary) -> dict[str, Any]:
     }
 
 
-def _statistics(page: Page, first: HeadSummary | None) -> list[dict[str, Any]]:
+def _statistics(report: ReportContent, first: HeadSummary | None) -> list[dict[str, Any]]:
     """Rows of one shape: the statistics of maps, and what else is known of each head."""
-    rows = [_statistic(name, one) for name, one in page.statistics.items()]
-    if page.importance is not None:
-        found = page.importance
+    rows = [_statistic(name, one) for name, one in report.first.statistics.items()]
+    if report.pruning is not None:
+        found = report.pruning.importance
         title = f"importance ({found.method})"
         rows.append(_row("importance", found.values, found.low, found.high, title=title))
     if (alone := _alone(first)) is not None:
@@ -107,7 +113,7 @@ def _statistics(page: Page, first: HeadSummary | None) -> list[dict[str, Any]]:
 
 
 def _statistic(name: str, found: StatisticSummary) -> dict[str, Any]:
-    about = _ABOUT[check_choice("statistics", name, list(_ABOUT))]
+    about = STATISTICS[check_choice("statistics", name, list(STATISTICS))]
     return _row(
         name,
         found.mean,
@@ -141,7 +147,7 @@ def _alone(summary: HeadSummary | None) -> FloatArray | None:
 
 
 def _association(
-    summary: HeadSummary | None, importance: MeasuredImportance | None
+    summary: HeadSummary | None, importance: HeadImportance | None
 ) -> dict[str, float] | None:
     """Rank correlation of redundancy and importance; NaN where neither varies."""
     alone = _alone(summary)

@@ -9,51 +9,57 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from fourierkernels.report.page.content import Page, check_page
+from fourierkernels.report.content import ReportContent
 from fourierkernels.report.page.data import as_json, page_numbers
 from fourierkernels.report.page.tables import layers_table, notes_list
+from fourierkernels.report.page.weights import MOST_WEIGHTS
 
 # In the order in which they are joined to one script.
 _SCRIPTS = ("core.js", "grid.js", "figures.js", "heads.js", "maps.js", "rows.js", "page.js")
 
 
-def page_html(page: Page) -> str:
-    """Return the page as text.
+def page_html(report: ReportContent, *, most: int = MOST_WEIGHTS) -> str:
+    """Return the page of a report as text; distances are those of the first metric.
 
     Its script, style and data stand inside; the policy in its head allows those by their digests
     and nothing else. Texts and tokens are data: the script shows them as text only.
 
+    Parameters
+    ----------
+    report : ReportContent
+    most : int
+        Attention weights on the page in all; longer examples are cut, and the page says so.
+
     Raises
     ------
     ValueError
-        If the parts of the page do not fit each other, or weights are negative or not finite.
+        If weights are negative or not finite.
 
     Examples
     --------
-    >>> page_html(Page("a checkpoint")).splitlines()[0]
+    >>> page_html(ReportContent("a checkpoint")).splitlines()[0]
     '<!doctype html>'
     """
-    check_page(page)
     style = _source("page.css")
     script = '"use strict";\n(() => {\n' + "\n".join(map(_source, _SCRIPTS)) + "})();\n"
     filled = {
-        "title": escape(page.title),
-        "kind": escape(page.kind),
-        "heading": escape(page.kind.capitalize()),
+        "title": escape(report.title),
+        "kind": escape(report.kind),
+        "heading": escape(report.kind.capitalize()),
         "policy": escape(_policy(style, script)),
         "style": style,
-        "notes": notes_list(page),
-        "layers": layers_table(page),
-        "origin": escape(json.dumps(dict(page.origin), indent=1, default=str)),
-        "data": as_json(page_numbers(page)),
+        "notes": notes_list(report),
+        "layers": layers_table(report),
+        "origin": escape(json.dumps(dict(report.origin), indent=1, default=str)),
+        "data": as_json(page_numbers(report, most=most)),
         "script": script,
     }
     # One pass, so that nothing which is filled in is taken for a place to fill.
     return re.sub("@@([a-z]+)@@", lambda place: filled[place[1]], _source("template.html"))
 
 
-def write_page(path: str | Path, page: Page) -> None:
-    """Write the page to `path`: the whole file, or nothing and the file that was there.
+def write_page(path: str | Path, report: ReportContent) -> None:
+    """Write the page to `path`: the whole file, or nothing, and the earlier file stays.
 
     Raises
     ------
@@ -64,7 +70,7 @@ def write_page(path: str | Path, page: Page) -> None:
     """
     target = Path(path)
     made = target.parent / f".{target.name}.{uuid.uuid4().hex}"
-    text = page_html(page)
+    text = page_html(report)
     try:
         made.write_text(text, encoding="utf-8", newline="\n")
         made.replace(target)

@@ -4,35 +4,42 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from fourierkernels.diagnostics.resampling import LEVEL
+from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
+from fourierkernels.report.content import ReportContent
 from fourierkernels.report.digits import decimals
-from fourierkernels.report.page.content import Page
+from fourierkernels.report.notes import null_note, summary_notes
 
 Column = tuple[str, list[str]]  # heading, and a cell for each row
 
 NO_NUMBER = "–"
 
 
-def notes_list(page: Page) -> str:
-    """Return what must stand beside the numbers, as items of a list."""
-    return "\n".join(f"<li>{escape(note)}</li>" for note in page.notes)
+def notes_list(report: ReportContent) -> str:
+    """Return the notes that belong with the numbers, as items of a list."""
+    summaries, null = report.summaries(), report.first.null
+    notes = summary_notes(summaries, spread=report.spread) if summaries else []
+    if null is not None:
+        notes.append(null_note(null, report.metrics[0]))
+    return "\n".join(f"<li>{escape(note)}</li>" for note in notes)
 
 
-def layers_table(page: Page) -> str:
-    """Return a row a layer and two for their average and spread; a sentence without distances."""
-    if not page.summaries:
+def layers_table(report: ReportContent) -> str:
+    """Return one row per layer, their average and spread; a sentence if there are no distances."""
+    summaries = report.summaries()
+    if not summaries:
         return "<p>No distances between heads: they need at least two heads in a layer.</p>"
-    deepest = max(len(summary.mean) for summary in page.summaries.values())
+    deepest = max(len(summary.mean) for summary in summaries.values())
     labels = [*map(str, range(1, deepest + 1)), "layer average", "std of layer means"]
-    columns = list(_columns(page, deepest))
+    columns = list(_columns(report, deepest))
     head = "".join(
         f'<th scope="col">{escape(title)}</th>' for title, _ in [("layer", []), *columns]
     )
     rows = "\n".join(
         _row(label, cells) for label, *cells in zip(labels, *[c for _, c in columns], strict=True)
     )
-    spread = SPREADS[page.over].description
+    spread = SPREADS[report.spread].description
     about = f"Distances between the heads of each layer. ± is the standard deviation over {spread}."
     return (
         f'<p id="layers-about" class="hint">{escape(about)}</p>\n'
@@ -47,23 +54,24 @@ def _row(label: str, cells: Sequence[str]) -> str:
     return f'<tr><th scope="row">{escape(label)}</th>{numbers}</tr>'
 
 
-def _columns(page: Page, deepest: int) -> Iterator[Column]:
-    digits = decimals(*(summary.mean for summary in page.summaries.values()))
-    for name, summary in page.summaries.items():
-        yield f"{name} weights: mean ± std", _means(summary, page.over, deepest, digits)
+def _columns(report: ReportContent, deepest: int) -> Iterator[Column]:
+    summaries, difference = report.summaries(), report.difference()
+    digits = decimals(*(summary.mean for summary in summaries.values()))
+    for name, summary in summaries.items():
+        yield f"{name} weights: mean ± std", _means(summary, report.spread, deepest, digits)
         yield f"{LEVEL:.0%} interval", _intervals(summary, deepest, digits)
-    if page.difference is not None:
-        yield from _difference(page, deepest)
-    if page.null is not None:
-        yield from _null(page, deepest)
+    if difference is not None:
+        yield from _difference(difference, next(iter(summaries)), deepest)
+    if report.first.null is not None:
+        yield from _null(report.first.null, deepest)
 
 
-def _means(summary: HeadSummary, over: str, deepest: int, digits: int) -> list[str]:
+def _means(summary: HeadSummary, spread: str, deepest: int, digits: int) -> list[str]:
     def shown(mean: float, std: float) -> str:
         return f"{_number(mean, digits)} ± {_number(std, digits)}"
 
-    layers = [shown(*both) for both in zip(summary.mean, summary.std(over), strict=True)]
-    average = shown(summary.layer_average, summary.layer_average_std(over))
+    layers = [shown(*both) for both in zip(summary.mean, summary.std(spread), strict=True)]
+    average = shown(summary.layer_average, summary.layer_average_std(spread))
     return [*_filled(layers, deepest), average, _number(summary.std_layers, digits)]
 
 
@@ -72,10 +80,7 @@ def _intervals(summary: HeadSummary, deepest: int, digits: int) -> list[str]:
     return [*_filled(layers, deepest), _interval(*summary.layer_average_interval(), digits), ""]
 
 
-def _difference(page: Page, deepest: int) -> Iterator[Column]:
-    found = page.difference
-    assert found is not None
-    first = next(iter(page.summaries))
+def _difference(found: HeadDifference, first: str, deepest: int) -> Iterator[Column]:
     digits = decimals(found.layers, found.average)
     layers = [_number(mean, digits, sign="+") for mean in found.layers]
     average = _number(found.average, digits, sign="+")
@@ -86,12 +91,11 @@ def _difference(page: Page, deepest: int) -> Iterator[Column]:
     yield f"its {found.level:.0%} interval", [*intervals, average, ""]
 
 
-def _null(page: Page, deepest: int) -> Iterator[Column]:
-    assert page.null is not None
-    digits = decimals(page.null["observed"], page.null["high"])
-    ends = zip(page.null["low"], page.null["high"], strict=True)
+def _null(null: NullComparison, deepest: int) -> Iterator[Column]:
+    digits = decimals(null.observed, null.high)
+    ends = zip(null.low, null.high, strict=True)
     yield "permuted keys", [*_filled([_interval(*both, digits) for both in ends], deepest), "", ""]
-    values = [f"{value:.2g}" for value in page.null["p_value"]]
+    values = [f"{value:.2g}" for value in null.p_value]
     yield "p (as alike by chance)", [*_filled(values, deepest), "", ""]
 
 

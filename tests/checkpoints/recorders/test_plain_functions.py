@@ -8,9 +8,9 @@ import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fourierkernels.checkpoints import attention_calls
 from fourierkernels.checkpoints.recorders.einsum import as_product
 from fourierkernels.checkpoints.recorders.recording import recording
-from fourierkernels.diagnostics import attention_calls
 
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 2, 5, 6]])
 TINY = {

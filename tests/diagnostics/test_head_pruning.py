@@ -4,13 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import profiles
 import pytest
 import torch
 import transformers
 from tiny_checkpoints import SIZES, WORDS, save_tiny
 from torch.nn.functional import cross_entropy
 
-from fourierkernels.diagnostics import head_need, load_checkpoint, load_tokenizer
+from fourierkernels.checkpoints import load_checkpoint, load_tokenizer
 from fourierkernels.diagnostics.networks.losses import LOSSES, choose_loss
 
 Tiny = Callable[[str], Path]
@@ -57,7 +58,7 @@ def test_loss_is_that_of_the_class_in_the_configuration(
 ) -> None:
     options = {"tokens": "whitespace"} if kind == "bert" else {"tokens": "ids"}
     texts = TEXTS[:2] * 2 if kind == "bert" else ["1 2 3", "4 5 6 7", "8 9", "3 2 1"]
-    found = head_need(with_head(kind), texts, count=2, steps=2, **options)
+    found = profiles.pruning(with_head(kind), texts, count=2, steps=2, **options)
     assert found.loss == loss
     assert found.importance.values.shape == (3 if kind == "bert" else 2, 4)
     assert found.importance.n_batches == 2
@@ -92,7 +93,7 @@ def test_only_the_part_that_was_asked_for_loses_heads(
     part: str, with_head: Callable[[str], Path]
 ) -> None:
     pairs = [("1 2 3", "4 5 6"), ("7 8", "9 10"), ("3 3 4", "5 1"), ("2 1", "6 7")]
-    found = head_need(with_head("t5"), pairs, part=part, tokens="ids", count=2, steps=2)
+    found = profiles.pruning(with_head("t5"), pairs, part=part, tokens="ids", count=2, steps=2)
     assert found.importance.values.shape == (2, 4)
     kind = "EncDecAttention" if part == "cross" else "SelfAttention"
     assert all(name.startswith("decoder") and kind in name for name in found.importance.layers)
@@ -116,39 +117,43 @@ def test_masked_token_loss_sees_no_masked_token(with_head: Callable[[str], Path]
 
 
 def test_states_loss_is_zero_with_every_head_and_only_masking_reads_it(tiny: Tiny) -> None:
-    found = head_need(tiny("bert"), TEXTS, method="masking", tokens="whitespace", count=3, steps=3)
+    found = profiles.pruning(
+        tiny("bert"), TEXTS, method="masking", tokens="whitespace", count=3, steps=3
+    )
     assert found.loss == "states"
-    assert found.pruned.losses[0] == 0
+    assert found.curve.losses[0] == 0
     assert found.importance.values.min() > 0
     with pytest.raises(ValueError, match="method must be masking for the loss states"):
-        head_need(tiny("bert"), TEXTS, method="gradient", tokens="whitespace")
+        profiles.pruning(tiny("bert"), TEXTS, method="gradient", tokens="whitespace")
 
 
 def test_curves_are_of_other_items_and_end_where_no_head_is_left(tiny: Tiny) -> None:
     options = {"method": "masking", "tokens": "whitespace", "count": 2, "steps": 4}
-    found = head_need(tiny("bert"), TEXTS, **options)
+    found = profiles.pruning(tiny("bert"), TEXTS, **options)
     # Items 0 and 2 are for the importance, 1 and 3 for the curves; the rest are not read.
-    same = head_need(tiny("bert"), [TEXTS[0], TEXTS[5], TEXTS[2], TEXTS[4]], **options)
+    same = profiles.pruning(tiny("bert"), [TEXTS[0], TEXTS[5], TEXTS[2], TEXTS[4]], **options)
     np.testing.assert_array_equal(same.importance.values, found.importance.values)
-    assert not np.array_equal(same.pruned.losses, found.pruned.losses)
-    assert found.pruned.losses[-1] == pytest.approx(found.at_random.losses[-1], rel=1e-5)
-    assert not np.array_equal(found.pruned.order, found.at_random.order)
+    assert not np.array_equal(same.curve.losses, found.curve.losses)
+    assert found.curve.losses[-1] == pytest.approx(found.at_random.losses[-1], rel=1e-5)
+    assert not np.array_equal(found.curve.order, found.at_random.order)
 
 
 def test_masking_needs_a_mask_token_and_two_items(tiny: Tiny) -> None:
     with pytest.raises(ValueError, match="loss must be states without a mask token"):
-        head_need(tiny("bert"), TEXTS, loss="masked_token", tokens="whitespace")
+        profiles.pruning(tiny("bert"), TEXTS, loss="masked_token", tokens="whitespace")
     with pytest.raises(ValueError, match="at least 2 items for importance, got 1"):
-        head_need(tiny("bert"), TEXTS[:1], method="masking", tokens="whitespace")
+        profiles.pruning(tiny("bert"), TEXTS[:1], method="masking", tokens="whitespace")
     with pytest.raises(ValueError, match="loss must be one of auto, next_token"):
-        head_need(tiny("bert"), TEXTS, loss="charm", tokens="whitespace")
+        profiles.pruning(tiny("bert"), TEXTS, loss="charm", tokens="whitespace")
 
 
 def test_loss_of_a_head_that_the_weights_lack_is_refused(tiny: Tiny) -> None:
     options = {"model_class": "BertForMaskedLM", "tokens": "whitespace"}
     with pytest.raises(ValueError, match=r"the head for masked_token, got \d+ .* first cls"):
-        head_need(tiny("bert"), TEXTS, **options)
-    found = head_need(tiny("bert"), TEXTS, loss="states", method="masking", count=1, **options)
+        profiles.pruning(tiny("bert"), TEXTS, **options)
+    found = profiles.pruning(
+        tiny("bert"), TEXTS, loss="states", method="masking", count=1, **options
+    )
     assert found.importance.values.shape == (3, 4)
 
 
@@ -157,12 +162,12 @@ def test_broken_configuration_is_one_clear_error(config: str, own: Tiny) -> None
     folder = own("bert")
     (folder / "config.json").write_text(config)
     with pytest.raises(ValueError, match=r"config\.json|method must be masking|must fit"):
-        head_need(folder, TEXTS, tokens="whitespace")
+        profiles.pruning(folder, TEXTS, tokens="whitespace")
 
 
 def test_random_folder_class_is_not_taken_from_the_configuration(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "bert", "bert")
     text = (folder / "config.json").read_text().replace('"BertModel"', '"NoSuchModel"')
     (folder / "config.json").write_text(text)
-    found = head_need(folder, TEXTS, method="masking", tokens="whitespace", count=1, steps=1)
+    found = profiles.pruning(folder, TEXTS, method="masking", tokens="whitespace", count=1, steps=1)
     assert found.loss == "states"

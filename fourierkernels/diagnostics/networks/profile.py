@@ -1,0 +1,158 @@
+"""One pass of a checkpoint over inputs, for any number of measures: inputs in, numbers out."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Any
+
+from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.inputs import read_items
+from fourierkernels.checkpoints.load import load_tokenizer
+from fourierkernels.checkpoints.tokens import InputCounts, check_known
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.networks.measures import (
+    Distances,
+    Examples,
+    Measure,
+    PermutationNull,
+    Statistics,
+)
+from fourierkernels.diagnostics.networks.samples import head_samples
+from fourierkernels.diagnostics.profile import HeadProfile
+
+Progress = Callable[[float], None]
+
+_WARN_UNKNOWN = 0.1
+
+
+def measure_heads(
+    checkpoint: Checkpoint,
+    inputs: Iterable[Any],
+    measures: Sequence[Measure],
+    *,
+    tokens: str = "auto",
+    context: int | None = None,
+    batch_size: int = 16,
+    progress: Progress | None = None,
+) -> InputCounts:
+    """Run a checkpoint over inputs once and give every sample to every measure.
+
+    Memory does not depend on the number of inputs.
+
+    Parameters
+    ----------
+    inputs, context
+        See :func:`~fourierkernels.checkpoints.inputs.read_items`.
+    measures : sequence
+        Of ``fourierkernels.diagnostics.networks.measures``, or with their `add`.
+    tokens : str
+        See :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
+    progress : callable, optional
+        Called after each sample with the number of inputs finished so far, fractions included.
+
+    Returns
+    -------
+    InputCounts
+        What was read.
+
+    Raises
+    ------
+    ValueError
+        For inputs that cannot be used, or whose tokens are mostly unknown.
+    """
+    counts, tokenizer = InputCounts(), None
+    if checkpoint.reads_texts:
+        tokenizer = load_tokenizer(checkpoint, tokens=tokens)
+        checkpoint = checkpoint.with_tokenizer(tokenizer)
+    items = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, counts=counts)
+    samples = head_samples(checkpoint, items, batch_size=batch_size)
+    done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
+    for sample in samples:
+        check_known(counts)
+        for measure in measures:
+            measure.add(sample)
+        del sample
+        if progress is not None:
+            progress(counts.texts * next(done) / counts.windows)
+    _check_counts(counts, context)
+    return counts
+
+
+def _check_counts(counts: InputCounts, context: int | None) -> None:
+    if counts.windows == 0:
+        raise ValueError(
+            f"texts must fill at least one window of tokens, got {counts.tokens} tokens of "
+            f"{counts.texts} texts for context={context}"
+        )
+    if counts.unknown_share > _WARN_UNKNOWN:
+        warnings.warn(f"{counts.unknown_share:.0%} of the tokens are unknown", stacklevel=4)
+
+
+def profile_heads(
+    checkpoint: Checkpoint,
+    inputs: Iterable[Any],
+    *,
+    metrics: Sequence[str] = (DEFAULT_METRIC,),
+    statistics: Sequence[str] | str = "all",
+    permutations: int = 0,
+    examples: int = 0,
+    context: int | None = None,
+    batch_size: int = 16,
+    tokens: str = "auto",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> HeadProfile:
+    """Measure distances between heads, what each attends to, and whether chance explains it.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        What :func:`~fourierkernels.checkpoints.load.load_checkpoint` returned.
+    inputs : iterable
+        Texts, pairs of texts or paths of images, as the checkpoint reads; read lazily.
+    metrics : sequence of str
+        Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`.
+    statistics : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`, or one of
+        :data:`~fourierkernels.diagnostics.statistics.SETS`. The Gaussian kernel of those that
+        read keys has the variance that belongs to the scale of the first layer.
+    permutations : int
+        Of the permutation null of the first metric; 0 for none.
+    examples : int
+        How many of the first inputs to keep with their maps.
+    context, batch_size, tokens, progress
+        How inputs become items: see :func:`~fourierkernels.checkpoints.inputs.read_items` and
+        :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`; how many share a batch;
+        what is called with the number of inputs finished.
+    seed : int
+        Of bootstrap and permutations.
+
+    Raises
+    ------
+    ValueError
+        For a checkpoint or inputs that cannot be used.
+    """
+    distances = {name: Distances(name, seed=seed) for name in metrics}
+    if permutations and not distances:
+        raise ValueError(f"permutations need a metric, got {permutations} and no metrics")
+    described = Statistics(statistics, seed=seed)
+    null = (
+        PermutationNull(metrics[0], permutations=permutations, seed=seed) if permutations else None
+    )
+    kept = Examples(examples)
+    measures: list[Measure] = [*distances.values(), described, *([null] if null else []), kept]
+    counts = measure_heads(
+        checkpoint,
+        inputs,
+        measures,
+        tokens=tokens,
+        context=context,
+        batch_size=batch_size,
+        progress=progress,
+    )
+    return HeadProfile(
+        distances={name: one.summary(counts) for name, one in distances.items()},
+        statistics=described.summary(),
+        null=null.summary() if null else None,
+        examples=kept.summary(),
+    )

@@ -1,0 +1,233 @@
+"""From a checkpoint and inputs to the report of its heads: find once, load once, measure."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from fourierkernels.checkpoints import (
+    Checkpoint,
+    CheckpointFiles,
+    find_checkpoint,
+    load_checkpoint,
+    read_images,
+    read_texts,
+)
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
+from fourierkernels.diagnostics.networks.importance import IMPORTANCES
+from fourierkernels.diagnostics.networks.losses import LOSSES
+from fourierkernels.diagnostics.networks.profile import profile_heads
+from fourierkernels.diagnostics.networks.pruning import head_pruning
+from fourierkernels.diagnostics.profile import HeadProfile
+from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.statistics import check_statistics
+from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
+from fourierkernels.report.content import Provenance
+from fourierkernels.report.heads import HeadReport
+from fourierkernels.validation import check_choice, check_integer
+
+Progress = Callable[[str, float], None]
+
+
+class Inputs(Protocol):
+    """What can be read again for every network: a list, or texts or images in files."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield texts, pairs of texts, or paths of images."""
+
+
+def head_report(
+    checkpoint: str | Path | CheckpointFiles,
+    inputs: str | Path | Inputs,
+    *,
+    metrics: Sequence[str] | str = (DEFAULT_METRIC,),
+    statistics: Sequence[str] | str = "maps",
+    baseline: bool = True,
+    against: str | Path | CheckpointFiles | None = None,
+    permutations: int = 0,
+    importance: str | None = None,
+    loss: str = "auto",
+    examples: int = 8,
+    context: int | None = None,
+    batch_size: int = 16,
+    tokens: str = "auto",
+    part: str | None = None,
+    model_class: str | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    spread: str = DEFAULT_SPREAD,
+    progress: Progress | None = None,
+) -> HeadReport:
+    """Measure how different the attention heads of a checkpoint are, and what they attend to.
+
+    Parameters
+    ----------
+    checkpoint : str, Path or CheckpointFiles
+        A folder saved by transformers, a file of weights, or ``PACKAGE:PATH`` for one of these in
+        an installed package. Nothing is downloaded and no code of the checkpoint is run.
+    inputs : str, Path or iterable that can be read again
+        Texts, (source, target) pairs of texts, or paths of images, as the checkpoint reads; or the
+        path of a file with one text per line, or of a folder of images.
+    metrics : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`; the first is drawn. "none"
+        for none.
+    statistics : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`, or one of
+        :data:`~fourierkernels.diagnostics.statistics.SETS`.
+    baseline : bool
+        Measure the same architecture with random weights too. A distance between heads means
+        little without it: some metrics do not tell a trained network from noise.
+    against : str, Path or CheckpointFiles, optional
+        Another checkpoint, to be compared with on the same inputs.
+    permutations : int
+        Compare with heads that attend to unrelated keys, so many times; 0 for not at all.
+    importance : str, optional
+        A key of :data:`~fourierkernels.diagnostics.networks.importance.IMPORTANCES`: find the heads
+        that can be pruned.
+    loss : str
+        Of the importance: a key of :data:`~fourierkernels.diagnostics.networks.losses.LOSSES`, or
+        "auto" for the one of the model's class.
+    examples : int
+        How many of the first inputs to keep with their maps, to be looked at.
+    context : int, optional
+        Join the texts and cut windows of exactly so many tokens.
+    batch_size : int
+        Inputs that share a batch, at most.
+    tokens : str
+        How texts become ids; see :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
+    part, model_class, config
+        See :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
+    seed : int
+        Of everything random: weights, bootstrap, permutations, masked tokens.
+    spread : str
+        Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± runs over.
+    progress : callable, optional
+        Called with the name of a network and the number of its inputs finished.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For options that are not known or do not fit each other, before anything is loaded; then
+        for a checkpoint or inputs that cannot be used.
+    """
+    asked = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
+    names, chosen = _check_options(asked)
+    profile = partial(profile_heads, metrics=names, statistics=chosen, seed=seed)
+    prune = partial(head_pruning, method=importance or "", loss=loss, seed=seed)
+    study = _Study(
+        files=find_checkpoint(checkpoint),
+        other=None if against is None else find_checkpoint(against),
+        inputs=_readable_twice(inputs),
+        load=partial(load_checkpoint, model_class=model_class, config=config, part=part),
+        prune=partial(prune, tokens=tokens, context=context) if importance else None,
+        profile=partial(profile, tokens=tokens, context=context, batch_size=batch_size),
+        options=asked,
+        progress=progress,
+    )
+    return study.report()
+
+
+@dataclass(frozen=True)
+class _Study:
+    """All that was asked for, checked and found; nothing is loaded yet.
+
+    Attributes
+    ----------
+    load, prune, profile : callable
+        :func:`load_checkpoint`, :func:`head_pruning` (None if importance was not asked for) and
+        :func:`profile_heads`, with the options that were given.
+    options : mapping
+        Keywords of :func:`head_report`.
+    """
+
+    files: CheckpointFiles
+    other: CheckpointFiles | None
+    inputs: Inputs
+    load: Callable[..., Checkpoint]
+    prune: Callable[..., HeadPruning] | None
+    profile: Callable[..., HeadProfile]
+    options: Mapping[str, Any]
+    progress: Progress | None
+
+    def report(self) -> HeadReport:
+        """Load every network once, measure it, and put all together."""
+        trained = self.load(self.files, task_head=self.prune is not None)
+        kind = "image" if trained.reads == "images" else "text"
+        # Importance comes first: it is the likelier to be refused.
+        pruning = self.prune(trained, self.inputs) if self.prune else None
+        first = {name: self.options[name] for name in ("permutations", "examples")}
+        profiles = {"trained": self._profile("trained", trained.without_task_head(), **first)}
+        del trained  # one network is held at a time
+        if self.options["baseline"]:
+            drawn = {"random_weights": True, "seed": self.options["seed"]}
+            profiles["random"] = self._profile("random", self.load(self.files, **drawn))
+        if self.other is not None:
+            profiles["other"] = self._profile("other", self.load(self.other))
+        return HeadReport(
+            title=self.files.name,
+            profiles=profiles,
+            spread=self.options["spread"],
+            pruning=pruning,
+            against=None if self.other is None else self.other.name,
+            skipped=getattr(self.inputs, "n_skipped", 0),
+            kind=kind,
+            origin=Provenance(self.options, self._digests()),
+        )
+
+    def _profile(self, name: str, network: Checkpoint, **extras: int) -> HeadProfile:
+        done = None if self.progress is None else partial(self.progress, name)
+        return self.profile(network, self.inputs, progress=done, **extras)
+
+    def _digests(self) -> dict[str, Callable[[], str]]:
+        digests: dict[str, Callable[[], str]] = {
+            "inputs": partial(_digest, self.inputs),
+            "weights": self.files.digest,
+        }
+        return digests if self.other is None else digests | {"other": self.other.digest}
+
+
+_NOT_OPTIONS = ("inputs", "progress")
+
+
+def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str]:
+    """Refuse what is wrong with the options themselves; return names of metrics and statistics."""
+    check_choice("spread (--std)", asked["spread"], list(SPREADS))
+    check_choice("loss", asked["loss"], ["auto", *LOSSES])
+    if asked["importance"] is not None:
+        check_choice("importance", asked["importance"], list(IMPORTANCES))
+    elif asked["loss"] != "auto":
+        raise ValueError(f"loss needs an importance to be measured, got {asked['loss']} without")
+    metrics = _check_metrics(asked["metrics"])
+    if asked["permutations"] and not metrics:
+        raise ValueError(f"permutations need a metric, got {asked['permutations']} and none")
+    statistics = check_statistics(asked["statistics"])
+    for name in ("permutations", "examples", "seed"):
+        check_integer(name, asked[name], least=0)
+    check_integer("batch_size", asked["batch_size"])
+    return metrics, statistics
+
+
+def _check_metrics(names: Sequence[str] | str) -> list[str]:
+    """Return names of metrics, each once; none where only other things are to be measured."""
+    given = [names] if isinstance(names, str) else list(names)
+    if given == ["none"]:
+        return []
+    return [check_choice("metric", name, list(METRICS)) for name in dict.fromkeys(given)]
+
+
+def _readable_twice(inputs: str | Path | Inputs) -> Inputs:
+    """Return inputs that every network reads again; a path is that of texts or of images."""
+    if isinstance(inputs, str | Path):
+        return read_images(inputs) if Path(inputs).is_dir() else read_texts(inputs)
+    if isinstance(inputs, Iterator):
+        raise TypeError("inputs must be readable twice, a list or a text file, got an iterator")
+    return inputs
+
+
+def _digest(inputs: Any) -> str:
+    """Return the SHA-256 of files, or of other inputs as if a file held one per line."""
+    if hasattr(inputs, "sha256"):
+        return str(inputs.sha256)
+    return hashlib.sha256("".join(f"{one}\n" for one in inputs).encode()).hexdigest()

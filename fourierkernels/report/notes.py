@@ -1,0 +1,65 @@
+"""The notes that belong with the numbers of a report, in a terminal and on its page."""
+
+from collections.abc import Mapping
+
+from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.distances import METRICS
+from fourierkernels.diagnostics.moments import DDOF
+from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.resampling import NullComparison
+from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
+
+STATISTICS_NOTE = "heads are named layer.head"
+_SHOWN = 5  # heads named at either end of the importance
+
+
+def summary_notes(
+    summaries: Mapping[str, HeadSummary], *, spread: str = DEFAULT_SPREAD
+) -> list[str]:
+    """Return the notes on distances, one per line: metric, spread, lengths, counts."""
+    first = next(iter(summaries.values()))
+    row = METRICS[first.metric]
+    lines = [
+        f"metric: {row.name} ({row.unit}); {row.description}",
+        *([f"source: {row.source}"] if row.source else []),
+        f"normaliser: {row.normaliser}",
+        f"±: standard deviation over {SPREADS[spread].description} (ddof = {DDOF})",
+        f"intervals: bootstrap of {len(first.replicates)} replicates over windows; "
+        "a text that is not cut is one window",
+        f"n: {first.n_min} to {first.n_max} query tokens, median {first.n_median:g}; "
+        f"{first.n_texts} texts, {first.n_windows} windows; {first.distances.shape[-1]} heads",
+    ]
+    if first.unknown > 0:
+        lines.append(f"unknown tokens: {first.unknown:.1%}")
+    return lines
+
+
+def difference_note(difference: HeadDifference) -> str:
+    """Return the note on the differences."""
+    drawn = "the same windows" if difference.paired else "windows of their own"
+    return f"difference: in each replicate both networks get {drawn}"
+
+
+def null_note(null: NullComparison, metric: str) -> str:
+    """Return the note on the permutation null."""
+    count = len(null.null)
+    return (
+        f"permuted keys: {metric}, range of {count} permutations of each row among its visible "
+        f"keys; p: (1 + number of them with a distance as small) / (1 + {count}), so "
+        f"{1 / (1 + count):.3g} at least"
+    )
+
+
+def pruning_notes(pruning: HeadPruning) -> list[str]:
+    """Return the notes on the pruning curves, and the heads at either end."""
+    found, order = (
+        pruning.importance,
+        [f"{layer + 1}.{head + 1}" for layer, head in pruning.curve.order],
+    )
+    shown = max(1, min(_SHOWN, len(order) // 2))
+    return [
+        f"loss: {pruning.loss} ({pruning.description})",
+        f"importance: {found.method}, {found.n_batches} items; the curves are of other items",
+        f"least important heads (layer.head): {', '.join(order[:shown])}; "
+        f"most important: {', '.join(reversed(order[-shown:]))}",
+    ]
