@@ -25,7 +25,7 @@ class Product:
 
     Examples
     --------
-    >>> from fourierkernels.densities.univariate import Gaussian, Laplace
+    >>> from fourierkernels.densities import Gaussian, Laplace
     >>> Product((Gaussian(), Laplace())).smoothness
     Smoothness(kind='ordinary_smooth', exponent=2.0)
     """

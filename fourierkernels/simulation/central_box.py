@@ -20,7 +20,8 @@ def central_box(density: Density, dim: int = 1) -> tuple[tuple[float, float], ..
 
     Examples
     --------
-    >>> low, high = central_box(as_density("gaussian"))[0]
+    >>> from fourierkernels.densities import Gaussian
+    >>> low, high = central_box(Gaussian())[0]
     >>> print(f"{low:.2f} {high:.2f}")
     -1.64 1.63
     """
