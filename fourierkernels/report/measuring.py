@@ -115,13 +115,13 @@ def head_report(
     asked = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
     names, chosen = _check_options(asked)
     profile = partial(profile_heads, metrics=names, statistics=chosen, seed=seed)
-    prune = partial(head_pruning, method=importance or "", loss=loss, seed=seed)
+    prune = partial(head_pruning, loss=loss, tokens=tokens, context=context, seed=seed)
     study = _Study(
         files=find_checkpoint(checkpoint),
         other=None if against is None else find_checkpoint(against),
         inputs=_readable_twice(inputs),
         load=partial(load_checkpoint, model_class=model_class, config=config, part=part),
-        prune=partial(prune, tokens=tokens, context=context) if importance else None,
+        prune=None if importance is None else partial(prune, method=importance),
         profile=partial(profile, tokens=tokens, context=context, batch_size=batch_size),
         options=asked,
         progress=progress,
