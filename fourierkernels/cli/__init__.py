@@ -1,0 +1,65 @@
+"""The command line: ``fourierkernels rates``, ``theorems``, ``sweep``, ``heads`` and ``bench``.
+
+One file per command. Commands stay thin: they parse, call the package, print and write. A
+ValueError, TypeError, OSError or a missing extra becomes one line on standard error and exit
+status 2.
+"""
+
+import sys
+from typing import NoReturn, cast
+
+import typer
+
+from fourierkernels.cli.bench import bench
+from fourierkernels.cli.heads import NamesAtHelp, heads
+from fourierkernels.cli.rates import rates
+from fourierkernels.cli.sweep import sweep
+from fourierkernels.cli.theorems import theorems
+
+__all__ = ["app", "main"]
+
+_INTERRUPTED = 130
+# The base of all command-line errors: click's, or that of the copy inside newer typers.
+_CommandLineError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
+
+app = typer.Typer(
+    help="Kernel regression with Fourier-integral kernels: rates, attention heads, speed.",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def group(ctx: typer.Context) -> None:
+    """Kernel regression with Fourier-integral kernels: rates, attention heads, speed."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+for command in (rates, theorems, sweep):
+    app.command()(command)
+app.command(cls=NamesAtHelp)(heads)
+app.command()(bench)
+
+
+def main() -> None:
+    """Run the command line; whatever is wrong is one line on standard error and status 2."""
+    try:
+        status = app(standalone_mode=False)
+    except _CommandLineError as error:
+        _fail(error.format_message())
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        _fail(str(error))
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("interrupted", status=_INTERRUPTED)
+    else:
+        if status == _INTERRUPTED:
+            _fail("interrupted", status=_INTERRUPTED)
+        raise SystemExit(status or 0)
+
+
+def _fail(message: str, *, status: int = 2) -> NoReturn:
+    line = " ".join(message.split())
+    sys.stderr.write(f"error: {line}\n")
+    raise SystemExit(status)

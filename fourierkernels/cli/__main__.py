@@ -1,0 +1,5 @@
+"""``python -m fourierkernels.cli``."""
+
+from fourierkernels.cli import main
+
+main()

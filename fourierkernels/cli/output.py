@@ -1,0 +1,46 @@
+"""Files that commands write: refused before the work, complete or not there afterwards."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fourierkernels.validation import check_choice
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[Path]:
+    """Yield a file beside `path` that takes its place when whole, and goes if anything fails."""
+    part = path.with_name(f".part-{path.name}")  # the suffix stays: it names the format
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def check_file(name: str, path: Path) -> None:
+    """Refuse a file that could not be written, before there is anything to write."""
+    if not path.parent.is_dir():
+        raise ValueError(f"{name} must be in an existing folder, got {path}")
+    if path.exists() and not path.is_file():
+        what = "folder" if path.is_dir() else "device"
+        raise ValueError(f"{name} must be a file, got the {what} {path}")
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of the same columns as CSV."""
+    with complete_file(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a figure whose format is unknown, or that could not be drawn or written."""
+    check_choice("plot", path.suffix, [".png", ".svg", ".pdf"])
+    check_file("plot", path)
+    if find_spec("matplotlib") is None:
+        raise ImportError("plot needs matplotlib: pip install 'fourierkernels[plot]'")

@@ -1,0 +1,93 @@
+"""``fourierkernels rates``: the best exact error against n, beside the rates."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from fourierkernels.cli.output import check_file, check_picture, complete_file
+from fourierkernels.console import standard_output
+from fourierkernels.validation import check_integer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fourierkernels.theory import RateRow
+
+_LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding lets them be told
+_EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
+
+
+def rates(
+    density: Annotated[
+        str, typer.Option(help="Name, or name with parameters: laplace, mw10, 'beta(2, 5)'.")
+    ] = "gaussian",
+    power: Annotated[
+        list[str] | None, typer.Option(help="Powers l of sinc^l, one or more.", metavar="L ...")
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="L")] = None,
+    dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
+    smallest: Annotated[int, typer.Option(help="Smallest n, as a power of ten.")] = _EXPONENTS[0],
+    largest: Annotated[int, typer.Option(help="Largest n, as a power of ten.")] = _EXPONENTS[1],
+    control: Annotated[bool, typer.Option(help="Show the Gaussian kernel too.")] = True,
+    plot: Annotated[Path | None, typer.Option(help="Draw the table: .png, .svg or .pdf.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+) -> None:
+    """Print the exact best error of kernel density estimation against n, beside the rates.
+
+    For every power: n, the best radius, the exact MISE there, its local slope, the rate proved in
+    the paper and the sharp one.
+
+    Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
+    """
+    from fourierkernels.theory import rate_table
+    from fourierkernels.theory.rates_command import rates_table, write_rates
+
+    # click gives an option one value; the powers that follow it arrive as arguments.
+    powers = [*(power or []), *(more or [])] or ["1", "2", "4"]
+    kernels = [f"fourier{_as_power(text)}" for text in powers] + ["gaussian"] * control
+    if not 0 <= smallest <= largest <= _LARGEST_EXPONENT:
+        rule = f"0 <= smallest <= largest <= {_LARGEST_EXPONENT}"
+        raise ValueError(f"smallest and largest must keep {rule}, got {smallest} and {largest}")
+    sizes = [10**exponent for exponent in range(smallest, largest + 1)]
+    if plot is not None:
+        check_picture(plot)
+    if output is not None:
+        check_file("output", output)
+    rows = [
+        row
+        for kernel in _progress(kernels)
+        for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
+    ]
+    standard_output().print(rates_table(rows))
+    if output is not None:
+        with complete_file(output) as part:
+            write_rates(part, rows)
+    if plot is not None:
+        _plot_rates(plot, rows)
+
+
+def _progress(kernels: Sequence[str]) -> Iterator[str]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
+    yield from track(kernels, "rates", console=console, transient=True, disable=quiet)
+
+
+def _as_power(text: str) -> int:
+    if not text.lstrip("+-").isdecimal():
+        raise TypeError(f"power must be an integer, got {text!r}")
+    return check_integer("power", int(text))
+
+
+def _plot_rates(path: Path, rows: "Sequence[RateRow]") -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from fourierkernels import plotting
+
+    with complete_file(path) as part:
+        cast("Figure", plotting.plot_rates(rows).figure).savefig(part, dpi=150)

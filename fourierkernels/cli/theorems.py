@@ -1,0 +1,47 @@
+"""``fourierkernels theorems``: the theorems of the papers, tested."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fourierkernels.cli.output import check_file, write_table
+
+
+def theorems(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of theorems; by default all.", metavar="[NAME]..."),
+    ] = None,
+    density: Annotated[
+        str | None, typer.Option(help="Density of a single setting; needs a kernel.")
+    ] = None,
+    kernel: Annotated[str | None, typer.Option(help="fourier<l> or gaussian.")] = None,
+    function: Annotated[
+        str | None, typer.Option(help="Regression function, for theorems on regression.")
+    ] = None,
+    dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
+    beyond: Annotated[bool, typer.Option(help="Measure even where an assumption fails.")] = False,
+    simulate: Annotated[
+        bool, typer.Option(help="Simulate where the computed error is not exact.")
+    ] = True,
+    output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+) -> None:
+    """Test the theorems of the papers: stated and sharp rate, slope, verdict.
+
+    By default every theorem is tested in the settings of the book's table.
+
+    Example: fourierkernels theorems '3a ordinary smooth' --density laplace --kernel fourier1
+    """
+    from fourierkernels.theory.theorems import Case
+    from fourierkernels.theory.theorems.theorems_command import run
+
+    given = (density, kernel, function, dim != 1, beyond)
+    if any(given) and (density is None or kernel is None):
+        raise ValueError(f"density and kernel must both be given, got {density} and {kernel}")
+    if output is not None:
+        check_file("output", output)
+    case = Case(density, kernel, function, dim, beyond) if density and kernel else None
+    rows = [found.row() for found in run(names or [], case, simulate=simulate)]
+    if output is not None:
+        write_table(output, rows)
