@@ -8,35 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rooms import FOUNDATIONS, ROOMS
 
 NAME = "fourierkernels"
 PACKAGE = Path(__file__).parents[1] / NAME
 FILES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = ("torch", "matplotlib", "numba", "sklearn", "transformers", "scipy.stats")
 
-# Each room, from the ground up, with what it may import besides the foundations and itself.
-FOUNDATIONS = ("arrays", "validation", "console", "study")
-ROOMS: dict[str, tuple[str, ...]] = {
-    "sinc": (),
-    "kernels": ("sinc",),
-    "phi_kernel": ("kernels", "sinc"),
-    "densities": ("kernels",),
-    "ops": ("kernels",),
-    "sums": ("ops", "kernels"),
-    "exact_error": ("sums", "densities", "kernels"),
-    "estimators": ("exact_error", "sums", "densities", "kernels"),
-    "simulation": ("estimators", "exact_error", "sums", "densities", "kernels"),
-    "theory": ("simulation", "exact_error", "densities", "kernels"),
-    "attention": ("ops",),
-    "mixing": ("attention",),
-    "models": ("mixing",),
-    "checkpoints": ("models", "mixing", "attention"),
-    "diagnostics": ("checkpoints", "models"),
-    "report": ("diagnostics", "checkpoints"),
-    "bench": ("attention", "sums", "kernels"),
-    "plotting": ("theory",),
-    "cli": ("bench", "report", "theory", "simulation", "plotting", "diagnostics", "checkpoints"),
-}
 # Calls whose argument no string in the file decides: a class that a person names.
 NAMED_BY_A_PERSON = {"checkpoints/formats/installed_class.py"}
 LARGEST_SHARE = 1 / 6

@@ -87,6 +87,15 @@ def test_long_studies_exist() -> None:
     assert set(STUDIES) >= LONG
 
 
+def test_every_study_is_listed_with_results_that_exist() -> None:
+    text = (ROOT / "experiments/README.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
+    assert sorted(f"experiments/{row[1].strip(' `')}" for row in rows) == STUDIES
+    committed = {path.stem for path in (ROOT / "experiments/results").iterdir()}
+    listed = {Path(name).stem for row in rows for name in re.findall(r"`([^`]+)`", row[4])}
+    assert {name for name in committed if not name.startswith("twin_heads_")} <= listed
+
+
 @pytest.mark.parametrize(
     "study",
     [pytest.param(s, marks=[pytest.mark.slow] if s in LONG else []) for s in STUDIES],
