@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
+import fourierkernels
 from fourierkernels import theory
 from fourierkernels.estimators.radius import RADIUS_RULES
 from fourierkernels.simulation import Estimate
@@ -425,7 +426,7 @@ def test_lines_are_plain_json(tmp_path: Path) -> None:
     run_sweep(SMALL, path)
     header, first = map(json.loads, path.read_text(encoding="utf-8").splitlines()[:2])
     assert header["sweep"]["densities"] == ["gaussian", "laplace"]
-    assert header["fourierkernels"] == "0.1.0"
+    assert header["fourierkernels"] == fourierkernels.__version__
     assert first["cell"]["n"] == 120
     assert len(first["outcome"]["values"]) == 4
 
