@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from interrupts import hears_interrupts
 
 from fourierkernels.exact_error import optimum
 
@@ -113,7 +114,7 @@ def test_an_interrupt_is_one_line_with_status_130_and_leaves_nothing(tmp_path: P
     arguments = ["rates", "--density", "mw15", "--power", *powers, "--output", "x.csv"]
     command = [sys.executable, "-c", ANNOUNCED, *arguments, "--largest", "15"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tmp_path, **pipes) as process:
+    with subprocess.Popen(command, cwd=tmp_path, preexec_fn=hears_interrupts, **pipes) as process:
         assert process.stdout.readline() == "computing\n"
         process.send_signal(signal.SIGINT)
         printed, message = process.communicate(timeout=60)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from interrupts import hears_interrupts
 
 from fourierkernels.simulation.sweep import read_results
 
@@ -109,7 +110,9 @@ def test_an_interrupt_says_so_and_keeps_finished_cells(workers: str, tmp_path: P
         "--workers",
         workers,
     ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=hears_interrupts
+    ) as process:
         for _ in range(1200):
             if path.exists() and path.read_bytes().count(b"\n") > 2:
                 break
