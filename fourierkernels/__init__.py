@@ -7,7 +7,7 @@ neither torch nor matplotlib nor the JIT compiler.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+from fourierkernels.version import __version__
 
 # Public name -> the module that defines it; a module of the package maps to itself.
 _HOMES = {
