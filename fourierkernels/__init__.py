@@ -4,40 +4,36 @@ Public names are loaded on first use (PEP 562), so ``import fourierkernels`` sta
 neither torch nor matplotlib nor the JIT compiler.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fourierkernels.lazy import loaded_on_first_use
 from fourierkernels.version import __version__
 
-# Public name -> the module that defines it; a module of the package maps to itself.
+# Public name -> the module that defines it; a module of the package is its own home.
 _HOMES = {
-    "FourierKernel": "kernels",
-    "GaussianKernel": "kernels",
-    "PhiKernel": "phi_kernel",
-    "HeadReport": "report",
-    "KernelDensity": "estimators",
-    "NadarayaWatson": "estimators",
-    "head_report": "report",
-    "kernel_sum": "sums",
+    "FourierKernel": "fourierkernels.kernels",
+    "GaussianKernel": "fourierkernels.kernels",
+    "HeadReport": "fourierkernels.report",
+    "KernelDensity": "fourierkernels.estimators",
+    "NadarayaWatson": "fourierkernels.estimators",
+    "PhiKernel": "fourierkernels.phi_kernel",
+    "attention": "fourierkernels.attention",
+    "checkpoints": "fourierkernels.checkpoints",
+    "densities": "fourierkernels.densities",
+    "diagnostics": "fourierkernels.diagnostics",
+    "estimators": "fourierkernels.estimators",
+    "exact_error": "fourierkernels.exact_error",
+    "head_report": "fourierkernels.report",
+    "kernel_sum": "fourierkernels.sums",
+    "kernels": "fourierkernels.kernels",
+    "mixing": "fourierkernels.mixing",
+    "models": "fourierkernels.models",
+    "plotting": "fourierkernels.plotting",
+    "report": "fourierkernels.report",
+    "simulation": "fourierkernels.simulation",
+    "sums": "fourierkernels.sums",
+    "theory": "fourierkernels.theory",
 }
-_MODULES = frozenset(
-    (
-        "attention",
-        "checkpoints",
-        "densities",
-        "diagnostics",
-        "estimators",
-        "exact_error",
-        "kernels",
-        "mixing",
-        "models",
-        "plotting",
-        "report",
-        "simulation",
-        "sums",
-        "theory",
-    )
-)
 
 if TYPE_CHECKING:
     from fourierkernels import (
@@ -88,14 +84,4 @@ __all__ = [
     "theory",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_MODULES})
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)

@@ -5,8 +5,7 @@ so that maps from any source are measured without torch. ``fourierkernels.report
 all of it together.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fourierkernels.diagnostics.clusters import (
     head_clusters,
@@ -22,6 +21,7 @@ from fourierkernels.diagnostics.resampling import permutation_null
 from fourierkernels.diagnostics.statistic_summary import head_statistics, summarise_statistics
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary, summarise_maps
+from fourierkernels.lazy import loaded_on_first_use
 
 if TYPE_CHECKING:
     from fourierkernels.diagnostics.networks.importance import head_importance, pruning_curve
@@ -68,12 +68,4 @@ __all__ = [
     "summarise_statistics",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)

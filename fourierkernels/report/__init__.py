@@ -3,8 +3,9 @@
 Names are loaded on first use: they need torch and transformers.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fourierkernels.lazy import loaded_on_first_use
 
 if TYPE_CHECKING:
     from fourierkernels.report.heads import HeadReport
@@ -18,12 +19,4 @@ _HOMES = {
 
 __all__ = ["HeadReport", "head_report"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)
