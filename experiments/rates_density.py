@@ -6,7 +6,7 @@ Integrated squared error of kernel density estimates at the radius of the least 
 its standard error, over a stated window of n; the fitted slope with its interval beside the slope
 of the exact errors in the same window and the sharp rate. Simulation and theory share no formula
 but that of the estimate. With --cells, finished cells are kept in that folder and an interrupted
-run goes on where it ended.
+run resumes where it stopped.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ The papers prove rates of Nadaraya-Watson regression for l = 1 and l >= 6 and le
 Here every power l = 1..6 and the Gaussian kernel, in one and two dimensions, with normal design and
 noise: integrated mean squared error at the radius that minimises its large-sample value, over a
 stated window of n. Also on the line a kink and a jump of f. With --cells, finished cells are kept
-in that folder and an interrupted run goes on where it ended.
+in that folder and an interrupted run resumes where it stopped.
 """
 
 from collections.abc import Sequence

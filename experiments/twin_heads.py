@@ -14,13 +14,13 @@ is then trained on fresh seeds. Heads are measured before and after training, on
 the training and of the test text, from weights rounded to half precision, as they are stored.
 
 Writes, each CSV with its provenance as JSON:
-twin_heads_runs      a line a network: rate, seed, losses in nats a word, learned radii, seconds;
-twin_heads_measures  a line a network, stage, split, measure and layer;
+twin_heads_runs      one row per network: rate, seed, nats per word, learned radii, seconds;
+twin_heads_measures  one row per network, stage, split, measure and layer;
 twin_heads           differences between kinds, paired by seed, with t intervals over seeds;
 and for the best start of softmax and of Fourier attention, first seed,
 twin_heads_KIND.safetensors, with the test windows as token ids in twin_heads_test.txt.
 
-A run that was broken off goes on where it ended: finished networks are kept in a partial file.
+An interrupted run resumes where it stopped: finished networks are kept in a partial file.
 The whole takes about twenty minutes of one core.
 """
 
@@ -182,7 +182,7 @@ def mean_loss(model: LanguageModel, windows: Tensor) -> float:
 
 
 def distances_and_statistics(model: LanguageModel, windows: Tensor) -> list[dict[str, Any]]:
-    """Return distances between heads and statistics of their maps, a row a measure and layer.
+    """Return distances between heads and statistics of their maps, one row per measure and layer.
 
     The standard deviation is over pairs of heads and windows, or over heads and windows.
     """
@@ -264,7 +264,7 @@ def run(
 
 
 class Finished:
-    """Records of finished runs, a JSON line each, so that a run that was broken off goes on."""
+    """One JSON line per finished run, so that an interrupted run can resume."""
 
     def __init__(self, path: Path, settings: Settings, text: Text) -> None:
         sizes = replace(settings, rates_tried=(), seeds=())  # the keys name rate and seed

@@ -6,7 +6,7 @@ Python's help topics (pydoc_data.topics; they change with its version) and sciki
 descriptions of data sets. Topics repeat each other, so a paragraph counts once, where it occurs
 first: without that, parts of the test text would be in the training text.
 
-Writes twin_text as CSV and JSON, a line a split: documents, words, share of words outside the
+Writes twin_text as CSV and JSON, one row per split: documents, words, share of words outside the
 vocabulary, and the perplexity of words drawn by their frequency and by the word before them, which
 a network has to beat.
 """

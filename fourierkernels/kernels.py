@@ -20,7 +20,7 @@ from scipy.interpolate import BSpline
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.sinc import sinc, sinc_integral, sinc_slope
-from fourierkernels.validation import check_choice, check_integer
+from fourierkernels.validation import check_choice, check_integer, lacking
 
 _GAUSSIAN_CUTOFF = 8.6  # exp(-8.6^2 / 2) < 1e-16: beyond it the transform is zero to rounding
 
@@ -320,12 +320,14 @@ def _alternating_sum(power: int, exponent: int) -> Fraction:
     return Fraction(sum(terms), math.factorial(exponent))
 
 
-_REGISTERED: tuple[Kernel, ...] = (GaussianKernel(), *map(FourierKernel, range(1, 7)))
-KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in _REGISTERED}
+KERNELS: dict[str, Kernel] = {
+    "gaussian": GaussianKernel(),
+    **{f"fourier{power}": FourierKernel(power) for power in range(1, 7)},
+}
 
 
 def as_kernel(kernel: "Kernel | str") -> Kernel:
-    """Return a kernel given itself or its name: ``"gaussian"`` or ``"fourier<power>"``.
+    """Return a kernel given itself or its name: a key of `KERNELS` or ``"fourier<power>"``.
 
     Raises
     ------
@@ -343,7 +345,9 @@ def as_kernel(kernel: "Kernel | str") -> Kernel:
         power = kernel.removeprefix("fourier")
         if kernel != power and power.isdecimal():
             return FourierKernel(int(power))
-        return KERNELS[check_choice("kernel", kernel, list(KERNELS))]
+        return as_kernel(KERNELS[check_choice("kernel", kernel, list(KERNELS))])
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel must be a kernel or its name, got {kernel!r}")
+        raise TypeError(
+            f"kernel must be a kernel or its name, got {kernel!r}{lacking(Kernel, kernel)}"
+        )
     return kernel

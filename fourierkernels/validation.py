@@ -112,6 +112,22 @@ def check_number(name: str, value: object, *, above: float = -math.inf) -> float
     return number
 
 
+def lacking(kind: type, candidate: object) -> str:
+    """Return the public members of a protocol that an object lacks, as the end of a sentence.
+
+    Examples
+    --------
+    >>> from typing import Protocol
+    >>> class Named(Protocol):
+    ...     name: str
+    >>> lacking(Named, 3)
+    ', which lacks name'
+    """
+    names = (*kind.__annotations__, *vars(kind))
+    missing = sorted({n for n in names if not n.startswith("_") and not hasattr(candidate, n)})
+    return f", which lacks {', '.join(missing)}" if missing else ""
+
+
 def check_choice(name: str, value: object, known: "tuple[str, ...] | list[str]") -> str:
     """Return `value` if it is one of `known`; otherwise list them."""
     if value not in known:

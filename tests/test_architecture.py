@@ -47,6 +47,7 @@ def named(path: Path) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+            assert NAME not in found, f"{path}: name what is imported, not the whole package"
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
@@ -128,6 +129,13 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert list(circles(graph)) == []
 
 
+@pytest.mark.parametrize("path", [p for p in FILES if p.name != "__main__.py"], ids=relative)
+def test_no_file_imports_the_face_of_its_own_package(path: Path) -> None:
+    above = [path.parent, *path.parent.parents]
+    faces = {folder / "__init__.py" for folder in above if folder.is_relative_to(PACKAGE)}
+    assert arrows()[path] & faces == set()
+
+
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_no_import_is_put_together_from_pieces(path: Path) -> None:
     """`import_module` takes a whole name, one below the module itself, or one from a registry row.
@@ -150,6 +158,8 @@ def test_no_import_is_put_together_from_pieces(path: Path) -> None:
             assert own, f"{relative(path)}:{node.lineno}: {ast.unparse(argument)}"
         else:
             assert not isinstance(argument, ast.BinOp), f"{relative(path)}:{node.lineno}"
+            named_here = argument.value if isinstance(argument, ast.Constant) else ""
+            assert not named_here.startswith("."), f"{relative(path)}:{node.lineno}"
 
 
 def test_no_room_is_larger_than_a_sixth_of_the_package() -> None:

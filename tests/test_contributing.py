@@ -42,6 +42,15 @@ def test_registry_is_tried_from_outside(row: list[str]) -> None:
     assert registry in tests
 
 
+@pytest.mark.parametrize("row", NEXT, ids=lambda row: row[0])
+def test_classes_of_the_tour_are_in_the_room(row: list[str]) -> None:
+    room = row[2].strip("`").split(".")[1]
+    files = [ROOT / f"fourierkernels/{room}.py", *(ROOT / "fourierkernels" / room).rglob("*.py")]
+    source = "".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+    named = re.findall(r"`([A-Z]\w+)`", row[1])
+    assert [name for name in named if not re.search(rf"\bclass {name}\b", source)] == []
+
+
 def test_files_and_commands_of_the_tour_exist() -> None:
     paths = re.findall(
         r"`((?:tests|experiments|book|notebooks|theory|estimators|checkpoints"

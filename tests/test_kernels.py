@@ -286,3 +286,8 @@ def test_unknown_kernel_is_refused_with_the_known_ones() -> None:
         as_kernel("epanech")
     with pytest.raises(TypeError, match="kernel must be a kernel or its name, got 3"):
         as_kernel(3)  # type: ignore[arg-type]
+
+
+def test_an_incomplete_kernel_is_refused_with_what_it_lacks() -> None:
+    with pytest.raises(TypeError, match=r"kernel must be a kernel or its name, got 3, which lacks"):
+        as_kernel(3)  # type: ignore[arg-type]

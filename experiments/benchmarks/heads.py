@@ -91,7 +91,7 @@ def rounds(cases: Mapping[str, Callable[[], object]], count: int) -> dict[str, l
 
 
 def compared(part: str, size: int, times: Mapping[str, list[float]], beside: str) -> list[Row]:
-    """Return a row a case, in milliseconds, beside one of them."""
+    """Return one row per case, in milliseconds, beside one of them."""
     rows = []
     for name, found in times.items():
         ratios = [a / b for a, b in zip(found, times[beside], strict=True)]

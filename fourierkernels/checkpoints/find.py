@@ -24,6 +24,9 @@ class CheckpointFiles:
     name: str
     path: Path
 
+    def __str__(self) -> str:
+        return self.name
+
     @cached_property
     def folder(self) -> Path | None:
         """The folder, where tokenizer files may lie; None for a file."""

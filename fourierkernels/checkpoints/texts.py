@@ -33,7 +33,7 @@ def read_texts(path: str | Path) -> TextFile:
     """
     file = Path(path)
     if not file.is_file():
-        raise ValueError(f"text file must exist, got {path}")
+        raise ValueError(f"text file must exist, got {path}; texts themselves come in a list")
     digest, texts, skipped = hashlib.sha256(), 0, 0
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):

@@ -44,7 +44,7 @@ app.command()(bench)
 
 
 def main() -> None:
-    """Run the command line; whatever is wrong is one line on standard error and status 2."""
+    """Run the command line; any error is one line on standard error, with exit status 2."""
     try:
         status = app(standalone_mode=False)
     except _CommandLineError as error:

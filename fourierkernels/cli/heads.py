@@ -13,10 +13,10 @@ from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 
 
 class NamesAtHelp(TyperCommand):
-    """Names the rows of registries when help is asked for, so that rows added later are there."""
+    """Fills registry names into the help when it is displayed, rows added later included."""
 
     def format_help(self, *arguments: Any) -> None:
-        """Fill the names in, then write the help."""
+        """Fill in the names, then write the help."""
         rows: dict[str, Iterable[str]] = {
             "{metrics}": METRICS,
             "{spreads}": SPREADS,
@@ -73,7 +73,8 @@ _Config = Annotated[
     Path | None, typer.Option(help="Hyperparameters of the model, as JSON, for a file of weights.")
 ]
 _Part = Annotated[
-    str | None, typer.Option(help="Of an encoder-decoder: encoder, decoder or cross.")
+    str | None,
+    typer.Option(help="Attention to record in an encoder-decoder: encoder, decoder or cross."),
 ]
 _Tokens = Annotated[str, typer.Option(help="One of {tokens}.")]
 _Baseline = Annotated[
@@ -86,7 +87,7 @@ _Importance = Annotated[
     str | None, typer.Option(help="Find the heads that can be pruned, by gradient or masking.")
 ]
 _Loss = Annotated[
-    str, typer.Option(help="Of the importance: auto, next_token, masked_token or states.")
+    str, typer.Option(help="Loss used for importance: auto, next_token, masked_token or states.")
 ]
 _Examples = Annotated[int, typer.Option(help="Inputs to look at in heads.html.")]
 _Spread = Annotated[str, typer.Option("--std", help="What ± runs over: one of {spreads}.")]

@@ -12,7 +12,7 @@ from fourierkernels.validation import check_choice
 
 @contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
-    """Yield a file beside `path` that takes its place when whole, and goes if anything fails."""
+    """Yield a file beside `path` that replaces it on success and is deleted on failure."""
     part = path.with_name(f".part-{path.name}")  # the suffix stays: it names the format
     try:
         yield part

@@ -26,6 +26,9 @@ def rates(
     power: Annotated[
         list[str] | None, typer.Option(help="Powers l of sinc^l, one or more.", metavar="L ...")
     ] = None,
+    kernel: Annotated[
+        list[str] | None, typer.Option(help="Kernel by name, in addition; repeat for more.")
+    ] = None,
     more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="L")] = None,
     dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
     smallest: Annotated[int, typer.Option(help="Smallest n, as a power of ten.")] = _EXPONENTS[0],
@@ -44,13 +47,8 @@ def rates(
     from fourierkernels.theory import rate_table
     from fourierkernels.theory.rates_command import rates_table, write_rates
 
-    # click gives an option one value; the powers that follow it arrive as arguments.
-    powers = [*(power or []), *(more or [])] or ["1", "2", "4"]
-    kernels = [f"fourier{_as_power(text)}" for text in powers] + ["gaussian"] * control
-    if not 0 <= smallest <= largest <= _LARGEST_EXPONENT:
-        rule = f"0 <= smallest <= largest <= {_LARGEST_EXPONENT}"
-        raise ValueError(f"smallest and largest must keep {rule}, got {smallest} and {largest}")
-    sizes = [10**exponent for exponent in range(smallest, largest + 1)]
+    kernels = _kernels([*(power or []), *(more or [])], kernel or [], control=control)
+    sizes = _sizes(smallest, largest)
     if plot is not None:
         check_picture(plot)
     if output is not None:
@@ -66,6 +64,21 @@ def rates(
             write_rates(part, rows)
     if plot is not None:
         _plot_rates(plot, rows)
+
+
+def _kernels(powers: Sequence[str], names: Sequence[str], *, control: bool) -> list[str]:
+    """Return names of kernels, each once. click gives an option one value: more are arguments."""
+    if not (powers or names):
+        powers = ["1", "2", "4"]
+    kernels = [*(f"fourier{_as_power(text)}" for text in powers), *names]
+    return list(dict.fromkeys([*kernels, *["gaussian"] * control]))
+
+
+def _sizes(smallest: int, largest: int) -> list[int]:
+    if not 0 <= smallest <= largest <= _LARGEST_EXPONENT:
+        rule = f"0 <= smallest <= largest <= {_LARGEST_EXPONENT}"
+        raise ValueError(f"smallest and largest must keep {rule}, got {smallest} and {largest}")
+    return [10**exponent for exponent in range(smallest, largest + 1)]
 
 
 def _progress(kernels: Sequence[str]) -> Iterator[str]:

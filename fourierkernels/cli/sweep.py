@@ -12,7 +12,9 @@ _Numbers = list[int] | None
 _Results = Annotated[Path, typer.Argument(help="Results file, one line per finished cell.")]
 _Task = Annotated[str | None, typer.Option(help="density (default) or regression.")]
 _Densities = Annotated[_Names, typer.Option(help="Density of the data; repeat for more.")]
-_Kernels = Annotated[_Names, typer.Option(help="fourier<l> or gaussian; repeat for more.")]
+_Kernels = Annotated[
+    _Names, typer.Option(help="Kernel by name: fourier<l>, gaussian; repeat for more.")
+]
 _Sizes = Annotated[_Numbers, typer.Option(help="Sample size; repeat for more.")]
 _Dims = Annotated[_Numbers, typer.Option(help="Dimension; repeat for more.")]
 _Radii = Annotated[_Names, typer.Option(help="A number or a rule (optimal); repeat for more.")]

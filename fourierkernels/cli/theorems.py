@@ -16,7 +16,9 @@ def theorems(
     density: Annotated[
         str | None, typer.Option(help="Density of a single setting; needs a kernel.")
     ] = None,
-    kernel: Annotated[str | None, typer.Option(help="fourier<l> or gaussian.")] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="Kernel by name: fourier<l>, gaussian.")
+    ] = None,
     function: Annotated[
         str | None, typer.Option(help="Regression function, for theorems on regression.")
     ] = None,

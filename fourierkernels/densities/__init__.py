@@ -29,7 +29,7 @@ from fourierkernels.densities.responses import (
     as_regression_function,
 )
 from fourierkernels.densities.univariate import Cauchy, Gaussian
-from fourierkernels.validation import check_choice
+from fourierkernels.validation import check_choice, lacking
 
 __all__ = [
     "DENSITIES",
@@ -85,10 +85,12 @@ def as_density(density: "Density | str") -> Density:
     if isinstance(density, Density):
         return density
     if not isinstance(density, str):
-        raise TypeError(f"density must be a density or its name, got {density!r}")
+        raise TypeError(
+            f"density must be a density or its name, got {density!r}{lacking(Density, density)}"
+        )
     match = re.fullmatch(r"(\w+)\s*\(([^()]*)\)", density.strip())
     name = density if match is None else match[1]
-    registered = DENSITIES[check_choice("density", name, list(DENSITIES))]
+    registered = as_density(DENSITIES[check_choice("density", name, list(DENSITIES))])
     return registered if match is None else _member(registered, density, match[2].split(","))
 
 

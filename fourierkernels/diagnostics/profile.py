@@ -1,4 +1,4 @@
-"""What one pass over the inputs of a network found out about its heads. Arrays only."""
+"""Results of one pass over the inputs of a network, as arrays."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from fourierkernels.diagnostics.summary import HeadSummary
 
 @dataclass(frozen=True, eq=False)
 class HeadProfile:
-    """All that one pass over the inputs found out about the heads of a network.
+    """Results of one pass over the inputs, for the heads of a network.
 
     Attributes
     ----------

@@ -76,8 +76,12 @@ def line_integrals(density: Density, kernel: Kernel, radius: float) -> LineInteg
     power, missing = density.power(t)
     kept, gap = kernel.transform(t / radius), kernel.gap(t / radius)
     bias = float(weight @ (power * gap * gap))
-    if isinstance(density, HasSpectralTail):  # else the nodes went on to the end of |p̂|²
+    if isinstance(density, HasSpectralTail):
         bias += density.spectral_tail(radius * kernel.cutoff)
+    elif math.isinf(density.spectral_range):  # the nodes ended before |p̂|² did
+        raise ValueError(
+            f"density must have a spectral_tail if its spectral range is infinite, got {density!r}"
+        )
     return LineIntegrals(
         bias,
         cross=float(weight @ (power * gap * kept)),

@@ -50,8 +50,8 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     Raises
     ------
     ValueError
-        If there is no such file, it would have to run code, it is compressed, or it is no whole
-        file of tensors.
+        If there is no such file, code would have to be run to read it, it is compressed, or it is
+        not a complete file of tensors.
     """
     file = _find(Path(path))
     if file.suffix == ".safetensors":
@@ -170,7 +170,7 @@ def read_metadata(file: Path) -> dict[str, str]:
     Raises
     ------
     ValueError
-        If the file is no whole .safetensors file.
+        If the file is not a complete .safetensors file.
     """
     if file.suffix != ".safetensors":
         return {}

@@ -1,7 +1,7 @@
 """All that was measured of the heads of a checkpoint, before it is shown or written anywhere."""
 
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
@@ -33,18 +33,16 @@ _PACKAGES = (
 class Provenance(Mapping[str, Any]):
     """Versions, options and digests, so that a result can be made again.
 
-    Files are digested when the mapping is first read.
-
     Attributes
     ----------
     options : mapping
         Everything that was asked for.
-    digests : mapping of str to callable
-        From the name of something that was read to how its SHA-256 is computed.
+    digests : mapping of str to str
+        SHA-256 of what was read, by name.
     """
 
     options: Mapping[str, Any]
-    digests: Mapping[str, Callable[[], str]]
+    digests: Mapping[str, str]
 
     @cached_property
     def _content(self) -> dict[str, Any]:
@@ -52,7 +50,7 @@ class Provenance(Mapping[str, Any]):
         for package in _PACKAGES:
             if find_spec(package) is not None:
                 versions[package] = metadata.version(package)
-        digests = {name: digest() for name, digest in self.digests.items()}
+        digests = dict(self.digests)
         return {"versions": versions, "options": dict(self.options), "sha256": digests}
 
     def __getitem__(self, name: str) -> Any:

@@ -67,11 +67,11 @@ def write_report(report: ReportContent, folder: str | Path) -> list[Path]:
     ------
     ImportError
         If matplotlib is missing.
-    OSError
-        If the folder cannot be written.
+    ValueError
+        If it is not a folder, or cannot be written.
     """
-    check_drawing()
     target = Path(folder)
+    check_folder(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     made = target.parent / f".{target.name}.{uuid.uuid4().hex}"
     made.mkdir()

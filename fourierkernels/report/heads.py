@@ -39,8 +39,8 @@ class HeadReport(ReportContent):
         ------
         ImportError
             If matplotlib is missing.
-        OSError
-            If the folder cannot be written.
+        ValueError
+            If it is not a folder, or cannot be written.
         """
         return write_report(self, folder)
 

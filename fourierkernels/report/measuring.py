@@ -1,7 +1,7 @@
 """From a checkpoint and inputs to the report of its heads: find once, load once, measure."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -82,17 +82,18 @@ def head_report(
     against : str, Path or CheckpointFiles, optional
         Another checkpoint, to be compared with on the same inputs.
     permutations : int
-        Compare with heads that attend to unrelated keys, so many times; 0 for not at all.
+        Compare with heads that attend to unrelated keys, that number of times; 0 for not at all.
     importance : str, optional
         A key of :data:`~fourierkernels.diagnostics.networks.importance.IMPORTANCES`: find the heads
         that can be pruned.
     loss : str
-        Of the importance: a key of :data:`~fourierkernels.diagnostics.networks.losses.LOSSES`, or
-        "auto" for the one of the model's class.
+        Loss used for importance: a key of
+        :data:`~fourierkernels.diagnostics.networks.losses.LOSSES`, or "auto" for the one of the
+        model's class.
     examples : int
-        How many of the first inputs to keep with their maps, to be looked at.
+        Number of first inputs kept with their maps, for inspection.
     context : int, optional
-        Join the texts and cut windows of exactly so many tokens.
+        Join the texts and cut windows of exactly this many tokens.
     batch_size : int
         Inputs that share a batch, at most.
     tokens : str
@@ -131,7 +132,7 @@ def head_report(
 
 @dataclass(frozen=True)
 class _Study:
-    """All that was asked for, checked and found; nothing is loaded yet.
+    """The validated request; nothing is loaded yet.
 
     Attributes
     ----------
@@ -153,9 +154,10 @@ class _Study:
 
     def report(self) -> HeadReport:
         """Load every network once, measure it, and put all together."""
+        digests = self._digests()
         trained = self.load(self.files, task_head=self.prune is not None)
         kind = "image" if trained.reads == "images" else "text"
-        # Importance comes first: it is the likelier to be refused.
+        # Importance comes first: it is more likely to be refused.
         pruning = self.prune(trained, self.inputs) if self.prune else None
         first = {name: self.options[name] for name in ("permutations", "examples")}
         profiles = {"trained": self._profile("trained", trained.without_task_head(), **first)}
@@ -173,19 +175,17 @@ class _Study:
             against=None if self.other is None else self.other.name,
             skipped=getattr(self.inputs, "n_skipped", 0),
             kind=kind,
-            origin=Provenance(self.options, self._digests()),
+            origin=Provenance(self.options, digests),
         )
 
     def _profile(self, name: str, network: Checkpoint, **extras: int) -> HeadProfile:
         done = None if self.progress is None else partial(self.progress, name)
         return self.profile(network, self.inputs, progress=done, **extras)
 
-    def _digests(self) -> dict[str, Callable[[], str]]:
-        digests: dict[str, Callable[[], str]] = {
-            "inputs": partial(_digest, self.inputs),
-            "weights": self.files.digest,
-        }
-        return digests if self.other is None else digests | {"other": self.other.digest}
+    def _digests(self) -> dict[str, str]:
+        """Digest what is measured while it is: files may be gone when the report is read."""
+        digests = {"inputs": _digest(self.inputs), "weights": self.files.digest()}
+        return digests if self.other is None else digests | {"other": self.other.digest()}
 
 
 _NOT_OPTIONS = ("inputs", "progress")
@@ -199,10 +199,14 @@ def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str
         check_choice("importance", asked["importance"], list(IMPORTANCES))
     elif asked["loss"] != "auto":
         raise ValueError(f"loss needs an importance to be measured, got {asked['loss']} without")
-    metrics = _check_metrics(asked["metrics"])
+    metrics, statistics = _check_metrics(asked["metrics"]), check_statistics(asked["statistics"])
+    described = len(statistics) > 0 and statistics != "none"
+    if not (metrics or described or asked["importance"] or asked["examples"]):
+        raise ValueError(
+            "metrics, statistics or importance must name something to measure, got none"
+        )
     if asked["permutations"] and not metrics:
         raise ValueError(f"permutations need a metric, got {asked['permutations']} and none")
-    statistics = check_statistics(asked["statistics"])
     for name in ("permutations", "examples", "seed"):
         check_integer(name, asked[name], least=0)
     check_integer("batch_size", asked["batch_size"])
@@ -211,6 +215,8 @@ def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str
 
 def _check_metrics(names: Sequence[str] | str) -> list[str]:
     """Return names of metrics, each once; none where only other things are to be measured."""
+    if not isinstance(names, Iterable):
+        raise TypeError(f"metrics (--metric) must be names of metrics, got {names!r}")
     given = [names] if isinstance(names, str) else list(names)
     if given == ["none"]:
         return []

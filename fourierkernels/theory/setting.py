@@ -1,4 +1,4 @@
-"""What a theorem is asked about: a density, a kernel, a dimension, a regression function."""
+"""What a theorem is applied to: a density, a kernel, a dimension, a regression function."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from fourierkernels.validation import check_integer
 
 @dataclass(frozen=True)
 class Setting:
-    """What a theorem is asked about: a product of `dim` copies, a kernel, a regression function."""
+    """What a theorem is applied to: a product of `dim` copies, a kernel, a regression function."""
 
     density: Density
     kernel: Kernel

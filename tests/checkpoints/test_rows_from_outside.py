@@ -121,7 +121,9 @@ def weights(tmp_path: Path) -> Path:
 
 
 def test_attention_without_a_recorder_is_not_found() -> None:
-    with pytest.raises(ValueError, match="model must have attention, got none in Rectified"):
+    with pytest.raises(
+        ValueError, match="model must have attention that is recognised, got none in Rectified"
+    ):
         attention_calls(RectifiedNetwork(), torch.tensor(IDS[:1]))
 
 

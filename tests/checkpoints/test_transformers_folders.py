@@ -314,5 +314,7 @@ def test_attention_free_package_is_refused_whichever_way_it_is_asked() -> None:
     model = FracastCore(config).eval()
     load_exactly(model, tensors)
     series = torch.zeros(1, 1, model.W)
-    with pytest.raises(ValueError, match="model must have attention, got none in FracastCore"):
+    with pytest.raises(
+        ValueError, match="model must have attention that is recognised, got none in FracastCore"
+    ):
         attention_calls(model, series, torch.ones_like(series), torch.zeros_like(series))

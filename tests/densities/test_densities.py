@@ -189,3 +189,13 @@ def test_correlated_gaussian_agrees_with_scipy(dim: int) -> None:
 def test_bad_density_is_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]
+
+
+def test_an_incomplete_density_is_refused_with_what_it_lacks() -> None:
+    class Half:
+        dim = 1
+
+    with pytest.raises(
+        TypeError, match=r"density must be a density .* which lacks breaks, cf, pdf"
+    ):
+        as_density(Half())  # type: ignore[arg-type]

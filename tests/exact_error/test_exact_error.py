@@ -10,6 +10,7 @@ import pytest
 
 from fourierkernels import PhiKernel
 from fourierkernels.densities import (
+    DENSITIES,
     Cauchy,
     CorrelatedGaussian,
     Density,
@@ -18,6 +19,7 @@ from fourierkernels.densities import (
     MultivariateMixture,
     Product,
 )
+from fourierkernels.exact_error.integrals import line_integrals
 from fourierkernels.exact_error.joint_integrals import joint_parts
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, as_kernel
 from fourierkernels.theory import (
@@ -28,6 +30,7 @@ from fourierkernels.theory import (
     optimum,
 )
 
+ON_THE_LINE = [name for name, row in DENSITIES.items() if row.dim == 1]
 DIGITS = 1e-10  # the promise: relative error of bias and variance, separately
 RADII = (1e-4, 2.5, 1e4)
 POWERS = {"gaussian": lambda t: mp.exp(-t * t), "laplace": lambda t: (1 + t * t) ** -2}
@@ -322,3 +325,26 @@ def test_multivariate_mixture_keeps_the_contract_of_densities() -> None:
 def test_bad_input_is_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("scale", [0.5, 50.0])
+@pytest.mark.parametrize("name", ON_THE_LINE)
+def test_what_is_kept_and_what_is_lost_make_up_the_roughness(name: str, scale: float) -> None:
+    density = DENSITIES[name]
+    parts = line_integrals(density, GaussianKernel(), scale * density.spectral_scale)
+    whole = parts.kept + 2 * parts.cross + parts.bias
+    assert whole == pytest.approx(density.roughness, rel=1e-9)
+
+
+def test_an_infinite_spectrum_without_a_tail_is_refused() -> None:
+    class Tailless:
+        spectral_range, spectral_scale, spectral_span = math.inf, 1.0, 0.0
+
+        def power(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return (1 + t * t) ** -2.0, 1 - (1 + t * t) ** -2.0
+
+        def __repr__(self) -> str:
+            return "Tailless()"
+
+    with pytest.raises(ValueError, match=r"must have a spectral_tail .* got Tailless\(\)"):
+        line_integrals(Tailless(), GaussianKernel(), 1.0)  # type: ignore[arg-type]

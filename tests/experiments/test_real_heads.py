@@ -167,7 +167,9 @@ def test_a_network_of_convolutions_has_no_attention() -> None:
 
     core = FracastModel.from_pretrained(weights="fp32").core
     series = torch.zeros(1, 1, 2048)
-    with pytest.raises(ValueError, match=r"must have attention, got none in FracastCore"):
+    with pytest.raises(
+        ValueError, match=r"must have attention that is recognised, got none in FracastCore"
+    ):
         checkpoints.attention_calls(core, series, series == 0, series + 1)
     with pytest.raises(ValueError, match=r"config\.json of weights cannot be used"):
         checkpoints.load_checkpoint("fracast:weights")

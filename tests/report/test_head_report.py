@@ -3,6 +3,7 @@
 import csv
 import inspect
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -162,6 +163,7 @@ def test_importance_changes_nothing_else(tiny: Tiny, report: HeadReport) -> None
         ({"metrics": "none", "permutations": 2}, "permutations need a metric"),
         ({"examples": -1}, "examples must be at least 0"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"metrics": "none", "statistics": "none", "examples": 0}, "must name what to measure"),
         ({"against": "nowhere"}, "checkpoint must be an existing folder"),
     ],
 )
@@ -171,6 +173,30 @@ def test_options_are_refused_before_anything_is_loaded(
     monkeypatch.setattr(measuring, "load_checkpoint", None)
     with pytest.raises(ValueError, match=message):
         head_report(tiny("bert"), TEXTS, **options)
+
+
+def test_metrics_must_be_names(tiny: Tiny) -> None:
+    with pytest.raises(TypeError, match=r"metrics \(--metric\) must be names of metrics, got None"):
+        head_report(tiny("bert"), TEXTS, metrics=None)  # type: ignore[arg-type]
+
+
+def test_report_is_read_and_saved_when_its_checkpoint_is_gone(
+    own: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = own("bert")
+    report = head_report(folder, TEXTS, against=find_checkpoint(folder), statistics="none")
+    shutil.rmtree(folder)
+    written = report.save(tmp_path / "heads")
+    numbers = json.loads(next(p for p in written if p.suffix == ".json").read_text())
+    assert len(numbers["sha256"]["weights"]) == 64
+    assert numbers["options"]["against"] == str(folder)
+
+
+def test_report_is_not_saved_over_a_file(report: HeadReport, tmp_path: Path) -> None:
+    (tmp_path / "heads").write_text("mine")
+    with pytest.raises(ValueError, match="output must be a folder, got the file"):
+        report.save(tmp_path / "heads")
+    assert (tmp_path / "heads").read_text() == "mine"
 
 
 def test_metrics_of_a_report_are_asked_for_by_name(report: HeadReport) -> None:

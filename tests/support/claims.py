@@ -2,6 +2,16 @@
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def claim(table: dict[str, T], metric: str) -> T:
+    """Return what is claimed of a metric; say where to add what is not."""
+    assert metric in table, f"add {metric} to BOUND, TRIANGLE and INVARIANCE in {__file__}"
+    return table[metric]
+
 
 # Whether the triangle inequality holds.
 TRIANGLE = {

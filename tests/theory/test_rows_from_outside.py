@@ -309,6 +309,10 @@ def test_commands_know_the_rows(
     )
     assert "triangular, D = 1" in table
     assert "n^-3/4" in table
+    by_name = ["rates", "--kernel", "wide", "--no-control", "--largest", "3"]
+    table = shown(by_name, monkeypatch, capsys)
+    assert "wide" in table
+    assert "fourier" not in table
     setting = ["--density", "triangular", "--kernel", "wide", "--no-simulate"]
     table = shown(["theorems", "density limited by smoothness", *setting], monkeypatch, capsys)
     assert "triangular, wide, D = 1" in table

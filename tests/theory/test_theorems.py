@@ -113,6 +113,8 @@ def test_verdicts_are_those_of_the_table(theorem: Theorem, case: Case) -> None:
     if found.sharp is not None and found.slope is not None:
         assert -found.sharp.exponent in found.slope
         assert found.row()["slope"] == found.slope.value
+        assert f"{found.theorem}, {found.setting.density}" in str(found)
+        assert found.verdict in str(found)
 
 
 def test_theorem_4_is_false_where_the_product_is_not_supersmooth() -> None:

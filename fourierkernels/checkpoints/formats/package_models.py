@@ -55,7 +55,7 @@ def load_package_model(request: LoadRequest) -> Checkpoint:
         )
     if request.part is not None and name != "TranslationModel":
         raise ValueError(
-            "part must be left out for a network that is no encoder-decoder, "
+            "part must be left out for a network that is not an encoder-decoder, "
             f"got {request.part!r} for {name}"
         )
     return ADAPTERS[name](model, request)

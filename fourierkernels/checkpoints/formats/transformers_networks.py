@@ -76,7 +76,7 @@ def _part(model: Any, part: str | None) -> AttentionPart:
     chosen = choose_part(part)
     if part is not None and not model.config.is_encoder_decoder:
         raise ValueError(
-            f"part must be left out for a network that is no encoder-decoder, got {part!r} "
+            f"part must be left out for a network that is not an encoder-decoder, got {part!r} "
             f"for {type(model).__name__}"
         )
     return chosen

@@ -119,7 +119,23 @@ class Recorder:
 def attention_call(
     name: str, maps: Tensor, vectors: tuple[Tensor, ...], outputs: Tensor, scale: float | None
 ) -> AttentionCall:
-    """Return a call in which every head has its keys and values, even if heads share them."""
+    """Return a call in which every head has its keys and values, even if heads share them.
+
+    A recorder adds it to its list before the layer that reads the joined heads is called: the
+    output projection is recognised by what it reads.
+
+    Parameters
+    ----------
+    name : str
+        Of the module in the model.
+    maps : Tensor, shape (B, H, N, M)
+    vectors : tuple of Tensor
+        Queries ``(B, H, N, d)``, keys and values ``(B, G, M, d)``; G divides H.
+    outputs : Tensor, shape (B, H, N, d)
+        maps @ values.
+    scale : float or None
+        What multiplies q·k; 1/√d if None.
+    """
     query, key, value = vectors
     groups = maps.shape[1] // key.shape[1]
     keys, values = key, value

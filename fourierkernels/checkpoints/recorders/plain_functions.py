@@ -1,4 +1,4 @@
-"""Recorder of attention that is no module: softmax(q kᵀ) v, written with plain functions.
+"""Recorder of attention written with plain functions, softmax(q kᵀ) v, and not as a module.
 
 Older models of transformers and most attention written by hand are of this kind. The functions of
 torch that a model calls are watched: a softmax over keys with the products before and after it is a

@@ -51,7 +51,10 @@ def attention_calls(model: nn.Module, *inputs: Any, **options: Any) -> list[Atte
     with torch.inference_mode(), recording(model) as calls:
         model(*inputs, **options)
     if not calls:
-        raise ValueError(f"model must have attention, got none in {type(model).__name__}")
+        raise ValueError(
+            f"model must have attention that is recognised, got none in {type(model).__name__}; "
+            "another kind of attention is a row of RECORDERS"
+        )
     return calls
 
 

@@ -1,4 +1,4 @@
-"""Losses of a checkpoint that need no labels, to measure what it loses without a head.
+"""Losses of a checkpoint that need no labels, to measure how its loss rises without a head.
 
 To add one, write a function from a checkpoint, its tokenizer, items and a seed to a loss with its
 batches and add a row to :data:`LOSSES`. The command line finds it there.

@@ -154,7 +154,7 @@ class PermutationNull:
 
 @dataclass
 class Examples:
-    """Keeps the first `count` inputs with their maps, to be looked at.
+    """Keeps the first `count` inputs with their maps, for inspection.
 
     Attributes
     ----------

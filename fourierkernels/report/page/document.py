@@ -1,4 +1,4 @@
-"""One file of HTML with everything inside: it asks for nothing, from this machine or another."""
+"""One file of HTML with everything inside: it loads nothing external."""
 
 import base64
 import hashlib

@@ -3,7 +3,7 @@
 A sweep is the product densities × kernels × sizes × dimensions × radius rules × blocks of
 replicates. Each cell draws from a generator keyed by its identity, so its numbers do not depend on
 who computes it, when, or beside what. Finished cells are kept on disk whatever happens; the same
-call goes on where the last one ended.
+call resumes where the last one stopped.
 """
 
 from fourierkernels.simulation.sweep.cell import Cell

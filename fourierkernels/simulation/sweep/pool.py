@@ -81,7 +81,7 @@ def on_machine(cells: Sequence[Cell], workers: int) -> Generator[tuple[Cell, Out
 
 
 class _Team:
-    """Workers, the cells that wait for one, and how many workers each cell has ended."""
+    """Workers, the cells that wait for one, and how many workers each cell has crashed."""
 
     def __init__(self, cells: Sequence[Cell], workers: int) -> None:
         self._queue = deque(cells)

@@ -60,6 +60,12 @@ class Evidence:
     constant: float = np.nan
     worst: tuple[float, float] = (np.nan, np.nan)
 
+    def __str__(self) -> str:
+        setting = self.setting
+        target = f"{setting.density} and {setting.kernel.name}, D = {setting.dim}"
+        rates = "" if self.sharp is None else f" (stated {self.claimed or '-'}, sharp {self.sharp})"
+        return f"{self.theorem}, {target}: {self.verdict}{rates}"
+
     @property
     def reason(self) -> str:
         """Why it does not apply, or what limits the rate."""

@@ -241,7 +241,9 @@ class Gate(nn.Module):
 
 
 def test_other_uses_of_softmax_are_no_attention() -> None:
-    with pytest.raises(ValueError, match="model must have attention, got none in Gate"):
+    with pytest.raises(
+        ValueError, match="model must have attention that is recognised, got none in Gate"
+    ):
         attention_calls(Gate(), torch.zeros(1, 5, 8))
 
 
