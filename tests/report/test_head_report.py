@@ -163,7 +163,10 @@ def test_importance_changes_nothing_else(tiny: Tiny, report: HeadReport) -> None
         ({"metrics": "none", "permutations": 2}, "permutations need a metric"),
         ({"examples": -1}, "examples must be at least 0"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"metrics": "none", "statistics": "none", "examples": 0}, "must name something to measure"),
+        (
+            {"metrics": "none", "statistics": "none", "examples": 0},
+            "must name something to measure",
+        ),
         ({"against": "nowhere"}, "checkpoint must be an existing folder"),
     ],
 )
