@@ -4,7 +4,8 @@ A kernel K integrates to one; its transform K̂(s) = ∫ K(u) e^{isu} du has K̂
 the product kernel R^D ∏ K(R u_d) is used everywhere, R the radius (bandwidth h = 1/R).
 
 To add a kernel, write a frozen dataclass with the members of :class:`Kernel` and put an instance
-into :data:`KERNELS`; the contract tests pick it up from there.
+into :data:`KERNELS`; the contract tests pick it up from there. A nonnegative kernel that also has
+``sample(n, rng)``, draws from K of shape ``(n,)``, serves ``KernelDensity.sample`` as well.
 """
 
 import math

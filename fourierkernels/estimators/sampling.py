@@ -1,11 +1,20 @@
 """Draws from a nonnegative kernel, exact up to rounding."""
 
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel
+
+
+@runtime_checkable
+class HasSampler(Protocol):
+    """A kernel that draws from its own density, besides the members of every kernel."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return `n` independent draws from K, shape ``(n,)``."""
 
 
 def draw_from_kernel(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatArray:
@@ -14,16 +23,21 @@ def draw_from_kernel(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatA
     Raises
     ------
     ValueError
-        If the kernel has negative values, or no sampler is registered for its kind.
+        If the kernel has negative values, or neither a member `sample` nor a built-in sampler.
     """
     if not kernel.nonnegative:
         raise ValueError(
             f"kernel must be nonnegative to be sampled from, got {kernel.name}, which is negative "
             "in places: its estimate is no probability density"
         )
+    if isinstance(kernel, HasSampler):
+        return kernel.sample(n, rng)
     if type(kernel) not in SAMPLERS:
         known = ", ".join(kind.__name__ for kind in SAMPLERS)
-        raise ValueError(f"kernel must be one of {known} to be sampled from, got {kernel!r}")
+        raise ValueError(
+            f"kernel must offer sample(n, rng) or be one of {known} to be sampled from, "
+            f"got {kernel!r}"
+        )
     return SAMPLERS[type(kernel)](kernel, n, rng)
 
 

@@ -120,6 +120,9 @@ class WideKernel:
     def squared(self) -> tuple[Kernel, float]:
         return self, math.sqrt(2.0)
 
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return 2.0 * rng.standard_normal(n)
+
 
 @dataclass(frozen=True)
 class Tent:
@@ -194,6 +197,15 @@ def test_estimators_take_the_kernel_by_name() -> None:
         for kernel, radius in (("wide", 6.0), ("gaussian", 3.0))
     ]
     np.testing.assert_allclose(*fits, rtol=1e-11)
+
+
+def test_density_draws_by_the_sampler_of_the_kernel() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    mine, theirs = (
+        KernelDensity(kernel=kernel, radius=radius).fit(x).sample(50, rng=np.random.default_rng(3))
+        for kernel, radius in (("wide", 6.0), ("gaussian", 3.0))
+    )
+    np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
 def test_exact_error_takes_the_kernel_by_name() -> None:
