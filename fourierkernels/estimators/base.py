@@ -1,5 +1,6 @@
 """The base of density and regression: parameters, fitted state, and the sums that are kept."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
@@ -10,8 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.estimators.boundary import Bounds, check_bounds, inside, reflect
+from fourierkernels.estimators.boundary import Bounds, Images, check_bounds, inside, reflect
 from fourierkernels.estimators.checks import checked_queries
+from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import SampleSum
@@ -50,7 +52,17 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.bounds = bounds
         self.device = device
 
-    def _fit_points(self, X: FloatArray, sample_weight: ArrayLike | None) -> Self:
+    def _fit_points(
+        self, X: FloatArray, sample_weight: ArrayLike | None, **also: FloatArray
+    ) -> Self:
+        """Fit a copy and take over its state, so that a fit that fails changes nothing."""
+        other = copy.copy(self)
+        other.__dict__.update(also)
+        other._compute_fit(X, sample_weight)
+        self.__dict__.update(other.__dict__)
+        return self
+
+    def _compute_fit(self, X: FloatArray, sample_weight: ArrayLike | None) -> None:
         n = len(X)
         weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
         self.weights_ = check_weights("sample_weight", weights, n)
@@ -65,12 +77,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         )
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
-        self._images = reflect(
-            X, self.weights_, self.bounds_, kernel=self.kernel_, radius=self.radius_
-        )
-        self._kept: dict[tuple[Any, ...], SampleSum] = {}
         self.plan_ = self._kept_sum().plan(X)
-        return self
 
     def _summed(self) -> FloatArray | None:
         """Return the responses that the estimate sums, if it has any."""
@@ -82,14 +89,31 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _kept_sum(
         self, dims: tuple[int, ...] | None = None, *, with_responses: bool = True
     ) -> SampleSum:
-        """Return a sum that the estimate takes, prepared once and kept for later queries."""
+        """Return the prepared sum, building it on first use."""
         responses = self._summed() if with_responses else None
-        options = self.method, self.tol, self.device  # those in force, if they changed since fit
-        key = (*options, dims or tuple(range(len(self.radius_))), responses is None)
-        if key not in self._kept:
-            self._kept = {old: kept for old, kept in self._kept.items() if old[:3] == options}
-            self._kept[key] = self._sum_of(responses, dims)
-        return self._kept[key]
+        key = dims or tuple(range(len(self.radius_))), responses is None
+        kept: SampleSum = self._kept.get(
+            key, self._sources(), lambda: self._sum_of(responses, dims)
+        )
+        return kept
+
+    @property
+    def _images(self) -> Images:
+        """The samples and their mirror images, built on first use."""
+        box, radius = self.bounds_, self.radius_
+        kept: Images = self._kept.get(
+            "images",
+            self._sources(),
+            lambda: reflect(self.points_, self.weights_, box, kernel=self.kernel_, radius=radius),
+        )
+        return kept
+
+    def _sources(self) -> Sources:
+        """Return the options and the fitted state in force, which may have changed since fit."""
+        options = self.method, self.tol, self.device
+        fitted = self.kernel_, self.points_, self.weights_, self._summed()
+        small = np.asarray(self.radius_).tobytes(), np.asarray(self.bounds_).tobytes()
+        return Sources((*options, *fitted), small)
 
     def _sum_of(
         self, responses: FloatArray | None, dims: tuple[int, ...] | None = None
@@ -123,7 +147,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._kept = {}
+        self._kept = Kept()
 
 
 class StreamingEstimator(KernelEstimator, ABC):

@@ -111,8 +111,8 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         """
         check_choice("undefined", self.undefined, ["nan", "raise"])
         points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
-        self.responses_ = np.asarray(responses, dtype=np.float64)
-        return self._fit_points(points, sample_weight)
+        columns = np.asarray(responses, dtype=np.float64)
+        return self._fit_points(points, sample_weight, responses_=columns)
 
     def weight_rows(self, queries: FloatArray) -> FloatArray:
         """Return the weights of all samples at checked queries, ``(m, n)``; rows sum to one."""

@@ -156,14 +156,20 @@ class SampleSum:
         """Return the samples as the method prepares them, for the range of these queries."""
         row = METHODS[method]
         box = self._range(queries) if row.ranged else None
-        if (method, box) not in self._summers:
-            # Of one method: what serves the samples' own range, and one range besides.
-            for key in [
-                key for key in self._summers if key[0] == method and key[1] != self._used_box
-            ]:
+        summer = self._summers.get((method, box))
+        if summer is None:
+            self._drop_ranges(method)
+            summer = self._summers[method, box] = self._prepared(row, box)
+        return summer
+
+    def _drop_ranges(self, method: str) -> None:
+        """Keep, of one method, what serves the samples' own range; one more is added then.
+
+        Another thread may add and drop ranges at the same time, hence the list.
+        """
+        for key in list(self._summers):
+            if key[0] == method and key[1] != self._used_box:
                 self._summers.pop(key, None)
-            self._summers[method, box] = self._prepared(row, box)
-        return self._summers[method, box]
 
     def _prepared(self, row: Method, box: Box | None) -> Summer:
         told: dict[str, Any] = {"device": self.device} if row.on_device else {}
