@@ -1,12 +1,22 @@
 """The public edge of every estimator: data, queries, and answers that are undefined."""
 
+import os
+import sys
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fourierkernels.arrays import FloatArray
+
+#: Folders whose frames lie between a user's line and a warning: this package and scikit-learn.
+_LIBRARIES = tuple(
+    f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(sklearn.__file__).parent)
+)
 
 
 class UndefinedWarning(UserWarning):
@@ -16,6 +26,14 @@ class UndefinedWarning(UserWarning):
 def count_undefined(undefined: NDArray[np.bool_], why: str) -> str:
     """Return the sentence of a warning or error: how many of how many queries, and why."""
     return f"{int(undefined.sum())} of {undefined.size} queries {why}"
+
+
+def warn_undefined(message: str) -> None:
+    """Warn of undefined answers at the user's line, however deep inside the package this is."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UndefinedWarning, stacklevel=level)
 
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:

@@ -1,6 +1,5 @@
 """Conditional density estimation."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -9,10 +8,10 @@ from numpy.typing import ArrayLike
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import KernelEstimator
 from fourierkernels.estimators.checks import (
-    UndefinedWarning,
     checked_queries,
     count_undefined,
     validated,
+    warn_undefined,
 )
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import KernelSums
@@ -122,7 +121,7 @@ class ConditionalDensity(KernelEstimator):
         undefined = marginal.undefined
         if undefined.any():
             why = "have a denominator within its own numerical error of zero: NaN"
-            warnings.warn(count_undefined(undefined, why), UndefinedWarning, stacklevel=3)
+            warn_undefined(count_undefined(undefined, why))
         own = self.radius_[self.n_features_in_ :]
         scale = np.exp(log_scale(self.kernel_, own, (part,) * len(own)))
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,6 +1,5 @@
 """Kernel density estimation."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Self
 
@@ -13,10 +12,10 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Density
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.checks import (
-    UndefinedWarning,
     checked_queries,
     count_undefined,
     validated,
+    warn_undefined,
 )
 from fourierkernels.estimators.cumulative import box_mass
 from fourierkernels.estimators.sampling import draw_from_kernel
@@ -100,7 +99,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         negative = np.isnan(log)
         if negative.any():
             why = "have a negative density estimate; its logarithm is NaN"
-            warnings.warn(count_undefined(negative, why), UndefinedWarning, stacklevel=2)
+            warn_undefined(count_undefined(negative, why))
         return log
 
     def score(self, X: ArrayLike, y: object = None) -> float:

@@ -1,6 +1,5 @@
 """Nadaraya-Watson regression."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.boundary import Bounds
-from fourierkernels.estimators.checks import UndefinedWarning, count_undefined, validated
+from fourierkernels.estimators.checks import count_undefined, validated, warn_undefined
 from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.kernels import Kernel
@@ -252,4 +251,4 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         message = count_undefined(sums.undefined, _WHY)
         if self.undefined == "raise":
             raise ValueError(f"X must lie where the regression is defined: {message}")
-        warnings.warn(f"{message}: NaN", UndefinedWarning, stacklevel=4)
+        warn_undefined(f"{message}: NaN")
