@@ -23,7 +23,10 @@ _COLUMNS = 64  # bootstrap draws summed together
 
 
 class Smoother(Protocol):
-    """What limits need of a fitted smoother; see `fourierkernels.estimators.LinearSmoother`."""
+    """What intervals require of a fitted smoother.
+
+    See `fourierkernels.estimators.LinearSmoother`.
+    """
 
     points_: FloatArray
     responses_: FloatArray
@@ -89,7 +92,7 @@ def interval(
     noise: str = "constant",
     undersmooth: float = 1.0,
 ) -> Band:
-    """Return normal confidence intervals for E f̂ at each query by itself.
+    """Return normal confidence intervals for E f̂ at each query, pointwise.
 
     Parameters
     ----------

@@ -133,7 +133,8 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
 
     def smooth(self, queries: FloatArray, responses: FloatArray) -> FloatArray:
         """Return the fit of other responses, ``(n, k)`` to ``(m, k)``, at checked queries."""
-        return self._sum_of(responses).at(queries).ratios()
+        sums = self._sum_of(responses).at(queries)
+        return self._bounded(sums, queries).ratios()
 
     def hat_diagonal(self) -> FloatArray:
         """Return H_ii = w_i K(0) / Σ_j w_j K(x_i - x_j), the leverages, shape ``(n,)``."""
@@ -225,6 +226,10 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         other = clone(self).set_params(bandwidth=None, **changed)
         fitted: NadarayaWatson = other.fit(self.points_, responses, self.weights_)
         return fitted
+
+    @property
+    def _row_length(self) -> int:
+        return len(self._images.points)
 
     def _summed(self) -> FloatArray:
         return self.responses_

@@ -97,6 +97,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self, X: ArrayLike, *, level: float = 0.95, noise: str = "constant", undersmooth: float = 1
     ) -> Band:
         """Return pointwise confidence intervals; see `fourierkernels.estimators.inference`."""
+        check_is_fitted(self)
         return interval(self, X, level=level, noise=noise, undersmooth=undersmooth)
 
     def band(
@@ -110,6 +111,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         replicates: int = 500,
     ) -> Band:
         """Return a simultaneous band; see `fourierkernels.estimators.inference`."""
+        check_is_fitted(self)
         return band(
             self,
             X,
@@ -170,9 +172,14 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return np.maximum(self.smooth(self.points_, squares[:, None])[:, 0], 0.0)
 
+    @property
+    def _row_length(self) -> int:
+        """How many entries `weight_rows` holds for each query while it computes its weights."""
+        return len(self.points_)
+
     def _columns(self) -> FloatArray:
         return self.responses_.reshape(len(self.responses_), -1)
 
     def _cut(self, queries: FloatArray) -> list[FloatArray]:
-        rows = max(1, _BLOCK // len(self.points_))
+        rows = max(1, _BLOCK // self._row_length)
         return [queries[i : i + rows] for i in range(0, len(queries), rows)]

@@ -4,9 +4,17 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from fourierkernels import NadarayaWatson
-from fourierkernels.estimators import LinearSmoother, gcv_score, loo_score
+from fourierkernels.estimators import (
+    LinearSmoother,
+    UndefinedWarning,
+    gcv_score,
+    loo_score,
+    regression,
+    smoother,
+)
 
 
 class RunningMean(LinearSmoother):
@@ -177,3 +185,35 @@ def test_the_contract_alone_is_a_kernel_regression_with_the_same_limits() -> Non
     fast, slow = NadarayaWatson(radius=2.0).fit(x, y), PlainNadarayaWatson().fit(x, y)
     mine, other = (model.interval(x[:9]) for model in (fast, slow))
     np.testing.assert_allclose(mine.low, other.low, rtol=1e-8)
+
+
+def test_images_count_in_the_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    block, held = 2_000, []
+    matrix = regression.kernel_matrix
+
+    def noted(points: np.ndarray, queries: np.ndarray, **options: object) -> object:
+        held.append(len(points) * len(queries))
+        return matrix(points, queries, **options)
+
+    monkeypatch.setattr(smoother, "_BLOCK", block)
+    monkeypatch.setattr(regression, "kernel_matrix", noted)
+    x = np.random.default_rng(1).uniform(0.1, 0.9, size=(40, 2))
+    model = NadarayaWatson("fourier2", radius=9.0, bounds=2 * [(0.0, 1.0)]).fit(x, x[:, 0])
+    model.interval(x[:2])
+    assert 0.5 * block < max(held) <= block
+
+
+def test_smoothing_is_undefined_out_of_bounds_as_the_fit_is() -> None:
+    x = np.random.default_rng(0).uniform(0.1, 0.9, size=(60, 1))
+    model = NadarayaWatson("fourier2", radius=9.0, bounds=[(0.0, 1.0)]).fit(x, np.sin(x[:, 0]))
+    at = np.array([[-0.2], [0.5], [1.2]])
+    with pytest.warns(UndefinedWarning):
+        fit = model.fit_at(at)
+    np.testing.assert_array_equal(model.smooth(at, np.sin(x))[:, 0], fit)
+    np.testing.assert_array_equal(np.isnan(fit), [True, False, True])
+
+
+def test_a_model_without_a_fit_says_so_before_it_looks_at_the_level() -> None:
+    for ask in (NadarayaWatson().interval, NadarayaWatson().band):
+        with pytest.raises(NotFittedError):
+            ask([[0.0]], level=7, **({"rng": None} if ask.__name__ == "band" else {}))
