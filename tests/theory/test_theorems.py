@@ -408,7 +408,8 @@ def test_bad_input_is_refused(call: object, error: type[Exception], message: str
 def test_windows_are_in_geometric_progression() -> None:
     for measure in {theorem.error for theorem in THEOREMS.values()}:
         for sizes in (measure.sizes, measure.log_sizes):
-            limit_slope(sizes, np.array(sizes, float) ** -0.5, correction="power")
+            found = limit_slope(sizes, np.array(sizes, float) ** -0.5, correction="power")
+            assert found.value == pytest.approx(-0.5)  # other windows are refused
 
 
 def test_central_points_lie_inside_the_bulk() -> None:
