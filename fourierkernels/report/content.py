@@ -1,9 +1,8 @@
 """All that was measured of the heads of a checkpoint, before it is shown or written anywhere."""
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
@@ -29,38 +28,21 @@ _PACKAGES = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Provenance(Mapping[str, Any]):
-    """Versions, options and digests, so that a result can be made again.
+def provenance(options: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
+    """Return versions, options and digests, so that a result can be made again.
 
-    Attributes
+    Parameters
     ----------
     options : mapping
         Everything that was asked for.
     digests : mapping of str to str
         SHA-256 of what was read, by name.
     """
-
-    options: Mapping[str, Any]
-    digests: Mapping[str, str]
-
-    @cached_property
-    def _content(self) -> dict[str, Any]:
-        versions = {"python": platform.python_version()}
-        for package in _PACKAGES:
-            if find_spec(package) is not None:
-                versions[package] = metadata.version(package)
-        digests = dict(self.digests)
-        return {"versions": versions, "options": dict(self.options), "sha256": digests}
-
-    def __getitem__(self, name: str) -> Any:
-        return self._content[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._content)
-
-    def __len__(self) -> int:
-        return len(self._content)
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        if find_spec(package) is not None:
+            versions[package] = metadata.version(package)
+    return {"versions": versions, "options": dict(options), "sha256": dict(digests)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

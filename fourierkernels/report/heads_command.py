@@ -10,7 +10,6 @@ from fourierkernels.checkpoints import TextFile, read_images, read_texts
 from fourierkernels.checkpoints.images import ImageFolder
 from fourierkernels.checkpoints.texts import Pairs
 from fourierkernels.console import standard_output
-from fourierkernels.report.content import Provenance
 from fourierkernels.report.files import check_folder
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.report.measuring import head_report
@@ -61,8 +60,6 @@ def show(report: HeadReport, output: Path | None, *, given: Mapping[str, Any]) -
     console = standard_output()
     print_report(report, console)
     if output is not None:
-        origin = report.origin
-        if isinstance(origin, Provenance):
-            report = replace(report, origin=replace(origin, options=given))
+        report = replace(report, origin={**report.origin, "options": given})
         written = ", ".join(map(str, report.save(output)))
         console.print(f"written: {written}", soft_wrap=True, markup=False)

@@ -24,7 +24,7 @@ from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
-from fourierkernels.report.content import Provenance
+from fourierkernels.report.content import provenance
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.validation import check_choice, check_integer
 
@@ -175,7 +175,7 @@ class _Study:
             against=None if self.other is None else self.other.name,
             skipped=getattr(self.inputs, "n_skipped", 0),
             kind=kind,
-            origin=Provenance(self.options, digests),
+            origin=provenance(self.options, digests),
         )
 
     def _profile(self, name: str, network: Checkpoint, **extras: int) -> HeadProfile:
