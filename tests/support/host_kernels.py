@@ -24,11 +24,12 @@ from fourierkernels.ops.cuda_library import Library
 SUPPORT = Path(__file__).parent
 EMULATION = SUPPORT / "emulation"
 REALS = {torch.float32: "float", torch.float64: "double"}
+SMALL = Variant("float", 16)
 CACHE = SUPPORT.parents[1] / ".pytest_cache" / "emulation"
 # fma where the sources say so and nowhere else: two builds give the same bits.
 _FLAGS = (
     *("-x", "c++", "-std=c++17", "-march=native", "-ffp-contract=off", "-fno-math-errno"),
-    *("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-U_FORTIFY_SOURCE"),
+    *("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-U_FORTIFY_SOURCE", "-fno-ipa-icf"),
 )
 LIBRARY_FLAGS = ("-O2", "-shared", "-fPIC")
 
@@ -46,7 +47,7 @@ _OPERAND = re.compile(r'"[^"]*"\s*\(([^()]*)\)')
 
 def as_cpp(source: str) -> str:
     """Return a file of CUDA C++ as C++ over the emulation."""
-    source = _LAUNCH.sub(r"::emulation::Launch(\2)(\1, \3);", source)
+    source = _LAUNCH.sub(_launch, source)
     source = _DYNAMIC.sub(r"\1* \2 = reinterpret_cast<\1*>(::emulation::dynamic_shared());", source)
     source = _STATIC.sub(
         r"static char key_of_\2; "
@@ -54,6 +55,11 @@ def as_cpp(source: str) -> str:
         source,
     )
     return _PTX.sub(_call_of_ptx, source)
+
+
+def _launch(found: re.Match[str]) -> str:
+    arguments = f", {found[3]}" if found[3].strip() else ""
+    return f"::emulation::Launch({found[2]})({found[1]}{arguments});"
 
 
 def _call_of_ptx(found: re.Match[str]) -> str:

@@ -22,25 +22,30 @@ inline float flushed(float x) {
   return std::fabs(x) < kSmallestNormal ? std::copysign(0.0f, x) : x;
 }
 
-// 1/x within one unit in the last place; exact for powers of two.
+inline uint32_t hashed(uint32_t bits) { return (bits * 2654435761u) >> 16; }
+
+inline bool power_of_two(float x) { return (bits_of(x) & 0x7fffff) == 0; }
+
+inline bool normal(float x) { return std::fabs(x) >= kSmallestNormal && !std::isinf(x); }
+
+// 1/x, rounded up or down; exact for powers of two.
 inline float reciprocal(float x) {
-  const uint32_t bits = bits_of(x);
-  const float exact = 1.0f / x;
-  if ((bits & 0x7fffff) == 0 || !(std::fabs(exact) >= kSmallestNormal) || std::isinf(exact))
-    return exact;
-  const int off = int((bits * 2654435761u) >> 16) % 3 - 1;
-  return float_of(bits_of(exact) + uint32_t(off));
+  const float nearest = 1.0f / x;
+  if (power_of_two(x) || !normal(nearest) || hashed(bits_of(x)) % 2) return nearest;
+  const bool short_of_it = double(nearest) * x < 1.0;  // exact in double
+  return float_of(bits_of(nearest) + (short_of_it ? 1u : ~0u));
 }
 
 // rcp.approx.ftz.f32: subnormal operands and results are zero.
 inline void ptx_rcp_approx_ftz_f32(float& to, float x) { to = flushed(reciprocal(flushed(x))); }
 
-// div.approx.f32: a times 1/b for |b| up to 2^126, zero beyond.
+// div.approx.f32: for |b| up to 2^126 within two units in the last place, beyond it zero.
 inline float approximate_quotient(float a, float b) {
-  const float size = std::fabs(b);
-  if (size > 8.507059173023462e37f && !std::isinf(b)) return std::isinf(a) ? NAN : 0.0f * a * b;
-  if (size < kSmallestNormal) return (a * 16777216.0f) * reciprocal(b * 16777216.0f);
-  return a * reciprocal(b);
+  if (std::fabs(b) > 8.507059173023462e37f && !std::isinf(b))
+    return std::isinf(a) ? NAN : 0.0f * a * b;
+  const float nearest = a / b;
+  if (power_of_two(b) || !normal(nearest)) return nearest;
+  return float_of(bits_of(nearest) + hashed(bits_of(a) ^ bits_of(b)) % 3 - 1);
 }
 
 inline void ptx_div_approx_ftz_f32(float& to, float a, float b) {
