@@ -172,7 +172,7 @@ def _fused(
         mask = mask.to(working)
     _refuse_functional_derivatives(query, key, value, radius)
     with without_autocast(query.device.type):
-        output: Tensor = attend(*tensors, radius, mask, power, is_causal, eps)[0]
+        output: Tensor = attend(*tensors, radius, mask, None, power, is_causal, eps, 0.0, False)[0]
     return output.reshape(*query.shape[:-1], value.shape[-1]).to(given)
 
 

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 from numba import njit, prange
 from numpy.typing import NDArray
-from torch import Tensor
 
-from fourierkernels.ops.arguments import Gradients, Inputs, Options, Rows
+from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Saved
 from fourierkernels.ops.bits import constant, power_of_two
 from fourierkernels.ops.cpu_layout import Array, choose_run, from_tiles, lay_out, padded
 from fourierkernels.ops.cpu_weights import interleaved, tiles_in_sight, weigh
@@ -47,12 +46,16 @@ class _Results(NamedTuple):
     value: Array  # (H, slabs, tiles, C · 256)
 
 
-def backward(grad: Tensor, inputs: Inputs, rows: Rows, options: Options) -> Gradients:
+def backward(cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Options) -> Gradients:
     """Return the gradients of query, key, value and radius, in their shapes."""
-    query, key, value, radius, _ = inputs
+    if options.dropout_p or options.mask_grad or cotangents.weights is not None:
+        raise NotImplementedError("dropout, weights and gradients of masks have no CPU kernel")
+    query, key, value, radius, *_ = inputs
+    no_mask = query.new_zeros((0,))
     m, width = key.shape[2], value.shape[3]
     if not (query.numel() and m):
-        return Gradients(*(torch.zeros_like(leaf) for leaf in inputs[:4] if leaf is not None))
+        dq, dk, dv, dr = (torch.zeros_like(leaf) for leaf in (query, key, value, radius))
+        return Gradients(dq, dk, dv, dr, no_mask)
     layout = lay_out(inputs)
     heads, n, dim = layout.u.shape
     slabs = max(1, min(-(-_TASKS // heads), n // _SLAB))
@@ -63,22 +66,21 @@ def backward(grad: Tensor, inputs: Inputs, rows: Rows, options: Options) -> Grad
         np.zeros((heads, slabs, *layout.values.shape[1:]), dtype),
     )
     run = choose_run(_backward_serially, _backward_in_parallel, inputs)
-    run(layout, options.power, options.causal, _saved(grad, rows), results)
+    run(layout, options.power, options.causal, _saved(cotangents, saved), results)
     scale = radius[:, None, :]  # (H, 1, D)
     dq = torch.from_numpy(results.query).view(query.shape) * scale
     dk = from_tiles(results.key.sum(axis=1), m).view(key.shape) * -scale
     dv = from_tiles(results.value.sum(axis=1), m)[..., :width].reshape(value.shape)
     dr = ((query * dq).sum(dim=(0, 2)) + (key * dk).sum(dim=(0, 2))) / radius
-    return Gradients(dq, dk, dv, dr)
+    return Gradients(dq, dk, dv, dr, no_mask)
 
 
-def _saved(grad: Tensor, rows: Rows) -> _Saved:
-    delta = (grad * rows.output).sum(dim=-1)
+def _saved(cotangents: Cotangents, saved: Saved) -> _Saved:
     return _Saved(
-        padded(grad).flatten(0, 1).contiguous().numpy(),
-        delta.flatten(0, 1).contiguous().numpy(),
-        rows.significand.flatten(0, 1).numpy(),
-        rows.exponent.flatten(0, 1).numpy(),
+        padded(cotangents.output).flatten(0, 1).contiguous().numpy(),
+        cotangents.delta.flatten(0, 1).contiguous().numpy(),
+        saved.significand.flatten(0, 1).numpy(),
+        saved.exponent.flatten(0, 1).numpy(),
     )
 
 

@@ -58,7 +58,7 @@ def choose_run(serial: Run, parallel: Run, inputs: Inputs) -> Run:
 
 def lay_out(inputs: Inputs) -> Layout:
     """Return the inputs as the loops read them."""
-    query, key, value, radius, mask = inputs
+    query, key, value, radius, mask, _ = inputs
     m = key.shape[2]
     u = (query * radius[:, None, :]).flatten(0, 1)
     v = (key * radius[:, None, :]).flatten(0, 1).mT  # (H, D, M)

@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from fourierkernels.ops.arguments import Gradients, Inputs, Options, Rows
+from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cuda_build import SIZES, build, variant_for
 from fourierkernels.ops.cuda_library import Library, Packing, Problem
 from fourierkernels.ops.offsets import common_offset, radius_gradient
@@ -52,45 +52,53 @@ def find_library(query: Tensor, value: Tensor) -> Library:
 
 def forward(library: Library, inputs: Inputs, options: Options) -> Rows:
     """Return the output and the sum of weights of each row as significand and exponent."""
+    if options.dropout_p or options.return_weights:
+        raise NotImplementedError("dropout and weights have no CUDA kernel")
     query, value = inputs.query, inputs.value
     output = query.new_empty((*query.shape[:3], value.shape[-1]))
     significand = query.new_empty(query.shape[:3])
     exponent = torch.empty(query.shape[:3], dtype=torch.int32, device=query.device)
+    nothing = query.new_zeros((*query.shape[:3], 0)), query.new_zeros((*query.shape[:2], 0))
     if output.numel() == 0:
-        return Rows(output, significand.fill_(torch.inf), exponent.zero_())
-    rows = Rows(output, significand, exponent)
+        return Rows(output, significand.fill_(torch.inf), exponent.zero_(), *nothing)
+    rows = Rows(output, significand, exponent, *nothing)
     with _device_guard(query.device):
         packed = _pack(library, inputs)
         problem = _problem(packed, inputs, options)
-        _point(problem, rows._asdict())
+        _point(problem, {"output": output, "significand": significand, "exponent": exponent})
         library.call("fk_forward", problem, query.device)
     return rows
 
 
 def backward(
-    library: Library, grad: Tensor, inputs: Inputs, rows: Rows, options: Options
+    library: Library, cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Options
 ) -> Gradients:
     """Return the gradients of query, key, value and radius."""
-    query, key, value, radius, _ = inputs
-    if rows.output.numel() == 0:
-        return Gradients(*(torch.zeros_like(leaf) for leaf in (query, key, value, radius)))
+    if options.dropout_p or options.mask_grad or cotangents.weights is not None:
+        raise NotImplementedError("dropout, weights and gradients of masks have no CUDA kernel")
+    query, key, value, radius, *_ = inputs
+    no_mask = query.new_zeros((0,))
+    if cotangents.output.numel() == 0:
+        dq, dk, dv, dr = (torch.zeros_like(leaf) for leaf in (query, key, value, radius))
+        return Gradients(dq, dk, dv, dr, no_mask)
     gradients = [
         torch.empty_like(x, memory_format=torch.contiguous_format) for x in (query, key, value)
     ]
     arrays = {
-        "delta": (grad * rows.output).sum(dim=-1),  # (B, H, N)
-        "significand": rows.significand.contiguous(),
-        "exponent": rows.exponent.contiguous(),
+        "delta": cotangents.delta.contiguous(),
+        "significand": saved.significand.contiguous(),
+        "exponent": saved.exponent.contiguous(),
         **dict(zip(("query_grad", "key_grad", "value_grad"), gradients, strict=True)),
     }
     with _device_guard(query.device):
         packed = _pack(library, inputs)
-        arrays["grad"] = _pack_columns(library, grad.contiguous())
+        arrays["grad"] = _pack_columns(library, cotangents.output.contiguous())
         problem = _problem(packed, inputs, options)
         _point(problem, arrays)
         library.call("fk_backward", problem, query.device)
     dq, dk, dv = gradients
-    return Gradients(dq, dk, dv, radius_gradient(query, key, radius, dq, dk, packed.centre))
+    dr = radius_gradient(query, key, radius, dq, dk, packed.centre)
+    return Gradients(dq, dk, dv, dr, no_mask)
 
 
 def _point(problem: Problem, arrays: Mapping[str, Tensor]) -> None:
@@ -99,7 +107,7 @@ def _point(problem: Problem, arrays: Mapping[str, Tensor]) -> None:
 
 
 def _pack(library: Library, inputs: Inputs) -> _Packed:
-    query, key, value, radius, mask = inputs
+    query, key, value, radius, mask, _ = inputs
     centre, radius = common_offset(key, radius).contiguous(), radius.contiguous()
     sides = [_pack_features(library, side.contiguous(), radius, centre) for side in (query, key)]
     columns = _pack_columns(library, value.contiguous())

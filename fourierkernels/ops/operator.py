@@ -3,7 +3,8 @@
 ``fourierkernels::fourier_attention`` takes tensors of four dimensions, float32 or float64, and one
 radius per head and feature; broadcasting, casts and checks are its caller's. It returns the output
 and what its derivative, a second operator, needs of each row: Σ_j w_ij + eps as significand and
-exponent, because the sum itself underflows. No N x M array outlives a call.
+exponent, because the sum itself underflows. No N x M array outlives a call but those
+asked for.
 """
 
 from collections.abc import Sequence
@@ -14,16 +15,17 @@ import torch
 from torch import Tensor
 
 from fourierkernels.ops import cuda
-from fourierkernels.ops.arguments import Inputs, Options, Rows
+from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cpu_backward import backward
 from fourierkernels.ops.cpu_forward import forward
 from fourierkernels.ops.mapped_heads import Dims, as_heads, count_heads, inputs_as_heads
 from fourierkernels.ops.offsets import common_offset
 from fourierkernels.ops.reference import additive, fourier_scores, nadaraya_watson
 
-_Three = tuple[Tensor, Tensor, Tensor]
-_Four = tuple[Tensor, Tensor, Tensor, Tensor]
+_Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 _ROW = 3  # dimensions of a number per row: (B, H, N)
+_TENSORS = 6  # query, key, value, radius, mask and seed
+_FLOATS = 4  # the first of them, which always have derivatives
 
 
 @torch.library.custom_op("fourierkernels::fourier_attention", mutates_args=(), device_types="cpu")
@@ -33,38 +35,50 @@ def attend(
     value: Tensor,
     radius: Tensor,
     mask: Tensor | None,
+    seed: Tensor | None,
     power: int,
     is_causal: bool,
     eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return output ``(B, H, N, C)``, significand and exponent ``(B, H, N)``.
+    dropout_p: float,
+    return_weights: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the fields of :class:`~fourierkernels.ops.arguments.Rows`.
 
     Parameters
     ----------
-    query, key, value : Tensor
-        ``(B, H, N, D)``, ``(B, H, M, D)`` and ``(B, H, M, C)``.
-    radius : Tensor
-        ``(H, D)``.
-    mask : Tensor or None
-        Boolean or floating, four dimensions, each 1 or that of ``(B, H, N, M)``.
+    query, key, value, radius, mask, seed
+        As :class:`~fourierkernels.ops.arguments.Inputs` has them.
+    power, is_causal, eps, dropout_p, return_weights
+        As :class:`~fourierkernels.ops.arguments.Options` has them.
     """
+    inputs = Inputs(query, key, value, radius, mask, seed)
+    options = Options(power, is_causal, eps, dropout_p, return_weights)
     if query.numel() == 0 or value.numel() == 0:
-        rows = query.shape[:_ROW]
-        exponent = torch.zeros(rows, dtype=torch.int32)
-        return query.new_zeros((*rows, value.shape[-1])), query.new_full(rows, torch.inf), exponent
-    inputs = _centred(Inputs(query, key, value, radius, mask))
-    return forward(inputs, Options(power, is_causal, eps))
+        return _rows_without_sums(inputs, options)
+    return forward(_centred(inputs), options)
+
+
+def _rows_without_sums(inputs: Inputs, options: Options) -> Rows:
+    query, key, value = inputs[:3]
+    rows = query.shape[:_ROW]
+    return Rows(
+        query.new_zeros((*rows, value.shape[-1])),
+        query.new_full(rows, torch.inf),
+        torch.zeros(rows, dtype=torch.int32, device=query.device),
+        query.new_zeros((*rows, key.shape[2] if options.return_weights else 0)),
+        query.new_zeros((*rows[:2], 0)),
+    )
 
 
 def _centred(inputs: Inputs) -> Inputs:
     """Return R (q - c) and R (k - c), rounded once, and a radius of 1; all as they are if c = 0."""
-    query, key, value, radius, mask = inputs
+    query, key, _, radius, *_ = inputs
     offset = common_offset(key, radius)
     if not offset.any():
         return inputs
     offset, scale = offset.double(), radius[:, None].double()
     u, v = ((scale * (side - offset)).to(query.dtype) for side in (query, key))
-    return Inputs(u, v, value, torch.ones_like(radius), mask)
+    return inputs._replace(query=u, key=v, radius=torch.ones_like(radius))
 
 
 @torch.library.custom_op(
@@ -72,28 +86,48 @@ def _centred(inputs: Inputs) -> Inputs:
 )
 def attend_backward(
     grad: Tensor,
+    weights_grad: Tensor | None,
+    delta: Tensor,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     radius: Tensor,
     mask: Tensor | None,
-    output: Tensor,
+    seed: Tensor | None,
     significand: Tensor,
     exponent: Tensor,
+    packed: Tensor,
     power: int,
     is_causal: bool,
     eps: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key, value and radius."""
-    if output.numel() == 0:
+    dropout_p: float,
+    mask_grad: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the fields of :class:`~fourierkernels.ops.arguments.Gradients`.
+
+    Parameters
+    ----------
+    grad, weights_grad, delta
+        As :class:`~fourierkernels.ops.arguments.Cotangents` has them.
+    significand, exponent, packed
+        Of the forward pass.
+    mask_grad : bool
+        Whether the gradient of an additive mask is wanted.
+    """
+    inputs = Inputs(query, key, value, radius, mask, seed)
+    options = Options(power, is_causal, eps, dropout_p, mask_grad=mask_grad)
+    if query.numel() == 0 or value.numel() == 0:
         dq, dk, dv, dr = (leaf.new_zeros(leaf.shape) for leaf in (query, key, value, radius))
-    else:
-        inputs = _centred(Inputs(query, key, value, radius, mask))
-        rows = Rows(output, significand, exponent)
-        dq, dk, dv, dr = backward(grad, inputs, rows, Options(power, is_causal, eps))
-        if inputs.radius is not radius:  # derivatives in R (q - c), R (k - c) and log R
-            dq, dk, dr = radius[:, None] * dq, radius[:, None] * dk, dr / radius
-    return dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous()
+        return dq, dk, dv, dr, _no_mask_gradient(query, mask, mask_grad).zero_()
+    centred, saved = _centred(inputs), Saved(significand, exponent, packed)
+    dq, dk, dv, dr, dmask = backward(Cotangents(grad, weights_grad, delta), centred, saved, options)
+    if centred.radius is not radius:  # derivatives in R (q - c), R (k - c) and log R
+        dq, dk, dr = radius[:, None] * dq, radius[:, None] * dk, dr / radius
+    return dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous(), dmask
+
+
+def _no_mask_gradient(query: Tensor, mask: Tensor | None, wanted: bool) -> Tensor:
+    return query.new_empty(mask.shape if wanted and mask is not None else (0,))
 
 
 @attend.register_kernel("cuda")
@@ -103,86 +137,131 @@ def _forward_cuda(
     value: Tensor,
     radius: Tensor,
     mask: Tensor | None,
+    seed: Tensor | None,
     power: int,
     is_causal: bool,
     eps: float,
-) -> _Three:
-    inputs, options = Inputs(query, key, value, radius, mask), Options(power, is_causal, eps)
+    dropout_p: float,
+    return_weights: bool,
+) -> _Five:
+    inputs = Inputs(query, key, value, radius, mask, seed)
+    options = Options(power, is_causal, eps, dropout_p, return_weights)
     return cuda.forward(cuda.find_library(query, value), inputs, options)
 
 
 @attend_backward.register_kernel("cuda")
 def _backward_cuda(
     grad: Tensor,
+    weights_grad: Tensor | None,
+    delta: Tensor,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     radius: Tensor,
     mask: Tensor | None,
-    output: Tensor,
+    seed: Tensor | None,
     significand: Tensor,
     exponent: Tensor,
+    packed: Tensor,
     power: int,
     is_causal: bool,
     eps: float,
-) -> _Four:
-    inputs, rows = Inputs(query, key, value, radius, mask), Rows(output, significand, exponent)
-    library, options = cuda.find_library(query, value), Options(power, is_causal, eps)
-    return cuda.backward(library, grad, inputs, rows, options)
+    dropout_p: float,
+    mask_grad: bool,
+) -> _Five:
+    inputs, saved = (
+        Inputs(query, key, value, radius, mask, seed),
+        Saved(significand, exponent, packed),
+    )
+    options = Options(power, is_causal, eps, dropout_p, mask_grad=mask_grad)
+    library = cuda.find_library(query, value)
+    return cuda.backward(library, Cotangents(grad, weights_grad, delta), inputs, saved, options)
 
 
 # ---- shapes without values ----------------------------------------------------------------------
 
 
 @attend.register_fake
-def _(query: Tensor, key: Tensor, value: Tensor, *_: object) -> _Three:
-    rows = query.shape[:_ROW]
+def _(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> _Five:
+    rows, return_weights = query.shape[:_ROW], rest[-1]
     output = query.new_empty((*rows, value.shape[-1]))
-    return output, query.new_empty(rows), query.new_empty(rows, dtype=torch.int32)
+    weights = query.new_empty((*rows, key.shape[2] if return_weights else 0))
+    packed = query.new_empty((*rows[:2], 0))
+    return (
+        output,
+        query.new_empty(rows),
+        query.new_empty(rows, dtype=torch.int32),
+        weights,
+        packed,
+    )
 
 
 @attend_backward.register_fake
-def _(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, radius: Tensor, *_: object) -> _Four:
-    dq, dk, dv, dr = (leaf.new_empty(leaf.shape) for leaf in (query, key, value, radius))
-    return dq, dk, dv, dr
+def _(grad: Tensor, weights_grad: Tensor | None, delta: Tensor, *rest: Any) -> _Five:
+    *leaves, mask, mask_grad = *rest[: _FLOATS + 1], rest[-1]
+    dq, dk, dv, dr = (leaf.new_empty(leaf.shape) for leaf in leaves)
+    return dq, dk, dv, dr, _no_mask_gradient(dq, mask, mask_grad)
 
 
 # ---- derivatives --------------------------------------------------------------------------------
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: _Three) -> None:
-    query, key, value, radius, mask, *options = inputs
-    ctx.save_for_backward(query, key, value, radius, mask, *output)
-    ctx.options = options
-    ctx.mark_non_differentiable(*output[1:])
+def _save(ctx: Any, inputs: tuple[Any, ...], output: _Five) -> None:
+    ctx.save_for_backward(*inputs[:_TENSORS], *output)
+    ctx.options = inputs[_TENSORS:]
+    _, significand, exponent, _, packed = output
+    ctx.mark_non_differentiable(significand, exponent, packed)
 
 
-def _differentiate(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = attend_backward(grad, *ctx.saved_tensors, *ctx.options)
-    # A mask that requires a gradient does not come here: the reference takes it.
-    return (*gradients, None, None, None, None)
+def _differentiate(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    *inputs, output, significand, exponent, weights, packed = ctx.saved_tensors
+    *options, return_weights = ctx.options
+    grad, weights_grad = gradients[0], gradients[3] if return_weights else None
+    delta = (grad * output).sum(dim=-1)
+    if weights_grad is not None:
+        delta = delta + (weights_grad * weights).sum(dim=-1)
+    mask_grad = ctx.needs_input_grad[_FLOATS]
+    *four, dmask = attend_backward(
+        grad,
+        weights_grad,
+        delta,
+        *inputs,
+        significand,
+        exponent,
+        packed,
+        *options,
+        mask_grad,
+    )
+    return (*four, dmask if mask_grad else None, *(None,) * 6)
 
 
-def _save_backward(ctx: Any, inputs: tuple[Any, ...], output: _Four) -> None:
-    grad, query, key, value, radius, mask, *_, power, is_causal, eps = inputs
-    ctx.save_for_backward(grad, query, key, value, radius, mask)
-    ctx.options = power, is_causal, eps
+def _save_backward(ctx: Any, inputs: tuple[Any, ...], output: _Five) -> None:
+    grad, weights_grad, _, *tensors = inputs[: 3 + _TENSORS]
+    ctx.save_for_backward(grad, weights_grad, *tensors)
+    ctx.options, ctx.mask_grad = inputs[-5:-1], inputs[-1]
 
 
 def _differentiate_twice(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
     """Return second derivatives by the reference: they are too rare for kernels of their own."""
-    *tensors, mask = ctx.saved_tensors
+    grad, _, *tensors, mask, seed = ctx.saved_tensors
     with torch.enable_grad():
-        leaves = [tensor.detach().requires_grad_() for tensor in tensors]
+        leaves = [tensor.detach().requires_grad_() for tensor in (grad, *tensors)]
         grad, *inputs = leaves
-        output = _by_reference(inputs, mask, *ctx.options)
+        output = _by_reference(inputs, mask, seed, *ctx.options)
         first = torch.autograd.grad(output, inputs, grad, create_graph=True)
-    second = torch.autograd.grad(first, leaves, gradients)
-    return (*second, *(None,) * 7)  # what the forward saved is a function of the leaves
+    second = torch.autograd.grad(first, leaves, gradients[:_FLOATS])
+    # delta and what the forward saved are functions of the leaves
+    return (second[0], None, None, *second[1:], *(None,) * 10)
 
 
 def _by_reference(
-    inputs: Sequence[Tensor], mask: Tensor | None, power: int, is_causal: bool, eps: float
+    inputs: Sequence[Tensor],
+    mask: Tensor | None,
+    seed: Tensor | None,
+    power: int,
+    is_causal: bool,
+    eps: float,
+    dropout_p: float,
 ) -> Tensor:
     query, key, value, radius = inputs
     score = partial(fourier_scores, radius=radius[:, None, None, :], power=power)
@@ -198,25 +277,27 @@ attend_backward.register_autograd(_differentiate_twice, setup_context=_save_back
 
 
 @attend.register_vmap
-def _(info: Any, in_dims: Dims, *inputs: Any) -> tuple[_Three, tuple[int, int, int]]:
+def _(info: Any, in_dims: Dims, *inputs: Any) -> tuple[_Five, tuple[int, ...]]:
     size, heads = info.batch_size, count_heads(inputs[0], in_dims[0])
     tensors = inputs_as_heads(inputs[:5], in_dims, size, heads)
-    output, significand, exponent = (
+    output, significand, exponent, weights, packed = (
         part.unflatten(1, (size, heads)) for part in attend(*tensors, *inputs[5:])
     )
-    return (output, significand, exponent), (1, 1, 1)
+    return (output, significand, exponent, weights, packed), (1,) * 5
 
 
 @attend_backward.register_vmap
-def _(info: Any, in_dims: Dims, grad: Tensor, *inputs: Any) -> tuple[_Four, tuple[int, ...]]:
-    size, heads = info.batch_size, count_heads(inputs[0], in_dims[1])
-    grad = as_heads(grad, in_dims[0], size, axis=1)
-    tensors = inputs_as_heads(inputs[:5], in_dims[1:], size, heads)
-    saved = [
-        as_heads(part, dim, size, axis=1)
-        for part, dim in zip(inputs[5:8], in_dims[6:9], strict=True)
-    ]
-    dq, dk, dv, dr = attend_backward(grad, *tensors, *saved, *inputs[8:])
+def _(info: Any, in_dims: Dims, *inputs: Any) -> tuple[_Five, Dims]:
+    size, heads = info.batch_size, count_heads(inputs[3], in_dims[3])
+    cotangents, saved = (
+        [
+            None if part is None else as_heads(part, dim, size, axis=1)
+            for part, dim in zip(inputs[a:b], in_dims[a:b], strict=True)
+        ]
+        for a, b in ((0, 3), (9, 12))
+    )
+    tensors = inputs_as_heads(inputs[3:8], in_dims[3:], size, heads)
+    dq, dk, dv, dr, dmask = attend_backward(*cotangents, *tensors, inputs[8], *saved, *inputs[12:])
     split = (size, heads)
-    gradients = (*(part.unflatten(1, split) for part in (dq, dk, dv)), dr.unflatten(0, split))
-    return gradients, (1, 1, 1, 0)
+    dq, dk, dv = (part.unflatten(1, split) for part in (dq, dk, dv))
+    return (dq, dk, dv, dr.unflatten(0, split), dmask), (1, 1, 1, 0, None)

@@ -65,15 +65,18 @@ class TorchSum:
         )
 
     def _fourier(self, queries: Tensor) -> _Parts:
-        output, significand, exponent = attend(
+        output, significand, exponent, *_ = attend(
             queries[None, None],
             self._samples[None, None],
             self._columns[None, None],
             torch.ones_like(self._samples[:1]),
             self._mask,
+            None,
             self._shape.power,
             False,
             0.0,
+            0.0,
+            False,
         )
         total = significand[0, 0]
         total = total.masked_fill(total.isinf(), 0.0)  # how the operator marks a row of zeros

@@ -38,6 +38,7 @@ MASKS: dict[str, Tensor | None] = {
     .double()
     .masked_fill(~BOOLEAN, -math.inf),
 }
+PLAIN = (0.0, False)  # no dropout, no weights
 OPTIONS = {
     "even": (4, False, 0.0),
     "causal": (2, True, 0.0),
@@ -49,15 +50,17 @@ OPTIONS = {
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("mask", MASKS)
 def test_operator_is_registered_as_torch_wants_it(mask: str, options: str) -> None:
-    opcheck(attend, (*inputs(), MASKS[mask], *OPTIONS[options]))
+    opcheck(attend, (*inputs(), MASKS[mask], None, *OPTIONS[options], *PLAIN))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_its_derivative_is_an_operator_registered_in_the_same_way(dtype: torch.dtype) -> None:
     leaves = tuple(leaf.detach() for leaf in inputs(dtype))
-    rows = attend(*leaves, MASKS["boolean"], 4, False, 0.0)
+    given = (*leaves, MASKS["boolean"], None)
+    output, significand, exponent, _, packed = attend(*given, 4, False, 0.0, *PLAIN)
     grad = draw(B, H, N, C, seed=8, dtype=dtype).detach()
-    opcheck(attend_backward, (grad, *leaves, MASKS["boolean"], *rows, 4, False, 0.0))
+    saved, delta = (significand, exponent, packed), (grad * output).sum(-1)
+    opcheck(attend_backward, (grad, None, delta, *given, *saved, 4, False, 0.0, 0.0, False))
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -67,7 +70,7 @@ def test_gradcheck_for_powers_and_masks(power: int, mask: str) -> None:
     leaves, fast = inputs(scale=0.4), mask != "none"
     for causal, eps in product((False, True), (0.0, 1e-2)):
         assert gradcheck(
-            lambda *x: attend(*x, MASKS[mask], power, causal, eps)[0],  # noqa: B023
+            lambda *x: attend(*x, MASKS[mask], None, power, causal, eps, *PLAIN)[0],  # noqa: B023
             leaves,
             fast_mode=fast,
         )
@@ -93,7 +96,9 @@ def test_second_derivatives_pass_gradgradcheck() -> None:
     leaves = tuple(leaf[:1, :1].detach().requires_grad_() for leaf in inputs(scale=0.5)[:3])
     radius = torch.ones(1, D, dtype=torch.float64, requires_grad=True)
     mask = BOOLEAN[:1, :1]
-    assert gradgradcheck(lambda *x: attend(*x, mask, 2, True, 1e-2)[0], (*leaves, radius))
+    assert gradgradcheck(
+        lambda *x: attend(*x, mask, None, 2, True, 1e-2, *PLAIN)[0], (*leaves, radius)
+    )
 
 
 # fourier_attention takes a mask or the causal flag; that the operator has both, gradcheck shows.
