@@ -55,7 +55,7 @@ def add_log_radius(
         module.log_radius = nn.Parameter(log_radius)
     else:
         module.register_buffer("log_radius", log_radius)
-    module.register_load_state_dict_pre_hook(_give_dimension)
+    module.register_load_state_dict_pre_hook(_give_dimension)  # type: ignore[no-untyped-call]
 
 
 def _give_dimension(module: nn.Module, state: dict[str, Any], prefix: str, *_: object) -> None:

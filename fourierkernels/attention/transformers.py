@@ -137,7 +137,6 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
     ValueError
         If the configuration has no options of Fourier attention.
     """
-
     try:
         return _load(model_class, source, (1,), **options)
     except RuntimeError:  # transformers' error for tensors of other shapes than the model's
