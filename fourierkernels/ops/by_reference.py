@@ -17,7 +17,6 @@ from fourierkernels.ops.dropout import drop
 from fourierkernels.ops.nadaraya_watson import additive, nadaraya_watson
 from fourierkernels.ops.reference import fourier_scores
 
-_DENSE = torch.contiguous_format
 Function = Callable[..., tuple[Tensor, ...]]
 
 
@@ -82,11 +81,16 @@ def pull_back(function: Function, at: tuple[Tensor, ...], gradients: tuple[Tenso
 
 
 def push_forward(function: Function, at: tuple[Tensor, ...], tangents: Any) -> tuple[Tensor, ...]:
-    """Return the Jacobian-vector product of a function; tangents of None are zero."""
-    at = tuple(place.clone(memory_format=_DENSE) for place in at)  # expanded ones have no dual
+    """Return the Jacobian-vector product of a function; tangents of None are zero.
+
+    It is the derivative of Jᵀu · t in u. Forward mode itself cannot be entered twice: this is
+    called where it is on.
+    """
     filled = tuple(
-        torch.zeros_like(place) if tangent is None else tangent.clone(memory_format=_DENSE)
+        torch.zeros_like(place) if tangent is None else tangent
         for place, tangent in zip(at, tangents, strict=True)
     )
-    pushed: tuple[Tensor, ...] = torch.func.jvp(function, at, filled)[1]
+    results, pull = torch.func.vjp(function, *at)
+    zeros = tuple(torch.zeros_like(result) for result in results)
+    pushed: tuple[Tensor, ...] = torch.func.vjp(lambda *u: pull(u), *zeros)[1](filled)
     return pushed
