@@ -4,24 +4,26 @@ import ctypes
 import gc
 import struct
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from host_kernels import EMULATION, compiled
+from host_kernels import CACHE, EMULATION, compiled
 from torch import Tensor
 
 from fourierkernels.ops.cuda_build import Variant
 from fourierkernels.ops.cuda_library import Library
 
-SANITIZERS = {
-    "address": ("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-    "thread": ("-fsanitize=thread",),
+_THREADS = ("-g", "-pthread", "-DEMULATION_THREADS")
+# How a program runs the lanes, and what watches it.
+ENGINES = {
+    "fibres": (),
+    "address": (*_THREADS, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+    "thread": (*_THREADS, "-fsanitize=thread"),
 }
-_ENVIRONMENT = {
-    "TSAN_OPTIONS": "halt_on_error=1",
-    "ASAN_OPTIONS": "detect_stack_use_after_return=0",
-}
+_ENVIRONMENT = {"TSAN_OPTIONS": "halt_on_error=1", "PATH": "/usr/bin:/bin"}
+_SECONDS = 300  # lanes that wait for each other for ever are a fault too
 
 
 @dataclass(frozen=True)
@@ -71,17 +73,36 @@ def _followed(argument: ctypes.Structure) -> tuple[list[tuple[int, int, int]], l
     return pointers, [memoryview(view) for view in views]
 
 
-def run_sanitized(
-    sanitizer: str, variant: Variant, calls: Path, **options: object
+def replay(
+    engine: str,
+    variant: Variant,
+    calls: Path,
+    *,
+    order: int = 1,
+    files: Mapping[str, str] | None = None,
+    folder: Path = CACHE,
 ) -> subprocess.CompletedProcess[str]:
-    """Run recorded calls with a real thread for each lane, under a sanitizer."""
+    """Run recorded calls again in a program of their own; it fails if a byte differs.
+
+    Parameters
+    ----------
+    engine : str
+        One of `ENGINES`.
+    files : mapping of str to str
+        Sources in place of those of the package, and
+    folder : Path
+        where their program goes.
+    """
     program = compiled(
-        f"{sanitizer}-{variant.real}{variant.size}",
+        f"{engine}-{variant.real}{variant.size}",
         variant,
-        flags=("-O1", "-g", "-pthread", "-rdynamic", "-DEMULATION_THREADS", *SANITIZERS[sanitizer]),
+        flags=("-O1", "-rdynamic", *ENGINES[engine]),
         main=(EMULATION / "replay.cpp").read_text("utf-8"),
-        **options,
+        files=files,
+        folder=folder,
     )
     # Without randomised addresses: the sanitizers' own memory has fixed places.
-    command = ["setarch", "-R", str(program), str(calls)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=_ENVIRONMENT)
+    command = ["setarch", "-R", str(program), str(calls), str(order)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=_ENVIRONMENT, timeout=_SECONDS
+    )

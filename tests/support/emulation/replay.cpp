@@ -3,7 +3,8 @@
 // A program of its own, since a sanitizer must be in a process from its start. Each array lies in
 // memory of exactly its size. Format, all numbers int64: calls; for each its name in 32 bytes, the
 // structure (bytes, content), pointers (place in the structure, array, offset into it), arrays
-// (bytes, content before, content after). recorded_calls.py writes it.
+// (bytes, content before, content after). recorded_calls.py writes it. The second argument is the
+// order of the lanes, for fibres.
 #include <dlfcn.h>
 
 #include <fstream>
@@ -71,6 +72,7 @@ int replay(Reader& reader) {
 
 int main(int, char** arguments) {
   Reader reader{std::ifstream(arguments[1], std::ios::binary)};
+  fk_set_order(atoi(arguments[2]));
   int wrong = 0;
   const int64_t calls = reader.number();
   for (int64_t i = 0; i < calls; ++i) wrong |= replay(reader);
