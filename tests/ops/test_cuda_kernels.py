@@ -17,7 +17,14 @@ from tolerances import TOLERANCE
 from torch import Tensor
 
 from fourierkernels.attention import fourier_attention
-from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Saved
+from fourierkernels.ops.arguments import (
+    Cotangents,
+    Gradients,
+    Inputs,
+    Options,
+    Rows,
+    Saved,
+)
 from fourierkernels.ops.cuda import backward, forward
 from fourierkernels.ops.reference import log_sinc_slope
 
@@ -93,19 +100,34 @@ def run(
     case: Case, dtype: torch.dtype, leaves: list[Tensor] | None = None
 ) -> tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]:
     """Return output, significand, exponent, the four gradients, and the output's gradient."""
-    options = DEFAULTS | case.options
+    leaves = case.leaves(dtype) if leaves is None else leaves
+    grad = draw(*leaves[0].shape[:3], leaves[2].shape[-1], seed=9, dtype=dtype).detach()
+    rows, gradients = run_with(case, leaves, grad)
+    return (*rows[:3], list(gradients[:4]), grad)
+
+
+def run_with(
+    case: Case,
+    leaves: list[Tensor],
+    grad: Tensor,
+    *,
+    weights_grad: Tensor | None = None,
+    seed: Tensor | None = None,
+) -> tuple[Rows, Gradients]:
+    """Return results and gradients for a gradient of the output and, if given, of the weights."""
+    options, dtype = DEFAULTS | case.options, leaves[0].dtype
     mask = options.pop("mask", None)
     if mask is not None and mask.is_floating_point():
         mask = mask.to(dtype)
-    leaves = case.leaves(dtype) if leaves is None else leaves
-    library = host_library(dtype, case.size)
-    inputs, chosen = Inputs(*leaves, mask), Options(**options)
+    library, chosen = host_library(dtype, case.size), Options(**options)
+    inputs = Inputs(*leaves, mask, seed)
     rows = forward(library, inputs, chosen)
-    grad = draw(*rows[0].shape, seed=9, dtype=dtype).detach()
-    cotangents = Cotangents(grad, None, (grad * rows.output).sum(-1))
+    delta = (grad * rows.output).sum(-1)
+    if weights_grad is not None:
+        delta = delta + (weights_grad * rows.weights).sum(-1)
     saved = Saved(rows.significand, rows.exponent, rows.packed)
-    gradients = backward(library, cotangents, inputs, saved, chosen)
-    return (*rows[:3], list(gradients[:4]), grad)
+    cotangents = Cotangents(grad, weights_grad, delta)
+    return rows, backward(library, cotangents, inputs, saved, chosen)
 
 
 def reference_options(case: Case) -> dict[str, Any]:
@@ -236,6 +258,40 @@ def test_keys_at_zeros_of_the_sine_give_finite_results(dtype: torch.dtype, power
     output, _, _, gradients, _ = run(case, dtype, leaves)
     assert torch.isfinite(output).all()
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
+
+
+def near_zeros_of_the_sine(dtype: torch.dtype) -> list[Tensor]:
+    """Differences close to multiples of pi: the sines of float32 have few digits, or none."""
+    place = draw(2, 2, 1, 2, seed=8, dtype=dtype).detach()
+    steps = torch.arange(1, 61, dtype=dtype)[:, None] * math.pi
+    query, key = place - 1e-4 * draw(2, 2, 50, 2, seed=1, dtype=dtype).detach(), place + steps
+    return [query, key, torch.eye(60, dtype=dtype).expand(2, 2, 60, 60), torch.ones(2, 2).to(dtype)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("power", [2, 4])
+def test_all_passes_use_the_same_weights_near_zeros_of_the_sine(
+    dtype: torch.dtype, power: int
+) -> None:
+    """Of the values 1 the gradient is Σ_i P_ij; with values that are a unit matrix, O is P."""
+    case = Case(n=50, m=60, dim=2, columns=60, size=64, options={"power": power})
+    leaves = near_zeros_of_the_sine(dtype)
+    rows, gradients = run_with(case, leaves, torch.ones(2, 2, 50, 60, dtype=dtype))
+    tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]["exact"]
+    assert relative_error(gradients.value[..., 0], rows.output.sum(2)) < tolerance
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("power", [2, 4])
+def test_gradients_of_queries_and_keys_have_opposite_sums(dtype: torch.dtype, power: int) -> None:
+    """Queries and keys may be moved together; near zeros of the sine the slope has its poles."""
+    case = Case(n=50, m=60, dim=2, columns=60, size=64, options={"power": power})
+    grad = draw(2, 2, 50, 60, seed=9, dtype=dtype).detach()
+    _, gradients = run_with(case, near_zeros_of_the_sine(dtype), grad)
+    dq, dk = gradients.query, gradients.key
+    scale = dk.abs().sum(2) + dq.abs().sum(2)
+    tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]["exact"]
+    assert ((dq.sum(2) + dk.sum(2)).abs() <= 4 * tolerance * scale).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,8 +1,8 @@
 // Backward: one block computes the gradients of one tile of its own side, looping over the other.
 //
 // With P the normalised weights, Delta_i = dO_i . O_i and G_ij = l P_ij (dO_i . v_j - Delta_i):
-//   dq_id = R_d sum_j G_ij t(u_id - v_jd),   dk_jd = R_d sum_i G_ij t(v_jd - u_id),
-//   dv_j = sum_i P_ij dO_i,                  t(x) = d log sinc / dx, odd.
+//   dq_id = R_d sum_j G_ij t(u_id - v_jd),   dk_jd = -R_d sum_i G_ij t(u_id - v_jd),
+//   dv_j = sum_i P_ij dO_i,                  t(x) = d log sinc / dx.
 // So queries and keys are two runs of one program (KEYS tells which side is its own), and no two
 // blocks write to one place. The gradient of R follows from these outside, by homogeneity.
 #pragma once
@@ -78,7 +78,7 @@ FK_PROGRAM void weights_of_tile(Threads& threads, const Problem<Real>& p, int he
             other.padded, lines);
     });
     threads.each([&](int thread, State& state) {
-      multiply_chunk(thread / kSide, thread % kSide, shared.own, shared.other, state.pairs);
+      multiply_chunk<KEYS>(thread / kSide, thread % kSide, shared.own, shared.other, state.pairs);
     });
   }
   threads.each([&](int thread, State& state) {
@@ -156,8 +156,8 @@ FK_PROGRAM void features_of_tile(Threads& threads, const Problem<Real>& p, View<
             other.padded, lines);
     });
     threads.each([&](int thread, State& state) {
-      add_slopes(thread / kSide, thread % kSide, shared.slopes, shared.own, shared.other,
-                 state.features[chunk]);
+      add_slopes<KEYS>(thread / kSide, thread % kSide, shared.slopes, shared.own, shared.other,
+                       state.features[chunk]);
     });
   }
 }
@@ -174,7 +174,9 @@ FK_HD void write_gradients(const Problem<Real>& p, int head, int y, int x, int f
     const long long at = (long long)head * rows + row;
     FK_UNROLL for (int chunk = 0; chunk < State::chunks; ++chunk) {
       const int d = chunk * kChunk + x;
-      if (d < p.features) features[at * p.features + d] = radius[d] * state.features[chunk][a];
+      if (d < p.features)
+        features[at * p.features + d] =
+            (KEYS ? -radius[d] : radius[d]) * state.features[chunk][a];
     }
     FK_UNROLL for (int s = 0; s < (KEYS ? State::stages : 0); ++s)
       FK_UNROLL for (int c = 0; c < State::columns; ++c) {

@@ -107,7 +107,7 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, int 
               lines);
       });
       threads.each([&](int thread, State& state) {
-        multiply_chunk(thread / kSide, thread % kSide, shared.own, shared.other, state.pairs);
+        multiply_chunk<false>(thread / kSide, thread % kSide, shared.own, shared.other, state.pairs);
       });
     }
     threads.each([&](int thread, State& state) {

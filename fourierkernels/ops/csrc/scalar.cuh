@@ -215,10 +215,14 @@ FK_HD double sinc_series(double y) {
   return fma(p, y, 1.0);
 }
 
-// sin(u - v) from the sines and cosines of u and v.
+// sin(u - v) and cos(u - v) from the sines and cosines of u and v.
 template <class Real>
 FK_HD Real sine_of_difference(Real sin_u, Real cos_u, Real sin_v, Real cos_v) {
   return std::fma(sin_u, cos_v, -(cos_u * sin_v));
+}
+template <class Real>
+FK_HD Real cosine_of_difference(Real sin_u, Real cos_u, Real sin_v, Real cos_v) {
+  return std::fma(cos_u, cos_v, sin_u * sin_v);
 }
 
 // Multiplies numerator and denominator of a product by sin x / x, with s = sin x.

@@ -118,8 +118,26 @@ struct Pairs {
   }
 };
 
+// The differences are always those of a query less a key, and the sine's operands in that order, in
+// whichever pass: near its zeros the sine is rounding alone, and weights of another rounding would
+// not be those which the saved totals are sums of. KEYS: the own rows are keys.
+template <bool KEYS, class Real>
+FK_HD Real difference(Real own, Real other) {
+  return KEYS ? other - own : own - other;
+}
+template <bool KEYS, class Real>
+FK_HD Real sine(Real own_sine, Real own_cosine, Real other_sine, Real other_cosine) {
+  return KEYS ? sine_of_difference(other_sine, other_cosine, own_sine, own_cosine)
+              : sine_of_difference(own_sine, own_cosine, other_sine, other_cosine);
+}
+template <bool KEYS, class Real>
+FK_HD Real cosine(Real own_sine, Real own_cosine, Real other_sine, Real other_cosine) {
+  return KEYS ? cosine_of_difference(other_sine, other_cosine, own_sine, own_cosine)
+              : cosine_of_difference(own_sine, own_cosine, other_sine, other_cosine);
+}
+
 // Multiplies the weights by the factors of one staged chunk of features.
-template <class Real>
+template <bool KEYS, class Real>
 FK_HD void multiply_chunk(int y, int x, const Real* own, const Real* other, Pairs<Real>& pairs) {
   using T = Tile<Real>;
   constexpr int E = T::edge;
@@ -135,9 +153,9 @@ FK_HD void multiply_chunk(int y, int x, const Real* own, const Real* other, Pair
       const Pack<Real> sv = pack_at(theirs + T::stride), cv = pack_at(theirs + 2 * T::stride);
       FK_UNROLL for (int a = 0; a < E; ++a)
         FK_UNROLL for (int b = 0; b < E; ++b)
-          multiply_sinc(u.at[a] - v.at[b],
-                        sine_of_difference(su.at[a], cu.at[a], sv.at[b], cv.at[b]),
-                        numerator[a][b], denominator[a][b]);
+          multiply_sinc(difference<KEYS>(u.at[a], v.at[b]),
+                        sine<KEYS>(su.at[a], cu.at[a], sv.at[b], cv.at[b]), numerator[a][b],
+                        denominator[a][b]);
     }
     FK_UNROLL for (int a = 0; a < E; ++a)
       FK_UNROLL for (int b = 0; b < E; ++b)
@@ -228,9 +246,9 @@ FK_HD void add_products(int y, int x, const Real* own, const Real* other, int co
   }
 }
 
-// sum[a] += sum_j slopes[row a][j] t(own a - other j) for feature x of the staged chunk, with
-// t = d log sinc / dx.
-template <class Real>
+// sum[a] += sum_j slopes[row a][j] t(x) for feature x of the staged chunk, with t = d log sinc / dx
+// at the query less the key.
+template <bool KEYS, class Real>
 FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const Real* other,
                       Real (&sum)[Tile<Real>::edge]) {
   using T = Tile<Real>;
@@ -245,9 +263,10 @@ FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const R
     FK_UNROLL for (int a = 0; a < E; ++a) {
       const Pack<Real> row = pack_at(slopes + (y * E + a) * T::stride + j);
       FK_UNROLL for (int k = 0; k < E; ++k) {
-        const Real s = sine_of_difference(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
-        const Real c = std::fma(cu.at[a], cv.at[k], su.at[a] * sv.at[k]);
-        sum[a] = std::fma(row.at[k], log_sinc_slope(u.at[a] - v.at[k], s, c), sum[a]);
+        const Real s = sine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
+        const Real c = cosine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
+        const Real x = difference<KEYS>(u.at[a], v.at[k]);
+        sum[a] = std::fma(row.at[k], log_sinc_slope(x, s, c), sum[a]);
       }
     }
   }
