@@ -89,7 +89,8 @@ def _run(library: Library, rows: Tensor, packed: Tensor, **scaling: Tensor) -> N
     packing = Packing(
         rows=rows.data_ptr(),
         packed=packed.data_ptr(),
-        stride=packed.stride(1),
+        # Of an axis of one torch may give any stride.
+        stride=packed.stride(0) // heads if batch > 1 else packed.stride(1),
         batches_heads=batch * heads,
         heads=heads,
         n=n,
