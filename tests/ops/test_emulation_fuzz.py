@@ -53,7 +53,15 @@ def draw(case: int) -> Draw:
     most = max(1, int(np.sqrt(PAIRS / (heads[0] * heads[1] * dim))))
     n, m = (_length(rng, min(most, 200), dtype) for _ in range(2))
     power = int(rng.choice([1, 2, 3, 4, 4, 4, 6, 7, 16, 17, 40]))
-    options = Options(power, bool(rng.random() < 0.3), float(rng.choice([0, 0, 1e-6, 1e-2])))
+    options = Options(
+        power,
+        causal=bool(rng.random() < 0.3),
+        eps=float(rng.choice([0, 0, 1e-6, 1e-2])),
+        dropout_p=float(rng.choice([0.0, 0.0, 0.1, 0.7])),
+        return_weights=bool(rng.random() < 0.3),
+    )
+    mask = str(rng.choice(list(MASKS)))
+    options = options._replace(mask_grad=mask in ADDITIVE and bool(rng.random() < 0.7))
     # An odd power is summed where it has no zeros: beyond them its totals may cancel. Angles of
     # hundreds leave no digit of a product of hundreds of factors in single precision.
     lost = power * dim > 256 and dtype is torch.float32
@@ -64,7 +72,7 @@ def draw(case: int) -> Draw:
         size,
         dtype,
         (*heads, n, m, dim, columns),
-        str(rng.choice(list(MASKS))),
+        mask,
         options,
         spread,
         float(rng.choice([0.3, 1.0, 3.0])) if power % 2 == 0 else 1.0,
@@ -105,9 +113,13 @@ MASKS: dict[str, Mask] = {
     "additive": lambda g, s: 4 * _uniform(g, s[0], 1, s[2], s[3]) - 2,
     "additive per key": lambda g, s: 40 * _uniform(g, 1, s[1], 1, s[3]) - 20,
     "minus infinity": _minus_infinity,
+    "additive for all": lambda g, s: 2 * _uniform(g, s[0], s[1], 1, 1),
     "hidden tiles": _hidden_tiles,
     "strided": lambda g, s: (_uniform(g, s[3], s[2], 2 * s[1]) < 0.6).permute(2, 1, 0)[None, ::2],
 }
+
+
+ADDITIVE = [name for name in MASKS if name.startswith(("additive", "minus"))]
 
 
 def problem(case: Draw) -> AttentionProblem:
@@ -127,7 +139,11 @@ def problem(case: Draw) -> AttentionProblem:
     query, key, value, radius, grad = (
         each.to(case.dtype) for each in (*sides, value, radius, grad)
     )
-    return AttentionProblem(Inputs(query, key, value, radius, mask), case.options, grad)
+    seed = torch.tensor([case.case - 2**62]) if case.options.dropout_p else None
+    inputs = Inputs(query, key, value, radius, mask, seed)
+    asked = case.options.return_weights
+    weights_grad = normal(batch, heads, n, m).to(case.dtype) if asked else None
+    return AttentionProblem(inputs, case.options, grad, weights_grad)
 
 
 def run(case: Draw, given: AttentionProblem) -> Results:

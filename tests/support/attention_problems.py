@@ -77,8 +77,11 @@ class _Weights(NamedTuple):
 
 def exact(problem: AttentionProblem) -> tuple[Results, Results]:
     """Return the results in float64, and how far those of a kernel may be from them."""
-    unit = sum(torch.finfo(d).eps / 2 for d in (problem.inputs.query.dtype, torch.float64))
-    return _results(problem, _weigh(problem, unit), unit)
+    dtype = problem.inputs.query.dtype
+    unit = sum(torch.finfo(d).eps / 2 for d in (dtype, torch.float64))
+    results, bounds = _results(problem, _weigh(problem, unit), unit)
+    least = torch.finfo(dtype).tiny * 2.0**32  # of what products of small numbers leave
+    return results, Results(*(each + least for each in bounds))
 
 
 def hidden(inputs: Inputs, causal: bool) -> Tensor:
