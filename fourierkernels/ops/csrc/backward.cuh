@@ -222,7 +222,8 @@ FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, lon
   const View<Real> own = view(p, KEYS, head), other = view(p, !KEYS, head);
   const int own_rows = own.features.rows, other_rows = other.features.rows;
 
-  threads.each([&](int, State& state) {
+  threads.each([&](int thread, State& state) {
+    if (thread == 0) put_coefficients(shared.own);
     FK_UNROLL for (int c = 0; c < State::chunks; ++c)
       FK_UNROLL for (int a = 0; a < State::edge; ++a) state.features[c][a] = Real(0);
     FK_UNROLL for (int s = 0; s < (KEYS ? State::stages : 1); ++s)

@@ -118,7 +118,8 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, long
   const Features<Real> query = features_of(p, false, head), key = features_of(p, true, head);
   const Columns<Real> value = columns_of(p, true, head);
 
-  threads.each([&](int, State& state) {
+  threads.each([&](int thread, State& state) {
+    if (thread == 0) put_coefficients(shared.own);
     start(p, state.total, state.top);
     FK_UNROLL for (int s = 0; s < State::stages; ++s)
       FK_UNROLL for (int a = 0; a < T::edge; ++a)

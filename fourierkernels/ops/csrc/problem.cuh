@@ -109,7 +109,6 @@ FK_HD Columns<Real> columns_of(const Problem<Real>& p, bool keys, long long head
   const int padded = keys ? p.padded_keys : p.padded_queries;
   const int rows = keys ? p.keys : p.queries;
   const Real* lines = keys ? p.value + head * p.packed_stride : p.grad + head * p.grad_stride;
-  if (lines == nullptr) return {nullptr, nullptr, nullptr, rows, padded};
   const Real* plain = (keys ? p.plain_value : p.plain_grad) + head * rows * p.columns;
   return {lines, lines + (long long)p.padded_columns * padded, plain, rows, padded};
 }

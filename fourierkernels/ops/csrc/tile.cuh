@@ -11,11 +11,29 @@ namespace fk {
 template <class Real>
 FK_HD void stage(int thread, Real* to, const Real* from, int padded, int count) {
   using T = Tile<Real>;
-  for (int k = thread; k < count * kSide; k += kThreads) {
-    const int line = k / kSide, part = (k % kSide) * T::edge;
-    *reinterpret_cast<Pack<Real>*>(to + line * T::stride + part) =
-        pack_at(from + (long long)line * padded + part);
+  const int line = thread / kSide, part = (thread % kSide) * T::edge;
+  to += line * T::stride + part;
+  from += (long long)line * padded + part;
+  for (int k = line; k < count; k += kSide) {
+    *reinterpret_cast<Pack<Real>*>(to) = pack_at(from);
+    to += kSide * T::stride;
+    from += (long long)kSide * padded;
   }
+}
+
+// The padding of the first line holds what the loops over features take from memory.
+template <class Real>
+FK_HD void put_coefficients(Real* lines) {
+  lines[Tile<Real>::rows] = Last<Real>::sinc;
+  lines[Tile<Real>::rows + 1] = Last<Real>::slope;
+}
+template <class Real>
+FK_HD Real sinc_coefficient(const Real* lines) {
+  return lines[Tile<Real>::rows];
+}
+template <class Real>
+FK_HD Real slope_coefficient(const Real* lines) {
+  return lines[Tile<Real>::rows + 1];
 }
 
 // How many columns are staged from a line on, if each thread has so many: sums of those which are not
@@ -139,6 +157,7 @@ FK_HD void multiply_features(int y, int x, const Real* own, const Real* other,
                              const Reach<Real>& reach, Pairs<Real>& pairs) {
   using T = Tile<Real>;
   constexpr int E = T::edge;
+  const Real last = sinc_coefficient(own);
   FK_UNROLL_BY(FAR ? 1 : kChunk / kProduct) for (int half = 0; half < kChunk; half += kProduct) {
     Real numerator[E][E], denominator[E][E];
     FK_UNROLL for (int a = 0; a < E; ++a)
@@ -152,8 +171,8 @@ FK_HD void multiply_features(int y, int x, const Real* own, const Real* other,
       FK_UNROLL for (int a = 0; a < E; ++a)
         FK_UNROLL for (int b = 0; b < E; ++b) {
           multiply_sinc(difference<KEYS>(u.at[a], v.at[b]),
-                        sine<KEYS>(su.at[a], cu.at[a], sv.at[b], cv.at[b]), numerator[a][b],
-                        denominator[a][b]);
+                        sine<KEYS>(su.at[a], cu.at[a], sv.at[b], cv.at[b]), last,
+                        numerator[a][b], denominator[a][b]);
           if (FAR && (is_odd(reach.own[y * E + a]) || is_odd(reach.other[x * E + b]))) {
             multiply(pairs.weight[a][b], divide(numerator[a][b], denominator[a][b]));
             numerator[a][b] = denominator[a][b] = Real(1);
@@ -280,6 +299,7 @@ FK_HD void add_columns(int y, int x, const Real* pairs, const Real* columns,
                        Real (&sum)[Tile<Real>::edge][COUNT]) {
   using T = Tile<Real>;
   constexpr int E = T::edge;
+  Real part[E][COUNT] = {};  // the sums themselves may have no register to live in
   for (int j = 0; j < T::rows; j += E) {
     Pack<Real> row[E];
     FK_UNROLL for (int a = 0; a < E; ++a) row[a] = pack_at(pairs + (y * E + a) * T::stride + j);
@@ -287,9 +307,11 @@ FK_HD void add_columns(int y, int x, const Real* pairs, const Real* columns,
       const Pack<Real> column = pack_at(columns + (c * kSide + x) * T::stride + j);
       FK_UNROLL for (int a = 0; a < E; ++a)
         FK_UNROLL for (int k = 0; k < E; ++k)
-          sum[a][c] = std::fma(row[a].at[k], column.at[k], sum[a][c]);
+          part[a][c] = std::fma(row[a].at[k], column.at[k], part[a][c]);
     }
   }
+  FK_UNROLL for (int a = 0; a < E; ++a)
+    FK_UNROLL for (int c = 0; c < COUNT; ++c) sum[a][c] += part[a][c];
 }
 
 // product[a][b] += sum_c own[c][row a] other[c][row b] over `count` staged columns.
@@ -318,6 +340,8 @@ FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const R
   const Real* theirs = other + 3 * x * T::stride;
   const Pack<Real> u = pack_at(mine), su = pack_at(mine + T::stride);
   const Pack<Real> cu = pack_at(mine + 2 * T::stride);
+  const Real last = slope_coefficient(own);
+  Real part[E] = {};
   for (int j = 0; j < T::rows; j += E) {
     const Pack<Real> v = pack_at(theirs + j), sv = pack_at(theirs + T::stride + j);
     const Pack<Real> cv = pack_at(theirs + 2 * T::stride + j);
@@ -327,10 +351,11 @@ FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const R
         const Real s = sine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
         const Real c = cosine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
         const Real x = difference<KEYS>(u.at[a], v.at[k]);
-        sum[a] = std::fma(row.at[k], log_sinc_slope(x, s, c), sum[a]);
+        part[a] = std::fma(row.at[k], log_sinc_slope(x, s, c, last), part[a]);
       }
     }
   }
+  FK_UNROLL for (int a = 0; a < E; ++a) sum[a] += part[a];
 }
 
 }  // namespace fk
