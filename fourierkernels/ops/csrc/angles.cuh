@@ -97,8 +97,8 @@ FK_HD SineCosine<float> sine_cosine(float x) {
 
 // ---- one feature of one pair -------------------------------------------------------------------
 
-// The last coefficients of the series below. The loops pass them on from shared memory: as constants
-// they would be moved into a register for every factor again, one instruction in twelve.
+// The last coefficients of the series below. The loops pass them on from shared memory: constants
+// would be moved into a register for every factor again, one instruction in twelve.
 template <class Real>
 struct Last;
 template <>

@@ -36,8 +36,8 @@ FK_HD Real slope_coefficient(const Real* lines) {
   return lines[Tile<Real>::rows + 1];
 }
 
-// How many columns are staged from a line on, if each thread has so many: sums of those which are not
-// there are not written.
+// How many columns are staged from a line on, if each thread has so many: sums of those which are
+// not there are not written.
 template <class Real>
 FK_HD int columns_from(const Problem<Real>& p, int line, int of_thread) {
   const int left = p.padded_columns - line;
@@ -149,9 +149,9 @@ FK_HD Real cosine(Real own_sine, Real own_cosine, Real other_sine, Real other_co
               : cosine_of_difference(own_sine, own_cosine, other_sine, other_cosine);
 }
 
-// Multiplies the weights by the factors of one staged chunk of features. FAR: pairs of rows of which
-// one is far away, of whose factors no eight have a quotient within range, have their exponents
-// taken out at every factor; the others have the same bits as without them.
+// Multiplies the weights by the factors of one staged chunk of features. FAR: pairs with a row that
+// is far away, eight of whose factors have no quotient within range, have their exponents taken out
+// at every factor; the others have the same bits as without them.
 template <bool KEYS, bool FAR, class Real>
 FK_HD void multiply_features(int y, int x, const Real* own, const Real* other,
                              const Reach<Real>& reach, Pairs<Real>& pairs) {
@@ -213,7 +213,7 @@ FK_PROGRAM void scores_of_tile(Threads& threads, const Features<Real>& own,
   }
 }
 
-// Turns the products of the pairs of rows `own`, ... and `other`, ... into weights: power, mask, and
+// Turns the products of the pairs of rows `own`, ... and `other`, ... into weights: power, mask,
 // NaN for rows that are not finite. What all pairs share is decided outside the loops.
 template <bool KEYS, class Real>
 FK_HD void finish(const Problem<Real>& p, const Real* own_reach, const Real* other_reach, int own,
@@ -225,7 +225,8 @@ FK_HD void finish(const Problem<Real>& p, const Real* own_reach, const Real* oth
       FK_UNROLL for (int b = 0; b < E; ++b) pairs.weight[a][b] = fourth_power(pairs.weight[a][b]);
   } else {
     FK_UNROLL for (int a = 0; a < E; ++a)
-      FK_UNROLL for (int b = 0; b < E; ++b) pairs.weight[a][b] = power_of(pairs.weight[a][b], p.power);
+      FK_UNROLL for (int b = 0; b < E; ++b)
+        pairs.weight[a][b] = power_of(pairs.weight[a][b], p.power);
   }
   if (p.bias) {
     FK_UNROLL for (int a = 0; a < E; ++a)
@@ -263,7 +264,7 @@ FK_HD bool any_flaw(int thread, const Real* flaws, int begin, int end) {
 }
 
 // Such numbers were packed as zeros; here they reach the sums of the own rows that see them, in
-// their columns. A product with a weight of zero would bring them to rows that are masked from them.
+// their columns. Products with weights of zero would bring them to rows that are masked from them.
 template <bool KEYS, class Real>
 FK_HD void spread_flaws(const Problem<Real>& p, int y, int x, int first, int rows,
                         const Columns<Real>& other, int begin, int end, Real* sums) {
