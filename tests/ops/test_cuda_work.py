@@ -1,16 +1,18 @@
 """What the CUDA kernels leave out, what they keep, and what is refused before they run."""
 
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 from cuda_cases import Case, run_with
-from host_kernels import host_library, needs_compiler
+from host_kernels import compiled, host_library, needs_compiler, sources
 from plain_attention import draw
 from torch import Tensor
 
 from fourierkernels.ops import cuda, cuda_checks
-from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Rows, Saved
+from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
+from fourierkernels.ops.cuda_build import Variant
 from fourierkernels.ops.cuda_layout import packed_size, parts_of
 from fourierkernels.ops.cuda_library import Library
 
@@ -32,11 +34,14 @@ def problem(mask: Tensor | None, dtype: torch.dtype, **options: object) -> tuple
     return Inputs(*leaves, mask), Options(4, False, 0.0, **options)
 
 
-def backward(inputs: Inputs, options: Options, rows: Rows) -> cuda.Gradients:
+def backward(
+    inputs: Inputs, options: Options, rows: Rows, library: Library | None = None
+) -> Gradients:
     grad = draw(*rows.output.shape, seed=9, dtype=inputs.query.dtype).detach()
     cotangents = Cotangents(grad, None, (grad * rows.output).sum(-1))
     saved = Saved(rows.significand, rows.exponent, rows.packed)
-    return cuda.backward(host_library(inputs.query.dtype, 16), cotangents, inputs, saved, options)
+    library = host_library(inputs.query.dtype, 16) if library is None else library
+    return cuda.backward(library, cotangents, inputs, saved, options)
 
 
 def spoil_hidden_tile(packed: Tensor, inputs: Inputs) -> None:
@@ -95,6 +100,23 @@ def test_the_size_of_packed_inputs_follows_from_shapes(
     rows = cuda.forward(host_library(dtype, size), inputs, Options(4, False, 0.0))
     faked = (leaf.to("meta") for leaf in inputs[:3])
     assert rows.packed.shape == (2, 2, packed_size(*faked))
+
+
+def test_more_blocks_than_a_grid_may_have_run_in_several(tmp_path: Path) -> None:
+    files = dict(sources())
+    largest = "kLargestGrid = 0x7fffffff"
+    assert largest in files["attention.cu"]
+    files["attention.cu"] = files["attention.cu"].replace(largest, "kLargestGrid = 5")
+    path = compiled("small grids", Variant("float", 16), files=files, folder=tmp_path)
+    several = Library.load(str(path), 16)
+    inputs, options = problem(None, torch.float32)
+    results = []
+    for library in (several, host_library(torch.float32, 16)):
+        rows = cuda.forward(library, inputs, options)
+        results.append((rows, backward(inputs, options, rows, library)))
+    (rows, gradients), (expected_rows, expected) = results
+    assert all(map(torch.equal, rows, expected_rows))
+    assert all(map(torch.equal, gradients, expected))
 
 
 def test_keys_of_no_row_give_zeros() -> None:

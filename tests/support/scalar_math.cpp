@@ -20,9 +20,10 @@ static void pairs_of(const Real* u, const Real* v, Real* sinc, Real* slope, long
     const SineCosine<Real> a = sine_cosine(u[i]), b = sine_cosine(v[i]);
     const Real x = u[i] - v[i], s = sine_of_difference(a.sine, a.cosine, b.sine, b.cosine);
     Real numerator = 1, denominator = 1;
-    multiply_sinc(x, s, numerator, denominator);
+    multiply_sinc(x, s, Last<Real>::sinc, numerator, denominator);
     sinc[i] = divide(numerator, denominator);
-    slope[i] = log_sinc_slope(x, s, cosine_of_difference(a.sine, a.cosine, b.sine, b.cosine));
+    const Real c = cosine_of_difference(a.sine, a.cosine, b.sine, b.cosine);
+    slope[i] = log_sinc_slope(x, s, c, Last<Real>::slope);
   }
 }
 

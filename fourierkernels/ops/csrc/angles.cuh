@@ -97,13 +97,25 @@ FK_HD SineCosine<float> sine_cosine(float x) {
 
 // ---- one feature of one pair -------------------------------------------------------------------
 
+// The last coefficients of the series below. The loops pass them on from shared memory: constants
+// would be moved into a register for every factor again, one instruction in twelve.
+template <class Real>
+struct Last;
+template <>
+struct Last<float> {
+  static constexpr float sinc = 1.0f / 120, slope = 1.0f / 4725;
+};
+template <>
+struct Last<double> {
+  static constexpr double sinc = -1.0 / 39916800.0, slope = 349222.0 / 1531329465290625.0;
+};
+
 // sin x / x for |x| < 1/4, from y = x^2: the first term left out is below half a unit of rounding.
-FK_HD float sinc_series(float y) {
-  return std::fma(y, std::fma(y, 1.0f / 120, -1.0f / 6), 1.0f);
+FK_HD float sinc_series(float y, float last) {
+  return std::fma(y, std::fma(y, last, -1.0f / 6), 1.0f);
 }
-FK_HD double sinc_series(double y) {
-  double p = -1.0 / 39916800.0;
-  p = fma(p, y, 1.0 / 362880.0);
+FK_HD double sinc_series(double y, double last) {
+  double p = fma(last, y, 1.0 / 362880.0);
   p = fma(p, y, -1.0 / 5040.0);
   p = fma(p, y, 1.0 / 120.0);
   p = fma(p, y, -1.0 / 6.0);
@@ -120,22 +132,25 @@ FK_HD Real cosine_of_difference(Real sin_u, Real cos_u, Real sin_v, Real cos_v) 
   return std::fma(cos_u, cos_v, sin_u * sin_v);
 }
 
-// Multiplies numerator and denominator of a product by sin x / x, with s = sin x.
+// Multiplies numerator and denominator of a product by sin x / x, with s = sin x. Both branches are
+// predicated; with a conditional expression every other denominator costs a selection more.
 template <class Real>
-FK_HD void multiply_sinc(Real x, Real s, Real& numerator, Real& denominator) {
+FK_HD void multiply_sinc(Real x, Real s, Real last, Real& numerator, Real& denominator) {
   const Real y = x * x;
-  const bool near = y < Real(0.0625);
-  numerator *= near ? sinc_series(y) : s;
-  if (!near) denominator *= x;
+  if (y < Real(0.0625)) {
+    s = sinc_series(y, last);
+  } else {
+    denominator *= x;
+  }
+  numerator *= s;
 }
 
 // d/dx log|sin x / x| = cot x - 1/x = -sum_k c_k x^(2k-1), here for |x| < 1/2.
-FK_HD float slope_series(float y) {
-  return std::fma(y, std::fma(y, std::fma(y, 1.0f / 4725, 2.0f / 945), 1.0f / 45), 1.0f / 3);
+FK_HD float slope_series(float y, float last) {
+  return std::fma(y, std::fma(y, std::fma(y, last, 2.0f / 945), 1.0f / 45), 1.0f / 3);
 }
-FK_HD double slope_series(double y) {
-  double p = 349222.0 / 1531329465290625.0;
-  p = fma(p, y, 87734.0 / 38979295480125.0);
+FK_HD double slope_series(double y, double last) {
+  double p = fma(last, y, 87734.0 / 38979295480125.0);
   p = fma(p, y, 3617.0 / 162820783125.0);
   p = fma(p, y, 4.0 / 18243225.0);
   p = fma(p, y, 1382.0 / 638512875.0);
@@ -149,10 +164,10 @@ FK_HD double slope_series(double y) {
 // The slope with s = sin x, c = cos x. At a zero of the sine it is large but finite: the weight that
 // multiplies it is zero there.
 template <class Real>
-FK_HD Real log_sinc_slope(Real x, Real s, Real c) {
+FK_HD Real log_sinc_slope(Real x, Real s, Real c, Real last) {
   const Real y = x * x;
   const Real far = divide(std::fma(c, x, -s), std::fma(s, x, Format<Real>::tiny));
-  return y < Real(0.25) ? -x * slope_series(y) : far;
+  return y < Real(0.25) ? -x * slope_series(y, last) : far;
 }
 
 }  // namespace fk

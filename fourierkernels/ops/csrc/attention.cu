@@ -35,14 +35,16 @@ __global__ void __launch_bounds__(kThreads) pack_kernel(Packing<Real> p, long lo
   if (at < entries(p)) pack_one(p, at);
 }
 
-__global__ void __launch_bounds__(kThreads, kBlocks) forward_kernel(Problem<Real> p, long long first) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+forward_kernel(Problem<Real> p, long long first) {
   extern __shared__ __align__(16) char memory[];
   BlockThreads<ForwardState<Real, FK_SIZE>> threads;
   forward_block<Real, FK_SIZE>(threads, p, first + blockIdx.x, memory);
 }
 
 template <bool KEYS>
-__global__ void __launch_bounds__(kThreads, kBlocks) backward_kernel(Problem<Real> p, long long first) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+backward_kernel(Problem<Real> p, long long first) {
   extern __shared__ __align__(16) char memory[];
   BlockThreads<BackwardState<Real, FK_SIZE, KEYS>> threads;
   backward_block<Real, FK_SIZE, KEYS>(threads, p, first + blockIdx.x, memory);
@@ -86,7 +88,9 @@ extern "C" int fk_packing_size() { return int(sizeof(Packing<Real>)); }
 
 extern "C" int fk_tile_rows() { return Tile<Real>::rows; }
 
-extern "C" int fk_pack(const Packing<Real>* packing, void* stream) { return run_pack(*packing, stream); }
+extern "C" int fk_pack(const Packing<Real>* packing, void* stream) {
+  return run_pack(*packing, stream);
+}
 
 extern "C" int fk_forward(const Problem<Real>* problem, void* stream) {
   return run_forward(*problem, stream);
@@ -104,5 +108,8 @@ extern "C" int fk_key_gradients(const Problem<Real>* problem, void* stream) {
 
 // The weights, from the totals that the forward pass has left.
 extern "C" int fk_weights(const Problem<Real>* problem, void* stream) {
-  return run_backward<false>(*problem, stream);
+  Problem<Real> p = *problem;
+  p.grad = p.value;  // not read, but addresses are reckoned from it
+  p.plain_grad = p.plain_value;
+  return run_backward<false>(p, stream);
 }

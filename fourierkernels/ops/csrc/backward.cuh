@@ -99,7 +99,8 @@ FK_HD void add_other_ways(const Problem<Real>& p, long long head, int own, int o
       FK_UNROLL for (int b = 0; b < E; ++b) {
         const long long at = head * p.queries + (KEYS ? other + b : own + a);
         const int j = KEYS ? own + a : other + b;
-        if (has<Real>(state.pairs.seen, a, b)) state.product[a][b] += p.weights_grad[at * p.keys + j];
+        if (has<Real>(state.pairs.seen, a, b))
+          state.product[a][b] += p.weights_grad[at * p.keys + j];
       }
   }
   if (p.seed) {
@@ -108,8 +109,8 @@ FK_HD void add_other_ways(const Problem<Real>& p, long long head, int own, int o
   }
 }
 
-// One step: B, the gradient of an additive mask, and G into shared memory. Pairs that do not see each
-// other have none, whatever their rows hold.
+// One step: B, the gradient of an additive mask, and G into shared memory. Pairs that do not see
+// each other have none, whatever their rows hold.
 template <class Real, int SIZE, bool KEYS>
 FK_HD void slopes_of_pairs(const Problem<Real>& p, long long head, int y, int x, int own, int other,
                            const BackwardShared<Real, KEYS>& shared,
@@ -203,7 +204,8 @@ FK_HD void write_gradients(const Problem<Real>& p, long long head, int y, int x,
     FK_UNROLL for (int s = 0; s < (KEYS ? State::stages : 0); ++s)
       FK_UNROLL for (int c = 0; c < State::columns; ++c) {
         const int column = (s * State::columns + c) * kSide + x;
-        if (column < p.columns) p.value_grad[at * p.columns + column] = state.values[KEYS ? s : 0][a][c];
+        if (column < p.columns)
+          p.value_grad[at * p.columns + column] = state.values[KEYS ? s : 0][a][c];
       }
   }
 }
@@ -222,7 +224,8 @@ FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, lon
   const View<Real> own = view(p, KEYS, head), other = view(p, !KEYS, head);
   const int own_rows = own.features.rows, other_rows = other.features.rows;
 
-  threads.each([&](int, State& state) {
+  threads.each([&](int thread, State& state) {
+    if (thread == 0) put_coefficients(shared.own);
     FK_UNROLL for (int c = 0; c < State::chunks; ++c)
       FK_UNROLL for (int a = 0; a < State::edge; ++a) state.features[c][a] = Real(0);
     FK_UNROLL for (int s = 0; s < (KEYS ? State::stages : 1); ++s)
@@ -248,7 +251,8 @@ FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, lon
       weights_of_pairs(p, head, y, x, mine, theirs, shared, state);
     });
     if (!KEYS && p.weights) continue;
-    slopes_of_tile<Real, SIZE, KEYS>(threads, p, head, own.columns, other.columns, first, at, shared);
+    slopes_of_tile<Real, SIZE, KEYS>(threads, p, head, own.columns, other.columns, first, at,
+                                     shared);
     features_of_tile<Real, SIZE, KEYS>(threads, p, own.features, other.features, first, at, shared);
   }
   if (!KEYS && p.weights) return;

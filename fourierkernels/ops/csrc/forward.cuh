@@ -118,14 +118,15 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, long
   const Features<Real> query = features_of(p, false, head), key = features_of(p, true, head);
   const Columns<Real> value = columns_of(p, true, head);
 
-  threads.each([&](int, State& state) {
+  threads.each([&](int thread, State& state) {
+    if (thread == 0) put_coefficients(shared.own);
     start(p, state.total, state.top);
     FK_UNROLL for (int s = 0; s < State::stages; ++s)
       FK_UNROLL for (int a = 0; a < T::edge; ++a)
         FK_UNROLL for (int c = 0; c < State::columns; ++c) state.sum[s][a][c] = Real(0);
   });
   const int seen = p.queries - first > T::rows ? first + T::rows : p.queries;
-  const int last = p.causal && seen < p.keys ? seen : p.keys;  // a causal row sees no key from there
+  const int last = p.causal && seen < p.keys ? seen : p.keys;  // no row sees a key from there
   for (int column = 0; column < last; column += T::rows) {
     if (masked(p) && !threads.any([&](int thread, State& state) {
           state.pairs.seen = seen_pairs<false>(p, first + thread / kSide * T::edge,

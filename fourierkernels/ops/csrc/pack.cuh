@@ -7,9 +7,10 @@ namespace fk {
 
 template <class Real>
 struct Packing {
-  const Real *rows, *radius, *centre;  // (B H, n, width), (H, width), (B H, width); last two may be null
-  Real* packed;                        // of the first head
-  long long stride;                    // from one head to the next
+  const Real* rows;             // (B H, n, width)
+  const Real *radius, *centre;  // (H, width), (B H, width); or null
+  Real* packed;                 // of the first head
+  long long stride;             // from one head to the next
   long long batches_heads;
   int heads, n, width, padded_n, padded_width;
 };

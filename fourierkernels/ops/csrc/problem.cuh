@@ -32,9 +32,9 @@ FK_HD const Pack<Real>& pack_at(const Real* from) {
 // Arrays that a kernel does not use are null. Those of a head are apart by packed_stride:
 //   packed features  (3 D' + 1, rows'): u, sin u, cos u of every feature, and the row's reach
 //   packed columns   (C' + 1, rows'), and the row's flaw
-// with D' and C' multiples of kChunk, rows' of the tile's rows; what is beyond D, C and rows is zero (cosines one). The reach is the largest |u|. Numbers that
-// are not finite are packed as zeros, which spread nowhere: then reach and flaw are NaN, else the
-// flaw is zero.
+// with D' and C' multiples of kChunk, rows' of the tile's rows; what is beyond D, C and rows is zero
+// (cosines one). The reach is the largest |u|. Numbers that are not finite are packed as zeros, which
+// spread nowhere: then reach and flaw are NaN, else the flaw is zero.
 template <class Real>
 struct Problem {
   const Real* query;        // packed features of the queries
@@ -44,7 +44,7 @@ struct Problem {
   const Real* plain_value;  // (B H, M, C), as given
   const Real* plain_grad;   // (B H, N, C), as given
   const Real* radius;       // (H, D)
-  const Real* delta;        // (B H, N): what the softmax-like derivative subtracts
+  const Real* delta;        // (B H, N): dO . O, and W . dW where weights have a gradient
   const Real* weights_grad;     // (B H, N, M)
   const long long* seed;        // of dropout
   const unsigned char* attend;  // boolean mask, true attends
@@ -109,7 +109,6 @@ FK_HD Columns<Real> columns_of(const Problem<Real>& p, bool keys, long long head
   const int padded = keys ? p.padded_keys : p.padded_queries;
   const int rows = keys ? p.keys : p.queries;
   const Real* lines = keys ? p.value + head * p.packed_stride : p.grad + head * p.grad_stride;
-  if (lines == nullptr) return {nullptr, nullptr, nullptr, rows, padded};
   const Real* plain = (keys ? p.plain_value : p.plain_grad) + head * rows * p.columns;
   return {lines, lines + (long long)p.padded_columns * padded, plain, rows, padded};
 }

@@ -37,7 +37,7 @@ template <>
 struct Format<float> {
   using Bits = uint32_t;
   static constexpr int digits = 23, bias = 127, exponents = 0xff;
-  static constexpr float far = 128;      // of u: eight quotients of differences up to 2^8 are normal
+  static constexpr float far = 128;      // of u: eight differences up to 2^8 divide within range
   static constexpr float tiny = 1e-22f;  // beside s x, which is above 1e-15 or exactly zero
   static constexpr float log2e_high = 1.44269502162933349609375f, log2e_low = 1.92596299e-8f;
 };

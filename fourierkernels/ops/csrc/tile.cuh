@@ -11,15 +11,33 @@ namespace fk {
 template <class Real>
 FK_HD void stage(int thread, Real* to, const Real* from, int padded, int count) {
   using T = Tile<Real>;
-  for (int k = thread; k < count * kSide; k += kThreads) {
-    const int line = k / kSide, part = (k % kSide) * T::edge;
-    *reinterpret_cast<Pack<Real>*>(to + line * T::stride + part) =
-        pack_at(from + (long long)line * padded + part);
+  const int line = thread / kSide, part = (thread % kSide) * T::edge;
+  to += line * T::stride + part;
+  from += (long long)line * padded + part;
+  for (int k = line; k < count; k += kSide) {
+    *reinterpret_cast<Pack<Real>*>(to) = pack_at(from);
+    to += kSide * T::stride;
+    from += (long long)kSide * padded;
   }
 }
 
-// How many columns are staged from a line on, if each thread has so many: sums of those which are not
-// there are not written.
+// The padding of the first line holds what the loops over features take from memory.
+template <class Real>
+FK_HD void put_coefficients(Real* lines) {
+  lines[Tile<Real>::rows] = Last<Real>::sinc;
+  lines[Tile<Real>::rows + 1] = Last<Real>::slope;
+}
+template <class Real>
+FK_HD Real sinc_coefficient(const Real* lines) {
+  return lines[Tile<Real>::rows];
+}
+template <class Real>
+FK_HD Real slope_coefficient(const Real* lines) {
+  return lines[Tile<Real>::rows + 1];
+}
+
+// How many columns are staged from a line on, if each thread has so many: sums of those which are
+// not there are not written.
 template <class Real>
 FK_HD int columns_from(const Problem<Real>& p, int line, int of_thread) {
   const int left = p.padded_columns - line;
@@ -131,14 +149,15 @@ FK_HD Real cosine(Real own_sine, Real own_cosine, Real other_sine, Real other_co
               : cosine_of_difference(own_sine, own_cosine, other_sine, other_cosine);
 }
 
-// Multiplies the weights by the factors of one staged chunk of features. FAR: pairs of rows of which
-// one is far away, of whose factors no eight have a quotient within range, have their exponents
-// taken out at every factor; the others have the same bits as without them.
+// Multiplies the weights by the factors of one staged chunk of features. FAR: pairs with a row that
+// is far away, eight of whose factors have no quotient within range, have their exponents taken out
+// at every factor; the others have the same bits as without them.
 template <bool KEYS, bool FAR, class Real>
 FK_HD void multiply_features(int y, int x, const Real* own, const Real* other,
                              const Reach<Real>& reach, Pairs<Real>& pairs) {
   using T = Tile<Real>;
   constexpr int E = T::edge;
+  const Real last = sinc_coefficient(own);
   FK_UNROLL_BY(FAR ? 1 : kChunk / kProduct) for (int half = 0; half < kChunk; half += kProduct) {
     Real numerator[E][E], denominator[E][E];
     FK_UNROLL for (int a = 0; a < E; ++a)
@@ -152,8 +171,8 @@ FK_HD void multiply_features(int y, int x, const Real* own, const Real* other,
       FK_UNROLL for (int a = 0; a < E; ++a)
         FK_UNROLL for (int b = 0; b < E; ++b) {
           multiply_sinc(difference<KEYS>(u.at[a], v.at[b]),
-                        sine<KEYS>(su.at[a], cu.at[a], sv.at[b], cv.at[b]), numerator[a][b],
-                        denominator[a][b]);
+                        sine<KEYS>(su.at[a], cu.at[a], sv.at[b], cv.at[b]), last,
+                        numerator[a][b], denominator[a][b]);
           if (FAR && (is_odd(reach.own[y * E + a]) || is_odd(reach.other[x * E + b]))) {
             multiply(pairs.weight[a][b], divide(numerator[a][b], denominator[a][b]));
             numerator[a][b] = denominator[a][b] = Real(1);
@@ -194,7 +213,7 @@ FK_PROGRAM void scores_of_tile(Threads& threads, const Features<Real>& own,
   }
 }
 
-// Turns the products of the pairs of rows `own`, ... and `other`, ... into weights: power, mask, and
+// Turns the products of the pairs of rows `own`, ... and `other`, ... into weights: power, mask,
 // NaN for rows that are not finite. What all pairs share is decided outside the loops.
 template <bool KEYS, class Real>
 FK_HD void finish(const Problem<Real>& p, const Real* own_reach, const Real* other_reach, int own,
@@ -206,7 +225,8 @@ FK_HD void finish(const Problem<Real>& p, const Real* own_reach, const Real* oth
       FK_UNROLL for (int b = 0; b < E; ++b) pairs.weight[a][b] = fourth_power(pairs.weight[a][b]);
   } else {
     FK_UNROLL for (int a = 0; a < E; ++a)
-      FK_UNROLL for (int b = 0; b < E; ++b) pairs.weight[a][b] = power_of(pairs.weight[a][b], p.power);
+      FK_UNROLL for (int b = 0; b < E; ++b)
+        pairs.weight[a][b] = power_of(pairs.weight[a][b], p.power);
   }
   if (p.bias) {
     FK_UNROLL for (int a = 0; a < E; ++a)
@@ -244,7 +264,7 @@ FK_HD bool any_flaw(int thread, const Real* flaws, int begin, int end) {
 }
 
 // Such numbers were packed as zeros; here they reach the sums of the own rows that see them, in
-// their columns. A product with a weight of zero would bring them to rows that are masked from them.
+// their columns. Products with weights of zero would bring them to rows that are masked from them.
 template <bool KEYS, class Real>
 FK_HD void spread_flaws(const Problem<Real>& p, int y, int x, int first, int rows,
                         const Columns<Real>& other, int begin, int end, Real* sums) {
@@ -280,6 +300,7 @@ FK_HD void add_columns(int y, int x, const Real* pairs, const Real* columns,
                        Real (&sum)[Tile<Real>::edge][COUNT]) {
   using T = Tile<Real>;
   constexpr int E = T::edge;
+  Real part[E][COUNT] = {};  // the sums themselves may have no register to live in
   for (int j = 0; j < T::rows; j += E) {
     Pack<Real> row[E];
     FK_UNROLL for (int a = 0; a < E; ++a) row[a] = pack_at(pairs + (y * E + a) * T::stride + j);
@@ -287,9 +308,11 @@ FK_HD void add_columns(int y, int x, const Real* pairs, const Real* columns,
       const Pack<Real> column = pack_at(columns + (c * kSide + x) * T::stride + j);
       FK_UNROLL for (int a = 0; a < E; ++a)
         FK_UNROLL for (int k = 0; k < E; ++k)
-          sum[a][c] = std::fma(row[a].at[k], column.at[k], sum[a][c]);
+          part[a][c] = std::fma(row[a].at[k], column.at[k], part[a][c]);
     }
   }
+  FK_UNROLL for (int a = 0; a < E; ++a)
+    FK_UNROLL for (int c = 0; c < COUNT; ++c) sum[a][c] += part[a][c];
 }
 
 // product[a][b] += sum_c own[c][row a] other[c][row b] over `count` staged columns.
@@ -318,6 +341,8 @@ FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const R
   const Real* theirs = other + 3 * x * T::stride;
   const Pack<Real> u = pack_at(mine), su = pack_at(mine + T::stride);
   const Pack<Real> cu = pack_at(mine + 2 * T::stride);
+  const Real last = slope_coefficient(own);
+  Real part[E] = {};
   for (int j = 0; j < T::rows; j += E) {
     const Pack<Real> v = pack_at(theirs + j), sv = pack_at(theirs + T::stride + j);
     const Pack<Real> cv = pack_at(theirs + 2 * T::stride + j);
@@ -327,10 +352,11 @@ FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const R
         const Real s = sine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
         const Real c = cosine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
         const Real x = difference<KEYS>(u.at[a], v.at[k]);
-        sum[a] = std::fma(row.at[k], log_sinc_slope(x, s, c), sum[a]);
+        part[a] = std::fma(row.at[k], log_sinc_slope(x, s, c, last), part[a]);
       }
     }
   }
+  FK_UNROLL for (int a = 0; a < E; ++a) sum[a] += part[a];
 }
 
 }  // namespace fk
