@@ -5,183 +5,238 @@ the same code.
 """
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 
 import torch
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
-from fourierkernels.ops.cuda_build import SIZES, build, variant_for
-from fourierkernels.ops.cuda_library import Library, Packing, Problem
-from fourierkernels.ops.offsets import common_offset, radius_gradient
+from fourierkernels.ops.cuda_build import build, variant_for
+from fourierkernels.ops.cuda_checks import check_devices, explained, warn_of_doubles
+from fourierkernels.ops.cuda_layout import (
+    REALS,
+    columns_size,
+    pack,
+    pack_columns,
+    packed_size,
+    padded_rows,
+    padded_width,
+    parts_of,
+)
+from fourierkernels.ops.cuda_library import Library, Problem
+from fourierkernels.ops.cuda_mask import mask_gradient
+from fourierkernels.ops.dropout import threshold
 
-_CHUNK = 16  # features are padded to its multiples
-_REALS = {torch.float32: "float", torch.float64: "double"}
-
-
-@dataclass(frozen=True)
-class _Packed:
-    """The inputs as the kernels read them; it keeps the memory alive while they run."""
-
-    library: Library
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    radius: Tensor
-    mask: Tensor | None
-    centre: Tensor  # (B, H, 1, D)
+_RESULTS = ("output", "significand", "exponent")
 
 
 @cache
 def library_for(dtype: torch.dtype, width: int, arch: str) -> Library:
     """Return the library for a precision and a number of features, built on first use."""
-    variant = variant_for(_REALS[dtype], width)
+    variant = variant_for(REALS[dtype], width)
     return Library.load(str(build(variant, arch)), variant.size)
 
 
 def find_library(query: Tensor, value: Tensor) -> Library:
-    """Return the library for tensors on a GPU."""
+    """Return the library for tensors on a GPU; warn once if it is slow in their precision."""
     major, minor = torch.cuda.get_device_capability(query.device)
+    warn_of_doubles(query.dtype, (major, minor))
     width = max(query.shape[-1], value.shape[-1])
-    size = variant_for(_REALS[query.dtype], width).size  # few keys for the cache
+    size = variant_for(REALS[query.dtype], width).size  # few keys for the cache
     return library_for(query.dtype, size, f"sm_{major}{minor}")
 
 
 def forward(library: Library, inputs: Inputs, options: Options) -> Rows:
-    """Return the output and the sum of weights of each row as significand and exponent."""
-    if options.dropout_p or options.return_weights:
-        raise NotImplementedError("dropout and weights have no CUDA kernel")
+    """Return the fields of `Rows`; `packed` is what the kernels have read.
+
+    Raises
+    ------
+    ValueError
+        If the tensors are on several devices.
+    torch.OutOfMemoryError
+        With shapes and bytes.
+    """
     query, value = inputs.query, inputs.value
-    output = query.new_empty((*query.shape[:3], value.shape[-1]))
-    significand = query.new_empty(query.shape[:3])
-    exponent = torch.empty(query.shape[:3], dtype=torch.int32, device=query.device)
-    nothing = query.new_zeros((*query.shape[:3], 0)), query.new_zeros((*query.shape[:2], 0))
-    if output.numel() == 0:
-        return Rows(output, significand.fill_(torch.inf), exponent.zero_(), *nothing)
-    rows = Rows(output, significand, exponent, *nothing)
-    with _device_guard(query.device):
-        packed = _pack(library, inputs)
-        problem = _problem(packed, inputs, options)
-        _point(problem, {"output": output, "significand": significand, "exponent": exponent})
+    check_devices(inputs)
+    shapes = _shapes_of_rows(inputs, options)
+    with explained(inputs, **shapes), _device_guard(query.device):
+        rows, inputs = _new_rows(query, shapes), _contiguous(inputs)
+        if query.numel() == 0 or value.numel() == 0:
+            rows.output.zero_()
+            rows.significand.fill_(torch.inf)
+            return rows
+        pack(library, inputs, rows.packed)
+        problem = _problem(rows.packed, inputs, options)
+        _point(problem, {name: getattr(rows, name) for name in _RESULTS})
         library.call("fk_forward", problem, query.device)
+        if options.return_weights:
+            _point(problem, {"weights": rows.weights})
+            library.call("fk_weights", problem, query.device)
     return rows
+
+
+def _shapes_of_rows(inputs: Inputs, options: Options) -> dict[str, tuple[int, ...]]:
+    query, key, value = inputs[:3]
+    rows = query.shape[:3]
+    return {
+        "output": (*rows, value.shape[3]),
+        "significand": rows,
+        "exponent": rows,
+        "weights": (*rows, key.shape[2] if options.return_weights else 0),
+        "packed": (*rows[:2], packed_size(query, key, value)),
+    }
+
+
+def _new_rows(query: Tensor, shapes: Mapping[str, tuple[int, ...]]) -> Rows:
+    return Rows(
+        query.new_empty(shapes["output"]),
+        query.new_empty(shapes["significand"]),
+        query.new_zeros(shapes["exponent"], dtype=torch.int32),
+        query.new_zeros(shapes["weights"]),  # the kernel passes over what is masked
+        query.new_empty(shapes["packed"]),
+    )
 
 
 def backward(
     library: Library, cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Options
 ) -> Gradients:
-    """Return the gradients of query, key, value and radius."""
-    if options.dropout_p or options.mask_grad or cotangents.weights is not None:
-        raise NotImplementedError("dropout, weights and gradients of masks have no CUDA kernel")
-    query, key, value, radius, *_ = inputs
-    no_mask = query.new_zeros((0,))
-    if cotangents.output.numel() == 0:
-        dq, dk, dv, dr = (torch.zeros_like(leaf) for leaf in (query, key, value, radius))
-        return Gradients(dq, dk, dv, dr, no_mask)
-    gradients = [
-        torch.empty_like(x, memory_format=torch.contiguous_format) for x in (query, key, value)
-    ]
+    """Return the gradients of query, key, value, radius and, if asked for, of an additive mask.
+
+    Raises
+    ------
+    ValueError
+        If the tensors are on several devices.
+    torch.OutOfMemoryError
+        With shapes and bytes.
+    """
+    query, key, value, radius, mask, _ = inputs
+    check_devices(inputs, **cotangents._asdict(), **saved._asdict())
+    wanted = mask if options.mask_grad else None
+    with explained(inputs, **_shapes_of_gradients(inputs, wanted)), _device_guard(query.device):
+        if query.numel() == 0 or value.numel() == 0:
+            dq, dk, dv, dr = (torch.zeros_like(leaf) for leaf in (query, key, value, radius))
+            dmask = query.new_zeros((0,) if wanted is None else wanted.shape)
+            return Gradients(dq, dk, dv, dr, dmask)
+        dq, dk, dv = (query.new_empty(leaf.shape) for leaf in (query, key, value))
+        inputs, packed = _contiguous(inputs), saved.packed.contiguous()
+        arrays = _arrays(library, cotangents, saved)
+        problem = _problem(packed, inputs, options)
+        _point(problem, arrays | {"query_grad": dq, "key_grad": dk, "value_grad": dv})
+        library.call("fk_key_gradients", problem, query.device)
+        dmask = _query_gradients(library, problem, query, wanted)
+        return Gradients(dq, dk, dv, _radius_gradient(inputs, packed, dq, dk), dmask)
+
+
+def _shapes_of_gradients(inputs: Inputs, mask: Tensor | None) -> dict[str, tuple[int, ...]]:
+    query, _, value = inputs[:3]
+    shapes = {name: tuple(getattr(inputs, name).shape) for name in ("query", "key", "value")}
+    shapes["grad"] = (*query.shape[:2], columns_size(query.shape[2], value))
+    return shapes if mask is None else shapes | {"mask": tuple(mask.shape)}
+
+
+def _contiguous(inputs: Inputs) -> Inputs:
+    """Return the inputs as their addresses are read; masks are read through their strides."""
+    query, key, value, radius = (leaf.contiguous() for leaf in inputs[:4])
+    return inputs._replace(query=query, key=key, value=value, radius=radius)
+
+
+def _arrays(library: Library, cotangents: Cotangents, saved: Saved) -> dict[str, Tensor]:
+    """Return what the backward pass reads beside the packed inputs; the caller keeps it alive."""
+    grad = cotangents.output.contiguous()
     arrays = {
+        "plain_grad": grad,
+        "grad": pack_columns(library, grad),
         "delta": cotangents.delta.contiguous(),
         "significand": saved.significand.contiguous(),
         "exponent": saved.exponent.contiguous(),
-        **dict(zip(("query_grad", "key_grad", "value_grad"), gradients, strict=True)),
     }
-    with _device_guard(query.device):
-        packed = _pack(library, inputs)
-        arrays["grad"] = _pack_columns(library, cotangents.output.contiguous())
-        problem = _problem(packed, inputs, options)
-        _point(problem, arrays)
-        library.call("fk_backward", problem, query.device)
-    dq, dk, dv = gradients
-    dr = radius_gradient(query, key, radius, dq, dk, packed.centre)
-    return Gradients(dq, dk, dv, dr, no_mask)
+    if cotangents.weights is not None:
+        arrays["weights_grad"] = cotangents.weights.contiguous()
+    return arrays
+
+
+def _query_gradients(
+    library: Library, problem: Problem, query: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Fill in the gradient of the queries and return that of the mask, empty if it is None."""
+    if mask is None:
+        library.call("fk_query_gradients", problem, query.device)
+        return query.new_zeros((0,))
+
+    def run(first: int, count: int, buffer: Tensor) -> None:
+        problem.first_head, problem.head_count = first, count
+        _point(problem, {"bias_grad": buffer})
+        library.call("fk_query_gradients", problem, query.device)
+
+    return mask_gradient(mask, (*query.shape[:3], problem.keys), run)
+
+
+def _radius_gradient(inputs: Inputs, packed: Tensor, dq: Tensor, dk: Tensor) -> Tensor:
+    """Return dR, ``(H, D)``, by homogeneity: R² dR = Σ u dq + Σ v dk with u = R q and v = R k.
+
+    The packed rows have no offset in common, and zeros for numbers that are not finite.
+    """
+    query, key, _ = parts_of(packed, inputs)
+    total = _sum_of_products(query, dq) + _sum_of_products(key, dk)
+    return (total / inputs.radius.double().square()).to(inputs.radius.dtype)
+
+
+def _sum_of_products(part: Tensor, gradient: Tensor) -> Tensor:
+    rows, width = gradient.shape[2:]
+    scaled = part[:, :, : 3 * width : 3, :rows]  # (B, H, D, rows)
+    return (scaled.mT * gradient).sum(dim=(0, 2), dtype=torch.float64)
+
+
+def _problem(packed: Tensor, inputs: Inputs, options: Options) -> Problem:
+    query, key, value, radius, mask, seed = inputs
+    batch, heads, queries, features = query.shape
+    starts = parts_of(packed, inputs)
+    problem = Problem(
+        query=starts[0].data_ptr(),
+        key=starts[1].data_ptr(),
+        value=starts[2].data_ptr(),
+        packed_stride=packed.shape[-1],
+        plain_value=value.data_ptr(),
+        radius=radius.data_ptr(),
+        head_count=batch * heads,
+        heads=heads,
+        queries=queries,
+        keys=key.shape[2],
+        features=features,
+        columns=value.shape[3],
+        padded_queries=padded_rows(queries, query),
+        padded_keys=padded_rows(key.shape[2], query),
+        padded_features=padded_width(query),
+        padded_columns=padded_width(value),
+        power=options.power,
+        causal=options.causal,
+        eps=options.eps,
+        keep_scale=1.0,
+    )
+    problem.grad_stride = (problem.padded_columns + 1) * problem.padded_queries
+    if options.dropout_p:
+        if seed is None:
+            raise ValueError("seed must be given with dropout_p > 0, got None")
+        problem.seed = seed.data_ptr()
+        problem.threshold = threshold(options.dropout_p)
+        problem.keep_scale = 1.0 / (1.0 - options.dropout_p)
+    if mask is not None:
+        _point_to_mask(problem, mask)
+    return problem
+
+
+def _point_to_mask(problem: Problem, mask: Tensor) -> None:
+    setattr(problem, "attend" if mask.dtype is torch.bool else "bias", mask.data_ptr())
+    sizes = zip(mask.shape, mask.stride(), strict=True)
+    strides = [0 if size == 1 else stride for size, stride in sizes]
+    problem.mask_stride = (ctypes.c_longlong * 4)(*strides)
 
 
 def _point(problem: Problem, arrays: Mapping[str, Tensor]) -> None:
     for name, tensor in arrays.items():
         setattr(problem, name, tensor.data_ptr())
-
-
-def _pack(library: Library, inputs: Inputs) -> _Packed:
-    query, key, value, radius, mask, _ = inputs
-    centre, radius = common_offset(key, radius).contiguous(), radius.contiguous()
-    sides = [_pack_features(library, side.contiguous(), radius, centre) for side in (query, key)]
-    columns = _pack_columns(library, value.contiguous())
-    return _Packed(library, sides[0], sides[1], columns, radius, mask, centre)
-
-
-def _pack_features(library: Library, rows: Tensor, radius: Tensor, centre: Tensor) -> Tensor:
-    padded = _padded(rows, library.tile, _CHUNK)
-    packed = rows.new_empty((*rows.shape[:2], padded[1], 3, padded[0]))
-    _run_packing(library, rows, packed, padded, radius=radius, centre=centre)
-    return packed
-
-
-def _pack_columns(library: Library, rows: Tensor) -> Tensor:
-    padded = _padded(rows, library.tile, _columns_staged(library))
-    packed = rows.new_empty((*rows.shape[:2], padded[1], padded[0]))
-    _run_packing(library, rows, packed, padded)
-    return packed
-
-
-def _columns_staged(library: Library) -> int:
-    return _CHUNK if library.size == SIZES[0] else 2 * _CHUNK
-
-
-def _run_packing(
-    library: Library, rows: Tensor, packed: Tensor, padded: Sequence[int], **scaling: Tensor
-) -> None:
-    batch, heads, n, width = rows.shape
-    packing = Packing(
-        rows=rows.data_ptr(),
-        packed=packed.data_ptr(),
-        batches_heads=batch * heads,
-        heads=heads,
-        n=n,
-        width=width,
-        padded_n=padded[0],
-        padded_width=padded[1],
-        **{name: tensor.data_ptr() for name, tensor in scaling.items()},
-    )
-    library.call("fk_pack", packing, rows.device)
-
-
-def _problem(packed: _Packed, inputs: Inputs, options: Options) -> Problem:
-    batch, heads, queries, features = inputs.query.shape
-    problem = Problem(
-        query=packed.query.data_ptr(),
-        key=packed.key.data_ptr(),
-        value=packed.value.data_ptr(),
-        radius=packed.radius.data_ptr(),
-        batches=batch,
-        heads=heads,
-        queries=queries,
-        keys=inputs.key.shape[2],
-        features=features,
-        columns=inputs.value.shape[-1],
-        padded_queries=packed.query.shape[-1],
-        padded_keys=packed.key.shape[-1],
-        padded_features=packed.query.shape[2],
-        padded_columns=packed.value.shape[2],
-        power=options.power,
-        causal=options.causal,
-        eps=options.eps,
-    )
-    if packed.mask is not None:
-        field = "attend" if packed.mask.dtype is torch.bool else "bias"
-        setattr(problem, field, packed.mask.data_ptr())
-        sizes = zip(packed.mask.shape, packed.mask.stride(), strict=True)
-        strides = [0 if size == 1 else stride for size, stride in sizes]
-        problem.mask_stride = (ctypes.c_longlong * 4)(*strides)
-    return problem
-
-
-def _padded(rows: Tensor, tile: int, chunk: int) -> tuple[int, int]:
-    return -(-rows.shape[2] // tile) * tile, -(-rows.shape[3] // chunk) * chunk
 
 
 def _device_guard(device: torch.device) -> AbstractContextManager[object]:

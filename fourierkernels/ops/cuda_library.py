@@ -9,53 +9,40 @@ from dataclasses import dataclass
 
 import torch
 
-_POINTERS = ctypes.c_void_p
+
+def _fields(kind: type, names: str) -> list[tuple[str, type]]:
+    return [(name, kind) for name in names.split()]
 
 
 class Packing(ctypes.Structure):
-    """`Packing` of csrc/attention.cu."""
+    """`Packing` of csrc/pack.cuh."""
 
     _fields_ = (
-        *((name, _POINTERS) for name in ("rows", "radius", "centre", "packed")),
-        *(
-            (n, ctypes.c_int)
-            for n in ("batches_heads", "heads", "n", "width", "padded_n", "padded_width")
-        ),
+        *_fields(ctypes.c_void_p, "rows radius centre packed"),
+        *_fields(ctypes.c_longlong, "stride batches_heads"),
+        *_fields(ctypes.c_int, "heads n width padded_n padded_width"),
     )
 
 
 class Problem(ctypes.Structure):
-    """`Problem` of csrc/tile.cuh."""
+    """`Problem` of csrc/problem.cuh."""
 
     _fields_ = (
-        *(
-            (n, _POINTERS)
-            for n in ("query", "key", "value", "grad", "radius", "delta", "attend", "bias")
-        ),
+        *_fields(ctypes.c_void_p, "query key value grad plain_value plain_grad radius delta"),
+        *_fields(ctypes.c_void_p, "weights_grad seed attend bias"),
+        *_fields(ctypes.c_void_p, "output significand exponent weights"),
+        *_fields(ctypes.c_void_p, "query_grad key_grad value_grad bias_grad"),
         ("mask_stride", ctypes.c_longlong * 4),
-        *(
-            (n, _POINTERS)
-            for n in ("output", "significand", "exponent", "query_grad", "key_grad", "value_grad")
-        ),
-        *(
-            (n, ctypes.c_int)
-            for n in (
-                "batches",
-                "heads",
-                "queries",
-                "keys",
-                "features",
-                "columns",
-                "padded_queries",
-                "padded_keys",
-                "padded_features",
-                "padded_columns",
-                "power",
-                "causal",
-            )
-        ),
-        ("eps", ctypes.c_double),
+        *_fields(ctypes.c_longlong, "packed_stride grad_stride first_head head_count"),
+        *_fields(ctypes.c_int, "heads queries keys features columns"),
+        *_fields(ctypes.c_int, "padded_queries padded_keys padded_features padded_columns"),
+        *_fields(ctypes.c_int, "power causal"),
+        ("threshold", ctypes.c_uint),
+        *_fields(ctypes.c_double, "eps keep_scale"),
     )
+
+
+_PROGRAMS = ("fk_forward", "fk_weights", "fk_query_gradients", "fk_key_gradients")
 
 
 @dataclass(frozen=True)
@@ -70,8 +57,8 @@ class Library:
         """Load a library of the given size."""
         handle = ctypes.CDLL(path)
         handle.fk_pack.argtypes = (ctypes.POINTER(Packing), ctypes.c_void_p)
-        handle.fk_forward.argtypes = (ctypes.POINTER(Problem), ctypes.c_void_p)
-        handle.fk_backward.argtypes = (ctypes.POINTER(Problem), ctypes.c_void_p)
+        for name in _PROGRAMS:
+            getattr(handle, name).argtypes = (ctypes.POINTER(Problem), ctypes.c_void_p)
         handle.fk_error.argtypes, handle.fk_error.restype = (ctypes.c_int,), ctypes.c_char_p
         return cls(handle, size)
 

@@ -6,19 +6,16 @@ arithmetic (approximate division), its memory and its scheduling.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 import torch
+from cuda_cases import DEFAULTS, Case, normalised_weights, reference, run, run_with
 from host_kernels import host_library, needs_compiler
 from plain_attention import draw, relative_error
 from tolerances import TOLERANCE
 from torch import Tensor
 
 from fourierkernels.attention import fourier_attention
-from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Saved
-from fourierkernels.ops.cuda import backward, forward
 from fourierkernels.ops.reference import log_sinc_slope
 
 pytestmark = needs_compiler
@@ -31,27 +28,6 @@ def _poisoned_memory() -> Iterator[None]:
     torch.use_deterministic_algorithms(True)
     yield
     torch.use_deterministic_algorithms(False)
-
-
-@dataclass(frozen=True)
-class Case:
-    """Shapes and options of one problem; the tile has 64 rows in float32 and 32 in float64."""
-
-    n: int = 70
-    m: int = 90
-    dim: int = 16
-    columns: int = 16
-    size: int = 16
-    options: dict[str, Any] = field(default_factory=dict)
-    scale: float = 1.0
-    offset: float = 0.0
-
-    def leaves(self, dtype: torch.dtype) -> list[Tensor]:
-        shapes = [(2, 2, self.n, self.dim), (2, 2, self.m, self.dim), (2, 2, self.m, self.columns)]
-        query, key, value = (draw(*s, seed=i, dtype=dtype) for i, s in enumerate(shapes))
-        radius = (0.3 + 0.1 * draw(2, self.dim, seed=3, dtype=dtype)).exp()
-        moved = (self.scale * side + self.offset for side in (query, key))
-        return [leaf.detach() for leaf in (*moved, value, radius)]
 
 
 BOOLEAN = draw(1, 2, 70, 90, seed=5).detach() > 0.3
@@ -86,48 +62,6 @@ CASES = {
     "third power": Case(dim=5, options={"power": 3}, scale=0.3),
     "common offset": Case(offset=1e4),
 }
-DEFAULTS = {"power": 4, "causal": False, "eps": 0.0}
-
-
-def run(
-    case: Case, dtype: torch.dtype, leaves: list[Tensor] | None = None
-) -> tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]:
-    """Return output, significand, exponent, the four gradients, and the output's gradient."""
-    options = DEFAULTS | case.options
-    mask = options.pop("mask", None)
-    if mask is not None and mask.is_floating_point():
-        mask = mask.to(dtype)
-    leaves = case.leaves(dtype) if leaves is None else leaves
-    library = host_library(dtype, case.size)
-    inputs, chosen = Inputs(*leaves, mask), Options(**options)
-    rows = forward(library, inputs, chosen)
-    grad = draw(*rows[0].shape, seed=9, dtype=dtype).detach()
-    cotangents = Cotangents(grad, None, (grad * rows.output).sum(-1))
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
-    gradients = backward(library, cotangents, inputs, saved, chosen)
-    return (*rows[:3], list(gradients[:4]), grad)
-
-
-def reference_options(case: Case) -> dict[str, Any]:
-    options = DEFAULTS | case.options
-    mask, causal = options.pop("mask", None), options.pop("causal")
-    if causal:
-        seen = torch.ones(case.n, case.m, dtype=torch.bool).tril()
-        mask = seen if mask is None else mask & seen
-    elif mask is not None and mask.is_floating_point():
-        mask = mask.double()
-    return options | {"attn_mask": mask, "allow_signed": True, "implementation": "reference"}
-
-
-def reference(case: Case, leaves: list[Tensor], grad: Tensor) -> tuple[Tensor, list[Tensor]]:
-    leaves = [leaf.double().requires_grad_() for leaf in leaves]
-    output = fourier_attention(*leaves, **reference_options(case))
-    return output.detach(), list(torch.autograd.grad(output, leaves, grad.double()))
-
-
-def normalised_weights(case: Case, query: Tensor, key: Tensor, radius: Tensor) -> Tensor:
-    options = reference_options(case) | {"return_weights": True}
-    return fourier_attention(query, key, key, radius, **options)[1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -236,6 +170,40 @@ def test_keys_at_zeros_of_the_sine_give_finite_results(dtype: torch.dtype, power
     output, _, _, gradients, _ = run(case, dtype, leaves)
     assert torch.isfinite(output).all()
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
+
+
+def near_zeros_of_the_sine(dtype: torch.dtype) -> list[Tensor]:
+    """Differences close to multiples of pi: the sines of float32 have few digits, or none."""
+    place = draw(2, 2, 1, 2, seed=8, dtype=dtype).detach()
+    steps = torch.arange(1, 61, dtype=dtype)[:, None] * math.pi
+    query, key = place - 1e-4 * draw(2, 2, 50, 2, seed=1, dtype=dtype).detach(), place + steps
+    return [query, key, torch.eye(60, dtype=dtype).expand(2, 2, 60, 60), torch.ones(2, 2).to(dtype)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("power", [2, 4])
+def test_all_passes_use_the_same_weights_near_zeros_of_the_sine(
+    dtype: torch.dtype, power: int
+) -> None:
+    """Of the values 1 the gradient is Σ_i P_ij; with values that are a unit matrix, O is P."""
+    case = Case(n=50, m=60, dim=2, columns=60, size=64, options={"power": power})
+    leaves = near_zeros_of_the_sine(dtype)
+    rows, gradients = run_with(case, leaves, torch.ones(2, 2, 50, 60, dtype=dtype))
+    tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]["exact"]
+    assert relative_error(gradients.value[..., 0], rows.output.sum(2)) < tolerance
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("power", [2, 4])
+def test_gradients_of_queries_and_keys_have_opposite_sums(dtype: torch.dtype, power: int) -> None:
+    """Queries and keys may be moved together; near zeros of the sine the slope has its poles."""
+    case = Case(n=50, m=60, dim=2, columns=60, size=64, options={"power": power})
+    grad = draw(2, 2, 50, 60, seed=9, dtype=dtype).detach()
+    _, gradients = run_with(case, near_zeros_of_the_sine(dtype), grad)
+    dq, dk = gradients.query, gradients.key
+    scale = dk.abs().sum(2) + dq.abs().sum(2)
+    tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]["exact"]
+    assert ((dq.sum(2) + dk.sum(2)).abs() <= 4 * tolerance * scale).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

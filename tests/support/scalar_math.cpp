@@ -1,14 +1,15 @@
-// The scalar functions of scalar.cuh over arrays, for ctypes.
-#include "scalar.cuh"
+// The scalar functions of the CUDA kernels over arrays, for ctypes.
+#include "angles.cuh"
+#include "philox.cuh"
 
 using namespace fk;
 
 template <class Real>
-static void sincos_of(const double* x, Real* s, Real* c, long n) {
+static void sincos_of(const Real* x, Real* s, Real* c, long n) {
   for (long i = 0; i < n; ++i) {
-    const SineCosine at = sine_cosine(x[i]);
-    s[i] = Real(at.sine);
-    c[i] = Real(at.cosine);
+    const SineCosine<Real> at = sine_cosine(x[i]);
+    s[i] = at.sine;
+    c[i] = at.cosine;
   }
 }
 
@@ -16,13 +17,13 @@ static void sincos_of(const double* x, Real* s, Real* c, long n) {
 template <class Real>
 static void pairs_of(const Real* u, const Real* v, Real* sinc, Real* slope, long n) {
   for (long i = 0; i < n; ++i) {
-    const SineCosine a = sine_cosine(double(u[i])), b = sine_cosine(double(v[i]));
-    const Real su = Real(a.sine), cu = Real(a.cosine), sv = Real(b.sine), cv = Real(b.cosine);
-    const Real x = u[i] - v[i], s = sine_of_difference(su, cu, sv, cv);
+    const SineCosine<Real> a = sine_cosine(u[i]), b = sine_cosine(v[i]);
+    const Real x = u[i] - v[i], s = sine_of_difference(a.sine, a.cosine, b.sine, b.cosine);
     Real numerator = 1, denominator = 1;
-    multiply_sinc(x, s, numerator, denominator);
+    multiply_sinc(x, s, Last<Real>::sinc, numerator, denominator);
     sinc[i] = divide(numerator, denominator);
-    slope[i] = log_sinc_slope(x, s, std::fma(cu, cv, su * sv));
+    const Real c = cosine_of_difference(a.sine, a.cosine, b.sine, b.cosine);
+    slope[i] = log_sinc_slope(x, s, c, Last<Real>::slope);
   }
 }
 
@@ -38,8 +39,12 @@ static void product_of(const Real* factors, long n, int l, Real bias, Real* sign
   *exponent = w.exponent;
 }
 
+extern "C" void philox_words(const Words* counters, const uint64_t* seeds, Words* words, long n) {
+  for (long i = 0; i < n; ++i) words[i] = philox(counters[i], seeds[i]);
+}
+
 #define EXPORT(NAME, REAL)                                                                       \
-  extern "C" void sincos_##NAME(const double* x, REAL* s, REAL* c, long n) {                     \
+  extern "C" void sincos_##NAME(const REAL* x, REAL* s, REAL* c, long n) {                     \
     sincos_of(x, s, c, n);                                                                       \
   }                                                                                              \
   extern "C" void pairs_##NAME(const REAL* u, const REAL* v, REAL* z, REAL* t, long n) {         \

@@ -1,10 +1,13 @@
 // Backward: one block computes the gradients of one tile of its own side, looping over the other.
 //
-// With P the normalised weights, Delta_i = dO_i . O_i and G_ij = l P_ij (dO_i . v_j - Delta_i):
-//   dq_id = R_d sum_j G_ij t(u_id - v_jd),   dk_jd = R_d sum_i G_ij t(v_jd - u_id),
-//   dv_j = sum_i P_ij dO_i,                  t(x) = d log sinc / dx, odd.
+// With P the normalised weights, W_ij = P_ij keep_ij / (1 - p) what dropout leaves of them,
+// dP_ij = keep_ij / (1 - p) (dO_i . v_j + dW_ij), Delta_i = dO_i . O_i + sum_j W_ij dW_ij,
+// B_ij = P_ij (dP_ij - Delta_i), the gradient of an additive mask, and G = l B:
+//   dq_id = R_d sum_j G_ij t(u_id - v_jd),   dk_jd = -R_d sum_i G_ij t(u_id - v_jd),
+//   dv_j = sum_i W_ij dO_i,                  t(x) = d log sinc / dx.
 // So queries and keys are two runs of one program (KEYS tells which side is its own), and no two
-// blocks write to one place. The gradient of R follows from these outside, by homogeneity.
+// blocks write to one place. The gradient of R follows from these outside, by homogeneity. The run
+// of the queries also writes the weights, if that is all that is asked of it.
 #pragma once
 
 #include "tile.cuh"
@@ -17,9 +20,10 @@ struct BackwardState {
   static constexpr int columns = SIZE >= 2 * kSide ? 2 : 1;
   static constexpr int stages = SIZE / (columns * kSide);
   static constexpr int chunks = SIZE / kChunk;
-  Pairs<Real> pairs;
-  Real product[edge][edge];                      // dO_i . v_j
-  Real features[chunks][edge];                   // of the gradient of the own side, over R
+  Pairs<Real> pairs;                              // their weights become P
+  unsigned kept;                                  // by dropout
+  Real product[edge][edge];                       // dO_i . v_j
+  Real features[chunks][edge];                    // of the gradient of the own side, over R
   Real values[KEYS ? stages : 1][edge][columns];  // of dv
 };
 
@@ -38,83 +42,112 @@ struct BackwardShared {
   }
 };
 
-// One side of the problem, as the program sees it.
+// The features and the columns of one side: values belong to keys, dO to queries.
 template <class Real>
 struct View {
-  const Real *features, *columns;
-  int rows, padded;
+  Features<Real> features;
+  Columns<Real> columns;
 };
 
 template <class Real>
-FK_HD View<Real> view(const Problem<Real>& p, bool keys, int head) {
-  const int padded = keys ? p.padded_keys : p.padded_queries;
-  const Real* features = keys ? p.key : p.query;
-  const Real* columns = keys ? p.value : p.grad;
-  return {features + (long long)head * 3 * p.padded_features * padded,
-          columns + (long long)head * p.padded_columns * padded, keys ? p.keys : p.queries, padded};
+FK_HD View<Real> view(const Problem<Real>& p, bool keys, long long head) {
+  return {features_of(p, keys, head), columns_of(p, keys, head)};
 }
 
-// The normalised weight P_ij of a pair, from its weight.
+// The normalised weight P_ij of a pair, from its weight; `at` is the row of all heads.
 template <class Real>
-FK_HD Real normalised(const Problem<Real>& p, int head, int i, Scaled<Real> weight) {
-  if (weight.exponent == kNone) return Real(0);
-  const long long at = (long long)head * p.queries + i;
+FK_HD Real normalised(const Problem<Real>& p, long long at, Scaled<Real> weight) {
   return weight.significand * two_to<Real>(weight.exponent - p.exponent[at]) / p.significand[at];
 }
 
-// Steps of the weights: P of the tile into registers and, for the gradient of the values, shared.
-template <class Real, int SIZE, bool KEYS, class Threads>
-FK_PROGRAM void weights_of_tile(Threads& threads, const Problem<Real>& p, int head, View<Real> own,
-                                  View<Real> other, int first, int begin,
-                                  const BackwardShared<Real, KEYS>& shared) {
-  using T = Tile<Real>;
-  using State = BackwardState<Real, SIZE, KEYS>;
-  const int lines = 3 * kChunk;
-  for (int line = 0; line < 3 * p.padded_features; line += lines) {
-    threads.each([&](int thread, State&) {
-      stage(thread, shared.own, own.features + (long long)line * own.padded + first, own.padded,
-            lines);
-      stage(thread, shared.other, other.features + (long long)line * other.padded + begin,
-            other.padded, lines);
-    });
-    threads.each([&](int thread, State& state) {
-      multiply_chunk(thread / kSide, thread % kSide, shared.own, shared.other, state.pairs);
-    });
-  }
-  threads.each([&](int thread, State& state) {
-    const int y = thread / kSide, x = thread % kSide;
-    const int mine = first + y * T::edge, theirs = begin + x * T::edge;
-    finish<KEYS>(p, mine, theirs, state.pairs);
-    FK_UNROLL for (int a = 0; a < T::edge; ++a) {
-      Pack<Real> row;
-      FK_UNROLL for (int b = 0; b < T::edge; ++b) {
-        Scaled<Real>& weight = state.pairs.weight[a][b];
-        row.at[b] = normalised(p, head, KEYS ? theirs + b : mine + a, weight);
-        weight.significand = row.at[b];
-        state.product[a][b] = Real(0);
-      }
-      if (KEYS)
-        *reinterpret_cast<Pack<Real>*>(shared.weights + (y * T::edge + a) * T::stride +
-                                       x * T::edge) = row;
-    }
-  });
+template <class Real>
+FK_HD Real keep_scale(const Problem<Real>& p, unsigned kept, int a, int b) {
+  return has<Real>(kept, a, b) ? Real(p.keep_scale) : Real(0);
 }
 
-// Steps of the columns: dO . v of the pairs, the gradient of the values, then G into shared.
+// One step: P of the tile into registers, W into shared memory or, if asked for, to where it goes.
+template <class Real, int SIZE, bool KEYS>
+FK_HD void weights_of_pairs(const Problem<Real>& p, long long head, int y, int x, int own,
+                            int other, const BackwardShared<Real, KEYS>& shared,
+                            BackwardState<Real, SIZE, KEYS>& state) {
+  using T = Tile<Real>;
+  state.kept = p.seed ? kept_pairs<KEYS>(p, head, own, other) : all_pairs<Real>();
+  FK_UNROLL for (int a = 0; a < T::edge; ++a) {
+    Pack<Real> row;
+    FK_UNROLL for (int b = 0; b < T::edge; ++b) {
+      Scaled<Real>& weight = state.pairs.weight[a][b];
+      const bool seen = has<Real>(state.pairs.seen, a, b);
+      const long long at = head * p.queries + (KEYS ? other + b : own + a);
+      weight.significand = seen ? normalised(p, at, weight) : Real(0);
+      row.at[b] = weight.significand * keep_scale(p, state.kept, a, b);
+      if (!KEYS && p.weights && seen) p.weights[at * p.keys + other + b] = row.at[b];
+      state.product[a][b] = Real(0);
+    }
+    if (KEYS)
+      *reinterpret_cast<Pack<Real>*>(shared.weights + (y * T::edge + a) * T::stride + x * T::edge) =
+          row;
+  }
+}
+
+// One step: dO . v becomes dP where anything but the output leads to it.
+template <class Real, int SIZE, bool KEYS>
+FK_HD void add_other_ways(const Problem<Real>& p, long long head, int own, int other,
+                          BackwardState<Real, SIZE, KEYS>& state) {
+  constexpr int E = Tile<Real>::edge;
+  if (p.weights_grad) {
+    FK_UNROLL for (int a = 0; a < E; ++a)
+      FK_UNROLL for (int b = 0; b < E; ++b) {
+        const long long at = head * p.queries + (KEYS ? other + b : own + a);
+        const int j = KEYS ? own + a : other + b;
+        if (has<Real>(state.pairs.seen, a, b))
+          state.product[a][b] += p.weights_grad[at * p.keys + j];
+      }
+  }
+  if (p.seed) {
+    FK_UNROLL for (int a = 0; a < E; ++a)
+      FK_UNROLL for (int b = 0; b < E; ++b) state.product[a][b] *= keep_scale(p, state.kept, a, b);
+  }
+}
+
+// One step: B, the gradient of an additive mask, and G into shared memory. Pairs that do not see
+// each other have none, whatever their rows hold.
+template <class Real, int SIZE, bool KEYS>
+FK_HD void slopes_of_pairs(const Problem<Real>& p, long long head, int y, int x, int own, int other,
+                           const BackwardShared<Real, KEYS>& shared,
+                           BackwardState<Real, SIZE, KEYS>& state) {
+  using T = Tile<Real>;
+  if (p.weights_grad || p.seed) add_other_ways(p, head, own, other, state);
+  FK_UNROLL for (int a = 0; a < T::edge; ++a) {
+    Pack<Real> row;
+    FK_UNROLL for (int b = 0; b < T::edge; ++b) {
+      const int i = KEYS ? other + b : own + a;
+      const bool seen = has<Real>(state.pairs.seen, a, b);
+      const Real delta = seen ? p.delta[head * p.queries + i] : Real(0);
+      const Real slope = state.pairs.weight[a][b].significand * (state.product[a][b] - delta);
+      if (!KEYS && p.bias_grad && seen)
+        p.bias_grad[((head - p.first_head) * p.queries + i) * p.keys + other + b] = slope;
+      row.at[b] = seen ? p.power * slope : Real(0);
+    }
+    *reinterpret_cast<Pack<Real>*>(shared.slopes + (y * T::edge + a) * T::stride + x * T::edge) =
+        row;
+  }
+}
+
+// Steps of the columns: dO . v of the pairs, the gradient of the values, then G into shared memory.
 template <class Real, int SIZE, bool KEYS, class Threads>
-FK_PROGRAM void slopes_of_tile(Threads& threads, const Problem<Real>& p, int head, View<Real> own,
-                                View<Real> other, int first, int begin,
-                                const BackwardShared<Real, KEYS>& shared) {
+FK_PROGRAM void slopes_of_tile(Threads& threads, const Problem<Real>& p, long long head,
+                               const Columns<Real>& own, const Columns<Real>& other, int first,
+                               int begin, const BackwardShared<Real, KEYS>& shared) {
   using T = Tile<Real>;
   using State = BackwardState<Real, SIZE, KEYS>;
-  const int count = State::columns * kSide;
   FK_UNROLL for (int s = 0; s < State::stages; ++s) {
-    const int line = s * count;
+    const int line = s * State::columns * kSide;
     if (line >= p.padded_columns) break;
+    const int count = columns_from(p, line, State::columns);
     threads.each([&](int thread, State&) {
-      stage(thread, shared.own, own.columns + (long long)line * own.padded + first, own.padded,
+      stage(thread, shared.own, own.lines + (long long)line * own.padded + first, own.padded,
             count);
-      stage(thread, shared.other, other.columns + (long long)line * other.padded + begin,
+      stage(thread, shared.other, other.lines + (long long)line * other.padded + begin,
             other.padded, count);
     });
     threads.each([&](int thread, State& state) {
@@ -125,97 +158,111 @@ FK_PROGRAM void slopes_of_tile(Threads& threads, const Problem<Real>& p, int hea
   }
   threads.each([&](int thread, State& state) {
     const int y = thread / kSide, x = thread % kSide;
-    FK_UNROLL for (int a = 0; a < T::edge; ++a) {
-      Pack<Real> row;
-      FK_UNROLL for (int b = 0; b < T::edge; ++b) {
-        const int i = KEYS ? begin + x * T::edge + b : first + y * T::edge + a;
-        const Real delta = i < p.queries ? p.delta[(long long)head * p.queries + i] : Real(0);
-        row.at[b] = p.power * state.pairs.weight[a][b].significand * (state.product[a][b] - delta);
-      }
-      *reinterpret_cast<Pack<Real>*>(shared.slopes + (y * T::edge + a) * T::stride + x * T::edge) =
-          row;
-    }
-    state.pairs.reset();
+    slopes_of_pairs(p, head, y, x, first + y * T::edge, begin + x * T::edge, shared, state);
   });
 }
 
 // Steps of the features: the gradient of the own side, over R.
 template <class Real, int SIZE, bool KEYS, class Threads>
-FK_PROGRAM void features_of_tile(Threads& threads, const Problem<Real>& p, View<Real> own,
-                                 View<Real> other, int first, int begin,
-                                 const BackwardShared<Real, KEYS>& shared) {
+FK_PROGRAM void features_of_tile(Threads& threads, const Problem<Real>& p,
+                                 const Features<Real>& own, const Features<Real>& other, int first,
+                                 int begin, const BackwardShared<Real, KEYS>& shared) {
   using State = BackwardState<Real, SIZE, KEYS>;
   const int lines = 3 * kChunk;
   FK_UNROLL for (int chunk = 0; chunk < State::chunks; ++chunk) {
     const int line = chunk * lines;
     if (line >= 3 * p.padded_features) break;
     threads.each([&](int thread, State&) {
-      stage(thread, shared.own, own.features + (long long)line * own.padded + first, own.padded,
+      stage(thread, shared.own, own.lines + (long long)line * own.padded + first, own.padded,
             lines);
-      stage(thread, shared.other, other.features + (long long)line * other.padded + begin,
+      stage(thread, shared.other, other.lines + (long long)line * other.padded + begin,
             other.padded, lines);
     });
     threads.each([&](int thread, State& state) {
-      add_slopes(thread / kSide, thread % kSide, shared.slopes, shared.own, shared.other,
-                 state.features[chunk]);
+      add_slopes<KEYS>(thread / kSide, thread % kSide, shared.slopes, shared.own, shared.other,
+                       state.features[chunk]);
     });
   }
 }
 
 template <class Real, int SIZE, bool KEYS>
-FK_HD void write_gradients(const Problem<Real>& p, int head, int y, int x, int first, int rows,
-                           const BackwardState<Real, SIZE, KEYS>& state) {
+FK_HD void write_gradients(const Problem<Real>& p, long long head, int y, int x, int first,
+                           int rows, const BackwardState<Real, SIZE, KEYS>& state) {
   using State = BackwardState<Real, SIZE, KEYS>;
-  const Real* radius = p.radius + (long long)(head % p.heads) * p.features;
+  const Real* radius = p.radius + head % p.heads * p.features;
   Real* features = KEYS ? p.key_grad : p.query_grad;
   FK_UNROLL for (int a = 0; a < State::edge; ++a) {
     const int row = first + y * State::edge + a;
     if (row >= rows) break;
-    const long long at = (long long)head * rows + row;
+    const long long at = head * rows + row;
     FK_UNROLL for (int chunk = 0; chunk < State::chunks; ++chunk) {
       const int d = chunk * kChunk + x;
-      if (d < p.features) features[at * p.features + d] = radius[d] * state.features[chunk][a];
+      if (d < p.features)
+        features[at * p.features + d] =
+            (KEYS ? -radius[d] : radius[d]) * state.features[chunk][a];
     }
     FK_UNROLL for (int s = 0; s < (KEYS ? State::stages : 0); ++s)
       FK_UNROLL for (int c = 0; c < State::columns; ++c) {
         const int column = (s * State::columns + c) * kSide + x;
-        if (column < p.columns) p.value_grad[at * p.columns + column] = state.values[KEYS ? s : 0][a][c];
+        if (column < p.columns)
+          p.value_grad[at * p.columns + column] = state.values[KEYS ? s : 0][a][c];
       }
   }
 }
 
 template <class Real, int SIZE, bool KEYS, class Threads>
-FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, int block,
+FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, long long block,
                                char* memory) {
   using T = Tile<Real>;
   using State = BackwardState<Real, SIZE, KEYS>;
   const BackwardShared<Real, KEYS> shared(memory);
-  const int tiles = ceil_div(KEYS ? whole.keys : whole.queries, T::rows), head = block / tiles;
+  const int tiles = ceil_div(KEYS ? whole.keys : whole.queries, T::rows);
+  const long long head = whole.first_head + block / tiles;
   const Problem<Real> p = of_head(whole, head);
-  const int place = block % tiles;
+  const int place = int(block % tiles);
   const int first = (KEYS ? place : tiles - 1 - place) * T::rows;  // causal: longest loops first
   const View<Real> own = view(p, KEYS, head), other = view(p, !KEYS, head);
+  const int own_rows = own.features.rows, other_rows = other.features.rows;
 
-  threads.each([&](int, State& state) {
-    state.pairs.reset();
+  threads.each([&](int thread, State& state) {
+    if (thread == 0) put_coefficients(shared.own);
     FK_UNROLL for (int c = 0; c < State::chunks; ++c)
       FK_UNROLL for (int a = 0; a < State::edge; ++a) state.features[c][a] = Real(0);
     FK_UNROLL for (int s = 0; s < (KEYS ? State::stages : 1); ++s)
       FK_UNROLL for (int a = 0; a < State::edge; ++a)
         FK_UNROLL for (int c = 0; c < State::columns; ++c) state.values[s][a][c] = Real(0);
   });
-  const int seen = first + T::rows;
+  const int seen = own_rows - first > T::rows ? first + T::rows : own_rows;
   const int begin = KEYS && p.causal ? first : 0;  // a causal key is seen by no earlier query
-  const int end = !KEYS && p.causal && seen < other.rows ? seen : other.rows;
+  const int end = !KEYS && p.causal && seen < other_rows ? seen : other_rows;
   for (int at = begin; at < end; at += T::rows) {
-    weights_of_tile<Real, SIZE, KEYS>(threads, p, head, own, other, first, at, shared);
-    slopes_of_tile<Real, SIZE, KEYS>(threads, p, head, own, other, first, at, shared);
-    features_of_tile<Real, SIZE, KEYS>(threads, p, own, other, first, at, shared);
+    if (masked(p) && !threads.any([&](int thread, State& state) {
+          state.pairs.seen = seen_pairs<KEYS>(p, first + thread / kSide * T::edge,
+                                              at + thread % kSide * T::edge);
+          return state.pairs.seen != 0;
+        }))
+      continue;
+    scores_of_tile<KEYS>(threads, own.features, other.features, first, at, p.padded_features,
+                         shared.own, shared.other);
+    threads.each([&](int thread, State& state) {
+      const int y = thread / kSide, x = thread % kSide;
+      const int mine = first + y * T::edge, theirs = at + x * T::edge;
+      finish<KEYS>(p, own.features.reach, other.features.reach, mine, theirs, state.pairs);
+      weights_of_pairs(p, head, y, x, mine, theirs, shared, state);
+    });
+    if (!KEYS && p.weights) continue;
+    slopes_of_tile<Real, SIZE, KEYS>(threads, p, head, own.columns, other.columns, first, at,
+                                     shared);
+    features_of_tile<Real, SIZE, KEYS>(threads, p, own.features, other.features, first, at, shared);
   }
+  if (!KEYS && p.weights) return;
   threads.each([&](int thread, State& state) {
-    write_gradients<Real, SIZE, KEYS>(p, head, thread / kSide, thread % kSide, first, own.rows,
+    write_gradients<Real, SIZE, KEYS>(p, head, thread / kSide, thread % kSide, first, own_rows,
                                       state);
   });
+  if (KEYS)
+    spread_flaws_of_block<true>(threads, p, first, own_rows, other.columns, begin, end,
+                                p.value_grad + head * own_rows * p.columns);
 }
 
 }  // namespace fk

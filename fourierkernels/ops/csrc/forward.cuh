@@ -49,9 +49,11 @@ FK_HD void start(const Problem<Real>& p, Real total[], int top[]) {
   }
 }
 
-// Moves a row to a new largest exponent and returns the weights relative to it.
+// Moves a row to a new largest exponent and returns the weights relative to it; those that dropout
+// drops count in the total only.
 template <class Real, int SIZE>
-FK_HD void normalise(int y, int x, const int* peaks, ForwardState<Real, SIZE>& state, Real* pairs) {
+FK_HD void normalise(int y, int x, const int* peaks, unsigned kept, ForwardState<Real, SIZE>& state,
+                     Real* pairs) {
   using T = Tile<Real>;
   FK_UNROLL for (int a = 0; a < T::edge; ++a) {
     const int row = y * T::edge + a;
@@ -71,48 +73,73 @@ FK_HD void normalise(int y, int x, const int* peaks, ForwardState<Real, SIZE>& s
       weights.at[b] = weight.significand * two_to<Real>(weight.exponent - top);
       state.total[a] += weights.at[b];
     }
+    if (kept != all_pairs<Real>()) {
+      FK_UNROLL for (int b = 0; b < T::edge; ++b)
+        if (!has<Real>(kept, a, b)) weights.at[b] = Real(0);
+    }
     *reinterpret_cast<Pack<Real>*>(pairs + row * T::stride + x * T::edge) = weights;
   }
 }
 
+// Writes the total of a row and its output, from what the threads of the row have summed.
+template <class Real, int SIZE>
+FK_HD void write_row(const Problem<Real>& p, long long at, int x, int a, const Real* totals,
+                     const ForwardState<Real, SIZE>& state) {
+  using State = ForwardState<Real, SIZE>;
+  const int top = state.top[a];
+  Scaled<Real> eps = {Real(p.eps), 0};
+  if (p.eps > 0) renormalise(eps);
+  Real total = p.eps > 0 ? eps.significand * two_to<Real>(eps.exponent - top) : Real(0);
+  for (int k = 0; k < kSide; ++k) total += totals[k];
+  const bool empty = top == kNone;
+  if (x == 0) {
+    p.significand[at] = empty ? Real(INFINITY) : total;
+    p.exponent[at] = empty ? 0 : top;
+  }
+  FK_UNROLL for (int s = 0; s < State::stages; ++s)
+    FK_UNROLL for (int c = 0; c < State::columns; ++c) {
+      const int column = (s * State::columns + c) * kSide + x;
+      if (column < p.columns)
+        p.output[at * p.columns + column] =
+            empty ? Real(0) : state.sum[s][a][c] / total * Real(p.keep_scale);
+    }
+}
+
 template <class Real, int SIZE, class Threads>
-FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, int block,
+FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, long long block,
                               char* memory) {
   using T = Tile<Real>;
   using State = ForwardState<Real, SIZE>;
   const ForwardShared<Real> shared(memory);
-  const int tiles = ceil_div(whole.queries, T::rows), head = block / tiles;
+  const int tiles = ceil_div(whole.queries, T::rows);
+  const long long head = whole.first_head + block / tiles;
   const Problem<Real> p = of_head(whole, head);
-  const int first = (tiles - 1 - block % tiles) * T::rows;  // causal: the longest rows start first
-  const int lines = 3 * kChunk;
-  const Real* query = p.query + (long long)head * 3 * p.padded_features * p.padded_queries + first;
-  const Real* key = p.key + (long long)head * 3 * p.padded_features * p.padded_keys;
-  const Real* value = p.value + (long long)head * p.padded_columns * p.padded_keys;
+  const int first = (tiles - 1 - int(block % tiles)) * T::rows;  // causal: longest rows first
+  const Features<Real> query = features_of(p, false, head), key = features_of(p, true, head);
+  const Columns<Real> value = columns_of(p, true, head);
 
-  threads.each([&](int, State& state) {
+  threads.each([&](int thread, State& state) {
+    if (thread == 0) put_coefficients(shared.own);
     start(p, state.total, state.top);
-    state.pairs.reset();
     FK_UNROLL for (int s = 0; s < State::stages; ++s)
       FK_UNROLL for (int a = 0; a < T::edge; ++a)
         FK_UNROLL for (int c = 0; c < State::columns; ++c) state.sum[s][a][c] = Real(0);
   });
-  const int seen = first + T::rows;  // a causal row sees no key from here on
-  const int last = p.causal && seen < p.keys ? seen : p.keys;
+  const int seen = p.queries - first > T::rows ? first + T::rows : p.queries;
+  const int last = p.causal && seen < p.keys ? seen : p.keys;  // no row sees a key from there
   for (int column = 0; column < last; column += T::rows) {
-    for (int line = 0; line < 3 * p.padded_features; line += lines) {
-      threads.each([&](int thread, State&) {
-        stage(thread, shared.own, query + (long long)line * p.padded_queries, p.padded_queries,
-              lines);
-        stage(thread, shared.other, key + (long long)line * p.padded_keys + column, p.padded_keys,
-              lines);
-      });
-      threads.each([&](int thread, State& state) {
-        multiply_chunk(thread / kSide, thread % kSide, shared.own, shared.other, state.pairs);
-      });
-    }
+    if (masked(p) && !threads.any([&](int thread, State& state) {
+          state.pairs.seen = seen_pairs<false>(p, first + thread / kSide * T::edge,
+                                               column + thread % kSide * T::edge);
+          return state.pairs.seen != 0;
+        }))
+      continue;
+    scores_of_tile<false>(threads, query, key, first, column, p.padded_features, shared.own,
+                          shared.other);
     threads.each([&](int thread, State& state) {
       const int y = thread / kSide, x = thread % kSide;
-      finish<false>(p, first + y * T::edge, column + x * T::edge, state.pairs);
+      finish<false>(p, query.reach, key.reach, first + y * T::edge, column + x * T::edge,
+                    state.pairs);
       FK_UNROLL for (int a = 0; a < T::edge; ++a) {
         int peak = kNone;
         FK_UNROLL for (int b = 0; b < T::edge; ++b) {
@@ -123,15 +150,18 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, int 
       }
     });
     threads.each([&](int thread, State& state) {
-      normalise(thread / kSide, thread % kSide, shared.peaks, state, shared.pairs);
-      state.pairs.reset();
+      const int y = thread / kSide, x = thread % kSide;
+      const unsigned kept =
+          p.seed ? kept_pairs<false>(p, head, first + y * T::edge, column + x * T::edge)
+                 : all_pairs<Real>();
+      normalise(y, x, shared.peaks, kept, state, shared.pairs);
     });
     FK_UNROLL for (int s = 0; s < State::stages; ++s) {
       const int line = s * State::columns * kSide;
       if (line >= p.padded_columns) break;
       threads.each([&](int thread, State&) {
-        stage(thread, shared.other, value + (long long)line * p.padded_keys + column,
-              p.padded_keys, State::columns * kSide);
+        stage(thread, shared.other, value.lines + (long long)line * value.padded + column,
+              value.padded, columns_from(p, line, State::columns));
       });
       threads.each([&](int thread, State& state) {
         add_columns(thread / kSide, thread % kSide, shared.pairs, shared.other, state.sum[s]);
@@ -147,24 +177,12 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, int 
     FK_UNROLL for (int a = 0; a < T::edge; ++a) {
       const int row = first + y * T::edge + a;
       if (row >= p.queries) break;
-      Scaled<Real> eps = {Real(p.eps), 0};
-      if (p.eps > 0) renormalise(eps);
-      Real total = p.eps > 0 ? eps.significand * two_to<Real>(eps.exponent - state.top[a]) : Real(0);
-      for (int k = 0; k < kSide; ++k) total += shared.pairs[(y * T::edge + a) * T::stride + k];
-      const bool empty = state.top[a] == kNone;
-      const long long at = (long long)head * p.queries + row;
-      if (x == 0) {
-        p.significand[at] = empty ? Real(INFINITY) : total;
-        p.exponent[at] = empty ? 0 : state.top[a];
-      }
-      FK_UNROLL for (int s = 0; s < State::stages; ++s)
-        FK_UNROLL for (int c = 0; c < State::columns; ++c) {
-          const int column = (s * State::columns + c) * kSide + x;
-          if (column < p.columns)
-            p.output[at * p.columns + column] = empty ? Real(0) : state.sum[s][a][c] / total;
-        }
+      write_row(p, head * p.queries + row, x, a, shared.pairs + (y * T::edge + a) * T::stride,
+                state);
     }
   });
+  spread_flaws_of_block<false>(threads, p, first, p.queries, value, 0, last,
+                               p.output + head * p.queries * p.columns);
 }
 
 }  // namespace fk

@@ -1,78 +1,9 @@
-// One tile of queries against one tile of keys: staging, scores, products.
-//
-// A block of threads is 16 x 16; thread (y, x) owns a square of pairs: rows y of its own side (the
-// side whose results the block writes) and rows x of the other side. A block program is a sequence
-// of steps; in a step every thread runs the same function, and a barrier ends the step.
+// One tile of queries against one tile of keys: staging, who sees whom, scores, products.
 #pragma once
 
-#include "scalar.cuh"
+#include "threads.cuh"
 
 namespace fk {
-
-constexpr int kSide = 16;
-constexpr int kThreads = kSide * kSide;
-constexpr int kChunk = 16;    // features staged at once
-constexpr int kProduct = 8;   // factors multiplied before the exponent is taken out
-
-// Pairs of one thread are edge x edge: as many rows as one load of 16 bytes holds.
-template <class Real>
-struct Tile {
-  static constexpr int edge = 16 / int(sizeof(Real));
-  static constexpr int rows = kSide * edge;
-  static constexpr int stride = rows + edge;  // the padding keeps 16-byte loads free of conflicts
-};
-
-template <class Real>
-struct alignas(16) Pack {
-  Real at[Tile<Real>::edge];
-};
-
-template <class Real>
-FK_HD const Pack<Real>& pack_at(const Real* from) {
-  return *reinterpret_cast<const Pack<Real>*>(from);
-}
-
-// Everything the kernels read and write; arrays that a kernel does not use are null.
-//   packed features  (B H, D', 3, rows'): u, sin u, cos u of every feature
-//   packed columns   (B H, C', rows')
-// with D' and C' multiples of kChunk or of the columns staged at once, rows' of the tile's rows;
-// what is beyond D, C and rows is zero (cosines one).
-template <class Real>
-struct Problem {
-  const Real* query;   // packed features of the queries
-  const Real* key;     // packed features of the keys
-  const Real* value;   // packed columns of the values
-  const Real* grad;    // packed columns of the output's gradient
-  const Real* radius;  // (H, D)
-  const Real* delta;   // (B H, N): sum over columns of gradient times output
-  const unsigned char* attend;  // boolean mask, true attends
-  const Real* bias;             // additive mask
-  long long mask_stride[4];     // in elements, for (B, H, N, M); zero where it is broadcast
-  Real* output;                 // (B H, N, C)
-  Real* significand;            // (B H, N): sum of weights + eps = significand 2^exponent
-  int* exponent;                // (B H, N)
-  Real* query_grad;             // (B H, N, D)
-  Real* key_grad;               // (B H, M, D)
-  Real* value_grad;             // (B H, M, C)
-  int batches, heads, queries, keys, features, columns;
-  int padded_queries, padded_keys, padded_features, padded_columns;
-  int power, causal;
-  double eps;
-};
-
-FK_HD int ceil_div(int a, int b) { return (a + b - 1) / b; }
-
-// ---- who runs a step ---------------------------------------------------------------------------
-
-template <class State>
-struct BlockThreads {
-  State state;
-  template <class Step>
-  __device__ __forceinline__ void each(Step step) {
-    step(int(threadIdx.x), state);
-    __syncthreads();
-  }
-};
 
 // ---- staging -----------------------------------------------------------------------------------
 
@@ -80,11 +11,92 @@ struct BlockThreads {
 template <class Real>
 FK_HD void stage(int thread, Real* to, const Real* from, int padded, int count) {
   using T = Tile<Real>;
-  for (int k = thread; k < count * kSide; k += kThreads) {
-    const int line = k / kSide, part = (k % kSide) * T::edge;
-    *reinterpret_cast<Pack<Real>*>(to + line * T::stride + part) =
-        pack_at(from + (long long)line * padded + part);
+  const int line = thread / kSide, part = (thread % kSide) * T::edge;
+  to += line * T::stride + part;
+  from += (long long)line * padded + part;
+  for (int k = line; k < count; k += kSide) {
+    *reinterpret_cast<Pack<Real>*>(to) = pack_at(from);
+    to += kSide * T::stride;
+    from += (long long)kSide * padded;
   }
+}
+
+// The padding of the first line holds what the loops over features take from memory.
+template <class Real>
+FK_HD void put_coefficients(Real* lines) {
+  lines[Tile<Real>::rows] = Last<Real>::sinc;
+  lines[Tile<Real>::rows + 1] = Last<Real>::slope;
+}
+template <class Real>
+FK_HD Real sinc_coefficient(const Real* lines) {
+  return lines[Tile<Real>::rows];
+}
+template <class Real>
+FK_HD Real slope_coefficient(const Real* lines) {
+  return lines[Tile<Real>::rows + 1];
+}
+
+// How many columns are staged from a line on, if each thread has so many: sums of those which are
+// not there are not written.
+template <class Real>
+FK_HD int columns_from(const Problem<Real>& p, int line, int of_thread) {
+  const int left = p.padded_columns - line;
+  return left < of_thread * kSide ? left : of_thread * kSide;
+}
+
+// ---- who sees whom -----------------------------------------------------------------------------
+
+// Whether query i sees key j of the head whose problem this is.
+template <class Real>
+FK_HD bool sees(const Problem<Real>& p, int i, int j) {
+  if (i >= p.queries || j >= p.keys || (p.causal && j > i)) return false;
+  const long long at = i * p.mask_stride[2] + j * p.mask_stride[3];
+  if (p.attend) return p.attend[at];
+  return p.bias == nullptr || p.bias[at] != -Real(INFINITY);
+}
+
+// A set of the pairs of one thread: bit a edge + b is that of own row a and other row b.
+template <class Real>
+FK_HD constexpr unsigned all_pairs() {
+  return (1u << (Tile<Real>::edge * Tile<Real>::edge)) - 1;
+}
+
+template <class Real>
+FK_HD bool has(unsigned set, int a, int b) {
+  return set >> (a * Tile<Real>::edge + b) & 1;
+}
+
+// The pairs of rows `own`, ... and `other`, ... of which the query sees the key. KEYS: the own rows
+// are keys.
+template <bool KEYS, class Real>
+FK_HD unsigned seen_pairs(const Problem<Real>& p, int own, int other) {
+  constexpr int E = Tile<Real>::edge;
+  const int i = KEYS ? other : own, j = KEYS ? own : other;
+  const bool inside = i + E <= p.queries && j + E <= p.keys && !(p.causal && j + E - 1 > i);
+  if (inside && !masked(p)) return all_pairs<Real>();
+  unsigned set = 0;
+  FK_UNROLL for (int a = 0; a < E; ++a)
+    FK_UNROLL for (int b = 0; b < E; ++b)
+      set |= unsigned(sees(p, i + (KEYS ? b : a), j + (KEYS ? a : b))) << (a * E + b);
+  return set;
+}
+
+// Of the pairs of one thread, those whose weight dropout keeps. One call of the generator serves
+// four keys of a query.
+template <bool KEYS, class Real>
+FK_HD unsigned kept_pairs(const Problem<Real>& p, long long head, int own, int other) {
+  constexpr int E = Tile<Real>::edge;
+  const uint32_t first = uint32_t(KEYS ? other : own), key = uint32_t(KEYS ? own : other);
+  const uint64_t seed = uint64_t(*p.seed);
+  unsigned set = 0;
+  FK_ROLL for (int i = 0; i < E; ++i) {
+    const Words words = philox({{key >> 2, first + i, uint32_t(head), 0}}, seed);
+    FK_UNROLL for (int j = 0; j < E; ++j) {
+      const uint32_t word = E == 4 || (key & 2) == 0 ? words.at[j] : words.at[(j + 2) & 3];
+      set |= unsigned(word >= p.threshold) << (KEYS ? j * E + i : i * E + j);
+    }
+  }
+  return set;
 }
 
 // ---- weights of the pairs of one thread --------------------------------------------------------
@@ -92,32 +104,80 @@ FK_HD void stage(int thread, Real* to, const Real* from, int padded, int count) 
 template <class Real>
 struct Pairs {
   Scaled<Real> weight[Tile<Real>::edge][Tile<Real>::edge];
+  unsigned seen;
+  bool odd;  // a row is far away, or has numbers that are not finite
   FK_HD void reset() {
     FK_UNROLL for (int a = 0; a < Tile<Real>::edge; ++a)
       FK_UNROLL for (int b = 0; b < Tile<Real>::edge; ++b) weight[a][b] = {Real(1), 0};
   }
 };
 
-// Multiplies the weights by the factors of one staged chunk of features.
+// The reach of the rows of one tile, own and other.
 template <class Real>
-FK_HD void multiply_chunk(int y, int x, const Real* own, const Real* other, Pairs<Real>& pairs) {
+struct Reach {
+  const Real *own, *other;
+};
+
+template <class Real>
+FK_HD bool is_odd(Real reach) {
+  return !(reach <= Format<Real>::far);  // NaN too
+}
+
+template <class Real>
+FK_HD bool any_odd(const Real* reach) {
+  const Pack<Real>& rows = pack_at(reach);
+  bool odd = false;
+  FK_UNROLL for (int k = 0; k < Tile<Real>::edge; ++k) odd |= is_odd(rows.at[k]);
+  return odd;
+}
+
+// The differences are always those of a query less a key, and the sine's operands in that order, in
+// whichever pass: near its zeros the sine is rounding alone, and weights of another rounding would
+// not be those which the saved totals are sums of. KEYS: the own rows are keys.
+template <bool KEYS, class Real>
+FK_HD Real difference(Real own, Real other) {
+  return KEYS ? other - own : own - other;
+}
+template <bool KEYS, class Real>
+FK_HD Real sine(Real own_sine, Real own_cosine, Real other_sine, Real other_cosine) {
+  return KEYS ? sine_of_difference(other_sine, other_cosine, own_sine, own_cosine)
+              : sine_of_difference(own_sine, own_cosine, other_sine, other_cosine);
+}
+template <bool KEYS, class Real>
+FK_HD Real cosine(Real own_sine, Real own_cosine, Real other_sine, Real other_cosine) {
+  return KEYS ? cosine_of_difference(other_sine, other_cosine, own_sine, own_cosine)
+              : cosine_of_difference(own_sine, own_cosine, other_sine, other_cosine);
+}
+
+// Multiplies the weights by the factors of one staged chunk of features. FAR: pairs with a row that
+// is far away, eight of whose factors have no quotient within range, have their exponents taken out
+// at every factor; the others have the same bits as without them.
+template <bool KEYS, bool FAR, class Real>
+FK_HD void multiply_features(int y, int x, const Real* own, const Real* other,
+                             const Reach<Real>& reach, Pairs<Real>& pairs) {
   using T = Tile<Real>;
   constexpr int E = T::edge;
-  FK_UNROLL for (int half = 0; half < kChunk; half += kProduct) {
+  const Real last = sinc_coefficient(own);
+  FK_UNROLL_BY(FAR ? 1 : kChunk / kProduct) for (int half = 0; half < kChunk; half += kProduct) {
     Real numerator[E][E], denominator[E][E];
     FK_UNROLL for (int a = 0; a < E; ++a)
       FK_UNROLL for (int b = 0; b < E; ++b) numerator[a][b] = denominator[a][b] = Real(1);
-    FK_UNROLL for (int d = half; d < half + kProduct; ++d) {
+    FK_UNROLL_BY(FAR ? 1 : kProduct) for (int d = half; d < half + kProduct; ++d) {
       const Real* mine = own + 3 * d * T::stride + y * E;
       const Real* theirs = other + 3 * d * T::stride + x * E;
       const Pack<Real> u = pack_at(mine), su = pack_at(mine + T::stride);
       const Pack<Real> cu = pack_at(mine + 2 * T::stride), v = pack_at(theirs);
       const Pack<Real> sv = pack_at(theirs + T::stride), cv = pack_at(theirs + 2 * T::stride);
       FK_UNROLL for (int a = 0; a < E; ++a)
-        FK_UNROLL for (int b = 0; b < E; ++b)
-          multiply_sinc(u.at[a] - v.at[b],
-                        sine_of_difference(su.at[a], cu.at[a], sv.at[b], cv.at[b]),
+        FK_UNROLL for (int b = 0; b < E; ++b) {
+          multiply_sinc(difference<KEYS>(u.at[a], v.at[b]),
+                        sine<KEYS>(su.at[a], cu.at[a], sv.at[b], cv.at[b]), last,
                         numerator[a][b], denominator[a][b]);
+          if (FAR && (is_odd(reach.own[y * E + a]) || is_odd(reach.other[x * E + b]))) {
+            multiply(pairs.weight[a][b], divide(numerator[a][b], denominator[a][b]));
+            numerator[a][b] = denominator[a][b] = Real(1);
+          }
+        }
     }
     FK_UNROLL for (int a = 0; a < E; ++a)
       FK_UNROLL for (int b = 0; b < E; ++b)
@@ -125,52 +185,111 @@ FK_HD void multiply_chunk(int y, int x, const Real* own, const Real* other, Pair
   }
 }
 
-// The problem of one head: its masks begin where the head's do.
-template <class Real>
-FK_HD Problem<Real> of_head(Problem<Real> p, int head) {
-  const long long at =
-      (head / p.heads) * p.mask_stride[0] + (head % p.heads) * p.mask_stride[1];
-  if (p.attend) p.attend += at;
-  if (p.bias) p.bias += at;
-  return p;
+// Steps of the scores: the products of all features of a tile's pairs.
+template <bool KEYS, class Real, class Threads>
+FK_PROGRAM void scores_of_tile(Threads& threads, const Features<Real>& own,
+                               const Features<Real>& other, int first, int begin, int features,
+                               Real* own_lines, Real* other_lines) {
+  using T = Tile<Real>;
+  const int lines = 3 * kChunk;
+  const Reach<Real> reach = {own.reach + first, other.reach + begin};
+  for (int line = 0; line < 3 * features; line += lines) {
+    threads.each([&](int thread, auto& state) {
+      stage(thread, own_lines, own.lines + (long long)line * own.padded + first, own.padded, lines);
+      stage(thread, other_lines, other.lines + (long long)line * other.padded + begin,
+            other.padded, lines);
+      if (line > 0) return;
+      state.pairs.reset();
+      state.pairs.odd = any_odd(reach.own + thread / kSide * T::edge) ||
+                        any_odd(reach.other + thread % kSide * T::edge);
+    });
+    threads.each([&](int thread, auto& state) {
+      const int y = thread / kSide, x = thread % kSide;
+      if (state.pairs.odd)
+        multiply_features<KEYS, true>(y, x, own_lines, other_lines, reach, state.pairs);
+      else
+        multiply_features<KEYS, false>(y, x, own_lines, other_lines, reach, state.pairs);
+    });
+  }
 }
 
-// Turns the products of the pairs of rows `own`, ... and `other`, ... into weights: bounds, mask,
-// power. KEYS: the own rows are keys. What all pairs share is decided outside the loops.
+// Turns the products of the pairs of rows `own`, ... and `other`, ... into weights: power, mask,
+// NaN for rows that are not finite. What all pairs share is decided outside the loops.
 template <bool KEYS, class Real>
-FK_HD void finish(const Problem<Real>& p, int own, int other, Pairs<Real>& pairs) {
+FK_HD void finish(const Problem<Real>& p, const Real* own_reach, const Real* other_reach, int own,
+                  int other, Pairs<Real>& pairs) {
   constexpr int E = Tile<Real>::edge;
-  FK_UNROLL for (int a = 0; a < E; ++a)
-    FK_UNROLL for (int b = 0; b < E; ++b) {
-      const int i = KEYS ? other + b : own + a, j = KEYS ? own + a : other + b;
-      const bool inside = i < p.queries && j < p.keys && !(p.causal && j > i);
-      if (!inside) pairs.weight[a][b].exponent = kNone;
-    }
-  if (p.attend) {
-    FK_UNROLL for (int a = 0; a < E; ++a)
-      FK_UNROLL for (int b = 0; b < E; ++b) {
-        const long long i = KEYS ? other + b : own + a, j = KEYS ? own + a : other + b;
-        int& exponent = pairs.weight[a][b].exponent;
-        if (exponent != kNone && !p.attend[i * p.mask_stride[2] + j * p.mask_stride[3]])
-          exponent = kNone;
-      }
-  }
+  if (!masked(p)) pairs.seen = seen_pairs<KEYS>(p, own, other);
   if (p.power == 4) {
     FK_UNROLL for (int a = 0; a < E; ++a)
       FK_UNROLL for (int b = 0; b < E; ++b) pairs.weight[a][b] = fourth_power(pairs.weight[a][b]);
   } else {
     FK_UNROLL for (int a = 0; a < E; ++a)
-      FK_UNROLL for (int b = 0; b < E; ++b) pairs.weight[a][b] = power_of(pairs.weight[a][b], p.power);
+      FK_UNROLL for (int b = 0; b < E; ++b)
+        pairs.weight[a][b] = power_of(pairs.weight[a][b], p.power);
   }
   if (p.bias) {
     FK_UNROLL for (int a = 0; a < E; ++a)
       FK_UNROLL for (int b = 0; b < E; ++b) {
         const long long i = KEYS ? other + b : own + a, j = KEYS ? own + a : other + b;
-        Scaled<Real>& weight = pairs.weight[a][b];
-        if (weight.exponent != kNone)
-          multiply_exp(weight, p.bias[i * p.mask_stride[2] + j * p.mask_stride[3]]);
+        if (has<Real>(pairs.seen, a, b))
+          multiply_exp(pairs.weight[a][b], p.bias[i * p.mask_stride[2] + j * p.mask_stride[3]]);
       }
   }
+  if (pairs.odd) {
+    FK_UNROLL for (int a = 0; a < E; ++a)
+      FK_UNROLL for (int b = 0; b < E; ++b)
+        if (!is_finite(own_reach[own + a]) || !is_finite(other_reach[other + b]))
+          pairs.weight[a][b].significand = Real(NAN);
+  }
+  if (pairs.seen != all_pairs<Real>()) {
+    FK_UNROLL for (int a = 0; a < E; ++a)
+      FK_UNROLL for (int b = 0; b < E; ++b)
+        if (!has<Real>(pairs.seen, a, b)) pairs.weight[a][b] = {Real(0), kNone};
+  }
+}
+
+// ---- values that are not finite ----------------------------------------------------------------
+
+// Whether this thread's share of rows [begin, end) has a number that is not finite.
+template <class Real>
+FK_HD bool any_flaw(int thread, const Real* flaws, int begin, int end) {
+  constexpr int E = Tile<Real>::edge;
+  bool found = false;
+  for (int row = begin + thread * E; row < end; row += kThreads * E) {
+    const Pack<Real>& rows = pack_at(flaws + row);
+    FK_UNROLL for (int k = 0; k < E; ++k) found |= !is_finite(rows.at[k]);
+  }
+  return found;
+}
+
+// Such numbers were packed as zeros; here they reach the sums of the own rows that see them, in
+// their columns. Products with weights of zero would bring them to rows that are masked from them.
+template <bool KEYS, class Real>
+FK_HD void spread_flaws(const Problem<Real>& p, int y, int x, int first, int rows,
+                        const Columns<Real>& other, int begin, int end, Real* sums) {
+  constexpr int E = Tile<Real>::edge;
+  FK_ROLL for (int k = begin; k < end && k < other.rows; ++k) {
+    if (is_finite(other.flaws[k])) continue;
+    FK_ROLL for (int row = first + y * E; row < first + (y + 1) * E && row < rows; ++row) {
+      if (!(KEYS ? sees(p, k, row) : sees(p, row, k))) continue;
+      FK_ROLL for (int c = x; c < p.columns; c += kSide)
+        if (!is_finite(other.plain[(long long)k * p.columns + c]))
+          sums[(long long)row * p.columns + c] = Real(NAN);
+    }
+  }
+}
+
+// Steps of the same; `sums` are those of the head, (rows, C).
+template <bool KEYS, class Real, class Threads>
+FK_PROGRAM void spread_flaws_of_block(Threads& threads, const Problem<Real>& p, int first, int rows,
+                                      const Columns<Real>& other, int begin, int end, Real* sums) {
+  const bool flawed = threads.any(
+      [&](int thread, auto&) { return any_flaw(thread, other.flaws, begin, end); });
+  if (!flawed) return;
+  threads.each([&](int thread, auto&) {
+    spread_flaws<KEYS>(p, thread / kSide, thread % kSide, first, rows, other, begin, end, sums);
+  });
 }
 
 // ---- products of a staged matrix of pairs with staged columns ----------------------------------
@@ -181,6 +300,7 @@ FK_HD void add_columns(int y, int x, const Real* pairs, const Real* columns,
                        Real (&sum)[Tile<Real>::edge][COUNT]) {
   using T = Tile<Real>;
   constexpr int E = T::edge;
+  Real part[E][COUNT] = {};  // the sums themselves may have no register to live in
   for (int j = 0; j < T::rows; j += E) {
     Pack<Real> row[E];
     FK_UNROLL for (int a = 0; a < E; ++a) row[a] = pack_at(pairs + (y * E + a) * T::stride + j);
@@ -188,9 +308,11 @@ FK_HD void add_columns(int y, int x, const Real* pairs, const Real* columns,
       const Pack<Real> column = pack_at(columns + (c * kSide + x) * T::stride + j);
       FK_UNROLL for (int a = 0; a < E; ++a)
         FK_UNROLL for (int k = 0; k < E; ++k)
-          sum[a][c] = std::fma(row[a].at[k], column.at[k], sum[a][c]);
+          part[a][c] = std::fma(row[a].at[k], column.at[k], part[a][c]);
     }
   }
+  FK_UNROLL for (int a = 0; a < E; ++a)
+    FK_UNROLL for (int c = 0; c < COUNT; ++c) sum[a][c] += part[a][c];
 }
 
 // product[a][b] += sum_c own[c][row a] other[c][row b] over `count` staged columns.
@@ -208,9 +330,9 @@ FK_HD void add_products(int y, int x, const Real* own, const Real* other, int co
   }
 }
 
-// sum[a] += sum_j slopes[row a][j] t(own a - other j) for feature x of the staged chunk, with
-// t = d log sinc / dx.
-template <class Real>
+// sum[a] += sum_j slopes[row a][j] t(x) for feature x of the staged chunk, with t = d log sinc / dx
+// at the query less the key.
+template <bool KEYS, class Real>
 FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const Real* other,
                       Real (&sum)[Tile<Real>::edge]) {
   using T = Tile<Real>;
@@ -219,18 +341,22 @@ FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const R
   const Real* theirs = other + 3 * x * T::stride;
   const Pack<Real> u = pack_at(mine), su = pack_at(mine + T::stride);
   const Pack<Real> cu = pack_at(mine + 2 * T::stride);
+  const Real last = slope_coefficient(own);
+  Real part[E] = {};
   for (int j = 0; j < T::rows; j += E) {
     const Pack<Real> v = pack_at(theirs + j), sv = pack_at(theirs + T::stride + j);
     const Pack<Real> cv = pack_at(theirs + 2 * T::stride + j);
     FK_UNROLL for (int a = 0; a < E; ++a) {
       const Pack<Real> row = pack_at(slopes + (y * E + a) * T::stride + j);
       FK_UNROLL for (int k = 0; k < E; ++k) {
-        const Real s = sine_of_difference(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
-        const Real c = std::fma(cu.at[a], cv.at[k], su.at[a] * sv.at[k]);
-        sum[a] = std::fma(row.at[k], log_sinc_slope(u.at[a] - v.at[k], s, c), sum[a]);
+        const Real s = sine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
+        const Real c = cosine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
+        const Real x = difference<KEYS>(u.at[a], v.at[k]);
+        part[a] = std::fma(row.at[k], log_sinc_slope(x, s, c, last), part[a]);
       }
     }
   }
+  FK_UNROLL for (int a = 0; a < E; ++a) sum[a] += part[a];
 }
 
 }  // namespace fk

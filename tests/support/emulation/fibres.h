@@ -22,7 +22,7 @@ struct Fibre {
   jmp_buf at;
   bool begun = false, exited = true;
   Group* waits = nullptr;
-  unsigned long phase = 0;
+  unsigned phase = 0;
 };
 
 struct Block {
@@ -96,7 +96,7 @@ inline std::unique_ptr<Fibre> make_fibre() {
 
 inline const std::vector<uint64_t>& meet(Group& group, int place, uint64_t value, Site site) {
   Fibre& me = *g_block.fibres[g_block.current];
-  const unsigned long phase = group.phase;
+  const unsigned phase = group.phase;
   const std::string wrong = group.arrive(place, value, site);
   if (!wrong.empty()) fail(wrong);
   if (&group == &g_block.whole && g_block.exited > 0)
@@ -128,7 +128,7 @@ inline bool ready(const Fibre& fibre) {
 
 inline void run_lanes(int lanes, Shuffle& shuffle) {
   std::vector<int> order(lanes);
-  unsigned long phase = ~0ul;
+  unsigned phase = ~0u;
   while (g_block.exited < lanes) {
     if (phase != g_block.whole.phase) shuffle(order);
     phase = g_block.whole.phase;

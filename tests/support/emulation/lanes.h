@@ -23,7 +23,7 @@ using Site = const char*;  // of a barrier: one address for each instance of a f
 // meeting ahead of the slowest, so that two sets of values do.
 struct Group {
   int expected = 0, arrived = 0;
-  unsigned long phase = 0;
+  unsigned phase = 0;
   Site site = nullptr;
   std::vector<uint64_t> values[2];
 
