@@ -38,8 +38,10 @@ def check_command(
     device, asked = check_device(name), chosen(quick=quick, names=only)
     card = card_of(device)
     _build_for(device, REALS, jobs)
-    rows = []
+    rows: list[Row] = []
     for row in run_check(asked, device):
+        if not rows or rows[-1].group != row.group:
+            sys.stderr.write(f"checking {row.group}\n")  # names what a kernel that hangs belongs to
         rows.append(row)
         if row.bad:
             sys.stderr.write(f"{row.status}: {row.sentence}\n")

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from fourierkernels.attention import fourier_attention
 from fourierkernels.cuda.calls import LEAVES, PLAIN, Attend, inputs_on, results
-from fourierkernels.cuda.cases import BATCH, HEADS, Case, draw
+from fourierkernels.cuda.cases import Case, draw
+from fourierkernels.cuda.masks import BATCH, HEADS
 from fourierkernels.cuda.outcome import Measure
 
 _BATCH, _HEAD, _ROW, _KEY, _FEATURE = 1, 2, 5, 77, 3  # where it is put

@@ -18,6 +18,7 @@ from fourierkernels.cuda.cases import SEED
 from fourierkernels.cuda.compared import relative_error
 from fourierkernels.cuda.not_finite import not_finite
 from fourierkernels.cuda.outcome import Measure, NotHere
+from fourierkernels.ops.dropout import draw_seed, keep_mask
 
 _TIMES = 5  # that each of two threads calls
 _ONE_BIT = 0.0  # results must be the same, to the bit
@@ -78,6 +79,19 @@ def _drawn_anew(device: torch.device) -> list[Measure]:
     first, second = (results(inputs, dropout_p=0.3)[0] for _ in range(2))
     same = float((first == second).double().mean())
     return [Measure("share of outputs that a second draw leaves", same, 0.05)]
+
+
+def _drawn_by_philox(device: torch.device) -> list[Measure]:
+    """Compare the weights that are kept with the reference's draw on the CPU, for one seed."""
+    query, key, value, radius, _ = (tensor.detach() for tensor in inputs_on(device))
+    torch.manual_seed(SEED)
+    seed = draw_seed(device).cpu()
+    torch.manual_seed(SEED)
+    _, weights = fourier_attention(query, key, value, radius, dropout_p=0.3, return_weights=True)
+    batch, heads, queries, keys = weights.shape
+    expected = keep_mask(seed, (batch * heads, queries, keys), 0.3).reshape(weights.shape)
+    wrong = int((weights.cpu().ne(0) != expected).sum())
+    return [Measure("weights that are wrongly kept or dropped", float(wrong), _ONE_BIT)]
 
 
 def _stream(device: torch.device) -> list[Measure]:
@@ -208,6 +222,7 @@ def _estimates(kernel: str, device: str, method: str) -> dict[str, FloatArray]:
 PROBES: list[Probe] = [
     Probe("two equal calls", _repeated),
     Probe("dropout draws anew", _drawn_anew),
+    Probe("dropout draws by Philox", _drawn_by_philox),
     Probe("another stream", _stream),
     Probe("CUDA graph", _graph),
     Probe("two autograd threads", _threads),

@@ -14,9 +14,10 @@ from fourierkernels.attention import fourier_attention
 from fourierkernels.cuda import check, compared, not_finite, probes
 from fourierkernels.cuda.bounds import BOUNDS
 from fourierkernels.cuda.calls import PLAIN
-from fourierkernels.cuda.cases import CASES, MASKS, Case, draw
+from fourierkernels.cuda.cases import CASES, Case, draw
 from fourierkernels.cuda.check import chosen, run_check, summary
 from fourierkernels.cuda.compared import compare, relative_error
+from fourierkernels.cuda.masks import MASKS
 from fourierkernels.cuda.outcome import Measure, NotHere, Row
 from fourierkernels.cuda.probes import PROBES, Probe
 from fourierkernels.ops.cuda_build import REALS, SIZES
