@@ -1,4 +1,5 @@
-"""The command line: ``fourierkernels rates``, ``theorems``, ``sweep``, ``heads`` and ``bench``.
+"""The command line: ``fourierkernels rates``, ``theorems``, ``sweep``, ``heads``, ``bench`` and
+``cuda``.
 
 One file per command. Commands stay thin: they parse, call the package, print and write. A
 ValueError, TypeError, OSError or a missing extra becomes one line on standard error and exit
@@ -11,6 +12,7 @@ from typing import NoReturn, cast
 import typer
 
 from fourierkernels.cli.bench import bench
+from fourierkernels.cli.cuda import cuda
 from fourierkernels.cli.heads import NamesAtHelp, heads
 from fourierkernels.cli.rates import rates
 from fourierkernels.cli.sweep import sweep
@@ -41,6 +43,7 @@ for command in (rates, theorems, sweep):
     app.command()(command)
 app.command(cls=NamesAtHelp)(heads)
 app.command()(bench)
+app.add_typer(cuda, name="cuda")
 
 
 def main() -> None:

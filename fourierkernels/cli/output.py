@@ -1,6 +1,8 @@
 """Files that commands write: refused before the work, complete or not there afterwards."""
 
 import csv
+import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -36,6 +38,21 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write numbers and where they come from; NaN, which JSON does not have, becomes null."""
+    text = json.dumps(_without_nan(content), indent=2, ensure_ascii=False, allow_nan=False)
+    with complete_file(path) as part:
+        part.write_text(text + "\n", encoding="utf-8")
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nan(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_picture(path: Path) -> None:

@@ -1,34 +1,53 @@
 """Building the CUDA kernels of Fourier attention: once, with nvcc alone, into a cache.
 
 A library holds one precision and one size for one architecture, so that a first use compiles for
-seconds only. Its name contains the SHA-256 of its sources, flags and architecture, so that one of
-older sources is never loaded. Ahead of time, for machines without nvcc:
-
-    python -m fourierkernels.ops.cuda_build --arch sm_80 --arch sm_90 [--output FOLDER]
+seconds only. Its name is its key: precision, size, architecture, release of the CUDA toolkit, and
+the SHA-256 of sources and flags, so that one of older sources is never loaded. The driver is no
+part of it, so that libraries can be built on a machine without a card and copied
+(``fourierkernels cuda build``): with nvcc, a library of that nvcc's release is wanted; without, any
+release's that the driver can run.
 """
 
-import argparse
 import hashlib
-import os
 import re
-import shutil
 import subprocess
-import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
+
+from fourierkernels.ops.cuda_cache import cache_folder, make_once
+from fourierkernels.ops.cuda_errors import (
+    GO_ON,
+    BuildError,
+    CompilationError,
+    failed_compilation,
+    no_compiler,
+)
+from fourierkernels.ops.cuda_progress import announced, say
+from fourierkernels.ops.cuda_toolkit import (
+    Release,
+    Toolkit,
+    check_driver,
+    find_toolkit,
+    number_of,
+    runs,
+    surroundings,
+    text_of,
+)
+
+__all__ = ["REALS", "SIZES", "VARIANTS", "BuildError", "Variant", "build", "variant_for"]
 
 SOURCES = Path(__file__).parent / "csrc"
 REALS = ("float", "double")
 # Features and columns a library can take: the accumulators of a row live in registers.
 SIZES = (16, 32, 64, 128, 256)
-CACHE_VARIABLE = "FOURIERKERNELS_CACHE"
+_OLDEST = 80
 _FLAGS = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC")
-_LAST_LINES = 20
 
-
-class BuildError(RuntimeError):
-    """The CUDA kernels could not be built; the message says what to do."""
+Announce = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -45,8 +64,9 @@ class Variant:
 
 
 VARIANTS = tuple(Variant(real, size) for real, size in product(REALS, SIZES))
-# A build that failed is not tried again by this process: every call would wait for it.
-_failures: dict[Path, str] = {}
+# A compilation that failed is not tried again by this process while nothing around it changed:
+# every call would wait for it.
+_failures: dict[tuple[object, ...], str] = {}
 
 
 def variant_for(real: str, width: int) -> Variant:
@@ -66,25 +86,6 @@ def variant_for(real: str, width: int) -> Variant:
     )
 
 
-def cache_folder() -> Path:
-    """Return where libraries are kept: $FOURIERKERNELS_CACHE, or the user's cache folder."""
-    given = os.environ.get(CACHE_VARIABLE)
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "fourierkernels"
-
-
-def find_nvcc() -> Path | None:
-    """Return nvcc from PATH, $CUDA_HOME or /usr/local/cuda."""
-    found = shutil.which("nvcc")
-    if found:
-        return Path(found)
-    roots = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
-    places = [Path(root) / "bin" / "nvcc" for root in roots if root]
-    return next((place for place in places if place.exists()), None)
-
-
 def compile_command(nvcc: Path, variant: Variant, arch: str, output: Path) -> list[str]:
     """Return the command that makes one library."""
     target = f"-gencode=arch=compute_{arch.removeprefix('sm_')},code={arch}"
@@ -92,95 +93,124 @@ def compile_command(nvcc: Path, variant: Variant, arch: str, output: Path) -> li
     return [str(nvcc), *_FLAGS, target, *variant.definitions, source, "-o", str(output)]
 
 
-def library_path(variant: Variant, arch: str, folder: Path | None = None) -> Path:
-    """Return where the library of these sources, flags and architecture belongs.
+def check_arch(arch: str) -> str:
+    """Return an architecture of the form sm_90; refuse others and those before sm_80."""
+    if not re.fullmatch(r"sm_\d{2,3}[af]?", arch) or number_of(arch) < _OLDEST:
+        raise ValueError(f"arch must be sm_{_OLDEST} or later, got {arch!r}")
+    return arch
+
+
+def library_name(variant: Variant, arch: str, release: str) -> str:
+    """Return the name of the library of these sources and flags; `release` may be a pattern.
 
     Raises
     ------
     ValueError
         If `arch` is not of the form sm_90, or older than sm_80.
     """
-    if not re.fullmatch(r"sm_\d{2,3}[af]?", arch) or int(re.sub(r"\D", "", arch)) < 80:
-        raise ValueError(f"arch must be sm_80 or later, got {arch!r}")
-    digest = hashlib.sha256(" ".join((*_FLAGS, *variant.definitions, arch)).encode())
+    check_arch(arch)
+    key = sources_digest(*variant.definitions, arch)
+    return f"attention_{variant.real}{variant.size}_{arch}_cuda{release}_{key}.so"
+
+
+def sources_digest(*words: str) -> str:
+    """Return 16 hexadecimal digits of the SHA-256 of sources, flags and further words."""
+    digest = hashlib.sha256(" ".join((*_FLAGS, *words)).encode())
     for path in sorted(SOURCES.iterdir()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    name = f"attention_{variant.real}{variant.size}_{arch}_{digest.hexdigest()[:16]}.so"
-    return (cache_folder() if folder is None else folder) / name
+    return digest.hexdigest()[:16]
 
 
-def build(variant: Variant, arch: str, folder: Path | None = None) -> Path:
-    """Return the library, made if it is not there.
+def build(
+    variant: Variant,
+    arch: str,
+    folder: Path | None = None,
+    *,
+    elsewhere: bool = False,
+    again: bool = False,
+    announce: Announce = announced,
+) -> Path:
+    """Return the library, made if it is not there; one process of a machine makes it.
+
+    Parameters
+    ----------
+    variant : Variant
+    arch : str
+        Such as sm_90.
+    folder : Path or None
+        The cache if not given.
+    elsewhere : bool
+        The library is for another machine: the driver of this one does not matter.
+    again : bool
+        Compile even if that has failed before in this process.
+    announce : callable
+        Given a message, a context that shows it while the compiler runs.
 
     Raises
     ------
+    ValueError
+        If `arch` is not of the form sm_90, or older than sm_80.
     BuildError
-        If there is no nvcc, or it fails; also at every later call of this process.
+        If nvcc, its host compiler, the driver or the folder does not serve; the message says which
+        and what to do. What nvcc refused is refused at once, until something around it changes:
+        the compilers, the driver, or the environment variables that they read.
     """
-    path = library_path(variant, arch, folder)
+    folder = cache_folder() if folder is None else folder
+    check_arch(arch)
+    toolkit = find_toolkit()
+    if toolkit is None:
+        return _built_before(variant, arch, folder, elsewhere=elsewhere)
+    if not elsewhere:
+        check_driver(toolkit.release)
+    path = folder / library_name(variant, arch, text_of(toolkit.release))
     if path.exists():
         return path
-    if path not in _failures:
-        try:
-            _make(variant, arch, path)
-        except BuildError as error:
-            _failures[path] = str(error)
-    if path in _failures:
-        raise BuildError(_failures[path])
+    attempt = (path, *surroundings(toolkit))
+    if attempt in _failures and not again:
+        raise CompilationError(_failures[attempt])
+    try:
+        make = partial(_make, toolkit, variant, arch, announce, path)
+        make_once(path, make, waiting=partial(say, _waiting(variant, arch)))
+    except CompilationError as error:
+        _failures[attempt] = str(error)
+        raise
     return path
 
 
-def _make(variant: Variant, arch: str, path: Path) -> None:
-    nvcc = find_nvcc()
-    if nvcc is None:
-        raise BuildError(_missing(arch, path.parent))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.tmp")  # two processes may build at once
-    command = compile_command(nvcc, variant, arch, unfinished)
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _built_before(variant: Variant, arch: str, folder: Path, *, elsewhere: bool) -> Path:
+    """Return the library by the newest toolkit that the driver can run."""
+    found = {_release(path): path for path in folder.glob(library_name(variant, arch, "*"))}
+    able = [release for release in found if elsewhere or runs(release)]
+    if not able:
+        raise no_compiler(arch, folder, too_new=[text_of(each) for each in sorted(found)])
+    return found[max(able)]
+
+
+def _release(path: Path) -> Release:
+    major, minor = path.stem.partition("_cuda")[2].partition("_")[0].split(".")
+    return int(major), int(minor)
+
+
+def _make(
+    toolkit: Toolkit, variant: Variant, arch: str, announce: Announce, path: Path, output: Path
+) -> None:
+    toolkit.check_architecture(arch)
+    command = compile_command(toolkit.nvcc, variant, arch, output)
+    where = f"with nvcc {text_of(toolkit.release)} into {path.parent}"
+    with announce(f"building {_what(variant, arch)}, once, {where}"):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise BuildError(f"nvcc could not be started: {error}. {GO_ON}") from error
         if done.returncode:
-            lines = (done.stdout + done.stderr).strip().splitlines()[-_LAST_LINES:]
-            raise BuildError("\n".join([f"nvcc failed: {' '.join(command)}", *lines, _GO_ON]))
-        unfinished.replace(path)  # atomic: nobody loads half a library
-    finally:
-        unfinished.unlink(missing_ok=True)
+            printed = done.stdout + done.stderr
+            raise failed_compilation(command, printed, folder=path.parent, nvcc=toolkit.nvcc)
 
 
-_GO_ON = (
-    'To go on without the CUDA kernels, pass implementation="reference" to fourier_attention: the '
-    "same result, slower, in O(N M D) memory."
-)
+def _what(variant: Variant, arch: str) -> str:
+    real = {"float": "float32", "double": "float64"}[variant.real]
+    return f"the CUDA kernels for {real}, up to {variant.size} features, on {arch}"
 
 
-def _missing(arch: str, folder: Path) -> str:
-    return (
-        "Fourier attention on cuda needs nvcc once, to build its kernels. Install the CUDA toolkit "
-        "(12 or later, with a host C++ compiler) and put its bin folder on PATH or its root into "
-        "CUDA_HOME; or run `python -m fourierkernels.ops.cuda_build --arch "
-        f"{arch}` on a machine that has it and copy the libraries to {folder}. {_GO_ON}"
-    )
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Build libraries ahead of time and print where they are."""
-    parser = argparse.ArgumentParser(
-        prog="python -m fourierkernels.ops.cuda_build", description=main.__doc__
-    )
-    parser.add_argument("--arch", action="append", required=True, help="such as sm_90; repeatable")
-    parser.add_argument("--output", type=Path, help="folder; the cache if not given")
-    parser.add_argument("--real", action="append", choices=REALS, help="both if not given")
-    parser.add_argument("--size", action="append", type=int, choices=SIZES, help="all if not given")
-    options = parser.parse_args(arguments)
-    try:
-        for arch, variant in product(options.arch, VARIANTS):
-            if variant.real in (options.real or REALS) and variant.size in (options.size or SIZES):
-                sys.stdout.write(f"{build(variant, arch, options.output)}\n")
-    except (BuildError, ValueError, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _waiting(variant: Variant, arch: str) -> str:
+    return f"another process is building {_what(variant, arch)}: waiting for it"

@@ -1,49 +1,32 @@
-"""Building the CUDA library: the cache, its key, failures that explain themselves, real builds."""
+"""Building the CUDA library: the cache, its key, what is said meanwhile, real builds."""
 
 import ctypes
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from fake_nvcc import FakeNvcc, nvcc
 from host_kernels import host_library, needs_compiler
 
-from fourierkernels.ops import cuda, cuda_build
+from fourierkernels.ops import cuda, cuda_build, cuda_cache, cuda_toolkit
 from fourierkernels.ops.arguments import Inputs, Options
-from fourierkernels.ops.cuda_build import BuildError, Variant, build, library_path, main
+from fourierkernels.ops.cuda_build import BuildError, Variant, build, library_name
+from fourierkernels.ops.cuda_errors import CACHE_VARIABLE
 from fourierkernels.ops.cuda_library import Library, Packing, Problem
+from fourierkernels.ops.cuda_progress import QUIET_VARIABLE
 
-needs_nvcc = pytest.mark.skipif(cuda_build.find_nvcc() is None, reason="needs nvcc")
+__all__ = ["nvcc"]  # a fixture
+
+needs_nvcc = pytest.mark.skipif(cuda_toolkit.find_nvcc() is None, reason="needs nvcc")
 SMALL = Variant("float", 16)
 Load = Callable[[Variant, str], Library]
 
 
-@pytest.fixture
-def fake_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A compiler that counts its runs, writes its arguments as the library, and can be broken."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    script = folder / "nvcc"
-    script.write_text(
-        "#!/bin/sh\n"
-        f"echo run >> {folder}/runs\n"
-        f"[ -e {folder}/broken ] && echo 'error: no such thing' >&2 && exit 2\n"
-        'all="$*"; while [ $# -gt 1 ]; do shift; done; echo "$all" > "$1"\n'
-    )
-    script.chmod(script.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setenv("PATH", str(folder), prepend=":")
-    return folder
-
-
-def runs(folder: Path) -> int:
-    return len((folder / "runs").read_text().splitlines()) if (folder / "runs").exists() else 0
-
-
-def test_a_library_is_built_once_and_then_found(fake_nvcc: Path, tmp_path: Path) -> None:
+def test_a_library_is_built_once_and_then_found(nvcc: FakeNvcc, tmp_path: Path) -> None:
     first = build(SMALL, "sm_90", tmp_path / "cache")
     assert build(SMALL, "sm_90", tmp_path / "cache") == first
-    assert runs(fake_nvcc) == 1
+    assert nvcc.runs == 1
     assert "-gencode=arch=compute_90,code=sm_90" in first.read_text()
     assert "-DFK_REAL=float -DFK_SIZE=16" in first.read_text()
     assert list(first.parent.iterdir()) == [first]  # nothing unfinished stays
@@ -53,84 +36,87 @@ def test_the_cache_is_where_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    monkeypatch.delenv(cuda_build.CACHE_VARIABLE, raising=False)
-    assert library_path(SMALL, "sm_90").parent == tmp_path / "user" / "fourierkernels"
-    monkeypatch.setenv(cuda_build.CACHE_VARIABLE, str(tmp_path / "own"))
-    assert library_path(SMALL, "sm_90").parent == tmp_path / "own"
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
+    assert cuda_cache.cache_folder() == tmp_path / "user" / "fourierkernels"
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "own"))
+    assert cuda_cache.cache_folder() == tmp_path / "own"
 
 
-def test_variants_architectures_and_sources_have_libraries_of_their_own(
+def test_variants_architectures_releases_and_sources_have_libraries_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths = {
-        library_path(v, arch, tmp_path) for v in cuda_build.VARIANTS for arch in ("sm_80", "sm_90")
+    names = {
+        library_name(variant, arch, release)
+        for variant in cuda_build.VARIANTS
+        for arch in ("sm_80", "sm_90")
+        for release in ("12.4", "13.0")
     }
-    assert len(paths) == 2 * len(cuda_build.VARIANTS) == 20
+    assert len(names) == 4 * len(cuda_build.VARIANTS) == 40
     sources = tmp_path / "csrc"
     sources.mkdir()
     for path in cuda_build.SOURCES.iterdir():
         (sources / path.name).write_bytes(path.read_bytes())
     monkeypatch.setattr(cuda_build, "SOURCES", sources)
-    assert library_path(SMALL, "sm_90", tmp_path) in paths
+    assert library_name(SMALL, "sm_90", "13.0") in names
     (sources / "scalar.cuh").write_text((sources / "scalar.cuh").read_text() + "// changed\n")
-    assert library_path(SMALL, "sm_90", tmp_path) not in paths
+    assert library_name(SMALL, "sm_90", "13.0") not in names
 
 
-def test_a_failed_build_shows_the_compiler_and_is_not_tried_again(
-    fake_nvcc: Path, tmp_path: Path
+def test_another_release_of_the_toolkit_builds_a_library_of_its_own(
+    nvcc: FakeNvcc, tmp_path: Path
 ) -> None:
-    (fake_nvcc / "broken").touch()
-    for _ in range(2):
-        with pytest.raises(BuildError, match=r"(?s)nvcc failed: .*error: no such thing.*reference"):
-            build(SMALL, "sm_90", tmp_path / "cache")
-    assert runs(fake_nvcc) == 1
-    assert list((tmp_path / "cache").iterdir()) == []
+    first = build(SMALL, "sm_90", tmp_path)
+    nvcc.release("13.0")
+    second = build(SMALL, "sm_90", tmp_path)
+    assert nvcc.runs == 2
+    assert ["cuda12.4" in first.name, "cuda13.0" in second.name] == [True, True]
 
 
-def test_without_nvcc_the_error_says_what_to_install_and_how_to_go_on(
+def test_without_nvcc_the_newest_library_that_the_driver_runs_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_build, "find_nvcc", lambda: None)
-    with pytest.raises(BuildError) as caught:
+    """Built on a machine with a compiler, perhaps without a card, and copied."""
+    monkeypatch.setattr(cuda_toolkit, "find_nvcc", lambda: None)
+    for release in ("12.4", "12.10", "13.0"):
+        (tmp_path / library_name(SMALL, "sm_90", release)).touch()
+    for driver, expected in ((None, "13.0"), ((13, 1), "13.0"), ((12, 4), "12.10")):
+        monkeypatch.setattr(cuda_toolkit, "driver_release", lambda: driver)  # noqa: B023
+        assert build(SMALL, "sm_90", tmp_path).name == library_name(SMALL, "sm_90", expected)
+    monkeypatch.setattr(cuda_toolkit, "driver_release", lambda: (11, 8))
+    with pytest.raises(BuildError, match=r"need a newer driver \(built by CUDA 12.4, 12.10, 13.0"):
         build(SMALL, "sm_90", tmp_path)
-    for part in (
-        "needs nvcc",
-        "Install the CUDA toolkit",
-        "CUDA_HOME",
-        "--arch sm_90",
-        str(tmp_path),
-        'implementation="reference"',
-    ):
-        assert part in str(caught.value)
+    assert build(SMALL, "sm_90", tmp_path, elsewhere=True).name.count("cuda13.0") == 1
 
 
-def test_nvcc_is_found_on_the_path_or_under_cuda_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_first_build_says_what_it_does_and_how_long_it_took(
+    nvcc: FakeNvcc, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "nvcc").touch()
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    assert cuda_build.find_nvcc() == tmp_path / "bin" / "nvcc"
+    build(SMALL, "sm_90", tmp_path)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == (
+        "fourierkernels: building the CUDA kernels for float32, up to 16 features, on sm_90, once, "
+        f"with nvcc 12.4 into {tmp_path}"
+    )
+    assert last.startswith("fourierkernels: done in ")
+    build(SMALL, "sm_90", tmp_path)
+    assert capsys.readouterr() == ("", "")
 
 
-def test_the_command_builds_ahead_of_time_what_first_use_would_look_for(
-    fake_nvcc: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_it_is_quiet_on_request(
+    nvcc: FakeNvcc,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    arguments = ["--arch", "sm_80", "--arch", "sm_90", "--real", "float", "--size", "64"]
-    assert main([*arguments, "--output", str(tmp_path / "out")]) == 0
-    expected = [library_path(Variant("float", 64), f"sm_{n}", tmp_path / "out") for n in (80, 90)]
-    assert capsys.readouterr().out.split() == list(map(str, expected))
-    assert all(path.exists() for path in expected)
-    assert runs(fake_nvcc) == 2
+    monkeypatch.setenv(QUIET_VARIABLE, "1")
+    build(SMALL, "sm_90", tmp_path)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "90", "compute_90", "sm_90; rm"])
-def test_other_architectures_are_refused(
-    arch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--arch", arch, "--output", str(tmp_path)]) == 2
-    assert f"arch must be sm_80 or later, got {arch!r}" in capsys.readouterr().err
+def test_other_architectures_are_refused(arch: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"arch must be sm_80 or later, got"):
+        build(SMALL, arch, tmp_path)
 
 
 def test_more_features_than_any_library_takes_are_refused() -> None:
@@ -173,6 +159,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
 
 
 @needs_nvcc
+@pytest.mark.slow
 @pytest.mark.parametrize(("variant", "arch"), BUILDS, ids=str)
 def test_sources_compile_without_a_warning_and_the_library_loads(
     built: Load, variant: Variant, arch: str
@@ -183,6 +170,7 @@ def test_sources_compile_without_a_warning_and_the_library_loads(
 
 
 @needs_nvcc
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU: nothing fails")
 def test_an_error_of_cuda_is_raised_with_its_message(
     built: Load,

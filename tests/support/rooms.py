@@ -20,6 +20,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "diagnostics": ("checkpoints", "models"),
     "report": ("diagnostics", "checkpoints"),
     "bench": ("attention", "sums", "kernels"),
+    "cuda": ("estimators", "attention", "ops"),
     "plotting": ("theory",),
-    "cli": ("bench", "report", "theory", "simulation", "plotting", "diagnostics", "checkpoints"),
+    "cli": (
+        "bench",
+        "cuda",
+        "ops",
+        "report",
+        "theory",
+        "simulation",
+        "plotting",
+        "diagnostics",
+        "checkpoints",
+    ),
 }
