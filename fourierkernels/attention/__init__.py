@@ -1,10 +1,9 @@
 """Attention as nonparametric regression: Fourier, softmax and Gaussian.
 
-Fourier attention runs as fused code that stores no N x M array, on CPU and CUDA. Returned weights,
-dropout and masks that require a gradient take the reference, which stores all pairs and is slow.
-:func:`softmax_attention` and :func:`gaussian_attention`, the controls, are always the reference;
-the Gaussian layer is fused, too. All of these are exact. Only :func:`linear_fourier_attention`
-estimates.
+Fourier attention runs as fused code, on CPU and CUDA, that stores no N x M array but those asked
+for. :func:`softmax_attention` and :func:`gaussian_attention`, the controls, are always the
+reference; the Gaussian layer is fused, too. All of these are exact. Only
+:func:`linear_fourier_attention` estimates.
 
 Attention needs PyTorch, the extra ``torch`` of this package; ``import fourierkernels`` loads it
 only when attention is first used.
@@ -33,12 +32,14 @@ from fourierkernels.attention.linear import (
 )
 from fourierkernels.attention.modules import FourierAttention, GaussianAttention
 from fourierkernels.attention.softmax import softmax_attention
+from fourierkernels.attention.torch_multihead import TorchMultihead
 
 __all__ = [
     "FeatureState",
     "FourierAttention",
     "GaussianAttention",
     "PhaseSpreadWarning",
+    "TorchMultihead",
     "fourier_attention",
     "fourier_features",
     "gaussian_attention",

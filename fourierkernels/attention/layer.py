@@ -83,6 +83,10 @@ class MultiheadKernelAttention(MultiheadCore):
     def from_multihead(cls, module: nn.MultiheadAttention, **options: Any) -> Self:
         """Return a layer with the sizes and weights of torch's, its `dropout` and `batch_first`.
 
+        It is called as this class is. Where torch's own calls are made of it, it is wrapped in
+        :class:`~fourierkernels.attention.TorchMultihead`: torch's Transformer layers do it when it
+        is assigned to them.
+
         Parameters
         ----------
         **options

@@ -45,13 +45,14 @@ def forward_function(inputs: Inputs, options: Options) -> tuple[Function, tuple[
     gradient is asked for, the mask.
     """
 
+    names = Inputs._fields[: 4 + options.mask_grad]
+
     def forward(*leaves: Tensor) -> tuple[Tensor, ...]:
-        mask = leaves[4] if options.mask_grad else inputs.mask
-        output, weights = attend_by_reference(Inputs(*leaves[:4], mask, inputs.seed), options)
+        given = inputs._replace(**dict(zip(names, leaves, strict=True)))
+        output, weights = attend_by_reference(given, options)
         return (output, weights) if options.return_weights else (output,)
 
-    leaves = (inputs.query, inputs.key, inputs.value, inputs.radius)
-    return forward, (*leaves, inputs.mask) if options.mask_grad else leaves  # type: ignore[return-value]
+    return forward, tuple(getattr(inputs, name) for name in names)
 
 
 def backward_function(
@@ -90,7 +91,7 @@ def push_forward(function: Function, at: tuple[Tensor, ...], tangents: Any) -> t
         torch.zeros_like(place) if tangent is None else tangent
         for place, tangent in zip(at, tangents, strict=True)
     )
-    results, pull = torch.func.vjp(function, *at)
+    results, pull, *_ = torch.func.vjp(function, *at)
     zeros = tuple(torch.zeros_like(result) for result in results)
     pushed: tuple[Tensor, ...] = torch.func.vjp(lambda *u: pull(u), *zeros)[1](filled)
     return pushed

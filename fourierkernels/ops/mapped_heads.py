@@ -25,7 +25,7 @@ def map_forward(
     heads = count_heads(arguments[0], in_dims[0])
     tensors = inputs_as_heads(arguments[:_INPUTS], in_dims, size, heads)
     results = attend(*tensors, *arguments[_INPUTS:])
-    return tuple(part.unflatten(1, (size, heads)) for part in results), (1,) * len(results)
+    return tuple(_split(part, 1, size, heads) for part in results), (1,) * len(results)
 
 
 def map_backward(
@@ -46,11 +46,10 @@ def map_backward(
         *_parts_as_heads(saved, in_dims[last + 1 :], size),
         *arguments[last + 1 + _SAVED :],
     )
-    split = (size, heads)
-    four = (*(part.unflatten(1, split) for part in (dq, dk, dv)), dr.unflatten(0, split))
+    four = (*(_split(part, 1, size, heads) for part in (dq, dk, dv)), _split(dr, 0, size, heads))
     if not mask_grad:
         return (*four, dmask), (1, 1, 1, 0, None)
-    dmask, mask, dim = dmask.unflatten(1, split), given[-1], dims[-1]  # (B, size, H, N, M)
+    dmask, mask, dim = _split(dmask, 1, size, heads), given[-1], dims[-1]  # (B, size, H, N, M)
     if (mask if dim is None else mask.select(dim, 0)).shape[1] == 1:
         dmask = dmask.sum(dim=2, keepdim=True)
     return (*four, dmask), (1, 1, 1, 0, 1)
@@ -64,6 +63,11 @@ def as_heads(tensor: Tensor, dim: int | None, size: int, *, axis: int) -> Tensor
             axis,
         )
     return tensor.movedim(dim, axis).flatten(axis, axis + 1)
+
+
+def _split(tensor: Tensor, axis: int, size: int, heads: int) -> Tensor:
+    """Return `tensor` with the mapped dimension at `axis`, before that of the heads."""
+    return tensor.reshape(*tensor.shape[:axis], size, heads, *tensor.shape[axis + 1 :])
 
 
 def _parts_as_heads(parts: Sequence[Tensor | None], dims: Dims, size: int) -> list[Tensor | None]:

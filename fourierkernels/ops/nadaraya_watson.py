@@ -65,13 +65,15 @@ def nadaraya_watson(
     eps : float
         Added to the denominator.
     """
-    hidden = None if bias is None else bias == -math.inf
-    scores = score(query, key, hidden)
-    if bias is not None:
-        scores = scores._replace(log_abs=torch.where(hidden, -math.inf, scores.log_abs + bias))
-    weights = normalise(scores, eps=eps)
-    if hidden is not None:  # in rows that are NaN, too
-        weights = weights.masked_fill(hidden, 0.0)
+    hidden = None
+    if bias is None:
+        weights = normalise(score(query, key, None), eps=eps)
+    else:
+        hidden = bias == -math.inf
+        scores = score(query, key, hidden)
+        added = (scores.log_abs + bias).masked_fill(hidden, -math.inf)
+        weights = normalise(scores._replace(log_abs=added), eps=eps)
+        weights = weights.masked_fill(hidden, 0.0)  # in rows that are NaN, too
     if drop is not None:
         weights = drop(weights)
     return _apply(weights, value, hidden), weights

@@ -33,7 +33,8 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def forward(*arguments: Any) -> Results:
-        return attend_backward(*arguments)
+        results: Results = attend_backward(*arguments)
+        return results
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
@@ -59,7 +60,8 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(*arguments: Any) -> Results:
-        return attend(*arguments)
+        results: Results = attend(*arguments)
+        return results
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
@@ -75,7 +77,7 @@ class _Attend(torch.autograd.Function):
     def jvp(ctx: Any, *tangents: Any) -> _Tangents:
         inputs = Inputs(*ctx.saved_tensors[:_TENSORS])
         asked, moved = ctx.options[-1], tangents[_MASK] is not None
-        function, at = forward_function(inputs, Options(*ctx.options, mask_grad=moved))
+        function, at = forward_function(inputs, Options(*ctx.options)._replace(mask_grad=moved))
         output, *weights = push_forward(function, at, tangents[: len(at)])
         return (output, None, None, weights[0] if asked else None, None)
 
@@ -85,9 +87,12 @@ def attend_anywhere(*arguments: Any) -> Results:
     tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
     if not torch.compiler.is_compiling() and any(_is_transformed(tensor) for tensor in tensors):
         results: Results = _Attend.apply(*arguments)  # type: ignore[no-untyped-call]
-        return results
-    return attend(*arguments)
+    else:
+        results = attend(*arguments)
+    return results
 
 
 def _is_transformed(tensor: Tensor) -> bool:
-    return is_functorch_wrapped_tensor(tensor) or unpack_dual(tensor).tangent is not None
+    if is_functorch_wrapped_tensor(tensor):
+        return True
+    return unpack_dual(tensor).tangent is not None  # type: ignore[no-untyped-call]

@@ -31,6 +31,7 @@ ROUND_TRIPS: dict[str, Callable[[nn.Module], nn.Module]] = {
 }
 MODULES: dict[str, Callable[[], nn.Module]] = {
     "GaussianAttention": lambda: attention.GaussianAttention(8, 2, learn_sigma=True),
+    "TorchMultihead": lambda: attention.TorchMultihead(attention.FourierAttention(8, 2)),
     "Encoder": lambda: models.Encoder(encoder_config("fourier")),
     "EncoderClassifier": lambda: models.EncoderClassifier(encoder_config(), classes=4),
 }
