@@ -98,12 +98,13 @@ FK_HD void weights_of_pairs(const Problem<Real>& p, long long head, int y, int x
       *reinterpret_cast<Pack<Real>*>(shared.weights + (y * T::edge + a) * T::stride + x * T::edge) =
           row;
   }
-  if (KEYS || !p.weights) return;
-  FK_UNROLL for (int a = 0; a < T::edge; ++a)
-    FK_UNROLL for (int b = 0; b < T::edge; ++b)
-      if (has<Real>(state.pairs.seen, a, b))
-        p.weights[(head * p.queries + own + a) * p.keys + other + b] =
-            state.pairs.weight[a][b].significand * keep_scale(p, state.kept, a, b);
+  if (!KEYS && p.weights) {
+    FK_UNROLL for (int a = 0; a < T::edge; ++a)
+      FK_UNROLL for (int b = 0; b < T::edge; ++b)
+        if (has<Real>(state.pairs.seen, a, b))
+          p.weights[(head * p.queries + own + a) * p.keys + other + b] =
+              state.pairs.weight[a][b].significand * keep_scale(p, state.kept, a, b);
+  }
 }
 
 // One step: dO . v becomes dP where anything but the output leads to it.
@@ -150,12 +151,13 @@ FK_HD void slopes_of_pairs(const Problem<Real>& p, long long head, int y, int x,
     *reinterpret_cast<Pack<Real>*>(shared.slopes + (y * T::edge + a) * T::stride + x * T::edge) =
         row;
   }
-  if (KEYS || !p.bias_grad) return;
-  FK_UNROLL for (int a = 0; a < T::edge; ++a)
-    FK_UNROLL for (int b = 0; b < T::edge; ++b)
-      if (has<Real>(state.pairs.seen, a, b))
-        p.bias_grad[((head - p.first_head) * p.queries + own + a) * p.keys + other + b] =
-            state.product[a][b];
+  if (!KEYS && p.bias_grad) {
+    FK_UNROLL for (int a = 0; a < T::edge; ++a)
+      FK_UNROLL for (int b = 0; b < T::edge; ++b)
+        if (has<Real>(state.pairs.seen, a, b))
+          p.bias_grad[((head - p.first_head) * p.queries + own + a) * p.keys + other + b] =
+              state.product[a][b];
+  }
 }
 
 // Steps of the columns: dO . v of the pairs, the gradient of the values, then G into shared memory.
