@@ -53,6 +53,8 @@ def test_the_operator_of_the_cpu_passes_every_case(group: str) -> None:
         "two autograd threads",
         "autocast",
         "strided inputs",
+        "dropout draws by Philox",
+        "what is not finite",
         "sums of the estimators",
     ],
 )

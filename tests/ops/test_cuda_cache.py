@@ -1,10 +1,13 @@
 """One process of a machine builds a library; the others wait, whatever happens to it."""
 
 import errno
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -28,70 +31,98 @@ print(build(Variant("float", 16), "sm_90", Path(sys.argv[1])))
 """
 
 
-def start(folder: Path) -> "subprocess.Popen[str]":
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder)], **pipes)
+Start = Callable[[Path], "subprocess.Popen[str]"]
 
 
-def wait_for(condition: object, seconds: float = 30.0) -> None:
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start a process that builds, in a group of its own that ends with the test."""
+    with ExitStack() as stack:
+
+        def begin(folder: Path) -> "subprocess.Popen[str]":
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            command = [sys.executable, "-c", PROGRAM, str(folder)]
+            process = subprocess.Popen(command, start_new_session=True, **pipes)
+            stack.enter_context(process)
+            stack.callback(end, process)
+            return process
+
+        yield begin
+
+
+def end(process: "subprocess.Popen[str]") -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for(condition: object, seconds: float = 90.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-def test_processes_that_start_together_build_once(nvcc: FakeNvcc, tmp_path: Path) -> None:
-    nvcc.sleeps(1.5)
-    folder = tmp_path / "cache"
-    processes = [start(folder) for _ in range(3)]
-    printed = [process.communicate(timeout=60) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], printed
-    assert len({out for out, _ in printed}) == 1
+def started_together(nvcc: FakeNvcc, folder: Path, start: Start) -> list[tuple[str, str]]:
+    """Let two processes wait for one that builds; return what each printed and said."""
+    nvcc.hold()
+    first = start(folder)
+    wait_for(lambda: nvcc.runs == 1)
+    others = [start(folder) for _ in range(2)]
+    said = [other.stderr.readline() for other in others]
+    assert all("another process is building" in line for line in said)
+    nvcc.let_go()
+    return [process.communicate(timeout=90) for process in (first, *others)]
+
+
+def test_processes_that_start_together_build_once(
+    nvcc: FakeNvcc, tmp_path: Path, start: Start
+) -> None:
+    printed = started_together(nvcc, tmp_path / "cache", start)
+    (path,) = {Path(out.strip()) for out, _ in printed}
+    assert list((tmp_path / "cache").iterdir()) == [path]
     assert nvcc.runs == 1
-    said = [err for _, err in printed]
-    assert sum("fourierkernels: building" in err for err in said) == 1
-    assert sum("another process is building" in err for err in said) >= 1
-    assert len(list(folder.iterdir())) == 1
+    assert ["fourierkernels: building" in err for _, err in printed] == [True, False, False]
 
 
-def test_a_failure_is_told_to_those_who_waited_for_it(nvcc: FakeNvcc, tmp_path: Path) -> None:
-    nvcc.sleeps(1.5)
+def test_a_failure_is_told_to_those_who_waited_for_it(
+    nvcc: FakeNvcc, tmp_path: Path, start: Start
+) -> None:
     nvcc.breaks("error: no such thing")
-    processes = [start(tmp_path / "cache") for _ in range(2)]
-    printed = [process.communicate(timeout=60)[1] for process in processes]
-    assert [process.returncode for process in processes] == [1, 1]
-    assert all("error: no such thing" in err for err in printed)
+    printed = started_together(nvcc, tmp_path / "cache", start)
+    assert all(out == "" and "error: no such thing" in err for out, err in printed)
     assert nvcc.runs == 1
     assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_after_a_killed_builder_the_next_one_builds_and_tidies(
-    nvcc: FakeNvcc, tmp_path: Path
+    nvcc: FakeNvcc, tmp_path: Path, start: Start
 ) -> None:
     folder = tmp_path / "cache"
-    nvcc.sleeps(5)
+    nvcc.hold()
     process = start(folder)
     wait_for(lambda: nvcc.runs == 1)
     left = next(folder.glob("*.lock")).with_suffix(".elsewhere-1.tmp")
     left.touch()
-    process.send_signal(signal.SIGKILL)
+    end(process)
     process.communicate(timeout=60)
-    nvcc.sleeps(0)
+    nvcc.let_go()
     path = build(SMALL, "sm_90", folder)
     assert list(folder.iterdir()) == [path]
     assert nvcc.runs == 2
 
 
-def test_a_waiting_process_takes_over_from_a_killed_one(nvcc: FakeNvcc, tmp_path: Path) -> None:
+def test_a_waiting_process_takes_over_from_a_killed_one(
+    nvcc: FakeNvcc, tmp_path: Path, start: Start
+) -> None:
     folder = tmp_path / "cache"
-    nvcc.sleeps(5)
+    nvcc.hold()
     first = start(folder)
     wait_for(lambda: nvcc.runs == 1)
-    nvcc.sleeps(0)
     second = start(folder)
     assert "waiting for it" in second.stderr.readline()
-    first.send_signal(signal.SIGKILL)
+    end(first)
     first.communicate(timeout=60)
+    nvcc.let_go()
     out, err = second.communicate(timeout=60)
     assert second.returncode == 0, err
     assert Path(out.strip()).exists()

@@ -16,7 +16,7 @@ case "$1" in
     --list-gpu-arch) printf '%s\\n' {architectures}; exit ;;
 esac
 echo run >> {folder}/runs
-[ -e {folder}/slow ] && sleep "$(cat {folder}/slow)"
+while [ -e {folder}/held ]; do sleep 0.05; done
 [ -e {folder}/broken ] && cat {folder}/broken >&2 && exit 2
 all="$*"; while [ $# -gt 1 ]; do shift; done; echo "$all" > "$1"
 """
@@ -45,9 +45,13 @@ class FakeNvcc:
         """Let compilations succeed again."""
         (self.folder / "broken").unlink()
 
-    def sleeps(self, seconds: float) -> None:
-        """Let every compilation take a while."""
-        (self.folder / "slow").write_text(str(seconds))
+    def hold(self) -> None:
+        """Let compilations begin and not end."""
+        (self.folder / "held").touch()
+
+    def let_go(self) -> None:
+        """Let compilations end."""
+        (self.folder / "held").unlink()
 
     @property
     def runs(self) -> int:
