@@ -183,7 +183,11 @@ def _backward_tile(here, place, layout, settings, saved, work, results):
     masked, shared = layout.mask.bias.size > 0, layout.mask.strides[2] == 0
     columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
     doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
-    values, grads, dweights = layout.values.columns[head, tile], saved.grads[head], saved.weights[head]
+    values, grads, dweights = (
+        layout.values.columns[head, tile],
+        saved.grads[head],
+        saved.weights[head],
+    )
     dk, dv, dq = results.key[head, slab, tile], results.value[head, slab, tile], results.query[head]
     factors, integers = work.numbers[3, : TILE if masked else 0], work.integers
     weights, kept, pull = work.numbers[0], work.numbers[0], work.numbers[2]
@@ -214,7 +218,9 @@ def _backward_tile(here, place, layout, settings, saved, work, results):
             row = slab if results.mask.shape[1] == results.key.shape[1] else i
             add_to_mask(count, first, pull, results.mask[group, row])
         for d in range(dq.shape[1]):
-            found = add_slopes(part.width, query[3 * d :], columns[3 * TILE * d :], pull, dk[TILE * d :])
+            found = add_slopes(
+                part.width, query[3 * d :], columns[3 * TILE * d :], pull, dk[TILE * d :]
+            )
             dq[i, d] += found
 
 
