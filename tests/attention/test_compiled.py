@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -62,9 +63,8 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
 }
 for _name in ("fourier", "linear_fourier"):
     for _causal in (False, True):
-        LAYERS[f"{_name} mixer{' causal' if _causal else ''}"] = lambda name=_name, causal=_causal: (
-            create_mixer(name, dim=8, length=64, heads=2, causal=causal)
-        )
+        _options = {"dim": 8, "length": 64, "heads": 2, "causal": _causal}
+        LAYERS[f"{_name} mixer, causal={_causal}"] = partial(create_mixer, _name, **_options)
 
 
 def flat(found: Any) -> Tensor:
