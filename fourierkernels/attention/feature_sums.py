@@ -76,7 +76,7 @@ def feature_sums(
         return query_map @ (key_map.mT @ value) / m, key_map.sum(dim=-2, keepdim=True)
     n = query_map.shape[-2]
     # Later keys are cut off, missing ones have no feature.
-    key_map, value = (pad(x, (0, 0, 0, n - x.shape[-2])) for x in (key_map, value))
+    key_map, value = (_with_length(x, n) for x in (key_map, value))
     q, k, v = (_blocks(x, min(chunk, max(n, 1))) for x in (query_map, key_map, value))
     ends = (k.mT @ v).cumsum(dim=-3)
     # Shifted, not subtracted: what a block adds must not come back as rounding.
@@ -136,5 +136,15 @@ def without_keys(
 
 def _blocks(x: Tensor, size: int) -> Tensor:
     """Return ``(..., blocks, size, features)``, zeros at the end."""
-    x = pad(x, (0, 0, 0, -x.shape[-2] % size))
+    x = _with_length(x, x.shape[-2] + -x.shape[-2] % size)
     return x.reshape(*x.shape[:-2], -1, size, x.shape[-1])
+
+
+def _with_length(x: Tensor, n: int) -> Tensor:
+    """Return the first n tokens, followed by zeros if there are fewer.
+
+    Not by `pad`: whether it copies depends on the length, which a graph for all lengths must not.
+    """
+    x = x[..., :n, :]
+    zeros = x.new_zeros((*x.shape[:-2], n - x.shape[-2], x.shape[-1]))
+    return torch.cat([x, zeros], dim=-2)

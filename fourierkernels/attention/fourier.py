@@ -81,9 +81,9 @@ def fourier_attention(
 
     h_i = Σ_j w_ij v_j / (Σ_j w_ij + eps), w_ij = ∏_d (sin x_d / x_d)^l, x = R (q_i - k_j):
     [nguyen2022fourierformer]_, eq. 15. No weight underflows: products are kept as significand and
-    exponent, or as logarithms. The fused implementation stores no N x M array. The reference,
-    which stores O(N M D), is used for what only it offers: dropout, the weights, a mask that
-    requires a gradient, and second derivatives.
+    exponent, or as logarithms. The fused implementation stores no N x M array but the weights, if
+    they are asked for. Second and higher derivatives and forward mode are the reference's, which
+    stores O(N M D).
 
     Parameters
     ----------
@@ -96,11 +96,14 @@ def fourier_attention(
         l.
     attn_mask : Tensor or None
         Broadcastable to ``(..., H, N, M)``: boolean, True where the query attends, or floating,
-        added to log|w|. Not together with `is_causal`.
+        added to log|w|, differentiable. Not together with `is_causal`.
     is_causal : bool
         Query i attends to keys j <= i, also when N and M differ.
     dropout_p : float
-        In [0, 1): probability that a normalised weight is dropped, at every call.
+        In [0, 1): probability that a normalised weight is dropped, at every call. The draw is a
+        function of one seed ([salmon2011parallel]_), which comes from torch's generator of the
+        inputs' device: after the same `torch.manual_seed` either implementation drops the same
+        pairs, on any device to which the same seed comes.
     eps : float
         Added to the denominator: 0 is the paper, 1e-6 the implementation its authors published.
     return_weights : bool
@@ -114,7 +117,9 @@ def fourier_attention(
     Returns
     -------
     Tensor
-        ``(..., H, N, D_v)``. Queries left without any key get zero.
+        ``(..., H, N, D_v)``. Queries left without any key get zero. Where inputs cannot be
+        checked, on a GPU, compiled or transformed, what is not finite shows as NaN in all that
+        sees it (so does plus infinity in a mask); a masked key is not seen.
 
     Raises
     ------

@@ -87,11 +87,13 @@ def widen_mask(
 
 
 def check_padding(padding: Tensor, key: Tensor) -> None:
-    """Refuse a `key_padding_mask` that is not a boolean or floating ``(B, M)``."""
+    """Refuse a `key_padding_mask` that is not a boolean or floating ``(B, M)`` beside the keys."""
     if not isinstance(padding, Tensor):
         raise TypeError(f"key_padding_mask must be a tensor, got {type(padding).__name__}")
     if padding.dtype is not torch.bool and not padding.is_floating_point():
         raise TypeError(f"key_padding_mask must be boolean or floating point, got {padding.dtype}")
+    if padding.device != key.device:
+        raise ValueError(f"key_padding_mask must be on {key.device}, as key, got {padding.device}")
     if padding.shape != key.shape[:2]:
         raise ValueError(
             f"key_padding_mask must have shape {tuple(key.shape[:2])}, "

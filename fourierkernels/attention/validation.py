@@ -147,7 +147,7 @@ def check_dropout(name: str, value: float) -> float:
     scaled_dot_product_attention accepts 1 and returns zeros. The factor 1/(1 - p) does not exist
     there, so the value is always a mistake.
     """
-    number = check_number(name, value)
+    number = _check_option(name, value)
     if not 0 <= number < 1:
         raise ValueError(f"{name} must be at least 0 and below 1, got {value}")
     return number
@@ -155,10 +155,15 @@ def check_dropout(name: str, value: float) -> float:
 
 def check_eps(eps: float) -> float:
     """Return the number added to the denominator, finite and not negative."""
-    number = check_number("eps", eps)
+    number = _check_option("eps", eps)
     if number < 0:
         raise ValueError(f"eps must be finite and at least 0, got {eps}")
     return number
+
+
+def _check_option(name: str, value: float) -> float:
+    """Return a finite number; under torch.compile, where it may be a symbol, as it is."""
+    return value if torch.compiler.is_compiling() else check_number(name, value)
 
 
 def _check_alike(name: str, tensor: Tensor, query: Tensor) -> None:
@@ -202,7 +207,8 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether `shape` broadcasts to `target` without enlarging it."""
     tail = target[len(target) - len(shape) :]
     return len(shape) <= len(target) and all(
-        size in {1, want} for size, want in zip(shape, tail, strict=True)
+        size == 1 or size == want  # no set: hashing fixes a length that a compiler leaves open
+        for size, want in zip(shape, tail, strict=True)
     )
 
 

@@ -44,7 +44,6 @@ def forward_function(inputs: Inputs, options: Options) -> tuple[Function, tuple[
     They are the output and, if asked for, the weights; and query, key, value, radius and, if its
     gradient is asked for, the mask.
     """
-
     names = Inputs._fields[: 4 + options.mask_grad]
 
     def forward(*leaves: Tensor) -> tuple[Tensor, ...]:

@@ -7,7 +7,7 @@ from numba import njit
 
 from fourierkernels.ops.bits import constant
 from fourierkernels.ops.cpu_dropout import drop
-from fourierkernels.ops.cpu_weights import EXPONENTS, HIDDEN, WORDS
+from fourierkernels.ops.cpu_weights import HIDDEN, WORDS
 from fourierkernels.ops.pairs import SUMMING, TILE
 from fourierkernels.ops.series import guard, slope_series
 

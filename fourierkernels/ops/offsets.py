@@ -15,7 +15,7 @@ def common_offset(key: Tensor, radius: Tensor) -> Tensor:
 
     Sines are taken of R (q - c) and R (k - c), whose rounding grows with their size. Of the keys
     only the first is looked at, because every causal row sees it: no output may depend on what
-    comes later, not in its last bit.
+    comes later, not in its last bit. If it is not finite, c is 0: a mask may hide it.
 
     Parameters
     ----------
@@ -25,7 +25,9 @@ def common_offset(key: Tensor, radius: Tensor) -> Tensor:
         ``(H, D)``.
     """
     scale = radius[:, None]  # (H, 1, D)
-    return _STEP * torch.round(scale * key[:, :, :1] / _STEP) / scale
+    first = key[:, :, :1]
+    offset = _STEP * torch.round(scale * first / _STEP) / scale
+    return torch.where(torch.isfinite(first), offset, 0.0)
 
 
 def radius_gradient(

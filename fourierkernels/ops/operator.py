@@ -125,8 +125,13 @@ def attend_backward(
     centred, saved = _centred(inputs), Saved(significand, exponent, packed)
     dq, dk, dv, dr, dmask = backward(Cotangents(grad, weights_grad, delta), centred, saved, options)
     if centred.radius is not radius:  # derivatives in R (q - c), R (k - c) and log R
-        dq, dk, dr = radius[:, None] * dq, radius[:, None] * dk, dr / radius
+        dq, dk, dr = _scaled(dq, radius), _scaled(dk, radius), dr / radius
     return dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous(), dmask
+
+
+def _scaled(gradient: Tensor, radius: Tensor) -> Tensor:
+    """Return R times a gradient, which stays 0 where nothing is seen even if R is not finite."""
+    return (radius[:, None] * gradient).masked_fill(gradient == 0, 0.0)
 
 
 def _no_mask_gradient(query: Tensor, mask: Tensor | None, wanted: bool) -> Tensor:

@@ -72,8 +72,7 @@ class _LogAbsSinc(torch.autograd.Function):
 
     Torch's own derivative of sinc divides x cos x - sin x by x²: in float32 it has lost a third of
     its value at x = 1e-3 and all of it at 1e-4. Stating the slope also saves x alone, where a
-    series in torch operations would keep ten powers of it. Rules for `vmap` and forward mode are
-    stated as well: torch.func has none for a function of one's own.
+    series in torch operations would keep ten powers of it.
     """
 
     @staticmethod
@@ -83,12 +82,20 @@ class _LogAbsSinc(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
         ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
         return gradients[0] * log_sinc_slope(x)
+
+
+class _TransformedLogAbsSinc(_LogAbsSinc):
+    """The same with rules for forward mode and `vmap`, which torch.compile does not accept."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
@@ -108,7 +115,8 @@ def log_abs_sinc(x: Tensor) -> Tensor:
     >>> log_abs_sinc(torch.tensor([0.0, 1.0]))
     tensor([ 0.0000, -0.1726])
     """
-    result: Tensor = _LogAbsSinc.apply(x)  # type: ignore[no-untyped-call]
+    kind = _LogAbsSinc if torch.compiler.is_compiling() else _TransformedLogAbsSinc
+    result: Tensor = kind.apply(x)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -441,6 +441,16 @@ BAD_CALLS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         TypeError,
         "key_padding_mask must be boolean or floating point, got torch.int64",
     ),
+    "padding elsewhere": (
+        {"key_padding_mask": torch.zeros(3, 5, dtype=torch.bool, device="meta")},
+        ValueError,
+        "key_padding_mask must be on cpu, as key, got meta",
+    ),
+    "mask elsewhere": (
+        {"attn_mask": torch.ones(5, 5, dtype=torch.bool, device="meta")},
+        ValueError,
+        "attn_mask must be on cpu, as query, got meta",
+    ),
     "padding shape": (
         {"key_padding_mask": torch.zeros(3, 4, dtype=torch.bool)},
         ValueError,
