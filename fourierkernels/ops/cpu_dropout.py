@@ -9,7 +9,6 @@ from numba import njit
 from torch import Tensor
 
 from fourierkernels.ops.bits import constant
-from fourierkernels.ops.cpu_layout import Array
 from fourierkernels.ops.dropout import threshold
 
 _ROUNDS = 10
