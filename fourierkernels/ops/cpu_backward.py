@@ -29,10 +29,7 @@ from fourierkernels.ops.cpu_packing import pack_queries
 from fourierkernels.ops.cpu_settings import prepare
 from fourierkernels.ops.cpu_slopes import add_outer, add_slopes, add_to_mask, fill_pull, finish_pull
 from fourierkernels.ops.cpu_weights import (
-    EXPONENTS,
     HIDDEN,
-    SHIFTS,
-    WORDS,
     extent,
     keys_in_sight,
     read_mask,
@@ -41,7 +38,7 @@ from fourierkernels.ops.cpu_weights import (
 )
 from fourierkernels.ops.pairs import SUMMING, TILE
 
-_TASKS = 16  # at least: a head's queries are cut into slabs to reach it
+_TASKS = 8  # at least: a head's queries are cut into slabs to reach it
 _SLAB = 64  # the least queries of a slab
 
 
@@ -71,7 +68,7 @@ class _Work(NamedTuple):
     queries: Array  # (slab, 3D): see `pack_queries`
     reaches: Array  # (slab,)
     numbers: Array  # (4, 256): P, W, dP and factors of a mask
-    integers: NDArray[np.int32]  # (3, 256): see `cpu_weights`
+    integers: NDArray[np.int32]  # (3, 256): exponents, a mask's shifts, words of dropout
 
 
 def backward(cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Options) -> Gradients:
@@ -80,21 +77,22 @@ def backward(cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Opti
     m, width = key.shape[2], value.shape[3]
     wanted = mask if options.mask_grad else None
     if not (query.numel() and m):
-        shapes = (leaf.shape for leaf in (query, key, value, radius))
         dmask = query.new_zeros((0,) if wanted is None else wanted.shape)
-        return Gradients(*(query.new_zeros(shape) for shape in shapes), dmask)
+        dq, dk, dv, dr = (leaf.new_zeros(leaf.shape) for leaf in (query, key, value, radius))
+        return Gradients(dq, dk, dv, dr, dmask)
     layout = lay_out(inputs)
     results = _room(layout, wanted)
     dtype = layout.values.given.dtype
     run = choose_run(_backward_serially, _backward_in_parallel, inputs)
     run(layout, prepare(inputs, options, dtype), _saved(cotangents, saved), results)
+    # What is not finite has gradients that are not, or zero where it is hidden from all.
+    q, k = (side.nan_to_num(0.0, 0.0, 0.0) for side in (query, key))
+    radius = radius.nan_to_num(1.0, 1.0, 1.0)
     scale = options.power * radius[:, None, :]  # (H, 1, D)
     dq = torch.from_numpy(results.query).view(query.shape) * scale
     dk = from_tiles(_total(results.key), m).view(key.shape) * -scale
     dv = from_tiles(_total(results.value), m)[..., :width].reshape(value.shape)
     dv = dv / (1 - options.dropout_p) if options.dropout_p else dv
-    # What is not finite has gradients that are not, or zero where it is hidden from all.
-    q, k = (side.nan_to_num(0.0, 0.0, 0.0) for side in (query, key))
     dr = ((q * dq).sum(dim=(0, 2)) + (k * dk).sum(dim=(0, 2))) / radius
     return Gradients(dq, dk, dv, dr, _mask_gradient(results.mask, wanted, query))
 
@@ -121,8 +119,13 @@ def _saved(cotangents: Cotangents, saved: Saved) -> _Saved:
     grads = torch.nn.functional.pad(grads, (0, grads.shape[-1] % 2))
     if weights is None:
         weights = grads.new_empty((*grads.shape[:3], 0))
-    parts = (grads, weights, cotangents.delta, saved.significand, saved.exponent)
-    return _Saved(*map(flat, parts))
+    return _Saved(
+        flat(grads),
+        flat(weights),
+        flat(cotangents.delta),
+        flat(saved.significand),
+        saved.exponent.flatten(0, 1).contiguous().numpy(),
+    )
 
 
 def _total(slabs: Array) -> Array:
@@ -167,8 +170,10 @@ def _backward_group(group, slab, layout, settings, saved, results):
 def _backward_slab(head, place, layout, settings, saved, results):
     n, slabs, like = layout.queries.shape[2], results.key.shape[1], layout.keys.rows
     start, stop = place[1] * n // slabs, (place[1] + 1) * n // slabs
+    queries, reaches = pack_queries(layout.queries, head, start, stop)
     work = _Work(
-        *pack_queries(layout.queries, head, start, stop),
+        queries,
+        reaches,
         np.empty((4, TILE), like.dtype),
         np.empty((3, TILE), np.int32),
     )
@@ -179,49 +184,51 @@ def _backward_slab(head, place, layout, settings, saved, results):
 @njit(cache=True, error_model="numpy")
 def _backward_tile(here, place, layout, settings, saved, work, results):
     """Add what a tile of keys and the queries of a slab give each other."""
-    (head, start, tile), (group, slab), first = here, place, here[2] * TILE
+    (head, start, tile), first, power = here, here[2] * TILE, settings.power
     masked, shared = layout.mask.bias.size > 0, layout.mask.strides[2] == 0
-    columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
-    doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
-    values, grads, dweights = (
-        layout.values.columns[head, tile],
-        saved.grads[head],
-        saved.weights[head],
-    )
-    dk, dv, dq = results.key[head, slab, tile], results.value[head, slab, tile], results.query[head]
-    factors, integers = work.numbers[3, : TILE if masked else 0], work.integers
-    weights, kept, pull = work.numbers[0], work.numbers[0], work.numbers[2]
+    factors = work.numbers[3, : TILE if masked else 0]
+    exponents, shifts = work.integers[0], work.integers[1]
+    weights, pull = work.numbers[0], work.numbers[2]
     most = keys_in_sight(start + len(work.queries) - 1, tile, layout, settings.causal)
     if masked and shared:
-        most = read_mask(here, most, layout.mask, factors, integers[SHIFTS])
+        most = read_mask(here, most, layout.mask, factors, shifts)
+    columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
+    doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
+    dk, dq = results.key[head, place[1], tile], results.query[head]
     for k in range(len(work.queries)):
-        i, count = start + k, most
+        i, count, query, reach = start + k, most, work.queries[k], work.reaches[k]
         if settings.causal:
-            count = min(most, i + 1 - first)
+            count = min(count, i + 1 - first)
         if masked and not shared and count > 0:
-            count = read_mask((head, i, tile), count, layout.mask, factors, integers[SHIFTS])
-        if count <= 0:
-            continue
-        query, reach, power = work.queries[k], work.reaches[k], settings.power
-        weigh(query, reach, columns, reaches, doubts, count, power, factors, integers, weights)
-        total, part = saved.significand[head, i], extent(count)
-        _normalise(part.stretch, weights, integers[EXPONENTS], saved.exponent[head, i], total)
-        if settings.dropout.least > 0:
-            kept = work.numbers[1]
-            draw(settings.dropout, (head, i, first), part.stretch, integers[WORDS])
-            drop(settings.dropout, part.stretch, integers[WORDS], weights, kept)
-        add_outer(count, grads[i], kept, integers[EXPONENTS], dv)
-        dweight = dweights[i, first : first + count]
-        fill_pull(part.stretch, grads[i], dweight, values, settings.dropout, integers, pull)
-        finish_pull(part.stretch, saved.delta[head, i], weights, integers[EXPONENTS], pull)
-        if results.mask.shape[2] > 0:
-            row = slab if results.mask.shape[1] == results.key.shape[1] else i
-            add_to_mask(count, first, pull, results.mask[group, row])
-        for d in range(dq.shape[1]):
-            found = add_slopes(
-                part.width, query[3 * d :], columns[3 * TILE * d :], pull, dk[TILE * d :]
-            )
-            dq[i, d] += found
+            count = read_mask((head, i, tile), count, layout.mask, factors, shifts)
+        if count > 0:
+            near = columns, reaches, doubts
+            weigh(query, reach, near, count, power, (factors, shifts), weights, exponents)
+            _add_row((head, i, tile), place, count, layout, settings, saved, work, results)
+            for d in range(dq.shape[1]):
+                width = extent(count).width
+                dq[i, d] += add_slopes(width, np.uintp(d), query, columns, pull, dk)
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def _add_row(here, place, count, layout, settings, saved, work, results):
+    """Fill in B of a query and a tile from its weights, and add to dv and to dmask."""
+    (head, i, tile), (group, slab), first = here, place, here[2] * TILE
+    weights, pull, kept = work.numbers[0], work.numbers[2], work.numbers[0]
+    exponents, words, stretch = work.integers[0], work.integers[2], extent(count).stretch
+    grad, dweight = saved.grads[head, i], saved.weights[head, i, first : first + count]
+    _normalise(stretch, weights, exponents, saved.exponent[head, i], saved.significand[head, i])
+    if settings.dropout.least > 0:
+        kept = work.numbers[1]
+        draw(settings.dropout, (head, i, first), stretch, words)
+        drop(settings.dropout, stretch, words, weights, kept)
+    add_outer(count, grad, kept, exponents, results.value[head, slab, tile])
+    values = layout.values.columns[head, tile]
+    fill_pull(stretch, grad, dweight, values, settings.dropout, words, pull)
+    finish_pull(stretch, saved.delta[head, i], weights, exponents, pull)
+    if results.mask.shape[2] > 0:
+        row = i if results.mask.shape[1] == saved.delta.shape[1] else slab
+        add_to_mask(count, first, pull, results.mask[group, row])
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)

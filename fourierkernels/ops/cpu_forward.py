@@ -24,9 +24,6 @@ from fourierkernels.ops.cpu_packing import pack_queries
 from fourierkernels.ops.cpu_products import add_products, add_spoilt_values
 from fourierkernels.ops.cpu_settings import prepare
 from fourierkernels.ops.cpu_weights import (
-    EXPONENTS,
-    SHIFTS,
-    WORDS,
     extent,
     keys_in_sight,
     read_mask,
@@ -35,7 +32,7 @@ from fourierkernels.ops.cpu_weights import (
 )
 from fourierkernels.ops.pairs import NOWHERE, SUMMING, TILE, highest_exponent
 
-ROWS = 8  # queries of a task: their weights share each tile of values
+ROWS = 16  # queries of a task: their weights share each tile of values
 
 
 class _Results(NamedTuple):
@@ -50,19 +47,19 @@ class _Results(NamedTuple):
 class _Running(NamedTuple):
     """Sums of the rows of a task over 2**tops, a multiple of which a tile's weights were."""
 
-    sums: Array  # (8, C)
-    totals: Array  # (8,)
-    tops: NDArray[np.int32]  # (8,)
-    stored: NDArray[np.int32]  # (8, tiles)
+    sums: Array  # (16, C)
+    totals: Array  # (16,)
+    tops: NDArray[np.int32]  # (16,)
+    stored: NDArray[np.int32]  # (16, tiles)
 
 
 class Work(NamedTuple):
     """What a task works in."""
 
-    queries: Array  # (8, 3D): see `pack_queries`
-    reaches: Array  # (8,)
-    weights: Array  # (9, 256): those of eight rows and a tile; factors of a mask
-    integers: NDArray[np.int32]  # (3, 256): see `cpu_weights`
+    queries: Array  # (16, 3D): see `pack_queries`
+    reaches: Array  # (16,)
+    weights: Array  # (17, 256): those of some rows and a tile; factors of a mask
+    integers: NDArray[np.int32]  # (3, 256): exponents, a mask's shifts, words of dropout
 
 
 def forward(inputs: Inputs, options: Options) -> Rows:
@@ -81,7 +78,8 @@ def forward(inputs: Inputs, options: Options) -> Rows:
         run = choose_run(_forward_serially, _forward_in_parallel, inputs)
         run(layout, prepare(inputs, options, dtype), results)
     parts = (torch.from_numpy(part).unflatten(0, rows[:2]) for part in results)
-    return Rows(*parts, query.new_zeros((*rows[:2], 0)))
+    output, significand, exponent, weights = parts
+    return Rows(output, significand, exponent, weights, query.new_zeros((*rows[:2], 0)))
 
 
 @njit(cache=True, error_model="numpy")
@@ -108,8 +106,10 @@ def _forward_rows(head, block, layout, settings, results):
     like, eps = layout.values.given, settings.eps
     top = math.floor(math.log2(eps)) if eps > 0 else NOWHERE
     tiles = tiles_in_sight(first + rows - 1, layout, settings.causal)
+    queries, reaches = pack_queries(layout.queries, head, first, first + rows)
     work = Work(
-        *pack_queries(layout.queries, head, first, first + rows),
+        queries,
+        reaches,
         np.empty((ROWS + 1, TILE), like.dtype),
         np.empty((3, TILE), np.int32),
     )
@@ -133,47 +133,60 @@ def _forward_rows(head, block, layout, settings, results):
                 results.output[head, first + i, c] = running.sums[i, c] * scale
             if settings.weights:
                 row = results.weights[head, first + i]
-                _normalise(running.stored[i], running.tops[i], scale, row)
+                if total == total:
+                    _normalise(running.stored[i], running.tops[i], scale, row)
+                else:
+                    _spread(head, first + i, layout, settings.causal, work, row)
 
 
 @njit(cache=True, error_model="numpy")
 def _forward_tile(place, rows, layout, settings, work, running, kept):
     """Add a tile of keys to the sums of the rows."""
-    (head, first, tile), start = place, place[2] * TILE
+    (head, first, tile), start, power = place, place[2] * TILE, settings.power
     masked, shared = layout.mask.bias.size > 0, layout.mask.strides[2] == 0
+    factors = work.weights[ROWS, : TILE if masked else 0]
+    exponents, shifts = work.integers[0], work.integers[1]
     most = keys_in_sight(first + rows - 1, tile, layout, settings.causal)
-    factors, integers = work.weights[ROWS, : TILE if masked else 0], work.integers
     if masked and shared:
-        most = read_mask(place, most, layout.mask, factors, integers[SHIFTS])
-    stretch = extent(most).stretch
+        most = read_mask(place, most, layout.mask, factors, shifts)
     columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
     doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
     for i in range(rows):
-        count, weights = most, work.weights[i]
+        count, weights, query, reach = most, work.weights[i], work.queries[i], work.reaches[i]
         if settings.causal:
             count = min(most, first + i + 1 - start)
         if masked and not shared:
             here = head, first + i, tile
-            count = read_mask(here, count, layout.mask, factors, integers[SHIFTS])
-        top, seen = running.tops[i], extent(count).stretch
+            count = read_mask(here, count, layout.mask, factors, shifts)
+        seen = extent(count).stretch
         if count > 0:
-            query, reach, power = work.queries[i], work.reaches[i], settings.power
-            weigh(query, reach, columns, reaches, doubts, count, power, factors, integers, weights)
-            top = highest_exponent(seen, weights, integers[EXPONENTS], top, None)
+            near = columns, reaches, doubts
+            weigh(query, reach, near, count, power, (factors, shifts), weights, exponents)
+            top = highest_exponent(seen, weights, exponents, running.tops[i], None)
             _raise_top(i, top, running)
-            running.totals[i] += _scale(seen, weights, integers[EXPONENTS], top)
-        for j in range(seen, stretch):
+            running.totals[i] += _scale(seen, weights, exponents, top)
+        for j in range(seen, extent(most).stretch):
             weights[j] = 0
-        if settings.dropout.least > 0:
-            draw(settings.dropout, (head, first + i, start), stretch, integers[WORDS])
-            drop(settings.dropout, stretch, integers[WORDS], weights, weights)
-        if layout.values.spoilt[head, tile]:
-            given = layout.values.given[head, start : start + count]
-            add_spoilt_values(given, integers[EXPONENTS], weights, running.sums[i])
-        if settings.weights:
-            running.stored[i, tile] = top
-            kept[head, first + i, start : start + most] = weights[:most]
-    add_products(rows, stretch, work.weights, layout.values.columns[head, tile], running.sums)
+        _finish_tile(place, i, (count, most), layout, settings, work, running, kept)
+    values = layout.values.columns[head, tile]
+    add_products(rows, extent(most).stretch, work.weights, values, running.sums)
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def _finish_tile(place, i, counts, layout, settings, work, running, kept):
+    """Drop weights of a row and a tile, mind values that are not finite, keep what is wanted."""
+    (head, first, tile), (count, most), weights = place, counts, work.weights[i]
+    row, start, exponents, words = first + i, tile * TILE, work.integers[0], work.integers[2]
+    if settings.dropout.least > 0:
+        stretch = extent(most).stretch
+        draw(settings.dropout, (head, row, start), stretch, words)
+        drop(settings.dropout, stretch, words, weights, weights)
+    if layout.values.spoilt[head, tile]:
+        given = layout.values.given[head, start : start + count]
+        add_spoilt_values(given, exponents, weights, running.sums[i])
+    if settings.weights:
+        running.stored[i, tile] = running.tops[i]
+        kept[head, row, start : start + most] = weights[:most]
 
 
 @njit(cache=True, error_model="numpy")
@@ -204,3 +217,17 @@ def _normalise(stored, top, scale, weights):
         factor = power_of_two(np.int32(stored[tile] - top), scale) * scale
         for j in range(tile * TILE, min((tile + 1) * TILE, len(weights))):
             weights[j] *= factor
+
+
+@njit(cache=True, error_model="numpy")
+def _spread(head, row, layout, causal, work, weights):
+    """Fill the weights of a row whose total is NaN: NaN for the pairs that no mask hides."""
+    factors, shifts = work.weights[ROWS], work.integers[1]
+    for tile in range(tiles_in_sight(row, layout, causal)):
+        count, first = keys_in_sight(row, tile, layout, causal), tile * TILE
+        if layout.mask.bias.size > 0:
+            read_mask((head, row, tile), count, layout.mask, factors, shifts)
+        weights[first : first + TILE] = 0
+        for j in range(count):
+            hidden = layout.mask.bias.size > 0 and factors[j] == 0
+            weights[first + j] = constant(0.0 if hidden else np.nan, factors[0])

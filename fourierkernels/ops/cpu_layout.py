@@ -120,7 +120,7 @@ def lay_out(inputs: Inputs) -> Layout:
     return Layout(
         _with_sines(query, scale),
         keys,
-        Values(*pack_values(given[None]), given),
+        Values(*pack_values(given[None]), given),  # type: ignore[call-arg]
         _mask(mask, query),
         m,
     )

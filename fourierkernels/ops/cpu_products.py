@@ -13,22 +13,21 @@ from fourierkernels.ops.pairs import SUMMING, TILE
 @njit(cache=True, error_model="numpy")
 def add_products(rows, width, weights, columns, sums):
     """Add weights (8, 256) times a tile of C columns to the first sums (8, C)."""
-    for c in range(0, sums.shape[1], 2):
-        left, right = columns[c * TILE :], columns[(c + 1) * TILE :]
-        for i in range(0, rows, 4):
-            parts = _eight_products(width, weights[i:], left, right)
-            for k in range(4):
-                sums[i + k, c] += parts[2 * k]
-                sums[i + k, c + 1] += parts[2 * k + 1]
+    for i in range(0, rows, 4):
+        a, b, c, d = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+        for k in range(0, sums.shape[1], 2):
+            parts = _eight_products(width, a, b, c, d, np.uintp(k * TILE), columns)
+            for row in range(4):
+                sums[i + row, k] += parts[2 * row]
+                sums[i + row, k + 1] += parts[2 * row + 1]
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def _eight_products(width, weights, first, second):
+def _eight_products(width, a, b, c, d, start, columns):
     """Sum the products of four rows of weights and two columns, all in registers."""
-    a, b, c, d = weights[0], weights[1], weights[2], weights[3]
     a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = constant(0.0, a[0])
     for j in range(width):
-        left, right = first[j], second[j]
+        left, right = columns[start + np.uintp(j)], columns[start + np.uintp(TILE + j)]
         a0 += a[j] * left
         a1 += a[j] * right
         b0 += b[j] * left

@@ -7,26 +7,29 @@ from numba import njit
 
 from fourierkernels.ops.bits import constant
 from fourierkernels.ops.cpu_dropout import drop
-from fourierkernels.ops.cpu_weights import HIDDEN, WORDS
+from fourierkernels.ops.cpu_weights import HIDDEN
 from fourierkernels.ops.pairs import SUMMING, TILE
 from fourierkernels.ops.series import guard, slope_series
 
+# Unsigned: see `pairs`.
+_SINES, _COSINES = np.uintp(TILE), np.uintp(2 * TILE)
+_ONE, _TWO, _THREE = np.uintp(1), np.uintp(2), np.uintp(3)
 _NEAR = 0.25  # square of the distance below which the slope is its series
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def fill_pull(width, grad, dweight, columns, dropout, integers, pull):
+def fill_pull(width, grad, dweight, columns, dropout, words, pull):
     """Fill in dP = W/P (dO·v + dW) of a query and a tile; `dweight` is empty if dW = 0."""
     for j in range(width):
         pull[j] = constant(0.0, grad[0])
     for c in range(0, len(grad), 2):
-        _add_pair(width, grad[c], grad[c + 1], columns[c * TILE :], pull)
+        _add_pair(width, grad[c], grad[c + 1], np.uintp(c * TILE), columns, pull)
     for j in range(len(dweight)):
         pull[j] += dweight[j]
     if dropout.least > 0:
         for j in range(width):
             pull[j] *= dropout.scale
-        drop(dropout, width, integers[WORDS], pull, pull)
+        drop(dropout, width, words, pull, pull)
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
@@ -38,9 +41,10 @@ def finish_pull(width, delta, weights, exponents, pull):
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _add_pair(width, left, right, columns, pull):
+def _add_pair(width, left, right, start, columns, pull):
     for j in range(width):
-        pull[j] += left * columns[j] + right * columns[TILE + j]
+        first, second = columns[start + np.uintp(j)], columns[start + np.uintp(TILE + j)]
+        pull[j] += left * first + right * second
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
@@ -48,7 +52,7 @@ def add_outer(width, grad, weights, exponents, columns):
     """Add a query's W dO to a tile of dv."""
     for c in range(len(grad)):
         if np.isfinite(grad[c]):
-            _add_multiple(width, grad[c], weights, columns[c * TILE :])
+            _add_multiple(width, grad[c], weights, np.uintp(c * TILE), columns)
         else:
             for j in range(width):  # zero weights of hidden pairs must not meet it
                 if exponents[j] != HIDDEN:
@@ -56,9 +60,9 @@ def add_outer(width, grad, weights, exponents, columns):
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _add_multiple(width, factor, weights, column):
+def _add_multiple(width, factor, weights, start, columns):
     for j in range(width):
-        column[j] += factor * weights[j]
+        columns[start + np.uintp(j)] += factor * weights[j]
 
 
 @njit(cache=True, error_model="numpy")
@@ -73,18 +77,21 @@ def add_to_mask(count, first, pull, row):
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def add_slopes(width, query, row, pull, dk):
+def add_slopes(width, d, query, row, pull, dk):
     """Add B t to a feature of dk (its sign, R and l are applied at the end); return Σ_j B t."""
-    u, sin_u, cos_u = query[0], query[1], query[2]
+    u, sin_u, cos_u = query[_THREE * d], query[_THREE * d + _ONE], query[_THREE * d + _TWO]
+    start, key = np.uintp(TILE) * d, np.uintp(3 * TILE) * d
     total = constant(0.0, u)
     for j in range(width):
-        x = u - row[j]
-        s = sin_u * row[2 * TILE + j] - cos_u * row[TILE + j]
-        c = cos_u * row[2 * TILE + j] + sin_u * row[TILE + j]
+        i = np.uintp(j)
+        x = u - row[key + i]
+        sin_v, cos_v = row[key + _SINES + i], row[key + _COSINES + i]
+        s = sin_u * cos_v - cos_u * sin_v
+        c = cos_u * cos_v + sin_u * sin_v
         y = x * x
         near = -x * slope_series(y)
         far = (c * x - s) / (s * x + guard(x))
         part = pull[j] * (near if y < constant(_NEAR, y) else far)
         total += part
-        dk[j] += part
+        dk[start + i] += part
     return total

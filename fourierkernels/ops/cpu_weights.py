@@ -16,11 +16,6 @@ _LOG2_E = 1.0 / math.log(2.0)
 _LARGEST_BIAS = 1e9  # in log2: beyond it exponents leave their 32 bits
 
 
-# Rows of a task's integers, a number per key of a tile: exponents of weights, HIDDEN where a mask
-# hides the pair; those of the additive mask, exp(bias) = factor 2^shift; words of dropout.
-EXPONENTS, SHIFTS, WORDS = range(3)
-
-
 @njit(cache=True)
 def tiles_in_sight(row, layout, causal):
     """Return how many tiles of keys a row sees."""
@@ -63,28 +58,32 @@ def read_mask(place, count, mask, factors, shifts):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def weigh(query, reach, columns, reaches, doubts, count, power, factors, integers, mantissas):
+def weigh(query, reach, keys, count, power, mask, mantissas, exponents):
     """Fill in the weights of a query and the first keys of a tile; 0 to the stretch's end.
 
     Parameters
     ----------
     query, reach
         A row of :func:`~fourierkernels.ops.cpu_packing.pack_queries`.
-    columns, reaches, doubts
-        A tile of :class:`Keys`; `doubts` is empty if no key is spoilt.
+    keys : tuple of arrays
+        A tile of :class:`~fourierkernels.ops.cpu_layout.Keys`: rows, reach and doubts, which are
+        empty if no key is spoilt.
     count : int
         Keys in sight, at least 1.
-    factors : array of shape (256,), or empty without a mask
-    integers : int32 array of shape (3, 256)
+    mask : tuple of arrays
+        Factors and shifts of :func:`read_mask`; no factors without a mask.
+    mantissas, exponents : array and int32 array of shape (256,)
+        The exponent of a hidden pair is HIDDEN.
     """
-    exponents, part = integers[EXPONENTS], extent(count)
+    (columns, reaches, doubts), (factors, shifts) = keys, mask
+    part = extent(count)
     distant = reach + reaches[count - 1] > far_limit(reach)
     sinc_pairs(query, columns, part, power, distant, mantissas, exponents, None)
     if len(doubts) > 0 or reach != reach:
         for j in range(count):
             mantissas[j] += (reach - reach) + (doubts[j] if len(doubts) > 0 else reach - reach)
     if len(factors) > 0:
-        _apply_mask(count, factors, integers[SHIFTS], mantissas, exponents)
+        _apply_mask(count, factors, shifts, mantissas, exponents)
     for j in range(count, part.stretch):
         mantissas[j] = constant(0.0, reach)
         exponents[j] = np.int32(HIDDEN)
