@@ -54,11 +54,23 @@ FK_HD View<Real> view(const Problem<Real>& p, bool keys, long long head) {
   return {features_of(p, keys, head), columns_of(p, keys, head)};
 }
 
-// The normalised weight P_ij of a pair, from its weight; `at` is the row of all heads.
+// What was saved of the queries of one thread's pairs, from `query` on: no other rows are read.
 template <class Real>
-FK_HD Real normalised(const Problem<Real>& p, long long at, Scaled<Real> weight) {
-  return weight.significand * two_to<Real>(weight.exponent - p.exponent[at]) / p.significand[at];
-}
+struct Saved {
+  Real inverse[Tile<Real>::edge];  // of the significand of the total
+  int exponent[Tile<Real>::edge];
+  FK_HD Saved(const Problem<Real>& p, long long head, int query) {
+    FK_UNROLL for (int k = 0; k < Tile<Real>::edge; ++k) {
+      const bool inside = query + k < p.queries;
+      const long long at = head * p.queries + query + k;
+      inverse[k] = inside ? Real(1) / p.significand[at] : Real(0);
+      exponent[k] = inside ? p.exponent[at] : 0;
+    }
+  }
+  FK_HD Real normalised(int k, Scaled<Real> weight) const {
+    return weight.significand * two_to<Real>(weight.exponent - exponent[k]) * inverse[k];
+  }
+};
 
 template <class Real>
 FK_HD Real keep_scale(const Problem<Real>& p, unsigned kept, int a, int b) {
@@ -71,21 +83,27 @@ FK_HD void weights_of_pairs(const Problem<Real>& p, long long head, int y, int x
                             int other, const BackwardShared<Real, KEYS>& shared,
                             BackwardState<Real, SIZE, KEYS>& state) {
   using T = Tile<Real>;
+  const Saved<Real> saved(p, head, KEYS ? other : own);
   state.kept = p.seed ? kept_pairs<KEYS>(p, head, own, other) : all_pairs<Real>();
   FK_UNROLL for (int a = 0; a < T::edge; ++a) {
     Pack<Real> row;
     FK_UNROLL for (int b = 0; b < T::edge; ++b) {
       Scaled<Real>& weight = state.pairs.weight[a][b];
       const bool seen = has<Real>(state.pairs.seen, a, b);
-      const long long at = head * p.queries + (KEYS ? other + b : own + a);
-      weight.significand = seen ? normalised(p, at, weight) : Real(0);
+      weight.significand = seen ? saved.normalised(KEYS ? b : a, weight) : Real(0);
       row.at[b] = weight.significand * keep_scale(p, state.kept, a, b);
-      if (!KEYS && p.weights && seen) p.weights[at * p.keys + other + b] = row.at[b];
       state.product[a][b] = Real(0);
     }
     if (KEYS)
       *reinterpret_cast<Pack<Real>*>(shared.weights + (y * T::edge + a) * T::stride + x * T::edge) =
           row;
+  }
+  if (!KEYS && p.weights) {
+    FK_UNROLL for (int a = 0; a < T::edge; ++a)
+      FK_UNROLL for (int b = 0; b < T::edge; ++b)
+        if (has<Real>(state.pairs.seen, a, b))
+          p.weights[(head * p.queries + own + a) * p.keys + other + b] =
+              state.pairs.weight[a][b].significand * keep_scale(p, state.kept, a, b);
   }
 }
 
@@ -117,19 +135,28 @@ FK_HD void slopes_of_pairs(const Problem<Real>& p, long long head, int y, int x,
                            BackwardState<Real, SIZE, KEYS>& state) {
   using T = Tile<Real>;
   if (p.weights_grad || p.seed) add_other_ways(p, head, own, other, state);
+  Real delta[T::edge];
+  FK_UNROLL for (int k = 0; k < T::edge; ++k) {
+    const int i = (KEYS ? other : own) + k;
+    delta[k] = i < p.queries ? p.delta[head * p.queries + i] : Real(0);
+  }
   FK_UNROLL for (int a = 0; a < T::edge; ++a) {
     Pack<Real> row;
     FK_UNROLL for (int b = 0; b < T::edge; ++b) {
-      const int i = KEYS ? other + b : own + a;
-      const bool seen = has<Real>(state.pairs.seen, a, b);
-      const Real delta = seen ? p.delta[head * p.queries + i] : Real(0);
-      const Real slope = state.pairs.weight[a][b].significand * (state.product[a][b] - delta);
-      if (!KEYS && p.bias_grad && seen)
-        p.bias_grad[((head - p.first_head) * p.queries + i) * p.keys + other + b] = slope;
-      row.at[b] = seen ? p.power * slope : Real(0);
+      Real& slope = state.product[a][b];
+      slope = state.pairs.weight[a][b].significand * (slope - delta[KEYS ? b : a]);
+      if (!has<Real>(state.pairs.seen, a, b)) slope = Real(0);
+      row.at[b] = p.power * slope;
     }
     *reinterpret_cast<Pack<Real>*>(shared.slopes + (y * T::edge + a) * T::stride + x * T::edge) =
         row;
+  }
+  if (!KEYS && p.bias_grad) {
+    FK_UNROLL for (int a = 0; a < T::edge; ++a)
+      FK_UNROLL for (int b = 0; b < T::edge; ++b)
+        if (has<Real>(state.pairs.seen, a, b))
+          p.bias_grad[((head - p.first_head) * p.queries + own + a) * p.keys + other + b] =
+              state.product[a][b];
   }
 }
 
