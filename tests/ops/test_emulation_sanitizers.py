@@ -154,7 +154,7 @@ FAULTS = {
         BARRIER,
         "if (threadIdx.x < 250) __syncthreads();",
         "fibres",
-        "a lane returns",
+        "lanes wait at two barriers",
     ),
     "no barrier before the peaks are read": Fault("forward.cuh", PEAKS, LOOSE, "fibres", DIFFERS),
     "no barrier before the totals are read": Fault("forward.cuh", TOTALS, LOOSE, "thread", RACE),
