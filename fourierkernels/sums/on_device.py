@@ -12,12 +12,14 @@ from torch import Tensor
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.ops.cuda_build import SIZES
 from fourierkernels.ops.operator import attend
 from fourierkernels.sums.compiled import compiled_shape
 from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2**24  # differences of the Gaussian held at once
+_LOWEST = -(2.0**62)  # exponent of two, as in the compiled loops; an int64 ends at -2^63
 _Parts = tuple[Tensor, Tensor, Tensor]  # numerator (m, k), denominator (m,), exponent (m,)
 
 
@@ -27,6 +29,11 @@ class TorchSum:
     Errors are estimated from the largest angle, not pair by pair. `SampleSum` sums rows again on
     the CPU where a denominator is so small that the estimate matters: where every pair may be at a
     zero of the sine, of which rounding leaves a remainder.
+
+    Raises
+    ------
+    ValueError
+        If points or responses have more columns than the CUDA kernels can take.
     """
 
     def __init__(
@@ -42,6 +49,8 @@ class TorchSum:
     ) -> None:
         self._device, self._radius = torch.device(device), radius
         self._shape = compiled_shape(kernel)
+        if self._device.type != "cpu" and not self._shape.gaussian:
+            _check_widths(points, responses, device)
         self._centre = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)
         samples = radius * (points - self._centre)
         self._samples, self._reach = self._moved(samples), float(np.abs(samples).max())
@@ -94,7 +103,8 @@ class TorchSum:
         log2 = (self._log_weights - squared / 2) / math.log(2.0)
         exponent = log2.amax(dim=1).floor()
         weights = torch.exp2(log2 - exponent[:, None])
-        return weights @ self._columns, weights.sum(dim=1), exponent.long()
+        stored = exponent.clamp(min=_LOWEST).long()
+        return weights @ self._columns, weights.sum(dim=1), stored
 
     def _error(self, total: FloatArray, exponent: FloatArray, step: FloatArray) -> FloatArray:
         """Bound the effect of rounded angles on the terms; for odd powers, on terms of size 1."""
@@ -112,3 +122,12 @@ class TorchSum:
 
     def _moved(self, array: FloatArray) -> Tensor:
         return torch.as_tensor(array, dtype=torch.float64, device=self._device)
+
+
+def _check_widths(points: FloatArray, responses: FloatArray, device: str) -> None:
+    width = max(points.shape[1], responses.shape[1])
+    if width > SIZES[-1]:
+        raise ValueError(
+            f"points and responses must have at most {SIZES[-1]} columns on device {device!r}, "
+            f"got {width}"
+        )

@@ -34,6 +34,8 @@ class Small:
     causal: bool = False
     eps: float = 0.0
     heads: int = 2
+    dropout: float = 0.0
+    asked: bool = False  # for weights and the gradient of the mask
 
     def problem(self, variant: Variant) -> AttentionProblem:
         dtype, g = DTYPES[variant.real], torch.Generator().manual_seed(variant.size)
@@ -51,12 +53,18 @@ class Small:
         }[self.mask]()
         query, key = normal(1, self.heads, n, width), normal(1, self.heads, m, width)
         value, grad = normal(1, self.heads, m, width), normal(1, self.heads, n, width)
-        options = Options(self.power, self.causal, self.eps)
-        return AttentionProblem(Inputs(query, key, value, radius, mask), options, grad)
+        seed = torch.tensor([2**40 + 5]) if self.dropout else None
+        options = Options(self.power, self.causal, self.eps, self.dropout, self.asked, self.asked)
+        inputs = Inputs(query, key, value, radius, mask, seed)
+        weights_grad = normal(1, self.heads, n, m) if self.asked else None
+        return AttentionProblem(inputs, options, grad, weights_grad)
 
 
 PLAIN = Small(causal=True, mask="boolean")
-PROBLEMS = (PLAIN, Small(mask="additive", power=3, eps=1e-3, heads=1))
+PROBLEMS = (
+    PLAIN,
+    Small(mask="additive", power=3, eps=1e-3, heads=1, dropout=0.3, asked=True),
+)
 
 
 @pytest.fixture
@@ -119,21 +127,83 @@ class Fault:
         files = dict(sources())
         files[self.file], found = re.subn(self.pattern, self.replacement, files[self.file])
         assert found == 1, f"{self.file} has {found} places like {self.pattern}"
+        files["threads.cuh"] = files["threads.cuh"].replace("  State state;\n", STEP)
+        assert STEP in files["threads.cuh"]
         return files
 
 
-RACE = "WARNING: ThreadSanitizer: data race"
+RACE = "ThreadSanitizer: data race"
+OVERFLOW = "AddressSanitizer: heap-buffer-overflow"
 DIFFERS = "of its structure differs"
+OUTSIDE = "a block wrote outside its shared memory"
 BARRIER = r"__syncthreads\(\);"
-# The step that writes the largest exponents of the threads, which all threads of a row read next.
-PEAKS = (
-    r"threads\.each(\(\[&\]\(int thread, State& state\) \{(?:(?!threads\.)[\s\S])*?shared\.peaks\[)"
+# From a step that writes to shared memory to its end, where the barrier is.
+PEAKS = r"threads\.each(\((?:(?!threads\.)[\s\S])*shared\.peaks\[)"
+TOTALS = r"threads\.each(\((?:(?!threads\.)[\s\S])*= state\.total\[a\];)"
+STAGED = r"threads\.each(\((?:(?!threads\.)[\s\S])*stage\(thread, shared\.other, value\.lines)"
+LOOSE = r"threads.loose\1"
+STEP = """  State state;
+  template <class Step>
+  void loose(Step step) { step(int(threadIdx.x), state); }
+"""
+FAULTS = {
+    "no barrier": Fault("threads.cuh", BARRIER, "", "fibres", DIFFERS),
+    "no barrier, of real threads": Fault("threads.cuh", BARRIER, "", "thread", RACE),
+    "a barrier that few reach": Fault(
+        "threads.cuh",
+        BARRIER,
+        "if (threadIdx.x < 250) __syncthreads();",
+        "fibres",
+        "lanes wait at two barriers",
+    ),
+    "no barrier before the peaks are read": Fault("forward.cuh", PEAKS, LOOSE, "fibres", DIFFERS),
+    "no barrier before the totals are read": Fault("forward.cuh", TOTALS, LOOSE, "thread", RACE),
+    "no barrier before the values are read": Fault("forward.cuh", STAGED, LOOSE, "fibres", DIFFERS),
+    "too little shared memory": Fault(
+        "attention.cu", r"kThreads, bytes,", "kThreads, bytes - 16,", "fibres", OUTSIDE
+    ),
+    "too little shared memory, to the byte": Fault(
+        "attention.cu", r"kThreads, bytes,", "kThreads, bytes - (bytes > 0),", "address", OVERFLOW
+    ),
+    "a lane reads its neighbour's largest exponents": Fault(
+        "forward.cuh",
+        r"peaks\[row \* kSide \+ k\]",
+        "peaks[row * kSide + k + 1]",
+        "fibres",
+        DIFFERS,
+    ),
+    "a row beyond the last is read": Fault(
+        "pack.cuh",
+        r"if \(p\.radius == nullptr\) return given;",
+        "if (p.radius == nullptr) return p.rows[(head * p.n + row + 1) * p.width + d];",
+        "address",
+        OVERFLOW,
+    ),
+    "an exponent is not written": Fault(
+        "forward.cuh", r"p\.exponent\[at\] =", "if (at != 5) p.exponent[at] =", "fibres", DIFFERS
+    ),
+    "two blocks write one row": Fault(
+        "forward.cuh",
+        r"write_row\(p, head \* p\.queries \+ row,",
+        "write_row(p, 0 * p.queries + row,",
+        "thread",
+        RACE,
+    ),
+    "a causal row misses its own key": Fault(
+        "tile.cuh", r"\(p\.causal && j > i\)\)", "(p.causal && j >= i))", "fibres", DIFFERS
+    ),
+}
+# One of each kind; the others are slow.
+QUICK = (
+    "no barrier before the peaks are read",
+    "too little shared memory",
+    "two blocks write one row",
 )
-UNORDERED = "template <class State>\nstruct BlockThreads {"
-FAULTS: dict[str, Fault] = {}
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS]
+)
 def test_planted_faults_are_reported(record: Record, tmp_path: Path, name: str) -> None:
     fault = FAULTS[name]
     calls = record(SMALL, PLAIN)
