@@ -32,6 +32,7 @@ from fourierkernels.ops.cpu_weights import (
     HIDDEN,
     extent,
     keys_in_sight,
+    nested,
     read_mask,
     tiles_in_sight,
     weigh,
@@ -147,9 +148,14 @@ def _backward_serially(layout, settings, saved, results):
 
 
 @njit(parallel=True, cache=True, error_model="numpy")
-def _backward_in_parallel(layout, settings, saved, results):
-    slabs = results.key.shape[1]
-    for task in prange(len(results.mask) * slabs):
+def _backward_in_parallel(layout_leaves, setting_leaves, saved_leaves, result_leaves):
+    slabs = result_leaves[1].shape[1]
+    for task in prange(len(result_leaves[3]) * slabs):
+        layout, settings = nested(layout_leaves, setting_leaves)
+        grads, weights, delta, significand, exponent = saved_leaves
+        saved = _Saved(grads, weights, delta, significand, exponent)
+        query, key, value, mask, per_batch, per_head = result_leaves
+        results = _Results(query, key, value, mask, (per_batch, per_head))
         # From both ends in turn: late rows of causal heads have most to do.
         turn = task % slabs
         slab = turn // 2 if turn % 2 == 0 else slabs - 1 - turn // 2

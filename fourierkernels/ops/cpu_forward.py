@@ -26,6 +26,7 @@ from fourierkernels.ops.cpu_settings import prepare
 from fourierkernels.ops.cpu_weights import (
     extent,
     keys_in_sight,
+    nested,
     read_mask,
     tiles_in_sight,
     weigh,
@@ -90,9 +91,12 @@ def _forward_serially(layout, settings, results):
 
 
 @njit(parallel=True, cache=True, error_model="numpy")
-def _forward_in_parallel(layout, settings, results):
-    blocks = (layout.queries.shape[2] + ROWS - 1) // ROWS
-    for task in prange(layout.queries.shape[1] * blocks):
+def _forward_in_parallel(layout_leaves, setting_leaves, result_leaves):
+    blocks = (layout_leaves[0].shape[2] + ROWS - 1) // ROWS
+    for task in prange(layout_leaves[0].shape[1] * blocks):
+        layout, settings = nested(layout_leaves, setting_leaves)
+        output, significand, exponent, weights = result_leaves
+        results = _Results(output, significand, exponent, weights)
         # From both ends in turn: late rows of causal heads have most to do.
         turn = task % blocks
         block = turn // 2 if turn % 2 == 0 else blocks - 1 - turn // 2

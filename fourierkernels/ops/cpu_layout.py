@@ -98,6 +98,12 @@ class Layout(NamedTuple):
     m: int
 
 
+def flattened(nested: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the leaves of nested tuples: what numba passes to a parallel loop has no nesting."""
+    parts = (flattened(part) if isinstance(part, tuple) else (part,) for part in nested)
+    return sum(parts, ())
+
+
 def choose_run(serial: Run, parallel: Run, inputs: Inputs) -> Run:
     """Return the loop in one thread, or in as many as torch has if there is enough to do."""
     work = inputs.query.numel() * inputs.key.shape[2]
@@ -106,7 +112,7 @@ def choose_run(serial: Run, parallel: Run, inputs: Inputs) -> Run:
 
     def run(*arguments: Any) -> None:
         with as_many_threads_as_torch():
-            parallel(*arguments)
+            parallel(*map(flattened, arguments))
 
     return run
 

@@ -8,6 +8,9 @@ import numpy as np
 from numba import njit
 
 from fourierkernels.ops.bits import constant
+from fourierkernels.ops.cpu_dropout import Dropout
+from fourierkernels.ops.cpu_layout import Keys, Layout, Mask, Values
+from fourierkernels.ops.cpu_settings import Settings
 from fourierkernels.ops.pairs import LANES, STRETCH, TILE, Extent, exp2_parts, sinc_pairs
 from fourierkernels.ops.series import far_limit
 
@@ -95,3 +98,14 @@ def _apply_mask(count, factors, shifts, mantissas, exponents):
         hidden = factors[j] == 0
         mantissas[j] = constant(0.0, factors[j]) if hidden else mantissas[j] * factors[j]
         exponents[j] = np.int32(HIDDEN) if hidden else exponents[j] + shifts[j]
+
+
+@njit(cache=True)
+def nested(layout, settings):
+    """Return a layout and settings of their leaves: see `cpu_layout.flattened`."""
+    q, a, b, c, d, e, f, g, bias, heads, s0, s1, s2, s3, m = layout
+    power, causal, eps, weights, low, high, least, scale = settings
+    mask = Mask(bias, heads, (s0, s1, s2, s3))
+    whole = Layout(q, Keys(a, b, c, d), Values(e, f, g), mask, m)
+    dropout = Dropout(low, high, least, scale)
+    return whole, Settings(power, causal, eps, weights, dropout)
