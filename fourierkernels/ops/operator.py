@@ -17,6 +17,7 @@ from fourierkernels.ops import cuda
 from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cpu_backward import backward
 from fourierkernels.ops.cpu_forward import forward
+from fourierkernels.ops.cuda_layout import packed_size
 from fourierkernels.ops.derivatives import (
     differentiate,
     differentiate_twice,
@@ -194,7 +195,8 @@ def _(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> _Five:
     rows, return_weights = query.shape[:_ROW], rest[-1]
     output = query.new_empty((*rows, value.shape[-1]))
     weights = query.new_empty((*rows, key.shape[2] if return_weights else 0))
-    packed = query.new_empty((*rows[:2], 0))
+    kept = packed_size(query, key, value) if query.device.type == "cuda" else 0
+    packed = query.new_empty((*rows[:2], kept))
     return (
         output,
         query.new_empty(rows),

@@ -18,14 +18,23 @@ from torch import Tensor
 
 from fourierkernels.ops.arguments import Inputs, Options
 from fourierkernels.ops.by_reference import attend_by_reference
+from fourierkernels.ops.operator import attend
 
 B, H, N, M, D, C = 2, 2, 5, 6, 3, 2
 PAIRS = (B, H, N, M)
 
 
+def by_operator(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
+    output, _, _, weights, _ = attend(*inputs, *options[:5])
+    return output, weights
+
+
 Implementation = Callable[[Inputs, Options], tuple[Tensor, Tensor]]
-IMPLEMENTATIONS: dict[str, Implementation] = {"reference": attend_by_reference}
-DTYPES = {"reference": (torch.float64,)}
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "reference": attend_by_reference,
+    "operator": by_operator,
+}
+DTYPES = {"reference": (torch.float64,), "operator": (torch.float32, torch.float64)}
 BAD = (math.nan, math.inf, -math.inf)
 
 BOOLEAN = draw(*PAIRS, seed=5).detach() > -0.3
