@@ -21,7 +21,9 @@ from fourierkernels.ops.bits import constant, power_of_two
 from fourierkernels.ops.cpu_dropout import draw, drop
 from fourierkernels.ops.cpu_layout import Array, choose_run, lay_out
 from fourierkernels.ops.cpu_packing import pack_queries
+from fourierkernels.ops.cpu_plain import add_plain_tile
 from fourierkernels.ops.cpu_products import add_products, add_spoilt_values
+from fourierkernels.ops.cpu_running import Running, raise_top, take_scale
 from fourierkernels.ops.cpu_settings import prepare
 from fourierkernels.ops.cpu_weights import (
     extent,
@@ -31,7 +33,7 @@ from fourierkernels.ops.cpu_weights import (
     tiles_in_sight,
     weigh,
 )
-from fourierkernels.ops.pairs import NOWHERE, SUMMING, TILE, highest_exponent
+from fourierkernels.ops.pairs import NOWHERE, TILE, highest_exponent
 
 ROWS = 16  # queries of a task: their weights share each tile of values
 
@@ -43,15 +45,6 @@ class _Results(NamedTuple):
     significand: Array  # (H, N)
     exponent: NDArray[np.int32]  # (H, N)
     weights: Array  # (H, N, M), or (H, N, 0)
-
-
-class _Running(NamedTuple):
-    """Sums of the rows of a task over 2**tops, a multiple of which a tile's weights were."""
-
-    sums: Array  # (16, C)
-    totals: Array  # (16,)
-    tops: NDArray[np.int32]  # (16,)
-    stored: NDArray[np.int32]  # (16, tiles)
 
 
 class Work(NamedTuple):
@@ -119,28 +112,46 @@ def _forward_rows(head, block, layout, settings, results):
     )
     if rows < ROWS:
         work.weights[rows:] = 0
-    running = _Running(
+    running = Running(
         np.zeros((ROWS, like.shape[2] + like.shape[2] % 2), like.dtype),
         np.zeros(ROWS, like.dtype),
         np.full(ROWS, top, np.int32),
         np.empty((ROWS, tiles if settings.weights else 0), np.int32),
     )
     for tile in range(tiles):
-        _forward_tile((head, first, tile), rows, layout, settings, work, running, results.weights)
+        place = head, first, tile
+        if _is_plain(place, layout, settings) and np.isfinite(np.sum(reaches)):
+            add_plain_tile(rows, place, layout, settings, work, running)
+        else:
+            _forward_tile(place, rows, layout, settings, work, running, results.weights)
+    _finish_rows(head, first, rows, layout, settings, work, running, results)
+
+
+@njit(cache=True, forceinline=True)
+def _is_plain(place, layout, settings):
+    """Return whether nothing in a tile is masked, dropped, spoilt or to be kept."""
+    head, _, tile = place
+    asked = settings.dropout.least > 0 or settings.weights or layout.mask.bias.size > 0
+    return not (asked or layout.keys.spoilt[head, tile] or layout.values.spoilt[head, tile])
+
+
+@njit(cache=True, error_model="numpy")
+def _finish_rows(head, first, rows, layout, settings, work, running, results):
+    """Divide the sums of rows by their totals."""
+    output, significand = results.output[head], results.significand[head]
+    exponent, sums, tops, eps = results.exponent[head], running.sums, running.tops, settings.eps
     for i in range(rows):
-        total = running.totals[i] + (eps * 2.0 ** -running.tops[i] if eps > 0 else 0.0)
-        if total != 0:  # a row without weight keeps its output of 0 and its infinite total
-            scale = settings.dropout.scale / constant(total, eps)
-            results.significand[head, first + i] = total
-            results.exponent[head, first + i] = running.tops[i]
-            for c in range(like.shape[2]):
-                results.output[head, first + i, c] = running.sums[i, c] * scale
-            if settings.weights:
-                row = results.weights[head, first + i]
-                if total == total:
-                    _normalise(running.stored[i], running.tops[i], scale, row)
-                else:
-                    _spread(head, first + i, layout, settings.causal, work, row)
+        total = running.totals[i] + (eps * 2.0 ** -tops[i] if eps > 0 else 0.0)
+        if total == 0:
+            continue  # a row without weight keeps its output of 0 and its infinite total
+        row, scale = first + i, settings.dropout.scale / constant(total, eps)
+        significand[row], exponent[row] = total, tops[i]
+        for c in range(output.shape[1]):
+            output[row, c] = sums[i, c] * scale
+        if settings.weights and total == total:
+            _normalise(running.stored[i], tops[i], scale, results.weights[head, row])
+        elif settings.weights:
+            _spread(head, row, layout, settings.causal, work, results.weights[head, row])
 
 
 @njit(cache=True, error_model="numpy")
@@ -155,6 +166,7 @@ def _forward_tile(place, rows, layout, settings, work, running, kept):
         most = read_mask(place, most, layout.mask, factors, shifts)
     columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
     doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
+    special = settings.dropout.least > 0 or settings.weights or layout.values.spoilt[head, tile]
     for i in range(rows):
         count, weights, query, reach = most, work.weights[i], work.queries[i], work.reaches[i]
         if settings.causal:
@@ -167,11 +179,12 @@ def _forward_tile(place, rows, layout, settings, work, running, kept):
             near = columns, reaches, doubts
             weigh(query, reach, near, count, power, (factors, shifts), weights, exponents)
             top = highest_exponent(seen, weights, exponents, running.tops[i], None)
-            _raise_top(i, top, running)
-            running.totals[i] += _scale(seen, weights, exponents, top)
+            raise_top(i, top, running.sums, running.totals, running.tops)
+            running.totals[i] += take_scale(seen, weights, exponents, top)
         for j in range(seen, extent(most).stretch):
             weights[j] = 0
-        _finish_tile(place, i, (count, most), layout, settings, work, running, kept)
+        if special:
+            _finish_tile(place, i, (count, most), layout, settings, work, running, kept)
     values = layout.values.columns[head, tile]
     add_products(rows, extent(most).stretch, work.weights, values, running.sums)
 
@@ -191,27 +204,6 @@ def _finish_tile(place, i, counts, layout, settings, work, running, kept):
     if settings.weights:
         running.stored[i, tile] = running.tops[i]
         kept[head, row, start : start + most] = weights[:most]
-
-
-@njit(cache=True, error_model="numpy")
-def _raise_top(i, top, running):
-    """Bring the sums of a row to a higher exponent."""
-    if top > running.tops[i]:
-        shrink = power_of_two(np.int32(max(running.tops[i] - top, -2000)), running.totals[i])
-        running.totals[i] *= shrink
-        for c in range(running.sums.shape[1]):
-            running.sums[i, c] *= shrink
-        running.tops[i] = top
-
-
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _scale(width, mantissas, exponents, top):
-    """Turn mantissas into weights over 2**top; return their sum."""
-    total = constant(0.0, mantissas[0])
-    for j in range(width):
-        mantissas[j] *= power_of_two(exponents[j] - np.int32(top), total)
-        total += mantissas[j]
-    return total
 
 
 @njit(cache=True, error_model="numpy")
