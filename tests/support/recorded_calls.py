@@ -58,7 +58,7 @@ def _numbers(*values: int) -> bytes:
 def _followed(argument: ctypes.Structure) -> tuple[list[tuple[int, int, int]], list[memoryview]]:
     """Return (place, array, offset) of each pointer, and the arrays, which alias the tensors."""
     tensors = [each for each in gc.get_objects() if issubclass(type(each), Tensor)]
-    storages = {s.data_ptr(): s for s in (t.untyped_storage() for t in tensors) if s.nbytes()}
+    storages = dict(filter(None, map(_place, tensors)))
     pointers, arrays = [], {}
     for name, kind in argument._fields_:
         address = getattr(argument, name) if kind is ctypes.c_void_p else None
@@ -71,6 +71,15 @@ def _followed(argument: ctypes.Structure) -> tuple[list[tuple[int, int, int]], l
         pointers.append((getattr(type(argument), name).offset, arrays[at][0], address - at))
     views = [(ctypes.c_char * size).from_address(at) for at, (_, size) in arrays.items()]
     return pointers, [memoryview(view) for view in views]
+
+
+def _place(tensor: Tensor) -> tuple[int, torch.UntypedStorage] | None:
+    """Return a tensor's address and memory; None for the stand-ins of a compiler, without any."""
+    try:
+        storage = tensor.untyped_storage()
+        return (storage.data_ptr(), storage) if storage.nbytes() else None
+    except (RuntimeError, NotImplementedError):
+        return None
 
 
 def replay(
