@@ -57,7 +57,7 @@ def _numbers(*values: int) -> bytes:
 
 def _followed(argument: ctypes.Structure) -> tuple[list[tuple[int, int, int]], list[memoryview]]:
     """Return (place, array, offset) of each pointer, and the arrays, which alias the tensors."""
-    tensors = [each for each in gc.get_objects() if issubclass(type(each), Tensor)]
+    tensors = [each for each in gc.get_objects() if type(each) is Tensor]
     storages = dict(filter(None, map(_place, tensors)))
     pointers, arrays = [], {}
     for name, kind in argument._fields_:
