@@ -143,7 +143,7 @@ class GaussianMixer(GaussianHeads, AttentionMixer):
 
 
 class FourierMixer(FourierHeads, AttentionMixer):
-    """Fourier attention, [nguyen2022fourierformer]_ eq. 15, with trained radii.
+    """Fourier attention, [nguyen2022fourierformer]_ eq. 15, with trained or fixed radii.
 
     Parameters
     ----------
@@ -154,6 +154,8 @@ class FourierMixer(FourierHeads, AttentionMixer):
     radius_shape : {"scalar", "head", "feature", "head_feature"}
         Whether all heads and features share one radius, or each head, each feature (the paper's
         ablation) or each feature of each head has its own.
+    learn_radius : bool
+        Whether the radius is a parameter or a fixed buffer.
     eps : float
         Added to the denominator; 1e-6 is the implementation its authors published.
     allow_signed : bool
@@ -170,10 +172,11 @@ class FourierMixer(FourierHeads, AttentionMixer):
         power: int = 4,
         radius: float = 2.0,
         radius_shape: RadiusShape = "scalar",
+        learn_radius: bool = True,
         eps: float = 0.0,
         allow_signed: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
         self.add_kernel(power=power, eps=eps, allow_signed=allow_signed)
-        self.add_radius(radius, shape=radius_shape)
+        self.add_radius(radius, shape=radius_shape, learn=learn_radius)
