@@ -19,10 +19,10 @@ from fourierkernels.models.encoder import (
     PretrainingEncoder,
     encoder_config,
 )
-from fourierkernels.models.language import (
+from fourierkernels.models.language import LanguageModel
+from fourierkernels.models.language_sizes import (
     LANGUAGE_PRESETS,
     LanguageConfig,
-    LanguageModel,
     language_config,
 )
 from fourierkernels.models.lra import ARENA_PRESETS, ArenaClassifier, ArenaConfig, arena_config

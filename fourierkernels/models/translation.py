@@ -5,7 +5,9 @@ features, feed-forward 2048, one vocabulary of about 35,000 tokens for both lang
 mixes by a two-dimensional DFT; the decoder by attention ("dft_encoder") or by the causally masked
 DFT ("dft_both"); the decoder's reading of the encoder stays attention. With the embedding shared
 by both sides and tied to the output these have 55.7 and 49.4 million parameters, the paper's 55 and
-49.
+49. Dropout of 0.1 is on the embeddings and after each sublayer ("residual dropout", section 4.5)
+and nowhere else; no code is published, and the start, Xavier-uniform with embeddings of N(0, 1/E),
+is ours.
 """
 
 import math
