@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.inputs import check_features, check_padding, check_tokens
 from fourierkernels.models.parameters import initialise
 from fourierkernels.models.presets import block_config, choose_preset
 
@@ -136,10 +137,18 @@ class DecisionTransformer(nn.Module):
         padding : Tensor or None
             Boolean ``(B, K)``, True before the trajectory begins.
         """
-        if steps.shape[1] > self.config.context:
-            raise ValueError(
-                f"steps must be at most context = {self.config.context}, got {steps.shape[1]}"
-            )
+        config = self.config
+        steps = check_tokens(
+            steps, vocabulary=config.episode, length=config.context, name="steps", limit="context"
+        )
+        batch, n = steps.shape
+        for name, part, size in (
+            ("returns", returns, 1),
+            ("states", states, config.states),
+            ("actions", actions, config.actions),
+        ):
+            check_features(name, part, (batch, n, size))
+        check_padding(padding, (batch, n))
         tokens = [self.embed_return(returns), self.embed_state(states), self.embed_action(actions)]
         x = torch.stack(tokens, dim=2) + self.steps(steps)[:, :, None]  # (B, K, 3, E)
         x = self.dropout(self.norm(x.flatten(1, 2)))  # (B, 3K, E)
@@ -149,7 +158,7 @@ class DecisionTransformer(nn.Module):
         action = self.predict_action(at_state)
         return Trajectory(
             states=self.predict_state(at_action),
-            actions=torch.tanh(action) if self.config.bounded else action,
+            actions=torch.tanh(action) if config.bounded else action,
             returns=self.predict_return(at_action),
         )
 

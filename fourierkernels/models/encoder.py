@@ -36,10 +36,10 @@ from torch.nn import functional
 
 from fourierkernels.mixing.baselines import lecun_normal_
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.inputs import check_beside, check_tokens
 from fourierkernels.models.parameters import draw_again, initialise
 from fourierkernels.models.presets import block_config, choose_preset
 from fourierkernels.models.residual import own_rate
-from fourierkernels.models.sequences import check_tokens
 from fourierkernels.validation import check_integer
 
 
@@ -156,8 +156,11 @@ class Encoder(nn.Module):
             Boolean ``(B, N)``, True where tokens are ignored. Fourier and dense mixers cannot
             ignore them: they warn, or read zeros with ``mixer_options={"zero_padding": True}``.
         """
-        check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
-        segments = torch.zeros_like(tokens) if segments is None else segments
+        config = self.config
+        tokens = check_tokens(tokens, vocabulary=config.vocabulary, length=config.length)
+        if segments is None:
+            segments = torch.zeros_like(tokens)
+        segments = check_beside("segments", segments, tokens, vocabulary=config.segments)
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.words(tokens) + self.segments(segments) + self.positions(places)
         x = self.dropout(self.projection(self.norm(x)))

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from fourierkernels.models.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from fourierkernels.models.blocks import BlockState, build_blocks, run_blocks
+from fourierkernels.models.inputs import check_beside, check_tokens
 from fourierkernels.models.language_sizes import LanguageConfig
 from fourierkernels.models.parameters import draw_again, initialise
 from fourierkernels.models.presets import block_config
 from fourierkernels.models.residual import own_rate
-from fourierkernels.models.sequences import check_tokens, sinusoids
+from fourierkernels.models.sequences import sinusoids
 from fourierkernels.validation import check_choice, check_integer
 
 POSITIONS = ("sinusoidal", "from_the_end", "learned")
@@ -77,11 +78,30 @@ class LanguageModel(nn.Module):
         self.softmax = AdaptiveSoftmax(self.embedding.bounds, config.dim, bias=config.output_bias)
         STARTS[check_choice("start", config.start, list(STARTS))](self)
 
-    def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Return -log p of each target given the tokens up to its place, ``(B, N)``."""
+    def forward(self, tokens: Tensor, targets: Tensor, *, ignore_index: int = -100) -> Tensor:
+        """Return -log p of each target given the tokens up to its place, ``(B, N)``.
+
+        Parameters
+        ----------
+        tokens, targets : Tensor
+            Ids ``(B, N)``: the target at a place is the token after it.
+        ignore_index : int
+            Targets of this id count for nothing: 0 is returned there, without a gradient. A mean
+            is the sum over the number of all others.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If either is no ids of the vocabulary, or their shapes differ. On a GPU, where values
+            are not read, the loss of a target outside the vocabulary is NaN.
+        """
         hidden = self.states(tokens)
-        flat = self.softmax.nll(hidden.flatten(0, 1), targets.flatten(), self.embedding)
-        return flat.view_as(targets)
+        size = self.config.vocabulary
+        targets = check_beside("targets", targets, tokens, vocabulary=size, ignored=ignore_index)
+        skipped = targets == ignore_index
+        known = targets.masked_fill(skipped, 0).flatten()
+        flat = self.softmax.nll(hidden.flatten(0, 1), known, self.embedding)
+        return flat.view_as(targets).masked_fill(skipped, 0.0)
 
     def log_probabilities(self, tokens: Tensor) -> Tensor:
         """Return log p of every next word, ``(B, N, V)``."""
@@ -90,7 +110,7 @@ class LanguageModel(nn.Module):
 
     def states(self, tokens: Tensor) -> Tensor:
         """Return the states ``(B, N, E)`` before the softmax."""
-        check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
+        tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
         x = run_blocks(self.blocks, self._embed(tokens, first=0))
         normed: Tensor = self.output_dropout(self.final_norm(x))
         return normed
@@ -119,7 +139,7 @@ class LanguageModel(nn.Module):
             raise ValueError(
                 f"tokens must be at most length = {self.config.length} long, got {seen + 1}"
             )
-        check_tokens(tokens, vocabulary=self.config.vocabulary, length=1)
+        tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=1)
         x, after = self._embed(tokens, first=seen), []
         for block, own in zip(self.blocks, blocks, strict=True):
             x, own = block.step(x, own)  # type: ignore[operator]

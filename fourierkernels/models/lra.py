@@ -23,9 +23,10 @@ from torch.nn import functional
 
 from fourierkernels.mixing.baselines import lecun_normal_
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.inputs import check_same_batch, check_tokens
 from fourierkernels.models.parameters import initialise_uniformly
 from fourierkernels.models.presets import block_config, choose_preset
-from fourierkernels.models.sequences import check_tokens, mean_over_valid, sinusoids
+from fourierkernels.models.sequences import mean_over_valid, sinusoids
 
 
 @dataclass(frozen=True)
@@ -154,13 +155,14 @@ class ArenaClassifier(nn.Module):
         features = self.pool(tokens)
         if other is not None:
             second = self.pool(other)
+            check_same_batch("other", other, "tokens", tokens)
             features = torch.cat([features, second, features - second, features * second], dim=-1)
         logits: Tensor = self.head(functional.relu(self.hidden(features)))
         return logits
 
     def pool(self, tokens: Tensor) -> Tensor:
         """Return one state for each sequence, ``(B, E)``."""
-        check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
+        tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
         x, padding = self.words(tokens), tokens == self.config.padding_id
         if self.config.pooling == "class":
             x = torch.cat([self.front.expand(len(x), -1, -1), x], dim=1)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.inputs import check_features, check_length, check_padding
 from fourierkernels.models.parameters import initialise
 from fourierkernels.models.presets import block_config, choose_preset
 from fourierkernels.models.residual import own_rate
@@ -95,12 +96,9 @@ class SeriesClassifier(nn.Module):
         padding : Tensor or None
             Boolean ``(B, N)``, True where the series has ended.
         """
-        n = series.shape[1]
-        if series.ndim != 3 or series.shape[-1] != self.config.channels or n > len(self.positions):
-            raise ValueError(
-                f"series must have shape (batch, at most {self.config.length}, "
-                f"{self.config.channels}), got shape {tuple(series.shape)}"
-            )
+        check_features("series", series, (None, None, self.config.channels))
+        n = check_length("series", series.shape[1], self.config.length)
+        check_padding(padding, (len(series), n))
         x = self.dropout(self.projection(series) + self.positions[:n])
         states = self.output_dropout(self.final_norm(run_blocks(self.blocks, x, padding=padding)))
         logits: Tensor = self.head(mean_over_valid(states, padding))

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.inputs import check_features
 from fourierkernels.models.parameters import initialise
 from fourierkernels.models.presets import block_config, choose_preset
 
@@ -113,12 +114,8 @@ class VisionTransformer(nn.Module):
 
     def states(self, images: Tensor) -> Tensor:
         """Return the last states ``(B, tokens, E)`` of images ``(B, channels, image, image)``."""
-        shape = (self.config.channels, self.config.image, self.config.image)
-        if images.ndim != 4 or images.shape[1:] != shape:
-            raise ValueError(
-                f"images must have shape (batch, {', '.join(map(str, shape))}), "
-                f"got shape {tuple(images.shape)}"
-            )
+        size = self.config.image
+        check_features("images", images, (None, self.config.channels, size, size))
         patches = self.patches(images).flatten(2).transpose(1, 2)  # (B, patches, E)
         x = torch.cat([self.prefix.expand(images.shape[0], -1, -1), patches], dim=1)
         x = run_blocks(self.blocks, self.dropout(x + self.positions))

@@ -265,7 +265,7 @@ def test_an_activation_and_a_preset_from_outside_are_taken_by_their_names(
         (
             lambda: TINY["series"].build()(torch.ones(1, 11, 3)),
             ValueError,
-            "series must have shape",
+            "series must be at most length = 10 long, got 11",
         ),
         (
             lambda: models.Encoder(encoder_config(attention_layers=3)),
