@@ -167,6 +167,30 @@ def linear_fourier_attention(
     return output.to(query.dtype)
 
 
+def linear_fourier_state(
+    key: Tensor, value: Tensor, radius: Tensor | float, *, frequencies: Tensor
+) -> FeatureState:
+    """Return what decoding remembers of keys, as so many calls of :func:`linear_fourier_step` do.
+
+    Parameters
+    ----------
+    key, value : Tensor
+        ``(..., H, M, D)`` and ``(..., H, M, D_v)``, at least one token.
+    frequencies : Tensor
+        ``(m, D)``, those of the steps that follow.
+
+    Examples
+    --------
+    >>> draws = fourier_features(1, 8, generator=torch.Generator().manual_seed(0))
+    >>> linear_fourier_state(*torch.ones(2, 1, 5, 1), 1.0, frequencies=draws).total.shape
+    torch.Size([1, 1, 16])
+    """
+    check_inputs(key, key, value)
+    offset = key.detach()[..., :1, :]
+    keys = map_tokens(key, scale_of(check_radius(radius, key)), frequencies, offset)
+    return FeatureState(keys.mT @ value.to(keys.dtype), keys.sum(dim=-2, keepdim=True), offset)
+
+
 def linear_fourier_step(
     query: Tensor,
     key: Tensor,

@@ -92,6 +92,11 @@ class AttentionMixer(TokenMixer, MultiheadCore):
         self.check_length(memory[0].shape[-2])
         return self.read(x, memory), memory
 
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens at once; the state is their keys and values."""
+        self.check_causal("prefill")
+        return self(x), self.memory(x)
+
     def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
         """Return one mask for padding and time, and whether time is still to be masked."""
         return merge_masks(None, padding, self.causal, x, x)

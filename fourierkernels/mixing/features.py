@@ -12,6 +12,7 @@ from fourierkernels.attention.heads import HeadsWithRadius
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
+    linear_fourier_state,
     linear_fourier_step,
 )
 from fourierkernels.attention.masks import merge_masks
@@ -140,6 +141,14 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
             faint=self.faint,
         )
         return self.combine(mixed), (*sums, count)
+
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens at once; the state is that of as many steps."""
+        self.check_causal("prefill")
+        key, value = self.memory(x)
+        sums = linear_fourier_state(key, value, self.radius, frequencies=self.frequencies)
+        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
+        return self(x), (*sums, count)
 
     def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
         """Return padding and time apart: together they would be one mask of N × N."""

@@ -150,6 +150,14 @@ class Block(nn.Module):
             return BlockState(None, None)
         return BlockState(None, self.reader.memory(memory))
 
+    def prefill(self, x: Tensor) -> tuple[Tensor, BlockState]:
+        """Map the first tokens ``(B, N, E)`` of a block without a memory, and return the state."""
+        own = None
+        if self.mixer is not None and self.around_mixer is not None:
+            change, own = self.mixer.prefill(self.around_mixer.enter(x))
+            x = self.around_mixer.leave(x, change)
+        return self._feed(x), BlockState(own, None)
+
     def step(
         self, x: Tensor, state: BlockState, *, memory_padding: Tensor | None = None
     ) -> tuple[Tensor, BlockState]:

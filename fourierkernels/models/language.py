@@ -130,6 +130,23 @@ class LanguageModel(nn.Module):
             )
         return [BlockState(None, None) for _ in self.blocks], 0
 
+    def prefill(self, tokens: Tensor) -> tuple[Tensor, tuple[list[BlockState], int]]:
+        """Read the first tokens ``(B, N)`` at once; return what N steps return.
+
+        Log p of the next word, ``(B, V)``, and the state.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for :meth:`start` and :meth:`states`.
+        """
+        after, _ = self.start()
+        tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
+        x = self._embed(tokens, first=0)
+        for i, block in enumerate(self.blocks):
+            x, after[i] = block.prefill(x)  # type: ignore[operator]
+        return self._next(x[:, -1]), (after, tokens.shape[1])
+
     def step(
         self, tokens: Tensor, state: tuple[list[BlockState], int]
     ) -> tuple[Tensor, tuple[list[BlockState], int]]:
@@ -144,8 +161,12 @@ class LanguageModel(nn.Module):
         for block, own in zip(self.blocks, blocks, strict=True):
             x, own = block.step(x, own)  # type: ignore[operator]
             after.append(own)
+        return self._next(x[:, 0]), (after, seen + 1)
+
+    def _next(self, x: Tensor) -> Tensor:
+        """Return log p of the word after a last state ``(B, E)``."""
         scores: Tensor = self.softmax(self.output_dropout(self.final_norm(x)), self.embedding)
-        return scores[:, 0], (after, seen + 1)
+        return scores
 
     def _embed(self, tokens: Tensor, *, first: int) -> Tensor:
         scale = math.sqrt(self.config.dim) if self.config.scale_embedding else 1.0
