@@ -112,8 +112,9 @@ def linear_fourier_attention(
         What becomes of outputs whose estimated sum of weights is not above its standard error (for
         odd powers: not beyond it). "bounded" divides by the standard error there, with which
         outputs and gradients are finite whatever the phases are, in linear time as everywhere
-        else. It costs accuracy where none was left: those outputs shrink towards zero, in
-        proportion to the estimate over its error. All other outputs are the same to the last bit.
+        else; all other outputs are the same to the last bit. It costs accuracy where none is left:
+        for D = 16, m = 256 and 512 normal keys hardly a row is faint up to a = 2, 1 in 100 at 2.5
+        (relative error 2.9 there, 0.7 in the others) and 10 in 100 at 3 (3.1 and 1.4).
     generator : torch.Generator or None
         Source of the draws; torch's global one if None.
 

@@ -482,6 +482,18 @@ def test_bounded_outputs_are_the_numerators_over_the_error_where_sums_are_lost(p
     assert all(gradient.isfinite().all() for gradient in gradients)
 
 
+@pytest.mark.parametrize(("spread", "least", "most"), [(2.0, 0.0, 0.005), (3.0, 0.05, 0.2)])
+def test_sums_are_lost_where_phases_are_wide(spread: float, least: float, most: float) -> None:
+    """What the option `faint` is said to cost, for D = 16 and m = 256."""
+    query, key, value = unit_normal(16)
+    radius = spread / phase_spread(query, key, 1.0).item()
+    with pytest.warns(PhaseSpreadWarning):
+        output = linear_fourier_attention(
+            query, key, value, radius, frequencies=draws_of(16, 4), faint="nan"
+        )
+    assert least <= output.isnan().double().mean().item() <= most
+
+
 def test_bounded_outputs_do_not_jump_where_the_sum_leaves_its_error() -> None:
     """The quotient on either side of the threshold is the same, for a sum that is its error."""
     error, numerator = torch.tensor([[2.0]]), torch.tensor([[3.0]])

@@ -115,6 +115,34 @@ def test_radii_of_earlier_versions_are_read(tmp_path: Path) -> None:
     assert torch.equal(again.states(text), model.states(text))
 
 
+@pytest.mark.parametrize("learn", [True, False])
+@pytest.mark.parametrize("shape", ["scalar", "head"])
+def test_a_radius_of_an_ablation_is_read_back(shape: str, learn: bool, tmp_path: Path) -> None:
+    options = {"radius": 1.5, "radius_shape": shape, "learn_radius": learn}
+    model = language(mixer_options=options)
+    plain = language(mixer="softmax")
+    radii = 2 * (2 if shape == "head" else 1)  # of two layers with two heads
+    extra = models.count_parameters(model) - models.count_parameters(plain)
+    assert extra == (radii if learn else 0)
+    save_model(model, tmp_path / "m.safetensors")
+    again = load_model(tmp_path / "m.safetensors")
+    assert again.config.mixer_options == options
+    for block in again.blocks:
+        torch.testing.assert_close(block.mixer.radius, torch.full_like(block.mixer.radius, 1.5))
+        assert isinstance(block.mixer.log_radius, nn.Parameter) == learn
+
+
+def test_a_config_of_an_earlier_version_has_fewer_fields(tmp_path: Path) -> None:
+    """Rates of dropout that it does not have are today's, which no evaluated model shows."""
+    model = language()
+    new = ("attention_dropout", "feed_forward_dropout", "output_dropout", "start")
+    config = {key: value for key, value in asdict(model.config).items() if key not in new}
+    head = {"fourierkernels_class": "LanguageModel", "config": json.dumps(config)}
+    write_tensors(tmp_path / "m.safetensors", model.state_dict(), head)
+    again, text = load_model(tmp_path / "m.safetensors"), torch.arange(12)[None]
+    assert torch.equal(again.log_probabilities(text), model.eval().log_probabilities(text))
+
+
 def test_tied_weights_are_tied_again(tmp_path: Path) -> None:
     save_model(
         models.PretrainingEncoder(encoder_config(tied_output=True)), tmp_path / "m.safetensors"
