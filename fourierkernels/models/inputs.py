@@ -55,7 +55,10 @@ def check_beside(
             f"got shape {tuple(ids.shape)}"
         )
     rule = f"in [0, {vocabulary})" + ("" if ignored is None else f" or {ignored}")
-    _check_range(name, ids if ignored is None else ids[ids != ignored], vocabulary, rule)
+    if _readable(ids) and ignored is not None:
+        _check_range(name, ids[ids != ignored], vocabulary, rule)
+    else:
+        _check_range(name, ids, vocabulary, rule)
     return ids
 
 
