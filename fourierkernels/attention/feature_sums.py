@@ -1,6 +1,7 @@
 """The sums of random-feature attention: features of queries and keys, and what they add up to."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -109,14 +110,56 @@ def weight_sums(query_map: Tensor, total: Tensor) -> WeightSums:
 
 
 def ratio(
-    numerator: Tensor, sums: WeightSums, empty: Tensor, *, signed: bool
+    numerator: Tensor, sums: WeightSums, empty: Tensor, *, signed: bool, faint: str = "nan"
 ) -> tuple[Tensor, Tensor]:
-    """Return numerator over weight sums, and where that is undefined, ``(..., N, 1)``."""
+    """Return numerator over weight sums, and where these are faint, ``(..., N, 1)``.
+
+    Parameters
+    ----------
+    faint : {"nan", "bounded"}
+        A key of :data:`FAINT`.
+    """
     size = sums.value.abs() if signed else sums.value
-    undefined = ~(size > sums.standard_error) & ~empty
-    output = numerator / sums.value.masked_fill(undefined | empty, 1.0)
-    output = torch.where(empty, 0.0, output)
-    return torch.where(undefined, math.nan, output), undefined
+    undefined, rule = ~(size > sums.standard_error) & ~empty, FAINT[faint]
+    divisor = torch.where(undefined, rule.divisor(sums, signed), sums.value)
+    output = torch.where(empty, 0.0, numerator / divisor.masked_fill(empty, 1.0))
+    if rule.answer is not None:  # only now, so that gradients meet no NaN
+        output = torch.where(undefined, rule.answer, output)
+    return output, undefined
+
+
+def _one(sums: WeightSums, signed: bool) -> Tensor:
+    return torch.ones_like(sums.value)
+
+
+def _standard_error(sums: WeightSums, signed: bool) -> Tensor:
+    """Return the standard error with the sign of the sum, and 1 in place of zero."""
+    error = sums.standard_error.masked_fill(sums.standard_error == 0, 1.0)
+    return error.copysign(sums.value.detach()) if signed else error
+
+
+class Faint(NamedTuple):
+    """What becomes of an output whose sum of weights is not above its standard error.
+
+    Attributes
+    ----------
+    divisor : callable
+        From the sums, and whether weights are signed, to what divides in place of the sum.
+    answer : float or None
+        What is returned in place of the quotient, if anything is.
+    said : str
+        What a warning calls those outputs.
+    """
+
+    divisor: Callable[[WeightSums, bool], Tensor]
+    answer: float | None
+    said: str
+
+
+FAINT = {
+    "nan": Faint(_one, math.nan, "NaN"),
+    "bounded": Faint(_standard_error, None, "divided by that error"),
+}
 
 
 def without_keys(

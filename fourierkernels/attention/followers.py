@@ -6,9 +6,9 @@ from types import FunctionType
 from torch import nn
 from transformers import PreTrainedModel
 
-_INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # what modules look up that follow the interface
+INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # what modules look up that follow the interface
 _HEADS = ("num_heads", "num_attention_heads", "n_heads")
-_HEAD_DIM = ("head_dim", "attention_head_size")
+_HEAD_DIM = ("head_dim", "attention_head_size", "head_size")
 
 
 def attention_modules(model: PreTrainedModel) -> list[nn.Module]:
@@ -34,10 +34,11 @@ def _follows_interface(module: nn.Module) -> bool:
     """Whether a method of its class looks the interface up, as transformers itself decides."""
     if isinstance(module, PreTrainedModel):  # it checks names of implementations
         return False
-    return any(_INTERFACE in function.__code__.co_names for function in _methods(type(module)))
+    return any(INTERFACE in function.__code__.co_names for function in methods_of(type(module)))
 
 
-def _methods(cls: type) -> Iterator[FunctionType]:
+def methods_of(cls: type) -> Iterator[FunctionType]:
+    """Yield the methods of a class and its ancestors, and what their decorators wrap."""
     for ancestor in cls.__mro__:
         for member in vars(ancestor).values():
             while isinstance(member, FunctionType):

@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from fourierkernels.attention.followers import attention_modules, head_sizes
 from fourierkernels.attention.interface import FOURIER, GAUSSIAN, IMPLEMENTATIONS
 from fourierkernels.attention.radius import RadiusShape
+from fourierkernels.attention.served import check_served
 from fourierkernels.validation import check_choice
 
 Model = TypeVar("Model", bound=PreTrainedModel)
@@ -46,8 +47,10 @@ def add_fourier_attention(
     Raises
     ------
     ValueError
-        If an option breaks its rule, or attention of the model bypasses transformers' interface;
-        the model is then as it was.
+        If an option breaks its rule, attention of the model bypasses transformers' interface, or
+        it is more than a weight for each query and key: T5 and its kin add a position bias, Gemma
+        2 caps its scores, gpt-oss has a sink, DeepSeek's sparse attention chooses keys by an index
+        (:data:`fourierkernels.attention.served.TERMS`). The model is then as it was.
 
     Examples
     --------
@@ -104,6 +107,7 @@ def add_attention(model: PreTrainedModel, name: str, **options: Any) -> None:
     row = IMPLEMENTATIONS[check_choice("name", name, list(IMPLEMENTATIONS))]
     checked = row.options(**options)
     modules = attention_modules(model)
+    check_served(model, modules)
     if row.equip is not None:
         for module in modules:
             head_sizes(module)  # a model that does not tell them is refused before it is changed

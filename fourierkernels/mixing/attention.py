@@ -92,6 +92,11 @@ class AttentionMixer(TokenMixer, MultiheadCore):
         self.check_length(memory[0].shape[-2])
         return self.read(x, memory), memory
 
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens at once; the state is their keys and values."""
+        self.check_causal("prefill")
+        return self(x), self.memory(x)
+
     def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
         """Return one mask for padding and time, and whether time is still to be masked."""
         return merge_masks(None, padding, self.causal, x, x)
@@ -143,7 +148,7 @@ class GaussianMixer(GaussianHeads, AttentionMixer):
 
 
 class FourierMixer(FourierHeads, AttentionMixer):
-    """Fourier attention, [nguyen2022fourierformer]_ eq. 15, with trained radii.
+    """Fourier attention, [nguyen2022fourierformer]_ eq. 15, with trained or fixed radii.
 
     Parameters
     ----------
@@ -154,6 +159,8 @@ class FourierMixer(FourierHeads, AttentionMixer):
     radius_shape : {"scalar", "head", "feature", "head_feature"}
         Whether all heads and features share one radius, or each head, each feature (the paper's
         ablation) or each feature of each head has its own.
+    learn_radius : bool
+        Whether the radius is a parameter or a fixed buffer.
     eps : float
         Added to the denominator; 1e-6 is the implementation its authors published.
     allow_signed : bool
@@ -170,10 +177,11 @@ class FourierMixer(FourierHeads, AttentionMixer):
         power: int = 4,
         radius: float = 2.0,
         radius_shape: RadiusShape = "scalar",
+        learn_radius: bool = True,
         eps: float = 0.0,
         allow_signed: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
         self.add_kernel(power=power, eps=eps, allow_signed=allow_signed)
-        self.add_radius(radius, shape=radius_shape)
+        self.add_radius(radius, shape=radius_shape, learn=learn_radius)

@@ -1,8 +1,10 @@
 """FNet's baselines: dense linear mixing, random mixing, none, and the Hadamard transform.
 
 [leethorp2021fnet]_ section 4.1. Linear and random mixing are y = S x H with a matrix over tokens
-and one over features, learned or constant, drawn with a standard deviation of 0.02 as in the
-authors' code. Causal, S keeps its lower triangle.
+and one over features, learned or constant. As in the authors' code (f_net/layers.py of
+google-research) learned matrices start with a standard deviation of 0.02, from where they grow,
+and constant ones keep the variance of what they mix (:func:`lecun_normal_`): with 0.02 hardly
+anything would ever reach another token. Causal, S keeps its lower triangle.
 """
 
 import math
@@ -13,6 +15,27 @@ from torch.nn.functional import pad
 
 from fourierkernels.mixing.mixer import FixedMixer
 from fourierkernels.validation import check_integer, check_number
+
+_LEARNED_STD = 0.02
+_TRUNCATED_STD = 0.87962566103423978  # of a standard normal cut off at ±2
+
+
+def lecun_normal_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with normal numbers cut off at two deviations, of variance 1 / fan-in.
+
+    Fan-in is the last dimension, as in the weight of a dense layer. Products then keep the
+    variance of what they multiply; it is the default of Flax, in which the code of
+    [leethorp2021fnet]_ and [tay2021long]_ is written.
+
+    Examples
+    --------
+    >>> start = lecun_normal_(torch.empty(100, 400))
+    >>> round(start.std().item(), 2), bool(start.abs().max() <= 0.05 * 2 / 0.879)
+    (0.05, True)
+    """
+    std = tensor.shape[-1] ** -0.5 / _TRUNCATED_STD
+    filled: Tensor = nn.init.trunc_normal_(tensor, std=std, a=-2.0 * std, b=2.0 * std)
+    return filled
 
 
 class DenseMixer(FixedMixer):
@@ -26,8 +49,9 @@ class DenseMixer(FixedMixer):
         L, the longest sequence.
     learn : bool
         Whether the matrices are parameters (Linear) or constants saved with the model (Random).
-    std : float
-        Standard deviation of their entries at the start.
+    std : float or None
+        Standard deviation of their normal entries at the start; None for the authors' choice, 0.02
+        for learned matrices and a truncated normal of variance 1/L and 1/E for constant ones.
     **options
         Options of :class:`TokenMixer`.
 
@@ -47,16 +71,18 @@ class DenseMixer(FixedMixer):
         *,
         length: int,
         learn: bool = True,
-        std: float = 0.02,
+        std: float | None = None,
         causal: bool = False,
         zero_padding: bool = False,
     ) -> None:
         super().__init__(
             dim, length=check_integer("length", length), causal=causal, zero_padding=zero_padding
         )
-        std = check_number("std", std, above=0.0)
+        if std is not None or learn:
+            std = check_number("std", _LEARNED_STD if std is None else std, above=0.0)
         for name, size in (("tokens", length), ("features", dim)):
-            matrix = torch.empty(size, size).normal_(std=std)
+            matrix = torch.empty(size, size)
+            matrix = lecun_normal_(matrix) if std is None else matrix.normal_(std=std)
             if learn:
                 self.register_parameter(name, nn.Parameter(matrix))
             else:

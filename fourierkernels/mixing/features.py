@@ -6,26 +6,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fourierkernels.attention.feature_sums import FAINT
 from fourierkernels.attention.features import fourier_features
 from fourierkernels.attention.heads import HeadsWithRadius
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
+    linear_fourier_state,
     linear_fourier_step,
 )
 from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.radius import RadiusShape
+from fourierkernels.attention.validation import check_power
 from fourierkernels.mixing.attention import AttentionMixer
 from fourierkernels.mixing.mixer import State
-from fourierkernels.validation import check_integer
+from fourierkernels.validation import check_choice
 
 
 class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
     """Random-feature Fourier attention, with one trained radius per layer.
 
-    It is the future work of [nguyen2022fourierformer]_. Where an estimated sum of weights is lost
-    in the noise of the draws, the output is NaN, with a
-    :class:`~fourierkernels.attention.PhaseSpreadWarning`: keep the radius small.
+    It is the future work of [nguyen2022fourierformer]_. Training moves queries and keys apart until
+    estimated sums of weights are lost in the noise of the draws. Such a sum is replaced by its
+    standard error, in training, evaluation and decoding alike: outputs and gradients stay finite
+    and time linear. The price is that those outputs approximate Fourier attention no longer; a
+    :class:`~fourierkernels.attention.PhaseSpreadWarning` counts them. Exact rows in their place
+    would cost the time that features save, and keys that decoding does not keep.
 
     Parameters
     ----------
@@ -39,6 +45,11 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
         R at the start; √(3/(8lD)) if None, a phase spread of ½ for q and k of unit variance.
     radius_shape : {"scalar", "head", "feature", "head_feature"}
         As for :class:`FourierMixer`.
+    learn_radius : bool
+        Whether the radius is a parameter or a fixed buffer.
+    faint : {"bounded", "nan"}
+        What becomes of outputs whose sum of weights is lost, see
+        :func:`~fourierkernels.attention.linear_fourier_attention`.
     **options
         Options of :class:`AttentionMixer` except `dropout`: there are no weights to drop.
 
@@ -60,14 +71,17 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
         kind: str = "orthogonal",
         radius: float | None = None,
         radius_shape: RadiusShape = "scalar",
+        learn_radius: bool = True,
+        faint: str = "bounded",
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
         if self.dropout:
             raise ValueError(f"dropout must be 0 without weights to drop, got {self.dropout}")
-        self.power = check_integer("power", power)
+        self.power = check_power(power, allow_signed=False)
+        self.faint = check_choice("faint", faint, list(FAINT))
         start = math.sqrt(0.375 / (power * self.head_dim)) if radius is None else radius
-        self.add_radius(start, shape=radius_shape)
+        self.add_radius(start, shape=radius_shape, learn=learn_radius)
         draws = fourier_features(self.head_dim, features, power=power, kind=kind)
         self.register_buffer("frequencies", draws.to(torch.get_default_dtype()))
 
@@ -100,6 +114,7 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
             frequencies=self.frequencies,
             key_padding_mask=None if mask is None else ~mask[:, 0, 0],
             is_causal=options.get("is_causal", False),
+            faint=self.faint,
         )
         return output, None
 
@@ -123,8 +138,17 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
             None if state is None else FeatureState(*state[:3]),
             frequencies=self.frequencies,
             power=self.power,
+            faint=self.faint,
         )
         return self.combine(mixed), (*sums, count)
+
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens at once; the state is that of as many steps."""
+        self.check_causal("prefill")
+        key, value = self.memory(x)
+        sums = linear_fourier_state(key, value, self.radius, frequencies=self.frequencies)
+        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
+        return self(x), (*sums, count)
 
     def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
         """Return padding and time apart: together they would be one mask of N × N."""

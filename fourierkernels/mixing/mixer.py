@@ -125,12 +125,36 @@ class TokenMixer(nn.Module, ABC):
         if self.length is not None and tokens > self.length:
             raise ValueError(f"x must have at most length = {self.length} tokens, got {tokens}")
 
-    def check_step(self, x: Tensor) -> None:
-        """Refuse to step without a causal order, or by more than one token."""
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens ``(B, N, E)`` at once: what `forward` returns, and the state after.
+
+        The state is that of N steps, one by one, which this base takes; a mixer that can read it
+        off the tokens does.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`step`.
+        """
+        self.check_causal("prefill")
+        self.check_tokens(x)
+        first, state = self.step(x[:, :1])
+        mixed = [first]
+        for t in range(1, x.shape[1]):
+            y, state = self.step(x[:, t : t + 1], state)
+            mixed.append(y)
+        return torch.cat(mixed, dim=1), state
+
+    def check_causal(self, what: str) -> None:
+        """Refuse to decode without a causal order."""
         if not self.causal:
             raise ValueError(
-                f"step needs a causal mixer, got {type(self).__name__} with causal=False"
+                f"{what} needs a causal mixer, got {type(self).__name__} with causal=False"
             )
+
+    def check_step(self, x: Tensor) -> None:
+        """Refuse to step without a causal order, or by more than one token."""
+        self.check_causal("step")
         self.check_tokens(x)
         if x.shape[1] != 1:
             raise ValueError(f"x must be one token, (batch, 1, {self.dim}), got {x.shape[1]}")
@@ -190,6 +214,11 @@ class FixedMixer(TokenMixer):
         self.check_length(m + 1)
         mixed = self.row(m, seen) @ seen  # (B, 1, D)
         return self.combine(mixed.unsqueeze(-2)).to(x.dtype), (seen,)
+
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens at once; the state is their values."""
+        self.check_causal("prefill")
+        return self(x), (self.values(_widen(x)),)
 
     def _without_padding(self, x: Tensor, padding: Tensor | None) -> Tensor:
         if padding is None:

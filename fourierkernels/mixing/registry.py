@@ -43,6 +43,8 @@ class Mixer:
         Whether it builds an :class:`~fourierkernels.mixing.AttentionMixer`, whose matrix is
         computed from the tokens by heads, whose projections may have biases, and which can read
         another sequence.
+    drops_weights : bool
+        Whether `build` takes `dropout`, the probability of dropping a weight in training.
     """
 
     build: Build
@@ -53,6 +55,7 @@ class Mixer:
     formula: str
     complex_operations: bool = False
     attention: bool = False
+    drops_weights: bool = False
 
 
 def _attention(cls: Build) -> Build:
@@ -87,6 +90,7 @@ def _attention_row(cls: Build, extra: int = 0) -> Mixer:
         operations=costs.attention,
         formula="2N²E + 4NE²",
         attention=True,
+        drops_weights=True,
     )
 
 

@@ -19,10 +19,11 @@ from fourierkernels.models.encoder import (
     PretrainingEncoder,
     encoder_config,
 )
-from fourierkernels.models.language import (
+from fourierkernels.models.generation import Generation, generate
+from fourierkernels.models.language import LanguageModel
+from fourierkernels.models.language_sizes import (
     LANGUAGE_PRESETS,
     LanguageConfig,
-    LanguageModel,
     language_config,
 )
 from fourierkernels.models.lra import ARENA_PRESETS, ArenaClassifier, ArenaConfig, arena_config
@@ -66,6 +67,7 @@ __all__ = [
     "Encoder",
     "EncoderClassifier",
     "EncoderConfig",
+    "Generation",
     "Hypotheses",
     "LanguageConfig",
     "LanguageModel",
@@ -81,6 +83,7 @@ __all__ = [
     "count_parameters",
     "decision_config",
     "encoder_config",
+    "generate",
     "language_config",
     "load_model",
     "save_model",

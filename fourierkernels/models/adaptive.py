@@ -85,16 +85,20 @@ class AdaptiveSoftmax(nn.Module):
         return torch.cat(bands, dim=-1)
 
     def nll(self, hidden: Tensor, targets: Tensor, embedding: AdaptiveEmbedding) -> Tensor:
-        """Return -log p of targets ``(n,)`` from states ``(n, E)``; rare bands only where used."""
+        """Return -log p of targets ``(n,)`` from states ``(n, E)``; rare bands only where used.
+
+        That of a target outside the vocabulary is NaN.
+        """
         head = self._head(hidden, embedding)
         first = self.bounds[0][1]
-        found = head.gather(-1, targets.clamp(max=first - 1)[:, None])[:, 0]
+        found = head.gather(-1, targets.clamp(0, first - 1)[:, None])[:, 0]
         for band, (low, high) in enumerate(self.bounds[1:], start=1):
             rows = ((targets >= low) & (targets < high)).nonzero()[:, 0]
-            inside = log_softmax(self._band(hidden[rows], embedding, band), dim=-1)
-            word = inside.gather(-1, (targets[rows] - low)[:, None])[:, 0]
+            scores = log_softmax(self._band(hidden[rows], embedding, band), dim=-1)
+            word = scores.gather(-1, (targets[rows] - low)[:, None])[:, 0]
             found = found.index_copy(0, rows, head[rows, first + band - 1] + word)
-        return -found
+        inside = (targets >= 0) & (targets < self.bounds[-1][1])
+        return torch.where(inside, -found, torch.nan)
 
     def _head(self, hidden: Tensor, embedding: AdaptiveEmbedding) -> Tensor:
         logits = self._band(hidden, embedding, 0)

@@ -1,8 +1,6 @@
 """The block of which all models are made: token mixer, optional reader of a memory, feed-forward.
 
-Each is a sublayer with a residual connection and a LayerNorm, before it or after the sum:
-
-    pre:  x + f(norm(x))            post:  norm(x + f(x))
+Each is a sublayer in a residual connection (:mod:`fourierkernels.models.residual`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +12,7 @@ from torch.nn import functional
 
 from fourierkernels.mixing import MIXERS, AttentionMixer, TokenMixer, create_mixer
 from fourierkernels.mixing.mixer import State
+from fourierkernels.models.residual import Residual, check_rate, own_rate
 from fourierkernels.validation import check_choice, check_integer
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -21,7 +20,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
 }
-NORMS = ("pre", "post")
 NO_OPTIONS: Mapping[str, Any] = {}
 
 
@@ -49,6 +47,14 @@ class BlockConfig:
         Place of the LayerNorms.
     attention_bias : bool
         Whether the projections of attention have biases.
+    dropout : float
+        Probability of dropping a number of what a sublayer returns.
+    mixing_dropout, feed_forward_dropout, attention_dropout : float or None
+        The same for what the mixing sublayer returns, between the dense layers of the feed-forward,
+        and for the weights of attention, where a mixer has such. None takes `dropout`.
+    drop_path : float
+        Probability of leaving a sublayer of the last block out, for a whole sequence of the batch;
+        it rises linearly from 0 in the first block.
     """
 
     dim: int
@@ -63,6 +69,10 @@ class BlockConfig:
     norm_eps: float = 1e-5
     activation: str = "relu"
     dropout: float = 0.1
+    mixing_dropout: float | None = None
+    feed_forward_dropout: float | None = 0.0
+    attention_dropout: float | None = 0.0
+    drop_path: float = 0.0
     attention_bias: bool = True
 
 
@@ -73,28 +83,6 @@ class BlockState(NamedTuple):
     memory: State | None
 
 
-class Residual(nn.Module):
-    """The LayerNorm, dropout and sum around a sublayer, before (`enter`) and after it (`leave`)."""
-
-    def __init__(self, config: BlockConfig) -> None:
-        super().__init__()
-        self.before = check_choice("norm", config.norm, list(NORMS)) == "pre"
-        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def enter(self, x: Tensor) -> Tensor:
-        """Return what the sublayer gets."""
-        normed: Tensor = self.norm(x) if self.before else x
-        return normed
-
-    def leave(self, x: Tensor, change: Tensor) -> Tensor:
-        """Return the tokens with the change that the sublayer proposes."""
-        total: Tensor = x + self.dropout(change)
-        if not self.before:
-            total = self.norm(total)
-        return total
-
-
 class FeedForward(nn.Module):
     """Two dense layers with an activation between them, token by token."""
 
@@ -103,11 +91,13 @@ class FeedForward(nn.Module):
         # The name and not the function: a row may be a lambda, which cannot be pickled.
         self.activation = check_choice("activation", config.activation, list(ACTIVATIONS))
         self.widen = nn.Linear(config.dim, config.hidden)
+        self.dropout = nn.Dropout(own_rate(config.feed_forward_dropout, config.dropout))
         self.narrow = nn.Linear(config.hidden, config.dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map tokens ``(B, N, E)``."""
-        mapped: Tensor = self.narrow(ACTIVATIONS[self.activation](self.widen(x)))
+        between = ACTIVATIONS[self.activation](self.widen(x))
+        mapped: Tensor = self.narrow(self.dropout(between))
         return mapped
 
 
@@ -132,9 +122,11 @@ class Block(nn.Module):
         super().__init__()
         self.mixer = None if config.mixer == "none" else _create_mixer(config, config.mixer)
         self.reader = _create_reader(config)
-        self.around_mixer = None if self.mixer is None else Residual(config)
-        self.around_reader = None if self.reader is None else Residual(config)
-        self.feed_forward, self.around_feed_forward = FeedForward(config), Residual(config)
+        mixing = own_rate(config.mixing_dropout, config.dropout)
+        self.around_mixer = None if self.mixer is None else _residual(config, mixing)
+        self.around_reader = None if self.reader is None else _residual(config, mixing)
+        self.feed_forward = FeedForward(config)
+        self.around_feed_forward = _residual(config, config.dropout)
 
     def forward(
         self,
@@ -157,6 +149,14 @@ class Block(nn.Module):
         if self.reader is None or memory is None:
             return BlockState(None, None)
         return BlockState(None, self.reader.memory(memory))
+
+    def prefill(self, x: Tensor) -> tuple[Tensor, BlockState]:
+        """Map the first tokens ``(B, N, E)`` of a block without a memory, and return the state."""
+        own = None
+        if self.mixer is not None and self.around_mixer is not None:
+            change, own = self.mixer.prefill(self.around_mixer.enter(x))
+            x = self.around_mixer.leave(x, change)
+        return self._feed(x), BlockState(own, None)
 
     def step(
         self, x: Tensor, state: BlockState, *, memory_padding: Tensor | None = None
@@ -190,8 +190,9 @@ def build_blocks(config: BlockConfig, layers: int, *, attention_layers: int = 0)
     if not 0 <= check_integer("attention_layers", attention_layers, least=0) <= layers:
         raise ValueError(f"attention_layers must be at most {layers}, got {attention_layers}")
     attention = replace(config, mixer="softmax", mixer_options=NO_OPTIONS)
-    plain = layers - attention_layers
-    return nn.ModuleList(Block(config if i < plain else attention) for i in range(layers))
+    kinds = [config] * (layers - attention_layers) + [attention] * attention_layers
+    rise = check_rate("drop_path", config.drop_path) / max(1, layers - 1)
+    return nn.ModuleList(Block(replace(kind, drop_path=i * rise)) for i, kind in enumerate(kinds))
 
 
 def select_rows(state: BlockState, rows: Tensor) -> BlockState:
@@ -203,10 +204,22 @@ def _rows(part: State | None, rows: Tensor) -> State | None:
     return None if part is None else tuple(tensor.index_select(0, rows) for tensor in part)
 
 
+def _residual(config: BlockConfig, dropout: float) -> Residual:
+    return Residual(
+        config.dim,
+        norm=config.norm,
+        eps=config.norm_eps,
+        dropout=dropout,
+        drop_path=config.drop_path,
+    )
+
+
 def _create_mixer(config: BlockConfig, name: str) -> TokenMixer:
     own: dict[str, Any] = dict(config.mixer_options)
     if name in MIXERS and MIXERS[name].attention:
         own = {"bias": config.attention_bias, **own}
+    if name in MIXERS and MIXERS[name].drops_weights:
+        own = {"dropout": own_rate(config.attention_dropout, config.dropout), **own}
     return create_mixer(
         name, dim=config.dim, length=config.length, heads=config.heads, causal=config.causal, **own
     )

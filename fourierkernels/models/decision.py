@@ -4,16 +4,25 @@
 its attention. A trajectory is the sequence (return to go, state, action) of each time step, three
 tokens that share one embedding of the time step; GPT-2 blocks with ReLU; the action is read from
 the token of the state.
+
+The presets by the name of an environment have the sizes of [chen2021decision]_ (1 head, 128
+features). [nguyen2022fourierformer]_ follows Flowformer's script (github.com/thuml/Flowformer,
+Flowformer_RL/scripts/flowformer.sh): 4 heads, 256 features, 3 layers, at a rate of 1e-3; those end
+in "_flowformer". All else is one code, gym/decision_transformer of github.com/kzl/decision-
+transformer: dropout 0.1 on the embedded tokens, on the weights of attention and after each
+sublayer, none inside the feed-forward. Blocks start at N(0, 0.02²) with biases 0; embeddings and
+predictions, which are outside its GPT-2, start as PyTorch draws them (time steps from N(0, 1)).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.inputs import check_features, check_padding, check_tokens
 from fourierkernels.models.parameters import initialise
 from fourierkernels.models.presets import block_config, choose_preset
 
@@ -32,6 +41,9 @@ class DecisionConfig:
         Longest episode.
     bounded : bool
         Whether actions pass through tanh.
+    dropout, attention_dropout : float or None
+        Probabilities of dropping a number of the embedded tokens and of what a sublayer returns,
+        and a weight of attention; None takes `dropout`.
     """
 
     states: int = 11
@@ -45,12 +57,17 @@ class DecisionConfig:
     mixer_options: Mapping[str, Any] = field(default_factory=dict)
     bounded: bool = True
     dropout: float = 0.1
+    attention_dropout: float | None = None
 
 
-DECISION_PRESETS = {
+_ENVIRONMENTS = {
     "hopper": DecisionConfig(states=11, actions=3),
     "halfcheetah": DecisionConfig(states=17, actions=6),
     "walker2d": DecisionConfig(states=17, actions=6),
+}
+DECISION_PRESETS = _ENVIRONMENTS | {
+    f"{name}_flowformer": replace(config, dim=256, heads=4)
+    for name, config in _ENVIRONMENTS.items()
 }
 
 
@@ -98,7 +115,7 @@ class DecisionTransformer(nn.Module):
         self.predict_state = nn.Linear(config.dim, config.states)
         self.predict_action = nn.Linear(config.dim, config.actions)
         self.predict_return = nn.Linear(config.dim, 1)
-        initialise(self)
+        initialise(self.blocks)
 
     def forward(
         self,
@@ -120,10 +137,18 @@ class DecisionTransformer(nn.Module):
         padding : Tensor or None
             Boolean ``(B, K)``, True before the trajectory begins.
         """
-        if steps.shape[1] > self.config.context:
-            raise ValueError(
-                f"steps must be at most context = {self.config.context}, got {steps.shape[1]}"
-            )
+        config = self.config
+        steps = check_tokens(
+            steps, vocabulary=config.episode, length=config.context, name="steps", limit="context"
+        )
+        batch, n = steps.shape
+        for name, part, size in (
+            ("returns", returns, 1),
+            ("states", states, config.states),
+            ("actions", actions, config.actions),
+        ):
+            check_features(name, part, (batch, n, size))
+        check_padding(padding, (batch, n))
         tokens = [self.embed_return(returns), self.embed_state(states), self.embed_action(actions)]
         x = torch.stack(tokens, dim=2) + self.steps(steps)[:, :, None]  # (B, K, 3, E)
         x = self.dropout(self.norm(x.flatten(1, 2)))  # (B, 3K, E)
@@ -133,7 +158,7 @@ class DecisionTransformer(nn.Module):
         action = self.predict_action(at_state)
         return Trajectory(
             states=self.predict_state(at_action),
-            actions=torch.tanh(action) if self.config.bounded else action,
+            actions=torch.tanh(action) if config.bounded else action,
             returns=self.predict_return(at_action),
         )
 

@@ -1,11 +1,29 @@
 """The encoders of the FNet paper: BERT with its attention kept, replaced or left out.
 
 [leethorp2021fnet]_ section 3.2 and Table 5. Word, position and segment embeddings, LayerNorm and a
-projection as in [devlin2019bert]_ and its code; blocks that norm after the sum, with the tanh form
-of GELU and a LayerNorm epsilon of 1e-12. Pre-training adds a head for masked words and one for "is
-this the next sentence". The counts of Table 5 come out only if the output matrix over the words is
-counted beside the embedding, so it is not tied here unless asked for; and its three smallest-model
+projection as in its code; blocks that norm after the sum, with the tanh form of GELU and a
+LayerNorm epsilon of 1e-12. Pre-training adds a head for masked words and one for "is this the next
+sentence". The authors' code scores words with the word vectors themselves, and so does this; the
+counts of Table 5 come out only if that matrix is counted once more, and its three smallest-model
 columns are those of BERT (tests/models/test_encoder.py has both counts).
+
+What training starts from and drops, in f_net/layers.py and f_net/models.py of
+github.com/google-research/google-research:
+
+========================================= =========================================================
+dropout 0.1                               after the embeddings' projection; after the feed-forward;
+                                          on the weights of attention (BERT and hybrid)
+no dropout                                after the mixing sublayer, attention included; inside the
+                                          feed-forward; on the pooled state that is classified
+N(0, 0.02²)                               embeddings, attention, feed-forward, pooler, heads, and
+                                          learned mixing matrices; the biases of attention, of the
+                                          first dense layer of a feed-forward and of the outputs
+LeCun normal                              projection of the embeddings; random mixing matrices
+0                                         all other biases
+========================================= =========================================================
+
+Its embedding of the padding token is trained like any other; here it is zero, as in the checkpoints
+that Hugging Face distributes, unless `padding_id` is None.
 """
 
 from collections.abc import Mapping
@@ -16,10 +34,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fourierkernels.mixing.baselines import lecun_normal_
 from fourierkernels.models.blocks import build_blocks, run_blocks
-from fourierkernels.models.parameters import initialise
+from fourierkernels.models.inputs import check_beside, check_tokens
+from fourierkernels.models.parameters import draw_again, initialise
 from fourierkernels.models.presets import block_config, choose_preset
-from fourierkernels.models.sequences import check_tokens
+from fourierkernels.models.residual import own_rate
 from fourierkernels.validation import check_integer
 
 
@@ -33,9 +53,13 @@ class EncoderConfig:
         Number of last layers that have softmax attention instead of the mixer.
     padding_id : int or None
         Token whose vector is zero and never trained.
+    dropout, attention_dropout, mixing_dropout, feed_forward_dropout, output_dropout : float or None
+        Probabilities of dropping a number of the embeddings and of what a feed-forward returns, a
+        weight of attention, a number of what is mixed, one inside the feed-forward, and one of the
+        pooled state that is classified; None takes `dropout`.
     tied_output : bool
-        Whether masked words are scored with the word vectors themselves, as in the checkpoints
-        that were published, instead of a matrix of its own.
+        Whether masked words are scored with the word vectors themselves, instead of a matrix of
+        its own.
     """
 
     dim: int
@@ -52,7 +76,11 @@ class EncoderConfig:
     activation: str = "gelu_tanh"
     norm_eps: float = 1e-12
     dropout: float = 0.1
-    tied_output: bool = False
+    attention_dropout: float | None = None
+    mixing_dropout: float | None = 0.0
+    feed_forward_dropout: float | None = 0.0
+    output_dropout: float | None = 0.0
+    tied_output: bool = True
 
 
 # Table 5; the number of heads is E/64, as in BERT and the compact models it follows.
@@ -112,6 +140,8 @@ class Encoder(nn.Module):
         )
         self.pooler = nn.Linear(config.dim, config.dim)
         initialise(self)
+        lecun_normal_(self.projection.weight.data)
+        draw_again(self, r"blocks\..*(widen|_projection)\.bias", std=0.02)
 
     def forward(
         self, tokens: Tensor, *, segments: Tensor | None = None, padding: Tensor | None = None
@@ -126,8 +156,11 @@ class Encoder(nn.Module):
             Boolean ``(B, N)``, True where tokens are ignored. Fourier and dense mixers cannot
             ignore them: they warn, or read zeros with ``mixer_options={"zero_padding": True}``.
         """
-        check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
-        segments = torch.zeros_like(tokens) if segments is None else segments
+        config = self.config
+        tokens = check_tokens(tokens, vocabulary=config.vocabulary, length=config.length)
+        if segments is None:
+            segments = torch.zeros_like(tokens)
+        segments = check_beside("segments", segments, tokens, vocabulary=config.segments)
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.words(tokens) + self.segments(segments) + self.positions(places)
         x = self.dropout(self.projection(self.norm(x)))
@@ -161,6 +194,7 @@ class PretrainingEncoder(nn.Module):
         self.output = nn.Linear(config.dim, config.vocabulary)
         self.next_sentence = nn.Linear(config.dim, 2)
         initialise(self)
+        draw_again(self, r"(output|next_sentence)\.bias", std=0.02)
         self.encoder = Encoder(config)
         if config.tied_output:
             self.output.weight = self.encoder.words.weight
@@ -188,9 +222,10 @@ class EncoderClassifier(nn.Module):
 
     def __init__(self, config: EncoderConfig, *, classes: int) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(own_rate(config.output_dropout, config.dropout))
         self.head = nn.Linear(config.dim, check_integer("classes", classes))
         initialise(self)
+        draw_again(self, r"head\.bias", std=0.02)
         self.encoder = Encoder(config)
 
     def forward(

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fourierkernels.models.language import LANGUAGE_PRESETS, LanguageModel, language_config
+from fourierkernels.models.language import LanguageModel
+from fourierkernels.models.language_sizes import LANGUAGE_PRESETS, language_config
 from fourierkernels.models.tensor_files import Rule, load_exactly, read_tensors, rename
 from fourierkernels.models.vision import VisionTransformer, vision_config
 

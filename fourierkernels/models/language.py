@@ -7,77 +7,41 @@ the cutoffs 20,000, 40,000 and 200,000 of WikiText-103's 267,735 words.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from fourierkernels.models.blocks import BlockState, build_blocks, run_blocks
-from fourierkernels.models.parameters import initialise
-from fourierkernels.models.presets import block_config, choose_preset
-from fourierkernels.models.sequences import check_tokens, sinusoids
+from fourierkernels.models.inputs import check_beside, check_tokens
+from fourierkernels.models.language_sizes import LanguageConfig
+from fourierkernels.models.parameters import draw_again, initialise
+from fourierkernels.models.presets import block_config
+from fourierkernels.models.residual import own_rate
+from fourierkernels.models.sequences import sinusoids
 from fourierkernels.validation import check_choice, check_integer
 
 POSITIONS = ("sinusoidal", "from_the_end", "learned")
 
 
-@dataclass(frozen=True)
-class LanguageConfig:
-    """Hyperparameters of a :class:`LanguageModel`.
-
-    Attributes
-    ----------
-    cutoffs : tuple of int
-        Ends of the bands of words, most frequent first; () for one plain softmax.
-    divisor : int
-        Band i has dim / divisor^i features ([baevski2019adaptive]_); 1 in the paper's models.
-    positions : {"sinusoidal", "from_the_end", "learned"}
-        "from_the_end" gives the last token position 0, as the published code does. Every position
-        then changes as the sequence grows, which rules out step-by-step decoding.
-    final_norm : bool
-        A LayerNorm after the last block, for blocks that norm first.
-    """
-
-    vocabulary: int
-    dim: int
-    layers: int
-    heads: int
-    hidden: int
-    length: int
-    mixer: str = "fourier"
-    mixer_options: Mapping[str, Any] = field(default_factory=dict)
-    cutoffs: tuple[int, ...] = ()
-    divisor: int = 1
-    positions: str = "sinusoidal"
-    norm: str = "post"
-    activation: str = "relu"
-    dropout: float = 0.1
-    attention_bias: bool = False
-    output_bias: bool = True
-    scale_embedding: bool = True
-    final_norm: bool = False
+def _as_transformer_xl(model: nn.Module) -> None:
+    initialise(model, norm_std=0.02)
+    for projection in model.embedding.projections:  # type: ignore[union-attr]
+        if isinstance(projection, nn.Linear):
+            nn.init.normal_(projection.weight, std=0.01)
 
 
-_WIKITEXT: dict[str, Any] = {"vocabulary": 267_735, "cutoffs": (20_000, 40_000, 200_000)}
-_GPT2: dict[str, Any] = {
-    "mixer": "softmax",
-    "positions": "learned",
-    "norm": "pre",
-    "activation": "gelu_tanh",
-    "attention_bias": True,
-    "output_bias": False,
-    "scale_embedding": False,
-    "final_norm": True,
-}
-LANGUAGE_PRESETS = {
-    "small": LanguageConfig(dim=128, layers=16, heads=8, hidden=2048, length=256, **_WIKITEXT),
-    "medium": LanguageConfig(dim=256, layers=16, heads=8, hidden=2048, length=384, **_WIKITEXT),
-    "gpt2": LanguageConfig(
-        vocabulary=50_257, dim=768, layers=12, heads=12, hidden=3072, length=1024, **_GPT2
-    ),
+def _as_gpt2(model: nn.Module) -> None:
+    initialise(model)
+    layers = len(model.blocks)  # type: ignore[arg-type]
+    outputs = r"blocks\.\d+\.(mixer\.output_projection|feed_forward\.narrow)\.weight"
+    draw_again(model, outputs, std=0.02 / math.sqrt(2 * layers))
+
+
+STARTS: dict[str, Callable[[nn.Module], None]] = {
+    "transformer_xl": _as_transformer_xl,
+    "gpt2": _as_gpt2,
 }
 
 
@@ -91,6 +55,7 @@ class LanguageModel(nn.Module):
 
     Examples
     --------
+    >>> from fourierkernels.models import language_config
     >>> sizes = {"vocabulary": 50, "dim": 8, "layers": 1, "hidden": 16, "cutoffs": (10,)}
     >>> model = LanguageModel(language_config("small", **sizes))
     >>> tokens = torch.zeros(2, 6, dtype=torch.long)
@@ -109,14 +74,34 @@ class LanguageModel(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = build_blocks(block_config(config, causal=True), config.layers)
         self.final_norm = nn.LayerNorm(config.dim) if config.final_norm else nn.Identity()
+        self.output_dropout = nn.Dropout(own_rate(config.output_dropout, config.dropout))
         self.softmax = AdaptiveSoftmax(self.embedding.bounds, config.dim, bias=config.output_bias)
-        initialise(self)
+        STARTS[check_choice("start", config.start, list(STARTS))](self)
 
-    def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Return -log p of each target given the tokens up to its place, ``(B, N)``."""
+    def forward(self, tokens: Tensor, targets: Tensor, *, ignore_index: int = -100) -> Tensor:
+        """Return -log p of each target given the tokens up to its place, ``(B, N)``.
+
+        Parameters
+        ----------
+        tokens, targets : Tensor
+            Ids ``(B, N)``: the target at a place is the token after it.
+        ignore_index : int
+            Targets of this id count for nothing: 0 is returned there, without a gradient. A mean
+            is the sum over the number of all others.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If either is no ids of the vocabulary, or their shapes differ. On a GPU, where values
+            are not read, the loss of a target outside the vocabulary is NaN.
+        """
         hidden = self.states(tokens)
-        flat = self.softmax.nll(hidden.flatten(0, 1), targets.flatten(), self.embedding)
-        return flat.view_as(targets)
+        size = self.config.vocabulary
+        targets = check_beside("targets", targets, tokens, vocabulary=size, ignored=ignore_index)
+        skipped = targets == ignore_index
+        known = targets.masked_fill(skipped, 0).flatten()
+        flat = self.softmax.nll(hidden.flatten(0, 1), known, self.embedding)
+        return flat.view_as(targets).masked_fill(skipped, 0.0)
 
     def log_probabilities(self, tokens: Tensor) -> Tensor:
         """Return log p of every next word, ``(B, N, V)``."""
@@ -125,9 +110,9 @@ class LanguageModel(nn.Module):
 
     def states(self, tokens: Tensor) -> Tensor:
         """Return the states ``(B, N, E)`` before the softmax."""
-        check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
+        tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
         x = run_blocks(self.blocks, self._embed(tokens, first=0))
-        normed: Tensor = self.final_norm(x)
+        normed: Tensor = self.output_dropout(self.final_norm(x))
         return normed
 
     def start(self) -> tuple[list[BlockState], int]:
@@ -145,6 +130,23 @@ class LanguageModel(nn.Module):
             )
         return [BlockState(None, None) for _ in self.blocks], 0
 
+    def prefill(self, tokens: Tensor) -> tuple[Tensor, tuple[list[BlockState], int]]:
+        """Read the first tokens ``(B, N)`` at once; return what N steps return.
+
+        Log p of the next word, ``(B, V)``, and the state.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for :meth:`start` and :meth:`states`.
+        """
+        after, _ = self.start()
+        tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
+        x = self._embed(tokens, first=0)
+        for i, block in enumerate(self.blocks):
+            x, after[i] = block.prefill(x)  # type: ignore[operator]
+        return self._next(x[:, -1]), (after, tokens.shape[1])
+
     def step(
         self, tokens: Tensor, state: tuple[list[BlockState], int]
     ) -> tuple[Tensor, tuple[list[BlockState], int]]:
@@ -154,13 +156,17 @@ class LanguageModel(nn.Module):
             raise ValueError(
                 f"tokens must be at most length = {self.config.length} long, got {seen + 1}"
             )
-        check_tokens(tokens, vocabulary=self.config.vocabulary, length=1)
+        tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=1)
         x, after = self._embed(tokens, first=seen), []
         for block, own in zip(self.blocks, blocks, strict=True):
             x, own = block.step(x, own)  # type: ignore[operator]
             after.append(own)
-        scores: Tensor = self.softmax(self.final_norm(x), self.embedding)
-        return scores[:, 0], (after, seen + 1)
+        return self._next(x[:, 0]), (after, seen + 1)
+
+    def _next(self, x: Tensor) -> Tensor:
+        """Return log p of the word after a last state ``(B, E)``."""
+        scores: Tensor = self.softmax(self.output_dropout(self.final_norm(x)), self.embedding)
+        return scores
 
     def _embed(self, tokens: Tensor, *, first: int) -> Tensor:
         scale = math.sqrt(self.config.dim) if self.config.scale_embedding else 1.0
@@ -176,14 +182,3 @@ class LanguageModel(nn.Module):
         else:
             table = sinusoids(config.length, config.dim)
             self.register_buffer("positions", table, persistent=False)
-
-
-def language_config(preset: str, **changes: Any) -> LanguageConfig:
-    """Return a preset of :data:`LANGUAGE_PRESETS`, with changes.
-
-    Examples
-    --------
-    >>> language_config("medium", mixer="softmax").length
-    384
-    """
-    return choose_preset(preset, LANGUAGE_PRESETS, **changes)

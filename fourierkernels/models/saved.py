@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from statistics import mode
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from fourierkernels.models.decision import DecisionConfig, DecisionTransformer
 from fourierkernels.models.encoder import (
@@ -18,7 +19,8 @@ from fourierkernels.models.encoder import (
     EncoderConfig,
     PretrainingEncoder,
 )
-from fourierkernels.models.language import LanguageConfig, LanguageModel
+from fourierkernels.models.language import LanguageModel
+from fourierkernels.models.language_sizes import LanguageConfig
 from fourierkernels.models.lra import ArenaClassifier, ArenaConfig
 from fourierkernels.models.series import SeriesClassifier, SeriesConfig
 from fourierkernels.models.tensor_files import (
@@ -131,6 +133,8 @@ def save_model(model: nn.Module, path: str | Path) -> None:
 def load_model(path: str | Path) -> nn.Module:
     """Return the model of a file that :func:`save_model` wrote, in evaluation mode.
 
+    Each tensor has the dtype in which it was saved.
+
     Raises
     ------
     ValueError
@@ -138,8 +142,9 @@ def load_model(path: str | Path) -> nn.Module:
     """
     file = Path(path)
     name, config = saved_class(file)
-    model = build_model(name, config)
-    load_exactly(model, read_tensors(file))
+    model, tensors = build_model(name, config), read_tensors(file)
+    _take_dtypes(model, tensors)
+    load_exactly(model, tensors)
     return model.eval()
 
 
@@ -199,6 +204,19 @@ def build_model(name: str, config: Mapping[str, Any]) -> nn.Module:
         return row.build(row.config(**own), **options)
     except (TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(f"config must fit {name}, got one that fails: {error}") from error
+
+
+def _take_dtypes(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Give each parameter and buffer the dtype of its tensor, unsaved tables the commonest one.
+
+    The model is built in torch's default dtype, whatever that is now.
+    """
+    wide = [tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()]
+    if wide:
+        model.to(mode(wide))
+    own = model.state_dict(keep_vars=True)
+    for name in own.keys() & tensors.keys():
+        own[name].data = own[name].data.to(tensors[name].dtype)
 
 
 def _from_json(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Token ids and states along a sequence: their check, their positions, their mean."""
+"""States along a sequence: their positions, their mean."""
 
 import torch
 from torch import Tensor
@@ -8,26 +8,14 @@ def sinusoids(length: int, dim: int) -> Tensor:
     """Return sin and cos of n/10000^(2i/E), ``(length, dim)``: first all sines, then all cosines.
 
     Source: [vaswani2017attention]_ section 3.5, which interleaves them; the order of features is
-    that of the published FourierFormer and Marian code.
+    that of the published FourierFormer and Marian code. As there, values are those of single
+    precision: a model that is built in double precision and one that is moved to it are the same.
     """
     rate = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
     angle = torch.arange(length, dtype=torch.float64)[:, None] * rate  # (length, ceil(dim/2))
     cosines = torch.cos(angle)[:, : dim // 2]
-    return torch.cat([torch.sin(angle), cosines], dim=-1).to(torch.get_default_dtype())
-
-
-def check_tokens(tokens: Tensor, *, vocabulary: int, length: int) -> None:
-    """Refuse what is not ``(B, N)`` of token ids, N at most `length`; values on a CPU only."""
-    if tokens.is_floating_point() or tokens.dtype is torch.bool:
-        raise TypeError(f"tokens must be integers, got {tokens.dtype}")
-    if tokens.ndim != 2 or tokens.numel() == 0:
-        raise ValueError(f"tokens must be (batch, length), got shape {tuple(tokens.shape)}")
-    if tokens.shape[1] > length:
-        raise ValueError(f"tokens must be at most length = {length} long, got {tokens.shape[1]}")
-    if tokens.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = int(tokens.min()), int(tokens.max())
-        if low < 0 or high >= vocabulary:
-            raise ValueError(f"tokens must be in [0, {vocabulary}), got {low if low < 0 else high}")
+    table = torch.cat([torch.sin(angle), cosines], dim=-1)
+    return table.float().to(torch.get_default_dtype())
 
 
 def mean_over_valid(states: Tensor, padding: Tensor | None) -> Tensor:

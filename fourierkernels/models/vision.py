@@ -3,6 +3,11 @@
 [touvron2021training]_: patches of 16 × 16 pixels, a class token (and, distilled, a token for the
 teacher), learned positions, blocks that norm first. [nguyen2022fourierformer]_ section 4.2: 12
 layers, 192 features. Its text says 4 heads; DeiT-tiny and the code its authors published have 3.
+
+Both codes (github.com/facebookresearch/deit, main.py and models.py, and imagenet/ of
+minhtannguyen/FourierFormer_NeurIPS) drop nothing but whole sublayers: stochastic depth that rises
+from 0 to 0.1. Dense layers, class token and positions start at N(0, 0.02²), biases at 0, the
+patches as PyTorch draws a convolution.
 """
 
 from collections.abc import Mapping
@@ -13,13 +18,23 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.inputs import check_features
 from fourierkernels.models.parameters import initialise
 from fourierkernels.models.presets import block_config, choose_preset
 
 
 @dataclass(frozen=True)
 class VisionConfig:
-    """Hyperparameters of a :class:`VisionTransformer`; `image` and `patch` are in pixels."""
+    """Hyperparameters of a :class:`VisionTransformer`; `image` and `patch` are in pixels.
+
+    Attributes
+    ----------
+    dropout, attention_dropout, feed_forward_dropout : float or None
+        Probabilities of dropping a number of the embedded patches and of what a sublayer returns,
+        a weight of attention, and a number inside the feed-forward; None takes `dropout`.
+    drop_path : float
+        Probability of leaving a sublayer of the last block out for a whole image.
+    """
 
     image: int = 224
     patch: int = 16
@@ -34,6 +49,9 @@ class VisionConfig:
     distilled: bool = False
     norm_eps: float = 1e-6
     dropout: float = 0.0
+    attention_dropout: float | None = None
+    feed_forward_dropout: float | None = None
+    drop_path: float = 0.1
 
     @property
     def tokens(self) -> int:
@@ -96,12 +114,8 @@ class VisionTransformer(nn.Module):
 
     def states(self, images: Tensor) -> Tensor:
         """Return the last states ``(B, tokens, E)`` of images ``(B, channels, image, image)``."""
-        shape = (self.config.channels, self.config.image, self.config.image)
-        if images.ndim != 4 or images.shape[1:] != shape:
-            raise ValueError(
-                f"images must have shape (batch, {', '.join(map(str, shape))}), "
-                f"got shape {tuple(images.shape)}"
-            )
+        size = self.config.image
+        check_features("images", images, (None, self.config.channels, size, size))
         patches = self.patches(images).flatten(2).transpose(1, 2)  # (B, patches, E)
         x = torch.cat([self.prefix.expand(images.shape[0], -1, -1), patches], dim=1)
         x = run_blocks(self.blocks, self.dropout(x + self.positions))

@@ -22,7 +22,7 @@ from fourierkernels.attention import (
     linear_fourier_step,
     phase_spread,
 )
-from fourierkernels.attention.feature_sums import feature_sums, weight_sums
+from fourierkernels.attention.feature_sums import WeightSums, feature_sums, ratio, weight_sums
 from fourierkernels.attention.features import KINDS, feature_map, uniform_sum_quantile
 from fourierkernels.mixing import create_mixer
 
@@ -42,6 +42,10 @@ def _one_thread() -> Iterator[None]:
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def draws_of(dim: int, power: int) -> Tensor:
+    return fourier_features(dim, 256, power=power, generator=generator())
 
 
 def inputs(
@@ -455,6 +459,68 @@ def test_sums_lost_in_noise_are_nan_and_counted_and_the_rest_is_not() -> None:
     assert torch.equal(lost[..., :1], sums.value <= sums.standard_error)
 
 
+@pytest.mark.parametrize("power", [3, 4])
+def test_bounded_outputs_are_the_numerators_over_the_error_where_sums_are_lost(power: int) -> None:
+    query, key, value = unit_normal(16, n=256)
+    leaves = [x.requires_grad_() for x in (query / 4, key / 4, value)]
+    options = {"power": power, "allow_signed": True, "frequencies": draws_of(16, power)}
+    with pytest.warns(PhaseSpreadWarning, match="outputs there are NaN"):
+        plain = linear_fourier_attention(*leaves, 2.0, **options)
+    with pytest.warns(PhaseSpreadWarning, match="outputs there are divided by that error"):
+        bounded = linear_fourier_attention(*leaves, 2.0, faint="bounded", **options)
+    lost = plain.isnan()
+    assert 0 < lost.sum() < lost.numel()
+    assert torch.equal(bounded[~lost], plain[~lost])
+    kept = options["frequencies"]
+    maps = [feature_map(2.0 * (x - key.mean(-2, keepdim=True) / 4), kept) for x in leaves[:2]]
+    numerator, total = feature_sums(*maps, value, chunk=None)
+    sums = weight_sums(maps[0], total)
+    sign = sums.value.sign() if power % 2 else 1.0
+    expected = (numerator / (sign * sums.standard_error)).expand_as(bounded)
+    torch.testing.assert_close(bounded[lost], expected[lost], rtol=1e-9, atol=1e-12)
+    gradients = torch.autograd.grad(bounded.square().sum(), leaves)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+@pytest.mark.parametrize(("spread", "least", "most"), [(2.0, 0.0, 0.005), (3.0, 0.05, 0.2)])
+def test_sums_are_lost_where_phases_are_wide(spread: float, least: float, most: float) -> None:
+    """What the option `faint` is said to cost, for D = 16 and m = 256."""
+    query, key, value = unit_normal(16)
+    radius = spread / phase_spread(query, key, 1.0).item()
+    with pytest.warns(PhaseSpreadWarning):
+        output = linear_fourier_attention(
+            query, key, value, radius, frequencies=draws_of(16, 4), faint="nan"
+        )
+    assert least <= output.isnan().double().mean().item() <= most
+
+
+def test_bounded_outputs_do_not_jump_where_the_sum_leaves_its_error() -> None:
+    """The quotient on either side of the threshold is the same, for a sum that is its error."""
+    error, numerator = torch.tensor([[2.0]]), torch.tensor([[3.0]])
+    empty = torch.zeros(1, 1, dtype=torch.bool)
+    found = [
+        ratio(numerator, WeightSums(value, error), empty, signed=False, faint="bounded")[0].item()
+        for value in (error * (1 - 1e-6), error * (1 + 1e-6))
+    ]
+    assert found == pytest.approx([1.5, 1.5], rel=1e-5)
+    still = ratio(numerator, WeightSums(-error, 0 * error), empty, signed=False, faint="bounded")
+    assert still[0].isfinite().all()
+
+
+def test_steps_bound_what_one_causal_pass_bounds() -> None:
+    query, key, value = inputs(scale=6.0)
+    draws, state, outputs = fourier_features(D, 64, generator=generator()), None, []
+    options = {"frequencies": draws, "faint": "bounded"}
+    with pytest.warns(PhaseSpreadWarning, match="divided by that error"):
+        whole = linear_fourier_attention(query, key, value, 1.0, is_causal=True, **options)
+    for t in range(N):
+        token = (x[..., t : t + 1, :] for x in (query, key, value))
+        with warnings.catch_warnings(action="ignore"):
+            output, state = linear_fourier_step(*token, 1.0, state, **options)
+        outputs.append(output)
+    torch.testing.assert_close(torch.cat(outputs, dim=-2), whole, rtol=1e-9, atol=1e-9)
+
+
 def test_signed_sums_are_lost_on_both_sides_of_zero_only_within_their_error() -> None:
     query, key, value = (
         draw(400, 1, scale=2.0).detach(),
@@ -515,6 +581,7 @@ def test_the_estimator_is_exact_where_features_are_not_needed(dim: int) -> None:
     ("options", "error", "message"),
     [
         ({"kind": "halton"}, ValueError, "kind must be one of orthogonal, sobol, iid, got 'halton"),
+        ({"faint": "zero"}, ValueError, "faint must be one of nan, bounded, got 'zero'"),
         ({"features": 0}, ValueError, "features must be at least 1, got 0"),
         ({"features": 2.5}, TypeError, "features must be an integer, got 2.5"),
         ({"power": 3}, ValueError, "power must be even unless allow_signed=True"),

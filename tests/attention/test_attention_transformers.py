@@ -20,8 +20,14 @@ from transformers import (
     BertModel,
     FNetConfig,
     FNetModel,
+    Gemma2Config,
+    Gemma2Model,
     GPT2Config,
     GPT2LMHeadModel,
+    GPTNeoXConfig,
+    GPTNeoXModel,
+    GptOssConfig,
+    GptOssModel,
     LlamaConfig,
     LlamaForCausalLM,
     MarianConfig,
@@ -31,6 +37,8 @@ from transformers import (
     T5Model,
     ViTConfig,
     ViTModel,
+    Wav2Vec2ConformerConfig,
+    Wav2Vec2ConformerModel,
 )
 
 from fourierkernels.attention import softmax_attention
@@ -469,15 +477,82 @@ def test_a_model_where_one_attention_bypasses_the_interface_is_refused_untouched
     assert model.config._attn_implementation != hf.FOURIER
 
 
-def test_scores_that_kernels_do_not_have_are_refused() -> None:
-    model = T5Model(
+def t5() -> PreTrainedModel:
+    return T5Model(
         T5Config(vocab_size=WORDS, d_model=DIM, d_kv=4, d_ff=8, num_layers=1, num_heads=HEADS)
     )
-    hf.add_fourier_attention(model)
+
+
+def gemma2(cap: float | None = 50.0) -> PreTrainedModel:
+    sizes = {"head_dim": 4, "num_key_value_heads": 2, "attn_logit_softcapping": cap}
+    return Gemma2Model(Gemma2Config(**SIZES, **sizes, bos_token_id=0, eos_token_id=1))
+
+
+def gpt_oss() -> PreTrainedModel:
+    sizes = {"head_dim": 4, "num_key_value_heads": 2, "num_local_experts": 2}
+    return GptOssModel(GptOssConfig(**SIZES, **sizes, bos_token_id=0, eos_token_id=1))
+
+
+def conformer(kind: str | None) -> PreTrainedModel:
+    sizes = {name: size for name, size in SIZES.items() if name != "vocab_size"}
+    return Wav2Vec2ConformerModel(
+        Wav2Vec2ConformerConfig(
+            **sizes,
+            position_embeddings_type=kind,
+            conv_dim=(8,),
+            conv_stride=(2,),
+            conv_kernel=(3,),
+            num_conv_pos_embedding_groups=2,
+            num_conv_pos_embeddings=4,
+        )
+    )
+
+
+@pytest.mark.parametrize("add", [hf.add_fourier_attention, hf.add_gaussian_attention])
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (t5, r"T5Model whose T5Attention adds a position bias to its scores \(position_bias\)"),
+        (gemma2, r"Gemma2Model whose Gemma2Attention caps its scores \(softcap\)"),
+        (gpt_oss, r"GptOssModel whose GptOssAttention has a sink beside its keys \(s_aux\)"),
+        (lambda: conformer("relative"), r"Wav2Vec2ConformerSelfAttention adds a position bias"),
+    ],
+)
+def test_models_with_more_in_their_scores_are_refused_at_once_and_untouched(
+    add: Any, make: Any, reason: str
+) -> None:
+    """Once their forward pass raised, after they had been changed."""
+    model = make()
+    before, name = set(model.state_dict()), model.config._attn_implementation
     with pytest.raises(
-        ValueError, match=r"position_bias must be None: .* got one from T5Attention"
+        ValueError, match=f"model must weigh keys by query and key.* got .*{reason}"
     ):
-        model(IDS, decoder_input_ids=IDS)
+        add(model)
+    assert set(model.state_dict()) == before
+    assert model.config._attn_implementation == name
+
+
+def neox() -> PreTrainedModel:
+    """Its attention gives the features of a head as `head_size`."""
+    sizes = {"max_position_embeddings": 32, "bos_token_id": 0, "eos_token_id": 1}
+    return GPTNeoXModel(GPTNeoXConfig(**SIZES, **sizes))
+
+
+@pytest.mark.parametrize("make", [lambda: gemma2(None), lambda: conformer(None), neox])
+def test_models_that_could_but_do_not_are_served(make: Any) -> None:
+    model = make().eval()
+    hf.add_fourier_attention(model, radius=0.5)
+    given = {model.main_input_name: IDS}
+    if model.main_input_name == "input_values":
+        given = {"input_values": torch.randn(1, 40)}
+    assert model(**given)[0].isfinite().all()
+
+
+def test_a_pass_that_is_not_foreseen_is_refused_by_the_interface() -> None:
+    module = bert().encoder.layer[0].attention.self
+    heads = [torch.randn(1, HEADS, 3, 4) for _ in range(3)]
+    with pytest.raises(ValueError, match=r"softcap must be None: .* got one from BertSelfAtt"):
+        attention_forward(hf.FOURIER, module, *heads, None, softcap=50.0)
 
 
 @pytest.mark.parametrize(

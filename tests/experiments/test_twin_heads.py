@@ -239,7 +239,7 @@ def test_published_rates_are_those_of_least_validation_loss() -> None:
 def test_published_distances_are_those_of_the_published_weights(mixer: str) -> None:
     config = json.loads((RESULTS / "twin_heads.json").read_text(encoding="utf-8"))["config"]
     kind = next(name for name in config["twins"] if config["kinds"][name]["mixer"] == mixer)
-    model = load_model(RESULTS / f"twin_heads_{kind}.safetensors")
+    model = load_model(RESULTS / f"twin_heads_{kind}.safetensors").float()
     lines = (RESULTS / "twin_heads_test.txt").read_text(encoding="utf-8").splitlines()
     tokens = torch.tensor([[int(word) for word in line.split()] for line in lines])
     calls = attention_calls(model, tokens, tokens)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fourierkernels.attention import phase_spread
+from fourierkernels.attention import PhaseSpreadWarning, phase_spread
 from fourierkernels.mixing import MIXERS, FourierMixer, LinearFourierMixer, Size, create_mixer
 
 E, H, N = 8, 2, 20
@@ -64,6 +64,22 @@ def test_operations_are_those_that_run() -> None:
     assert counter.get_total_flops() / 2 == MIXERS["linear_fourier"].operations(Size(length, dim))
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_no_spread_of_the_phases_makes_an_output_or_a_gradient_nan(causal: bool) -> None:
+    torch.manual_seed(0)
+    mixer = create_mixer("linear_fourier", dim=E, heads=H, causal=causal, radius=4.0).double()
+    x = (3.0 * tokens(2, N, E)).requires_grad_()
+    with pytest.warns(PhaseSpreadWarning, match="outputs there are divided by that error"):
+        y = mixer(x)
+    y.square().sum().backward()
+    gradients = (x.grad, *(p.grad for p in mixer.parameters()))
+    assert all(part is not None and part.isfinite().all() for part in (y, *gradients))
+    honest = create_mixer("linear_fourier", dim=E, heads=H, causal=causal, faint="nan").double()
+    honest.load_state_dict(mixer.state_dict())
+    with pytest.warns(PhaseSpreadWarning, match="outputs there are NaN"):
+        assert honest(x).isnan().any()
+
+
 def test_draws_are_saved_and_radius_is_trained() -> None:
     mixer = LinearFourierMixer(E, heads=H, features=16)
     assert mixer.state_dict()["frequencies"].shape == (16, E // H)
@@ -76,3 +92,10 @@ def test_draws_are_saved_and_radius_is_trained() -> None:
 def test_dropout_of_weights_that_are_never_formed_is_refused() -> None:
     with pytest.raises(ValueError, match=r"dropout must be 0 .* got 0\.1"):
         LinearFourierMixer(E, heads=H, dropout=0.1)
+
+
+def test_power_is_checked_when_the_mixer_is_built() -> None:
+    with pytest.raises(ValueError, match=r"power must be even unless .* got 3"):
+        LinearFourierMixer(E, heads=H, power=3)
+    with pytest.raises(ValueError, match="faint must be one of nan, bounded, got 'zero'"):
+        LinearFourierMixer(E, heads=H, faint="zero")

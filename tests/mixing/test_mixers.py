@@ -302,6 +302,28 @@ def test_linear_and_random_mixing_are_two_products_of_matrices() -> None:
     assert set(constant.state_dict()) == {"tokens", "features"}  # it must be saved all the same
 
 
+@pytest.mark.parametrize(("name", "stds"), [("linear", (0.02, 0.02)), ("random", (0.05, 0.1))])
+def test_dense_matrices_start_with_the_spread_of_the_authors_code(
+    name: str, stds: tuple[float, float]
+) -> None:
+    """f_net/layers.py: normal(0.02) for LinearTransform, lecun_normal for RandomTransform."""
+    torch.manual_seed(0)
+    state = create_mixer(name, dim=100, length=400).state_dict()
+    for part, std in zip(("tokens", "features"), stds, strict=True):
+        assert state[part].std().item() == pytest.approx(std, rel=0.03)
+    farthest = (state["tokens"].abs().max() / state["tokens"].std()).item()
+    assert (farthest < 2.4) == (name == "random")  # two deviations, before they are cut off
+    own = create_mixer(name, dim=100, length=400, std=0.3).state_dict()
+    assert own["features"].std().item() == pytest.approx(0.3, rel=0.03)
+
+
+def test_random_mixing_keeps_the_size_of_what_it_mixes() -> None:
+    torch.manual_seed(0)
+    x = tokens(4, 64, 96)
+    y = create_mixer("random", dim=96, length=64).double()(x)
+    assert y.std().item() == pytest.approx(x.std().item(), rel=0.1)
+
+
 def test_gaussian_attention_is_softmax_for_keys_of_one_norm() -> None:
     torch.manual_seed(0)
     softmax, gaussian = SoftmaxMixer(2, heads=1, bias=False), GaussianMixer(2, heads=1, bias=False)
@@ -311,6 +333,20 @@ def test_gaussian_attention_is_softmax_for_keys_of_one_norm() -> None:
     angle = tokens(1, 9)
     x = torch.stack([angle.cos(), angle.sin()], dim=-1)  # keys on the unit circle
     torch.testing.assert_close(softmax(x), gaussian(x))
+
+
+@pytest.mark.parametrize("name", ["fourier", "linear_fourier"])
+@pytest.mark.parametrize("shape", ["scalar", "head", "feature", "head_feature"])
+def test_a_radius_of_any_shape_is_trained_or_fixed(name: str, shape: str) -> None:
+    for learn in (True, False):
+        mixer = create_mixer(
+            name, dim=E, heads=H, radius=0.3, radius_shape=shape, learn_radius=learn
+        )
+        assert ("log_radius" in dict(mixer.named_parameters())) == learn
+        assert "log_radius" in mixer.state_dict()  # it is saved in any case
+        mixer(torch.randn(1, 5, E)).square().sum().backward()
+        assert (mixer.log_radius.grad is not None) == learn
+        torch.testing.assert_close(mixer.radius, torch.full_like(mixer.radius, 0.3))
 
 
 def test_fourier_radius_is_trained_and_stays_positive() -> None:

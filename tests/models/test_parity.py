@@ -165,6 +165,24 @@ def test_gpt2() -> None:
     compare(ours, theirs, "gpt2", [(log_p, theirs(text).logits.log_softmax(-1))])
 
 
+def test_gpt2_writes_what_hugging_face_writes() -> None:
+    ours, theirs = _gpt2()
+    shaken(theirs)
+    load_exactly(ours.eval(), from_huggingface("gpt2", theirs.state_dict()))
+    text = tokens(3, 4, vocabulary=V, low=3)
+    other = theirs.generate(  # type: ignore[operator]
+        text,
+        attention_mask=torch.ones_like(text),
+        do_sample=False,
+        max_new_tokens=8,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    assert isinstance(ours, models.LanguageModel)
+    found = models.generate(ours, text, new_tokens=8, temperature=0.0)
+    assert torch.equal(found.tokens, other)
+
+
 def test_decision_transformer() -> None:
     config = transformers.DecisionTransformerConfig(
         state_dim=5,

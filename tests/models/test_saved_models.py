@@ -41,6 +41,55 @@ def test_model_read_from_a_file_is_the_one_that_was_written(name: str, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", MODELS)
+def test_model_is_read_in_the_precision_in_which_it_was_written(
+    name: str, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    model = some(name).to(dtype)
+    with torch.no_grad():  # numbers that the default precision does not have
+        for parameter in model.parameters():
+            parameter.mul_(1 + 1e-9)
+    save_model(model, tmp_path / "model.safetensors")
+    again = load_model(tmp_path / "model.safetensors")
+    expected, found = model.state_dict(), again.state_dict()
+    assert {key: part.dtype for key, part in found.items()} == {
+        key: part.dtype for key, part in expected.items()
+    }
+    assert all(torch.equal(found[key], part) for key, part in expected.items())
+    tables = dict(again.named_buffers())
+    assert all(torch.equal(tables[key], part) for key, part in model.named_buffers())
+
+
+def test_one_tensor_in_another_precision_stays_so(tmp_path: Path) -> None:
+    model = language("fourier").bfloat16()
+    for block in model.blocks:
+        block.mixer.log_radius.data = block.mixer.log_radius.data.float()
+    save_model(model, tmp_path / "m.safetensors")
+    again = load_model(tmp_path / "m.safetensors")
+    assert again.blocks[0].mixer.log_radius.dtype is torch.float32
+    assert again.blocks[0].feed_forward.widen.weight.dtype is torch.bfloat16
+    assert again.positions.dtype is torch.bfloat16
+
+
+def test_a_model_in_double_precision_answers_the_same_to_the_last_bit(tmp_path: Path) -> None:
+    """Once weights came back in float32, and 3.6e-8 was lost."""
+    text = torch.arange(12)[None]
+    for make in (lambda: language().double(), _built_in_double):
+        model = make().eval()
+        save_model(model, tmp_path / "m.safetensors")
+        again = load_model(tmp_path / "m.safetensors")
+        assert torch.equal(again.log_probabilities(text), model.log_probabilities(text))
+
+
+def _built_in_double() -> nn.Module:
+    torch.set_default_dtype(torch.float64)
+    try:
+        return language()
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize(("former", "shape"), [(True, "feature"), (False, "scalar")])
 def test_options_of_earlier_versions_are_read(former: bool, shape: str, tmp_path: Path) -> None:
     model = language(mixer_options={"radius": 1.5, "radius_shape": shape})
@@ -64,6 +113,34 @@ def test_radii_of_earlier_versions_are_read(tmp_path: Path) -> None:
     again = load_model(tmp_path / "former.safetensors")
     text = torch.arange(12)[None]
     assert torch.equal(again.states(text), model.states(text))
+
+
+@pytest.mark.parametrize("learn", [True, False])
+@pytest.mark.parametrize("shape", ["scalar", "head"])
+def test_a_radius_of_an_ablation_is_read_back(shape: str, learn: bool, tmp_path: Path) -> None:
+    options = {"radius": 1.5, "radius_shape": shape, "learn_radius": learn}
+    model = language(mixer_options=options)
+    plain = language(mixer="softmax")
+    radii = 2 * (2 if shape == "head" else 1)  # of two layers with two heads
+    extra = models.count_parameters(model) - models.count_parameters(plain)
+    assert extra == (radii if learn else 0)
+    save_model(model, tmp_path / "m.safetensors")
+    again = load_model(tmp_path / "m.safetensors")
+    assert again.config.mixer_options == options
+    for block in again.blocks:
+        torch.testing.assert_close(block.mixer.radius, torch.full_like(block.mixer.radius, 1.5))
+        assert isinstance(block.mixer.log_radius, nn.Parameter) == learn
+
+
+def test_a_config_of_an_earlier_version_has_fewer_fields(tmp_path: Path) -> None:
+    """Rates of dropout that it does not have are today's, which no evaluated model shows."""
+    model = language()
+    new = ("attention_dropout", "feed_forward_dropout", "output_dropout", "start")
+    config = {key: value for key, value in asdict(model.config).items() if key not in new}
+    head = {"fourierkernels_class": "LanguageModel", "config": json.dumps(config)}
+    write_tensors(tmp_path / "m.safetensors", model.state_dict(), head)
+    again, text = load_model(tmp_path / "m.safetensors"), torch.arange(12)[None]
+    assert torch.equal(again.log_probabilities(text), model.eval().log_probabilities(text))
 
 
 def test_tied_weights_are_tied_again(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ def language(mixer: str = "fourier", **changes: Any) -> models.LanguageModel:
 
 
 def vision(mixer: str = "softmax", **changes: Any) -> models.VisionTransformer:
-    sizes = {**SIZES, "image": 8, "patch": 4, "classes": 3, "mixer": mixer, **changes}
+    sizes = {**SIZES, "image": 8, "patch": 4, "classes": 3, "mixer": mixer}
+    sizes |= {"drop_path": 0.0, **changes}
     return models.VisionTransformer(models.vision_config("deit_tiny", **sizes))
 
 

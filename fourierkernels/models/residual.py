@@ -1,0 +1,76 @@
+"""The residual connection around a sublayer: LayerNorm, dropout, stochastic depth.
+
+pre:  x + f(norm(x))            post:  norm(x + f(x))
+"""
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.validation import check_choice, check_number
+
+NORMS = ("pre", "post")
+
+
+class Residual(nn.Module):
+    """The LayerNorm, dropout and sum around a sublayer, before (`enter`) and after it (`leave`).
+
+    Parameters
+    ----------
+    dim : int
+        Features E of a token.
+    norm : {"pre", "post"}
+        Place of the LayerNorm.
+    eps : float
+        Its epsilon.
+    dropout : float
+        Probability of dropping a number of the change.
+    drop_path : float
+        Probability of leaving the change out for a whole sequence of the batch, in training only
+        (stochastic depth); those that stay are scaled up.
+    """
+
+    def __init__(
+        self, dim: int, *, norm: str, eps: float, dropout: float, drop_path: float
+    ) -> None:
+        super().__init__()
+        self.before = check_choice("norm", norm, list(NORMS)) == "pre"
+        self.norm = nn.LayerNorm(dim, eps=eps)
+        self.dropout = nn.Dropout(dropout)
+        self.drop_path = check_rate("drop_path", drop_path)
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Return what the sublayer gets."""
+        normed: Tensor = self.norm(x) if self.before else x
+        return normed
+
+    def leave(self, x: Tensor, change: Tensor) -> Tensor:
+        """Return the tokens with the change that the sublayer proposes."""
+        total: Tensor = x + self._thin(self.dropout(change))
+        if not self.before:
+            total = self.norm(total)
+        return total
+
+    def _thin(self, change: Tensor) -> Tensor:
+        if not (self.training and self.drop_path):
+            return change
+        stays = 1.0 - self.drop_path
+        drawn = torch.rand(len(change), 1, 1, dtype=change.dtype, device=change.device) < stays
+        return change * drawn / stays
+
+
+def check_rate(name: str, value: float) -> float:
+    """Return a probability in [0, 1).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is another number or none.
+    """
+    if not 0.0 <= check_number(name, value) < 1.0:
+        raise ValueError(f"{name} must be in [0, 1), got {value}")
+    return float(value)
+
+
+def own_rate(own: float | None, general: float) -> float:
+    """Return the rate of dropout of one place, or that of all where it has none of its own."""
+    return general if own is None else own
