@@ -1,0 +1,266 @@
+"""transformers' Trainer with checkpoints of ours, a watch for divergence, and exact resumption.
+
+The loop, the launch by ``torchrun`` or ``accelerate``, distribution, accumulation, clipping and
+mixed precision are those of transformers and accelerate. Replaced are the files of a checkpoint (no
+pickle is written or read), the optimiser and its rates (those of a
+:class:`~fourierkernels.train.recipe.Recipe`) and the validation (that of an
+:class:`~fourierkernels.train.objective.Objective`).
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+try:
+    from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+    from transformers.trainer_callback import PrinterCallback
+except ImportError as missing:
+    raise ImportError(
+        f"training needs torch, transformers and accelerate ({missing}): "
+        "pip install 'fourierkernels[train]'"
+    ) from missing
+
+from fourierkernels.models.saved import save_model
+from fourierkernels.models.tensor_files import load_exactly, write_tensors
+from fourierkernels.train.checkpoints import (
+    CURVE,
+    MODEL,
+    OPTIMISER,
+    RANDOM,
+    SavedStep,
+    keep_only,
+    last_good,
+    read_checkpoint,
+    write_checkpoint,
+)
+from fourierkernels.train.curve import write_curve
+from fourierkernels.train.objective import Objective, WithLoss
+from fourierkernels.train.optimisers import (
+    DivergenceError,
+    create_optimiser,
+    create_schedule,
+    is_healthy,
+)
+from fourierkernels.train.recipe import Recipe
+from fourierkernels.train.segments import Batch, one_batch
+from fourierkernels.train.state import pack_optimiser, pack_random, restore_random, unpack_optimiser
+
+
+class Rhythm(TrainerCallback):  # type: ignore[misc]
+    """Validates at the last step, saves what was validated, logs what is saved, stops at a limit.
+
+    A checkpoint then never lies between two lines of the curve, and the best model has one.
+    """
+
+    def __init__(self, steps: int, limit: int | None) -> None:
+        self._steps, self._limit = steps, limit
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
+        """Set the flags by which the Trainer acts after a step."""
+        if state.global_step >= self._steps:
+            control.should_evaluate = True
+        if self._limit is not None and state.global_step >= self._limit:
+            control.should_training_stop = control.should_save = True
+        control.should_save |= control.should_evaluate
+        control.should_log |= control.should_save
+        return control
+
+
+class Engine(Trainer):  # type: ignore[misc]
+    """The Trainer of a run.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A model of :data:`fourierkernels.models.MODELS`.
+    objective : Objective
+        What is minimised.
+    data : Dataset
+        Batches of `recipe.batch` sequences come one after the other.
+    recipe : Recipe
+        How it is trained.
+    output : Path
+        Folder of the checkpoints and of the curve.
+    limit : int, optional
+        Stop after so many steps, with a checkpoint; the rates are those of the whole run.
+    tensorboard : bool
+        Write TensorBoard's files, into `output`.
+
+    Raises
+    ------
+    ValueError
+        If a batch cannot be divided by the processes and the accumulation; while it trains, if the
+        run diverges (:class:`~fourierkernels.train.optimisers.DivergenceError`).
+    OSError
+        While it trains, if a checkpoint cannot be written; the last one is kept.
+    """
+
+    optimizer: Any
+    lr_scheduler: Any
+    control: Any
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        data: Dataset[Batch],
+        recipe: Recipe,
+        output: Path,
+        *,
+        limit: int | None = None,
+        tensorboard: bool = False,
+    ) -> None:
+        self.recipe, self.objective, self.output = recipe, objective, output
+        arguments = _arguments(recipe, output, tensorboard)
+        early = [] if recipe.patience is None else [EarlyStoppingCallback(recipe.patience)]
+        super().__init__(
+            WithLoss(model, objective),
+            arguments,
+            data_collator=one_batch,
+            train_dataset=data,
+            eval_dataset=[],  # validation is the objective's; the Trainer only asks for it
+            callbacks=[Rhythm(recipe.steps, limit), *early],
+        )
+        self.remove_callback(PrinterCallback)
+        self._loss = float("nan")
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """Return the optimiser of the recipe."""
+        self.optimizer = self.optimizer or create_optimiser(self.model, self.recipe)
+        optimiser: torch.optim.Optimizer = self.optimizer
+        return optimiser
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """Return the rates of the recipe."""
+        if self.lr_scheduler is None:
+            self.lr_scheduler = create_schedule(optimizer or self.optimizer, self.recipe)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    def evaluate(self, *given: Any, **options: Any) -> dict[str, float]:
+        """Return the mean validation loss, each process having computed its share."""
+        self.model.eval()
+        with torch.no_grad():
+            total, count = self.objective.validate(
+                self.model.model, self.args.process_index, self.args.world_size
+            )
+        share = torch.tensor([total, count], dtype=torch.float64, device=self.args.device)
+        whole = self.accelerator.reduce(share, reduction="sum").tolist()
+        self.model.train()
+        metrics = {"eval_loss": whole[0] / whole[1]}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
+        )
+        return metrics
+
+    def training_step(self, *given: Any, **options: Any) -> Tensor:
+        """Return the loss of a batch and remember it for the watch."""
+        loss: Tensor = super().training_step(*given, **options)
+        self._loss = float(loss) * self.current_gradient_accumulation_steps
+        return loss
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> float:
+        norm = float(super()._get_grad_norm(model, grad_norm=grad_norm))
+        highest = self.recipe.divergence * self.objective.even
+        if not is_healthy(self._loss, norm, highest=highest):  # before parameters are updated
+            raise DivergenceError(
+                f"training diverged at step {self.state.global_step + 1}: loss {self._loss:.4g} "
+                f"(at most {highest:.4g} is allowed), gradient norm {norm:.4g}; "
+                f"{last_good(self.output)}"
+            )
+        return norm
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        step = self.state.global_step
+        self._note_callbacks()
+        own = {name: tensor.to(self.args.device) for name, tensor in pack_random().items()}
+        everyone = {name: self.accelerator.gather(t[None]).cpu() for name, t in own.items()}
+        if self.is_world_process_zero():
+            write_checkpoint(
+                self.output, step, self.args.world_size, lambda place: self._fill(place, everyone)
+            )
+            keep_only(self.output, {step, self.state.best_global_step or step})
+            write_curve(self.output, self.state.log_history)
+        self.accelerator.wait_for_everyone()
+
+    def _fill(self, folder: Path, random: dict[str, Tensor]) -> None:
+        tensors, texts = pack_optimiser(self.optimizer.state_dict(), self.lr_scheduler.state_dict())
+        save_model(self.model.model, folder / MODEL)
+        write_tensors(folder / OPTIMISER, tensors, texts)
+        write_tensors(folder / RANDOM, random)
+        self.state.save_to_json(str(folder / CURVE))
+
+    def _note_callbacks(self) -> None:
+        """Put the state of early stopping into that of the run."""
+        for callback in (*self.callback_handler.callbacks, self.control):
+            if type(callback).__name__ in self.state.stateful_callbacks:
+                self.state.stateful_callbacks[type(callback).__name__] = callback.state()
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        load_exactly(self.model.model, self._saved(resume_from_checkpoint).tensors(MODEL))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is None:
+            return
+        saved = self._saved(checkpoint)
+        state, schedule = unpack_optimiser(
+            saved.tensors(OPTIMISER), saved.texts(OPTIMISER), self.optimizer.state_dict()
+        )
+        self.optimizer.load_state_dict(state)
+        self.lr_scheduler.load_state_dict(schedule)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is None:
+            return
+        everyone = self._saved(checkpoint).tensors(RANDOM)
+        restore_random({name: rows[self.args.process_index] for name, rows in everyone.items()})
+
+    def _saved(self, checkpoint: str) -> SavedStep:
+        saved = read_checkpoint(Path(checkpoint))
+        if saved.processes != self.args.world_size:
+            raise ValueError(
+                f"checkpoint must be resumed by as many processes as wrote it, {saved.processes}, "
+                f"got {self.args.world_size}"
+            )
+        return saved
+
+
+def _arguments(recipe: Recipe, output: Path, tensorboard: bool) -> Any:
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    micro = recipe.accumulation * processes
+    if recipe.batch % micro:
+        raise ValueError(
+            f"batch must be a multiple of accumulation times processes = {micro}, "
+            f"got {recipe.batch}"
+        )
+    return TrainingArguments(
+        output_dir=str(output),
+        max_steps=recipe.steps,
+        per_device_train_batch_size=recipe.batch // micro,
+        gradient_accumulation_steps=recipe.accumulation,
+        max_grad_norm=recipe.clip or 0.0,
+        bf16=recipe.precision == "bfloat16",
+        logging_strategy="steps",
+        logging_steps=recipe.log_every,
+        save_strategy="steps",
+        save_steps=recipe.save_every,
+        eval_strategy="steps",
+        eval_steps=recipe.evaluate_every,
+        metric_for_best_model="loss",
+        greater_is_better=False,
+        train_sampling_strategy="sequential" if recipe.order == "streams" else "random",
+        seed=recipe.seed,
+        data_seed=recipe.seed,
+        report_to=["tensorboard"] if tensorboard else [],
+        logging_nan_inf_filter=False,  # the watch for divergence looks at every step
+        remove_unused_columns=False,
+        disable_tqdm=not sys.stderr.isatty(),
+        dataloader_pin_memory=torch.cuda.is_available(),
+        ddp_find_unused_parameters=False,
+    )
