@@ -1,4 +1,4 @@
-"""The command line: ``fourierkernels rates``, ``theorems``, ``sweep``, ``heads`` and ``bench``.
+"""The command line: ``fourierkernels rates``, ``train``, ``heads`` and others.
 
 One file per command. Commands stay thin: they parse, call the package, print and write. A
 ValueError, TypeError, OSError or a missing extra becomes one line on standard error and exit
@@ -11,10 +11,12 @@ from typing import NoReturn, cast
 import typer
 
 from fourierkernels.cli.bench import bench
+from fourierkernels.cli.evaluate import evaluate
 from fourierkernels.cli.heads import NamesAtHelp, heads
 from fourierkernels.cli.rates import rates
 from fourierkernels.cli.sweep import sweep
 from fourierkernels.cli.theorems import theorems
+from fourierkernels.cli.train import CorporaAtHelp, train
 
 __all__ = ["app", "main"]
 
@@ -39,6 +41,8 @@ def group(ctx: typer.Context) -> None:
 
 for command in (rates, theorems, sweep):
     app.command()(command)
+app.command(cls=CorporaAtHelp)(train)
+app.command()(evaluate)
 app.command(cls=NamesAtHelp)(heads)
 app.command()(bench)
 
