@@ -1,11 +1,8 @@
 // Launchers of Fourier attention: raw pointers and a stream, no torch; each returns the error.
 //
 // One library holds one precision (FK_REAL) and one size (FK_SIZE: the features and columns it can
-// take, a multiple of 16), so that a first use compiles four kernels and not forty. As plain C++
-// the same file gives the same entry points, run by one CPU thread: that is how the programs are
-// tested on a machine without a GPU.
-#include <vector>
-
+// take, a multiple of 16), so that a first use compiles four kernels and not forty. The tests
+// compile the same file without nvcc, over an emulation of blocks, barriers and shared memory.
 #include "backward.cuh"
 #include "forward.cuh"
 
@@ -64,9 +61,7 @@ inline int backward_blocks(const Problem<Real>& p, bool keys) {
   return p.batches * p.heads * ceil_div(keys ? p.keys : p.queries, Tile<Real>::rows);
 }
 
-// ---- running: on a GPU, or in a loop -----------------------------------------------------------
-
-#ifdef __CUDACC__
+// ---- running -----------------------------------------------------------------------------------
 
 // Small problems: two blocks share a multiprocessor. Large ones need the registers of both.
 constexpr int kBlocks = FK_SIZE * sizeof(Real) <= 256 ? 2 : 1;
@@ -118,50 +113,6 @@ static int run_backward(const Problem<Real>& p, void* stream) {
 }
 
 extern "C" const char* fk_error(int error) { return cudaGetErrorString(cudaError_t(error)); }
-
-#else
-
-static int g_order = 1;  // of the threads of a step
-
-extern "C" void fk_set_order(int order) { g_order = order; }
-
-template <class State, class Program>
-static int loop(int blocks, size_t bytes, Program program) {
-  std::vector<State> states(kThreads);
-  std::vector<Pack<Real>> memory(bytes / sizeof(Pack<Real>) + 1);
-  for (int block = 0; block < blocks; ++block) {
-    for (Pack<Real>& pack : memory)
-      for (Real& each : pack.at) each = Real(NAN);  // what is read before it is written, shows
-    SerialThreads<State> threads = {states.data(), g_order};
-    program(threads, block, reinterpret_cast<char*>(memory.data()));
-  }
-  return 0;
-}
-
-static int run_pack(const Packing& p, void*) {
-  for (long long at = 0; at < entries(p); ++at) pack_one(p, at);
-  return 0;
-}
-
-static int run_forward(const Problem<Real>& p, void*) {
-  return loop<ForwardState<Real, FK_SIZE>>(
-      forward_blocks(p), ForwardShared<Real>::bytes(), [&](auto& threads, int block, char* memory) {
-        forward_block<Real, FK_SIZE>(threads, p, block, memory);
-      });
-}
-
-template <bool KEYS>
-static int run_backward(const Problem<Real>& p, void*) {
-  return loop<BackwardState<Real, FK_SIZE, KEYS>>(
-      backward_blocks(p, KEYS), BackwardShared<Real, KEYS>::bytes(),
-      [&](auto& threads, int block, char* memory) {
-        backward_block<Real, FK_SIZE, KEYS>(threads, p, block, memory);
-      });
-}
-
-extern "C" const char* fk_error(int) { return "no error"; }
-
-#endif
 
 // ---- entry points ------------------------------------------------------------------------------
 

@@ -2,9 +2,7 @@
 //
 // A block of threads is 16 x 16; thread (y, x) owns a square of pairs: rows y of its own side (the
 // side whose results the block writes) and rows x of the other side. A block program is a sequence
-// of steps; in a step every thread runs the same function, and a barrier ends the step. On a GPU
-// the steps are run by the threads of a block, on a host by a loop over them, so that the program
-// itself, indices and barriers included, can be tested without a GPU.
+// of steps; in a step every thread runs the same function, and a barrier ends the step.
 #pragma once
 
 #include "scalar.cuh"
@@ -66,7 +64,6 @@ FK_HD int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 // ---- who runs a step ---------------------------------------------------------------------------
 
-#ifdef __CUDACC__
 template <class State>
 struct BlockThreads {
   State state;
@@ -76,23 +73,6 @@ struct BlockThreads {
     __syncthreads();
   }
 };
-#else
-
-// Threads of a step in an order of choice: a program without races gives the same in each.
-template <class State>
-struct SerialThreads {
-  State* states;
-  int order;  // odd
-  template <class Step>
-  void each(Step step) {
-    for (int i = 0; i < kThreads; ++i) {
-      const int thread = (i * order) % kThreads;
-      step(thread, states[thread]);
-    }
-  }
-};
-
-#endif
 
 // ---- staging -----------------------------------------------------------------------------------
 
