@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.train.files import write_text
+from fourierkernels.train.recipe import Recipe
 
 CURVE_TABLE = "curve.csv"
 # Column -> what the Trainer calls it.
@@ -28,6 +29,16 @@ def curve_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             found = {ours: entry[theirs] for ours, theirs in _COLUMNS.items() if theirs in entry}
             row |= found
     return [rows[step] for step in sorted(rows)]
+
+
+def is_over(recipe: Recipe, step: int, history: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether all updates are made, or the last validations were without progress."""
+    if step >= recipe.steps:
+        return True
+    losses = [entry["eval_loss"] for entry in history if "eval_loss" in entry]
+    if recipe.patience is None or not losses:
+        return False
+    return len(losses) - 1 - losses.index(min(losses)) >= recipe.patience
 
 
 def write_curve(output: Path, history: Iterable[Mapping[str, Any]]) -> None:

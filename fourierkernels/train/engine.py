@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 try:
-    from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+    from transformers import Trainer, TrainerCallback, TrainingArguments
     from transformers.trainer_callback import PrinterCallback
 except ImportError as missing:
     raise ImportError(
@@ -33,12 +33,12 @@ from fourierkernels.train.checkpoints import (
     OPTIMISER,
     RANDOM,
     SavedStep,
-    keep_only,
     last_good,
     read_checkpoint,
     write_checkpoint,
 )
-from fourierkernels.train.curve import write_curve
+from fourierkernels.train.curve import is_over, write_curve
+from fourierkernels.train.keeper import Keeper
 from fourierkernels.train.objective import Objective, WithLoss
 from fourierkernels.train.optimisers import (
     DivergenceError,
@@ -52,22 +52,27 @@ from fourierkernels.train.state import pack_optimiser, pack_random, restore_rand
 
 
 class Rhythm(TrainerCallback):  # type: ignore[misc]
-    """Validates at the last step, saves what was validated, logs what is saved, stops at a limit.
+    """Validates at the last step, saves what was validated, logs what is saved, stops in time.
 
     A checkpoint then never lies between two lines of the curve, and the best model has one.
     """
 
-    def __init__(self, steps: int, limit: int | None) -> None:
-        self._steps, self._limit = steps, limit
+    def __init__(self, recipe: Recipe, limit: int | None) -> None:
+        self._recipe, self._limit = recipe, limit
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
         """Set the flags by which the Trainer acts after a step."""
-        if state.global_step >= self._steps:
+        if state.global_step >= self._recipe.steps:
             control.should_evaluate = True
         if self._limit is not None and state.global_step >= self._limit:
             control.should_training_stop = control.should_save = True
         control.should_save |= control.should_evaluate
         control.should_log |= control.should_save
+        return control
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
+        """Stop a run that makes no progress."""
+        control.should_training_stop |= is_over(self._recipe, state.global_step, state.log_history)
         return control
 
 
@@ -81,7 +86,7 @@ class Engine(Trainer):  # type: ignore[misc]
     objective : Objective
         What is minimised.
     data : Dataset
-        Batches of `recipe.batch` sequences come one after the other.
+        All sequences of the run in their order, `recipe.batch` for each update.
     recipe : Recipe
         How it is trained.
     output : Path
@@ -117,17 +122,22 @@ class Engine(Trainer):  # type: ignore[misc]
     ) -> None:
         self.recipe, self.objective, self.output = recipe, objective, output
         arguments = _arguments(recipe, output, tensorboard)
-        early = [] if recipe.patience is None else [EarlyStoppingCallback(recipe.patience)]
+        if arguments.world_size != int(os.environ.get("WORLD_SIZE", "1")):
+            raise ValueError(
+                f"processes must have joined before they train, WORLD_SIZE = "
+                f"{os.environ['WORLD_SIZE']}, got {arguments.world_size}"
+            )
         super().__init__(
             WithLoss(model, objective),
             arguments,
             data_collator=one_batch,
             train_dataset=data,
             eval_dataset=[],  # validation is the objective's; the Trainer only asks for it
-            callbacks=[Rhythm(recipe.steps, limit), *early],
+            callbacks=[Rhythm(recipe, limit)],
         )
         self.remove_callback(PrinterCallback)
-        self._loss = float("nan")
+        self._loss, self._norm = float("nan"), 0.0
+        self.keeper = Keeper(output, deletes=self.is_world_process_zero())
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """Return the optimiser of the recipe."""
@@ -153,6 +163,7 @@ class Engine(Trainer):  # type: ignore[misc]
         whole = self.accelerator.reduce(share, reduction="sum").tolist()
         self.model.train()
         metrics = {"eval_loss": whole[0] / whole[1]}
+        self._watch(metrics["eval_loss"], self._norm, self.state.global_step)
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
@@ -166,27 +177,34 @@ class Engine(Trainer):  # type: ignore[misc]
         return loss
 
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> float:
-        norm = float(super()._get_grad_norm(model, grad_norm=grad_norm))
-        highest = self.recipe.divergence * self.objective.even
-        if not is_healthy(self._loss, norm, highest=highest):  # before parameters are updated
-            raise DivergenceError(
-                f"training diverged at step {self.state.global_step + 1}: loss {self._loss:.4g} "
-                f"(at most {highest:.4g} is allowed), gradient norm {norm:.4g}; "
-                f"{last_good(self.output)}"
-            )
+        norm = self._norm = float(super()._get_grad_norm(model, grad_norm=grad_norm))
+        self._watch(self._loss, norm, self.state.global_step + 1)  # before an update
+        self.keeper.prove()
         return norm
 
+    def _watch(self, loss: float, norm: float, step: int) -> None:
+        highest = self.recipe.divergence * self.objective.even
+        if is_healthy(loss, norm, highest=highest):
+            return
+        self.keeper.reject(step)
+        raise DivergenceError(
+            f"training diverged at step {step}: loss {loss:.4g} (at most {highest:.4g} is "
+            f"allowed), gradient norm {norm:.4g}; {last_good(self.output)}"
+        )
+
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        step = self.state.global_step
-        self._note_callbacks()
+        step, history = self.state.global_step, self.state.log_history
+        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
+            self._watch(float("nan"), self._norm, step)
         own = {name: tensor.to(self.args.device) for name, tensor in pack_random().items()}
         everyone = {name: self.accelerator.gather(t[None]).cpu() for name, t in own.items()}
         if self.is_world_process_zero():
             write_checkpoint(
                 self.output, step, self.args.world_size, lambda place: self._fill(place, everyone)
             )
-            keep_only(self.output, {step, self.state.best_global_step or step})
-            write_curve(self.output, self.state.log_history)
+            write_curve(self.output, history)
+        validated = any(entry["step"] == step and "eval_loss" in entry for entry in history)
+        self.keeper.saved(step, self.state.best_global_step, proved=validated)
         self.accelerator.wait_for_everyone()
 
     def _fill(self, folder: Path, random: dict[str, Tensor]) -> None:
@@ -195,12 +213,6 @@ class Engine(Trainer):  # type: ignore[misc]
         write_tensors(folder / OPTIMISER, tensors, texts)
         write_tensors(folder / RANDOM, random)
         self.state.save_to_json(str(folder / CURVE))
-
-    def _note_callbacks(self) -> None:
-        """Put the state of early stopping into that of the run."""
-        for callback in (*self.callback_handler.callbacks, self.control):
-            if type(callback).__name__ in self.state.stateful_callbacks:
-                self.state.stateful_callbacks[type(callback).__name__] = callback.state()
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         load_exactly(self.model.model, self._saved(resume_from_checkpoint).tensors(MODEL))
@@ -214,6 +226,9 @@ class Engine(Trainer):  # type: ignore[misc]
         )
         self.optimizer.load_state_dict(state)
         self.lr_scheduler.load_state_dict(schedule)
+
+    def _load_scaler(self, checkpoint: str | None) -> None:
+        """Do nothing: no precision of a recipe scales its losses."""
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         if checkpoint is None:
@@ -232,7 +247,7 @@ class Engine(Trainer):  # type: ignore[misc]
 
 
 def _arguments(recipe: Recipe, output: Path, tensorboard: bool) -> Any:
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    processes, on_cpu = int(os.environ.get("WORLD_SIZE", "1")), not torch.accelerator.is_available()
     micro = recipe.accumulation * processes
     if recipe.batch % micro:
         raise ValueError(
@@ -254,7 +269,7 @@ def _arguments(recipe: Recipe, output: Path, tensorboard: bool) -> Any:
         eval_steps=recipe.evaluate_every,
         metric_for_best_model="loss",
         greater_is_better=False,
-        train_sampling_strategy="sequential" if recipe.order == "streams" else "random",
+        train_sampling_strategy="sequential",  # the data are in the order of the run
         seed=recipe.seed,
         data_seed=recipe.seed,
         report_to=["tensorboard"] if tensorboard else [],
@@ -262,5 +277,7 @@ def _arguments(recipe: Recipe, output: Path, tensorboard: bool) -> Any:
         remove_unused_columns=False,
         disable_tqdm=not sys.stderr.isatty(),
         dataloader_pin_memory=torch.cuda.is_available(),
+        use_cpu=on_cpu,
+        ddp_backend="gloo" if on_cpu and processes > 1 else None,
         ddp_find_unused_parameters=False,
     )

@@ -70,7 +70,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
     seconds, activations = _probe(model, goal, batch)
     sequences = recipe.batch / len(batch["tokens"])
     held = 4 * sum(p.numel() * p.element_size() for p in model.parameters())
-    per_epoch = len(segments) / recipe.batch
+    per_epoch = segments.epoch / recipe.batch
     return Plan(
         parameters=count_parameters(model),
         words=len(data.vocabulary),

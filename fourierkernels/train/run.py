@@ -21,6 +21,7 @@ from fourierkernels.train.checkpoints import (
     last_checkpoint,
     read_curve,
 )
+from fourierkernels.train.curve import is_over, write_curve
 from fourierkernels.train.engine import Engine
 from fourierkernels.train.files import remove_unfinished
 from fourierkernels.train.optimisers import as_precision
@@ -133,8 +134,17 @@ def evaluate(
 
 def _train(engine: Engine, output: Path, *, resume: bool) -> None:
     saved = last_checkpoint(output) if resume and checkpoint_steps(output) else None
-    if saved is None or saved.step < engine.recipe.steps:
-        engine.train(resume_from_checkpoint=None if saved is None else str(saved.folder))
+    if saved is None:
+        engine.train()
+        return
+    state = read_curve(saved.folder)
+    history, best = state["log_history"], state["best_global_step"]
+    over = is_over(engine.recipe, saved.step, history)
+    if engine.is_world_process_zero():
+        write_curve(output, history)  # the run may have died before it came to that
+    engine.keeper.saved(saved.step, best, proved=over)
+    if not over:
+        engine.train(resume_from_checkpoint=str(saved.folder))
 
 
 def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> None:

@@ -16,7 +16,10 @@ Batch = dict[str, Tensor]
 
 
 class Segments(Dataset[Batch]):
-    """Segments of a text in an order of which consecutive ones make batches.
+    """Segments of a text, in the order in which a run reads them: epoch after epoch.
+
+    The order is fixed by the seed alone, whatever the number of processes and wherever a run is
+    resumed; consecutive segments make batches.
 
     Parameters
     ----------
@@ -29,9 +32,13 @@ class Segments(Dataset[Batch]):
     order : {"streams", "shuffled"}
         "streams" cuts the text into `batch` streams of equal length: batch i holds segment i of
         each, as ``LMOrderedIterator`` of the published code (``src/data_utils.py`` of
-        https://github.com/IDSIA/lmtool-fwp), and the last segments may be shorter. "shuffled" takes
-        segments of the text one after the other, to be drawn in any order. Either leaves out what
-        does not fill the last batch.
+        https://github.com/IDSIA/lmtool-fwp), and the last segments may be shorter. "shuffled" draws
+        a new order of the segments for each epoch. Either leaves out what does not fill the last
+        batch.
+    steps : int
+        Updates of the run; one epoch if None.
+    seed : int
+        Of the order.
 
     Raises
     ------
@@ -39,28 +46,49 @@ class Segments(Dataset[Batch]):
         If the text is too short for one batch.
     """
 
-    def __init__(self, tokens: Tokens, *, length: int, batch: int, order: str) -> None:
+    def __init__(
+        self,
+        tokens: Tokens,
+        *,
+        length: int,
+        batch: int,
+        order: str,
+        steps: int | None = None,
+        seed: int = 0,
+    ) -> None:
         self._tokens, self._length = tokens, check_integer("length", length)
         check_integer("batch", batch)
         streams = check_choice("order", order, ["streams", "shuffled"]) == "streams"
         self._starts, self._ends = (_streams if streams else _pieces)(len(tokens), length, batch)
-        if len(self._starts) == 0:
+        self.epoch = len(self._starts)
+        if self.epoch == 0:
             raise ValueError(
                 f"text must have at least one batch of {batch} segments of {length} tokens, "
                 f"got {len(tokens)} tokens"
             )
+        self._count = self.epoch if steps is None else check_integer("steps", steps) * batch
+        self._seed = None if streams else seed
+        self._drawn: tuple[int, NDArray[np.int64]] = (-1, np.arange(self.epoch))
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return self._count
 
     def __getitems__(self, indices: Sequence[int]) -> Batch:
         """Return segments ``(B, N)`` and their targets, of the length of the shortest."""
-        chosen = np.asarray(indices)
+        chosen = np.array([self._segment(int(index)) for index in indices])
         starts, n = self._starts[chosen], self._length
         n = min(n, int((self._ends[chosen] - starts).min()))
-        rows = np.stack([self._tokens[start : start + n + 1] for start in starts])
-        whole = torch.from_numpy(rows.astype(np.int64))
-        return {"tokens": whole[:, :-1], "targets": whole[:, 1:]}
+        return _pair(np.stack([self._tokens[start : start + n + 1] for start in starts]))
+
+    def _segment(self, index: int) -> int:
+        """Return which segment of the text comes at a place of the run."""
+        epoch, place = divmod(index, self.epoch)
+        if self._seed is None:
+            return place
+        if self._drawn[0] != epoch:
+            rng = np.random.default_rng([self._seed, epoch])
+            self._drawn = epoch, rng.permutation(self.epoch)
+        return int(self._drawn[1][place])
 
 
 def one_batch(batch: Batch) -> Batch:
@@ -101,8 +129,8 @@ def windows(
         yield _pair(np.lib.stride_tricks.sliding_window_view(rows, length + 1))
 
 
-def _pair(rows: NDArray[np.int64]) -> Batch:
-    whole = torch.from_numpy(np.ascontiguousarray(rows))
+def _pair(rows: NDArray[Any]) -> Batch:
+    whole = torch.from_numpy(np.array(rows, dtype=np.int64))
     return {"tokens": whole[:, :-1], "targets": whole[:, 1:]}
 
 

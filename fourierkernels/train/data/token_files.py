@@ -24,7 +24,7 @@ from fourierkernels.train.files import write_folder
 
 SPLITS = ("train", "valid", "test")
 FORMAT = 1
-_FLUSH = 1 << 20  # numbers kept before they are written
+_FLUSH = 1 << 18  # numbers kept before they are written
 _CACHE = "FOURIERKERNELS_CACHE"
 
 Lines = Callable[[str], Iterable[Sequence[str]]]
@@ -177,7 +177,7 @@ def _number(file: Path, lines: Iterable[Sequence[str]], vocabulary: Vocabulary) 
 
 
 def _chunks(lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Iterator[list[int]]:
-    """Yield the numbers of lines and of the ``<eos>`` after each, about a million at a time."""
+    """Yield the numbers of lines and of the ``<eos>`` after each, many at a time."""
     end = vocabulary.numbers[END]
     kept: list[int] = []
     for line in lines:

@@ -92,8 +92,8 @@ def count_words(
     """Return the vocabulary of a training text: ``<eos>``, then its words by falling frequency.
 
     Words of equal frequency keep the order in which they first come, as in the published code
-    (``src/utils/vocabulary.py`` of https://github.com/IDSIA/lmtool-fwp). If words are left out,
-    ``<unk>`` stands for them and comes second.
+    (``src/utils/vocabulary.py`` of https://github.com/IDSIA/lmtool-fwp). If words may be
+    left out, by either limit, ``<unk>`` stands for them and comes second.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def count_words(
         raise ValueError("training text must have words, got none")
     kept = [word for word, count in counts.most_common() if count >= least_count]
     kept = [word for word in kept if word != END]
-    if len(kept) == len(counts.keys() - {END}) and (most is None or len(kept) < most):
+    if least_count == 1 and most is None:
         return Vocabulary((END, *kept))
     room = None if most is None else check_integer("most", most, least=3) - 2
     kept = [word for word in kept if word != UNKNOWN][:room]

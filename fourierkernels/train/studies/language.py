@@ -196,9 +196,15 @@ def build(
 
 
 def batches(preset: Preset, data: TokenFiles, recipe: Recipe) -> Segments:
-    """Return the training segments."""
-    length = _length(preset)
-    return Segments(data.tokens("train"), length=length, batch=recipe.batch, order=recipe.order)
+    """Return the training segments, in the order of the run."""
+    return Segments(
+        data.tokens("train"),
+        length=_length(preset),
+        batch=recipe.batch,
+        order=recipe.order,
+        steps=recipe.steps,
+        seed=recipe.seed,
+    )
 
 
 def objective(preset: Preset, data: TokenFiles, recipe: Recipe) -> Objective:
