@@ -138,6 +138,8 @@ class Engine(Trainer):  # type: ignore[misc]
         self.remove_callback(PrinterCallback)
         self._loss, self._norm = float("nan"), 0.0
         self.keeper = Keeper(output, deletes=self.is_world_process_zero())
+        if self.args.process_index:  # else all processes drop the same features
+            torch.manual_seed(recipe.seed + self.args.process_index)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """Return the optimiser of the recipe."""
@@ -234,7 +236,8 @@ class Engine(Trainer):  # type: ignore[misc]
         if checkpoint is None:
             return
         everyone = self._saved(checkpoint).tensors(RANDOM)
-        restore_random({name: rows[self.args.process_index] for name, rows in everyone.items()})
+        place = self.args.process_index
+        restore_random({name: rows[place] for name, rows in everyone.items()})
 
     def _saved(self, checkpoint: str) -> SavedStep:
         saved = read_checkpoint(Path(checkpoint))

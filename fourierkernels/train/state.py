@@ -114,6 +114,6 @@ def restore_random(states: Mapping[str, Tensor]) -> None:
     position, has_gauss, cached = states["numpy_rest"].tolist()
     key = states["numpy"].numpy().astype(np.uint32)
     np.random.set_state(("MT19937", key, int(position), int(has_gauss), cached))  # noqa: NPY002
-    torch.set_rng_state(states["torch"])
+    torch.set_rng_state(states["torch"].clone())  # torch reads a view from its storage's start
     if "cuda" in states:
-        torch.cuda.set_rng_state(states["cuda"])
+        torch.cuda.set_rng_state(states["cuda"].clone())

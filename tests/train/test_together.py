@@ -65,8 +65,8 @@ def test_two_processes_resume_to_the_bit(texts: Path, tmp_path: Path) -> None:
     for name in ("model", "optimiser", "random"):
         one, two = (s.tensors(f"{name}.safetensors") for s in saved)
         assert all(torch.equal(one[key], two[key]) for key in one)
-    torch_states = saved[0].tensors("random.safetensors")["torch"]
-    assert not torch.equal(torch_states[0], torch_states[1])
+    states = saved[0].tensors("random.safetensors")["torch"]
+    assert not torch.equal(states[0], states[1])
 
 
 def test_batch_that_two_processes_cannot_share_is_refused(
