@@ -9,6 +9,7 @@ pickle is written or read), the optimiser and its rates (those of a
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +122,13 @@ class Engine(Trainer):  # type: ignore[misc]
         tensorboard: bool = False,
     ) -> None:
         self.recipe, self.objective, self.output = recipe, objective, output
+        if tensorboard and find_spec("tensorboard") is None:
+            raise ImportError("tensorboard needs a package of its own: pip install tensorboard")
         arguments = _arguments(recipe, output, tensorboard)
         if arguments.world_size != int(os.environ.get("WORLD_SIZE", "1")):
             raise ValueError(
-                f"processes must have joined before they train, WORLD_SIZE = "
-                f"{os.environ['WORLD_SIZE']}, got {arguments.world_size}"
+                f"processes must train together, WORLD_SIZE = {os.environ['WORLD_SIZE']}, "
+                f"got {arguments.world_size}"
             )
         super().__init__(
             WithLoss(model, objective),
@@ -135,6 +138,11 @@ class Engine(Trainer):  # type: ignore[misc]
             eval_dataset=[],  # validation is the objective's; the Trainer only asks for it
             callbacks=[Rhythm(recipe, limit)],
         )
+        if self.is_fsdp_enabled:
+            raise ValueError(
+                "parameters must be whole in each process (DDP), got FSDP, whose states the "
+                "checkpoints do not hold"
+            )
         self.remove_callback(PrinterCallback)
         self._loss, self._norm = float("nan"), 0.0
         self.keeper = Keeper(output, deletes=self.is_world_process_zero())

@@ -1,5 +1,6 @@
 """How a model is trained: every number that decides a result, in one frozen object."""
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -88,7 +89,7 @@ class Recipe:
             if not 0 <= check_number(name, getattr(self, name)) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         for name, known in _CHOICES.items():
-            check_choice(name, getattr(self, name), known)
+            check_choice(name, getattr(self, name), list(known))
         self._check_optional()
 
     def _check_optional(self) -> None:
@@ -122,9 +123,9 @@ class Recipe:
 
 
 _COUNTS = ("steps", "batch", "accumulation", "evaluate_every", "save_every", "log_every")
-_CHOICES: dict[str, list[str]] = {
-    "schedule": list(SCHEDULES),
-    "optimiser": list(OPTIMISERS),
-    "precision": list(PRECISIONS),
-    "order": list(ORDERS),
+_CHOICES: dict[str, Collection[str]] = {  # a schedule may be added later
+    "schedule": SCHEDULES,
+    "optimiser": OPTIMISERS,
+    "precision": PRECISIONS,
+    "order": ORDERS,
 }

@@ -1,6 +1,7 @@
 """A run of a study: from data on disk to a trained model, its curve and its numbers."""
 
 import os
+import resource
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -91,7 +92,7 @@ def train(
     if not first:
         return []
     seconds = time.perf_counter() - begun
-    best = _keep_best(output)
+    best = _keep_best(output).to(engine.args.device)
     measured = study.measure(preset, data, run.mixer, best, positions=preset.positions)
     _write_results(output, run, data, measured, model=best, seconds=seconds)
     return measured
@@ -128,7 +129,7 @@ def evaluate(
     if text.digest != digest:
         _check_vocabulary(home, text)
     file = checkpoint if checkpoint.is_file() else checkpoint / MODEL
-    model = load_model(file)
+    model = load_model(file).to(torch.accelerator.current_accelerator() or "cpu")
     return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
 
 
@@ -214,6 +215,7 @@ def _write_results(
         "steps": last.step,
         "best_step": read_curve(last.folder)["best_global_step"],
         "seconds": round(seconds, 1),
+        "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # Linux: KiB
         "processes": last.processes,
     }
     rows = [asdict(row) for row in measured]

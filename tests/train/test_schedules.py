@@ -73,6 +73,11 @@ def test_linear_ends_at_zero_after_the_last_update() -> None:
     assert found[-1] == pytest.approx(2.0 / (STEPS - WARMUP))
 
 
+def test_schedule_can_be_added_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCHEDULES, "halves", lambda done, warmup, steps: 0.5**done)
+    assert rates("halves")[:3] == [2.0, 1.0, 0.5]
+
+
 def test_vectors_do_not_decay() -> None:
     recipe = Recipe(steps=1, batch=1, learning_rate=0.1, optimiser="adamw", weight_decay=0.5)
     model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))

@@ -124,6 +124,19 @@ def test_unknown_option_of_a_mixer_is_one_line(call: Call, texts: Path, tmp_path
     assert "'x'" in err
 
 
+def test_tensorboard_that_is_not_installed_is_one_line(
+    call: Call, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fourierkernels.train import engine
+
+    monkeypatch.setattr(engine, "find_spec", lambda name: None)
+    status, _, err = call(
+        "train", "language", "--data", texts, "--output", tmp_path / "r", "--tensorboard"
+    )
+    assert (status, err.count("\n")) == (2, 1)
+    assert "tensorboard needs a package of its own: pip install tensorboard" in err
+
+
 @pytest.mark.parametrize("given", ["missing", "weights.bin"])
 def test_evaluating_what_is_no_run_is_one_line(call: Call, given: str, tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(b"x")
