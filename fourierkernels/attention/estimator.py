@@ -1,12 +1,14 @@
 """The reference estimator, as every attention function calls it: in the working precision."""
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from fourierkernels.attention.validation import WORKING_DTYPE
-from fourierkernels.ops.reference import ScoreFunction, additive, nadaraya_watson
+from fourierkernels.ops.nadaraya_watson import Drop, additive, nadaraya_watson
+from fourierkernels.ops.reference import ScoreFunction
 
 
 def estimate(
@@ -15,17 +17,22 @@ def estimate(
     key: Tensor,
     value: Tensor,
     bias: Tensor | None,
-    dropout_p: float,
+    drop: Drop | None,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
     """Run the estimator in the working precision and return it in that of the inputs."""
     given, working = query.dtype, WORKING_DTYPE[query.dtype]
     query, key, value = query.to(working), key.to(working), value.to(working)
     with without_autocast(query.device.type):
-        output, weights = nadaraya_watson(
-            score, query, key, value, bias=bias, dropout_p=dropout_p, eps=eps
-        )
+        output, weights = nadaraya_watson(score, query, key, value, bias=bias, drop=drop, eps=eps)
     return output.to(given), weights.to(given)
+
+
+def torch_dropout(dropout_p: float) -> Drop | None:
+    """Return dropout as torch draws it."""
+    if not dropout_p:
+        return None
+    return partial(torch.dropout, p=dropout_p, train=True)
 
 
 def additive_bias(

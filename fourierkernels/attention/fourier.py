@@ -10,11 +10,6 @@ from typing import Literal, overload
 
 import torch
 from torch import Tensor
-from torch._C._functorch import (
-    get_unwrapped,
-    is_functorch_wrapped_tensor,
-    is_gradtrackingtensor,
-)
 
 from fourierkernels.attention.estimator import additive_bias, estimate, without_autocast
 from fourierkernels.attention.validation import (
@@ -26,11 +21,13 @@ from fourierkernels.attention.validation import (
     check_power,
     check_radius,
 )
-from fourierkernels.ops.operator import attend
+from fourierkernels.ops.arguments import Inputs, Options
+from fourierkernels.ops.dropout import draw_seed, drop
 from fourierkernels.ops.reference import fourier_scores
+from fourierkernels.ops.transforms import attend_anywhere
 from fourierkernels.validation import check_choice
 
-IMPLEMENTATIONS = ("fused", "reference")
+_ASKED = 5  # options of the forward pass
 
 
 @overload
@@ -140,54 +137,48 @@ def fourier_attention(
     power = check_power(power, allow_signed=allow_signed)
     attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
-    check_choice("implementation", implementation, IMPLEMENTATIONS)
-    trained_mask = attn_mask is not None and attn_mask.requires_grad
-    if implementation == "fused" and not (return_weights or dropout_p or trained_mask):
-        return _fused(query, key, value, radius, attn_mask, power, is_causal, eps)
-    score = partial(fourier_scores, radius=radius, power=power)
-    bias = additive_bias(attn_mask, is_causal, query, key)
-    output, weights = estimate(score, query, key, value, bias, dropout_p, eps)
+    check_choice("implementation", implementation, list(IMPLEMENTATIONS))
+    options = Options(power, is_causal, eps, dropout_p, return_weights)
+    inputs = Inputs(query, key, value, radius, attn_mask)
+    if dropout_p:
+        inputs = inputs._replace(seed=draw_seed(query.device))
+    output, weights = IMPLEMENTATIONS[implementation](inputs, options)
     return (output, weights) if return_weights else output
 
 
-def _fused(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    radius: Tensor,
-    attn_mask: Tensor | None,
-    power: int,
-    is_causal: bool,
-    eps: float,
-) -> Tensor:
+def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     """Call the operator in its own shapes: (B, H, N, D), and a radius per head and feature."""
+    query, key, value, radius, mask, seed = inputs
     given, working = query.dtype, WORKING_DTYPE[query.dtype]
     tensors = (_with_batch(tensor.to(working)) for tensor in (query, key, value))
     heads = query.shape[-3] if query.ndim > 2 else 1
     if radius.ndim > 1:
         radius = radius[:, 0, 0, :]  # (H or 1, D or 1)
     radius = radius.expand(heads, query.shape[-1])
-    mask = None if attn_mask is None else _mask_with_batch(attn_mask, query)
+    mask = None if mask is None else _mask_with_batch(mask, query)
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(working)
-    _refuse_functional_derivatives(query, key, value, radius)
     with without_autocast(query.device.type):
-        output: Tensor = attend(*tensors, radius, mask, None, power, is_causal, eps, 0.0, False)[0]
-    return output.reshape(*query.shape[:-1], value.shape[-1]).to(given)
+        output, _, _, weights, _ = attend_anywhere(*tensors, radius, mask, seed, *options[:_ASKED])
+    rows = query.shape[:-1]
+    output = output.reshape(*rows, value.shape[-1]).to(given)
+    return output, weights.reshape(*rows, weights.shape[-1]).to(given)
 
 
-def _refuse_functional_derivatives(*tensors: Tensor) -> None:
-    """torch.library has no derivatives for torch.func, and its message does not say what to do."""
-    if torch.compiler.is_compiling():
-        return
-    for tensor in tensors:
-        while is_functorch_wrapped_tensor(tensor):
-            if is_gradtrackingtensor(tensor):
-                raise NotImplementedError(
-                    "fourier_attention must be differentiated by torch.autograd, got a derivative "
-                    'of torch.func (grad, vjp, jacrev): pass implementation="reference" for that'
-                )
-            tensor = get_unwrapped(tensor)
+def _by_reference(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
+    query, key, value, radius, mask, seed = inputs
+    return estimate(
+        partial(fourier_scores, radius=radius, power=options.power),
+        query,
+        key,
+        value,
+        additive_bias(mask, options.causal, query, key),
+        None if seed is None else partial(drop, seed=seed, p=options.dropout_p),
+        options.eps,
+    )
+
+
+IMPLEMENTATIONS = {"fused": _fused, "reference": _by_reference}
 
 
 def _with_batch(tensor: Tensor) -> Tensor:

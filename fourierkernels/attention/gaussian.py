@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from fourierkernels.attention.estimator import additive_bias, estimate
+from fourierkernels.attention.estimator import additive_bias, estimate, torch_dropout
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
     check_dropout,
@@ -84,8 +84,8 @@ def gaussian_attention(
     attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     bias = additive_bias(attn_mask, is_causal, query, key)
     score = partial(gaussian_scores, sigma=sigma)
-    dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
-    output, weights = estimate(score, query, key, value, bias, dropout_p, eps)
+    drop, eps = torch_dropout(check_dropout("dropout_p", dropout_p)), check_eps(eps)
+    output, weights = estimate(score, query, key, value, bias, drop, eps)
     return (output, weights) if return_weights else output
 
 

@@ -50,7 +50,7 @@ class HeadsWithRadius(MultiheadCore):
 
     @property
     def radius(self) -> Tensor:
-        """R, positive: shape ``()``, ``(H, 1)``, ``(D,)`` or ``(H, D)``."""
+        """R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``."""
         return self.log_radius.exp()
 
 

@@ -44,7 +44,7 @@ class FourierAttention(FourierHeads, MultiheadKernelAttention):
     log_radius : Parameter or Tensor
         log R, trained or fixed.
     radius : Tensor
-        R, positive: shape ``()``, ``(H, 1)``, ``(D,)`` or ``(H, D)``.
+        R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from typing import Literal, overload
 
 from torch import Tensor
 
-from fourierkernels.attention.estimator import additive_bias, estimate
+from fourierkernels.attention.estimator import additive_bias, estimate, torch_dropout
 from fourierkernels.attention.validation import check_dropout, check_inputs, check_mask
 from fourierkernels.ops.reference import softmax_scores
 from fourierkernels.validation import check_number
@@ -71,7 +71,6 @@ def softmax_attention(
     attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     bias = additive_bias(attn_mask, is_causal, query, key)
     score = partial(softmax_scores, scale=scale)
-    output, weights = estimate(
-        score, query, key, value, bias, check_dropout("dropout_p", dropout_p), 0.0
-    )
+    drop = torch_dropout(check_dropout("dropout_p", dropout_p))
+    output, weights = estimate(score, query, key, value, bias, drop, 0.0)
     return (output, weights) if return_weights else output

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from fourierkernels.attention.followers import attention_modules, head_sizes
@@ -120,7 +120,8 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
 
     A model is built with its radii before its tensors are read, so a missing one is reported by
     transformers as any other. A checkpoint saved with another attention has none: for that, load
-    it as usual and call :func:`add_fourier_attention`.
+    it as usual and call :func:`add_fourier_attention`. One radius for all had the shape ``()`` in
+    earlier versions: such a checkpoint is read at a second attempt, and its radii become ``(1,)``.
 
     Parameters
     ----------
@@ -136,6 +137,22 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
     ValueError
         If the configuration has no options of Fourier attention.
     """
+    try:
+        return _load(model_class, source, (1,), **options)
+    except RuntimeError:  # transformers' error for tensors of other shapes than the model's
+        model = _load(model_class, source, (), **options)
+        for module in attention_modules(model):
+            _reshape(module, (1,))
+        return model
+
+
+def _load(
+    model_class: type[Model],
+    source: str | Path,
+    one: tuple[int, ...],
+    **options: Any,
+) -> Model:
+    """Load a model; `one` is the shape of one radius for all in its file."""
 
     def build(self: PreTrainedModel, config: Any, *inputs: Any, **keywords: Any) -> None:
         model_class.__init__(self, config, *inputs, **keywords)
@@ -145,6 +162,8 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
                 f"source must hold a configuration with options under {FOURIER!r}, got none"
             )
         add_fourier_attention(self, **saved)
+        for module in attention_modules(self):
+            _reshape(module, one)
 
     wide = {"log_radius", *(getattr(model_class, "_keep_in_fp32_modules_strict", None) or ())}
     facts = {
@@ -156,6 +175,13 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
     model: Model = with_radii.from_pretrained(source, **options)
     model.__class__ = model_class
     return model
+
+
+def _reshape(module: nn.Module, shape: tuple[int, ...]) -> None:
+    """Give one radius for all another shape; a parameter stays one, and a buffer too."""
+    log_radius: Tensor = module.log_radius  # type: ignore[assignment]
+    if log_radius.numel() == 1:
+        log_radius.data = log_radius.data.reshape(shape)
 
 
 def _configure(

@@ -100,15 +100,14 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[
-            check_choice("activation", config.activation, list(ACTIVATIONS))
-        ]
+        # The name and not the function: a row may be a lambda, which cannot be pickled.
+        self.activation = check_choice("activation", config.activation, list(ACTIVATIONS))
         self.widen = nn.Linear(config.dim, config.hidden)
         self.narrow = nn.Linear(config.hidden, config.dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map tokens ``(B, N, E)``."""
-        mapped: Tensor = self.narrow(self.activation(self.widen(x)))
+        mapped: Tensor = self.narrow(ACTIVATIONS[self.activation](self.widen(x)))
         return mapped
 
 

@@ -26,8 +26,7 @@ _BOTH = r"(weight|bias)"
 
 def _log_radius(tensor: Tensor) -> Sequence[Tensor]:
     """Return log R, one number or one per feature; the sign of R does not matter."""
-    radius = tensor.abs().log()
-    return (radius.squeeze(0) if radius.numel() == 1 else radius,)
+    return (tensor.abs().log(),)
 
 
 def _halves(tensor: Tensor) -> Sequence[Tensor]:

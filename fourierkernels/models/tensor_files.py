@@ -93,6 +93,9 @@ def rename(tensors: Mapping[str, Tensor], rules: Sequence[Rule]) -> dict[str, Te
 def load_exactly(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Load tensors that are exactly those of the model, or nothing.
 
+    A number, ``()``, is read for a tensor of one entry, ``(1,)``: files of earlier versions have
+    such radii.
+
     Raises
     ------
     ValueError
@@ -100,6 +103,7 @@ def load_exactly(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         left as it was.
     """
     own = model.state_dict()
+    tensors = {name: _as_entry(value, own.get(name)) for name, value in tensors.items()}
     wrong = [
         f"{name} of shape {tuple(tensors[name].shape)} for {tuple(own[name].shape)}"
         for name in own.keys() & tensors.keys()
@@ -113,7 +117,12 @@ def load_exactly(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     if any(problems.values()):
         text = "; ".join(f"{kind}: {_listed(names)}" for kind, names in problems.items() if names)
         raise ValueError(f"checkpoint must hold the tensors of {type(model).__name__}, got {text}")
-    model.load_state_dict(dict(tensors))
+    model.load_state_dict(tensors)
+
+
+def _as_entry(tensor: Tensor, own: Tensor | None) -> Tensor:
+    number = own is not None and own.shape == (1,) and tensor.ndim == 0
+    return tensor.reshape(1) if number else tensor
 
 
 def _find(path: Path) -> Path:

@@ -4,7 +4,8 @@
 
 A product of many factors is kept as a mantissa in [1, 2) and a binary exponent, so that it never
 underflows. These functions compile to a few integer instructions that vectorise; `math.frexp` and
-`math.ldexp` do not.
+`math.ldexp` do not. What has no exponent to take out keeps its value: zeros, subnormal numbers,
+infinities and NaN.
 """
 
 from typing import NamedTuple
@@ -29,13 +30,14 @@ _LLVM_FLOATS = {32: ir.FloatType(), 64: ir.DoubleType()}
 
 @intrinsic
 def exponent(typing_context, x):
-    """Binary exponent of x as int32, 0 for zeros and subnormal numbers."""
+    """Binary exponent of x as int32; 0 for what is its own mantissa."""
     form = _FORMATS[x]
 
     def generate(context, builder, signature, arguments):
         stored = _stored_exponent(builder, arguments[0], form)
         unbiased = builder.sub(stored, ir.Constant(stored.type, form.bias))
-        value = builder.select(_is_zero(builder, stored), ir.Constant(stored.type, 0), unbiased)
+        normal = _is_normal(builder, stored, form)
+        value = builder.select(normal, unbiased, ir.Constant(stored.type, 0))
         return value if form.width == 32 else builder.trunc(value, ir.IntType(32))
 
     return types.int32(x), generate
@@ -43,7 +45,7 @@ def exponent(typing_context, x):
 
 @intrinsic
 def mantissa(typing_context, x):
-    """Return x / 2**exponent(x): the sign kept, size in [1, 2); 0 for subnormal numbers."""
+    """Return x / 2**exponent(x): the sign kept, size in [1, 2) for normal numbers."""
     form = _FORMATS[x]
 
     def generate(context, builder, signature, arguments):
@@ -53,7 +55,7 @@ def mantissa(typing_context, x):
         field = ((1 << (form.width - 1 - form.fraction)) - 1) << form.fraction
         kept = builder.and_(bits, ir.Constant(integer, ~field))
         scaled = builder.or_(kept, ir.Constant(integer, form.bias << form.fraction))
-        value = builder.select(_is_zero(builder, stored), ir.Constant(integer, 0), scaled)
+        value = builder.select(_is_normal(builder, stored, form), scaled, bits)
         return builder.bitcast(value, _LLVM_FLOATS[form.width])
 
     return x(x), generate
@@ -72,8 +74,7 @@ def power_of_two(typing_context, n, like):
         n = arguments[0] if form.width == 32 else builder.sext(arguments[0], integer)
         stored = builder.add(n, ir.Constant(integer, form.bias))
         field = builder.shl(stored, ir.Constant(integer, form.fraction))
-        below = builder.sub(stored, ir.Constant(integer, 1))  # wraps around for stored <= 0
-        normal = builder.icmp_unsigned("<", below, ir.Constant(integer, 2 * form.bias))
+        normal = _is_normal(builder, stored, form)
         value = builder.select(normal, field, ir.Constant(integer, 0))
         return builder.bitcast(value, _LLVM_FLOATS[form.width])
 
@@ -87,8 +88,10 @@ def _stored_exponent(builder, x, form):
     return builder.and_(shifted, ir.Constant(integer, field))
 
 
-def _is_zero(builder, stored):
-    return builder.icmp_unsigned("==", stored, ir.Constant(stored.type, 0))
+def _is_normal(builder, stored, form):
+    """Test 0 < stored < its largest value at once: 0 wraps around."""
+    below = builder.sub(stored, ir.Constant(stored.type, 1))
+    return builder.icmp_unsigned("<", below, ir.Constant(stored.type, 2 * form.bias))
 
 
 def constant(value, like):

@@ -2,12 +2,15 @@
 # Numba infers the types of the compiled functions below.
 """The derivative of Fourier attention on the CPU, which computes the weights again.
 
-With P the normalised weights, Δ_i = dO_i·O_i, G_ij = l P_ij (dO_i·v_j - Δ_i) and
-t = d log|sinc x|/dx at x = R_d (q_id - k_jd):
+With P the normalised weights, W those after dropout and dP_ij = W_ij / P_ij (dO_i·v_j + dW_ij),
+which is 0 for what was dropped, B_ij = P_ij (dP_ij - Δ_i) is the gradient of an additive mask.
+With Δ_i = Σ_j W_ij (dO_i·v_j + dW_ij) and t = d log|sinc x|/dx at x = R_d (q_id - k_jd):
 
-    dq_id = R_d Σ_j G_ij t,    dk_jd = -R_d Σ_i G_ij t,    dv = Pᵀ dO,
+    dq_id = l R_d Σ_j B_ij t,    dk_jd = -l R_d Σ_i B_ij t,    dv = Wᵀ dO,
 
 and dR_d = (Σ_i q_id dq_id + Σ_j k_jd dk_jd) / R_d, because the weights depend on Rq and Rk alone.
+
+A task is a slab of queries of the heads that share a mask, so that no two tasks share a sum.
 """
 
 from typing import NamedTuple
@@ -16,166 +19,209 @@ import numpy as np
 import torch
 from numba import njit, prange
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Saved
 from fourierkernels.ops.bits import constant, power_of_two
-from fourierkernels.ops.cpu_layout import Array, choose_run, from_tiles, lay_out, padded
-from fourierkernels.ops.cpu_weights import interleaved, tiles_in_sight, weigh
+from fourierkernels.ops.cpu_dropout import draw, drop
+from fourierkernels.ops.cpu_layout import Array, Layout, choose_run, flat, from_tiles, lay_out
+from fourierkernels.ops.cpu_packing import pack_queries
+from fourierkernels.ops.cpu_settings import prepare
+from fourierkernels.ops.cpu_slopes import add_outer, add_slopes, add_to_mask, fill_pull, finish_pull
+from fourierkernels.ops.cpu_weights import (
+    EXPONENTS,
+    HIDDEN,
+    SHIFTS,
+    WORDS,
+    extent,
+    keys_in_sight,
+    read_mask,
+    tiles_in_sight,
+    weigh,
+)
 from fourierkernels.ops.pairs import SUMMING, TILE
-from fourierkernels.ops.series import guard, slope_series
 
 _TASKS = 16  # at least: a head's queries are cut into slabs to reach it
 _SLAB = 64  # the least queries of a slab
-_NEAR = 0.25  # square of the distance below which the slope is its series
 
 
 class _Saved(NamedTuple):
-    """The gradient of the output, and what the forward pass left; H is batch times heads."""
+    """Gradients of the results, and what the forward pass left; H is batch times heads."""
 
     grads: Array  # (H, N, C), C even
+    weights: Array  # (H, N, M), or (H, N, 0)
     delta: Array  # (H, N)
     significand: Array  # (H, N)
     exponent: NDArray[np.int32]  # (H, N)
 
 
 class _Results(NamedTuple):
-    """What the loops add to, slab by slab: the gradients before their signs and radii."""
+    """What the loops add to, slab by slab: the gradients before their signs, radii and powers."""
 
     query: Array  # (H, N, D)
     key: Array  # (H, slabs, tiles, D · 256)
     value: Array  # (H, slabs, tiles, C · 256)
+    mask: Array  # (groups, slabs or N, M or 1); (H, slabs, 0) if it is not wanted
+    groups: tuple[int, int]  # steps from a batch item and from a head to the next group
+
+
+class _Work(NamedTuple):
+    """What a task works in."""
+
+    queries: Array  # (slab, 3D): see `pack_queries`
+    reaches: Array  # (slab,)
+    numbers: Array  # (4, 256): P, W, dP and factors of a mask
+    integers: NDArray[np.int32]  # (3, 256): see `cpu_weights`
 
 
 def backward(cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Options) -> Gradients:
-    """Return the gradients of query, key, value and radius, in their shapes."""
-    if options.dropout_p or options.mask_grad or cotangents.weights is not None:
-        raise NotImplementedError("dropout, weights and gradients of masks have no CPU kernel")
-    query, key, value, radius, *_ = inputs
-    no_mask = query.new_zeros((0,))
+    """Return the gradients of query, key, value and radius, and of the mask if it is wanted."""
+    query, key, value, radius, mask, _ = inputs
     m, width = key.shape[2], value.shape[3]
+    wanted = mask if options.mask_grad else None
     if not (query.numel() and m):
-        dq, dk, dv, dr = (torch.zeros_like(leaf) for leaf in (query, key, value, radius))
-        return Gradients(dq, dk, dv, dr, no_mask)
+        shapes = (leaf.shape for leaf in (query, key, value, radius))
+        dmask = query.new_zeros((0,) if wanted is None else wanted.shape)
+        return Gradients(*(query.new_zeros(shape) for shape in shapes), dmask)
     layout = lay_out(inputs)
-    heads, n, dim = layout.u.shape
-    slabs = max(1, min(-(-_TASKS // heads), n // _SLAB))
-    tiles, dtype = layout.keys.shape[1], layout.keys.dtype
-    results = _Results(
+    results = _room(layout, wanted)
+    dtype = layout.values.given.dtype
+    run = choose_run(_backward_serially, _backward_in_parallel, inputs)
+    run(layout, prepare(inputs, options, dtype), _saved(cotangents, saved), results)
+    scale = options.power * radius[:, None, :]  # (H, 1, D)
+    dq = torch.from_numpy(results.query).view(query.shape) * scale
+    dk = from_tiles(_total(results.key), m).view(key.shape) * -scale
+    dv = from_tiles(_total(results.value), m)[..., :width].reshape(value.shape)
+    dv = dv / (1 - options.dropout_p) if options.dropout_p else dv
+    # What is not finite has gradients that are not, or zero where it is hidden from all.
+    q, k = (side.nan_to_num(0.0, 0.0, 0.0) for side in (query, key))
+    dr = ((q * dq).sum(dim=(0, 2)) + (k * dk).sum(dim=(0, 2))) / radius
+    return Gradients(dq, dk, dv, dr, _mask_gradient(results.mask, wanted, query))
+
+
+def _room(layout: Layout, mask: Tensor | None) -> _Results:
+    """Return zeros to add to; the mask's in its own shape, by slabs if it is shared by queries."""
+    _, heads, n, dim = layout.queries.shape
+    own = (heads // layout.mask.heads, layout.mask.heads) if mask is None else mask.shape[:2]
+    groups = own[0] * own[1]
+    slabs = max(1, min(-(-_TASKS // groups), n // _SLAB))
+    tiles, dtype = layout.keys.rows.shape[1], layout.keys.rows.dtype
+    rows = slabs if mask is None or mask.shape[2] == 1 else n
+    return _Results(
         np.zeros((heads, n, dim), dtype),
         np.zeros((heads, slabs, tiles, dim * TILE), dtype),
-        np.zeros((heads, slabs, *layout.values.shape[1:]), dtype),
+        np.zeros((heads, slabs, *layout.values.columns.shape[1:]), dtype),
+        np.zeros((groups, rows, 0 if mask is None else mask.shape[3]), dtype),
+        (own[1] if own[0] > 1 else 0, 1 if own[1] > 1 else 0),
     )
-    run = choose_run(_backward_serially, _backward_in_parallel, inputs)
-    run(layout, options.power, options.causal, _saved(cotangents, saved), results)
-    scale = radius[:, None, :]  # (H, 1, D)
-    dq = torch.from_numpy(results.query).view(query.shape) * scale
-    dk = from_tiles(results.key.sum(axis=1), m).view(key.shape) * -scale
-    dv = from_tiles(results.value.sum(axis=1), m)[..., :width].reshape(value.shape)
-    dr = ((query * dq).sum(dim=(0, 2)) + (key * dk).sum(dim=(0, 2))) / radius
-    return Gradients(dq, dk, dv, dr, no_mask)
 
 
 def _saved(cotangents: Cotangents, saved: Saved) -> _Saved:
-    return _Saved(
-        padded(cotangents.output).flatten(0, 1).contiguous().numpy(),
-        cotangents.delta.flatten(0, 1).contiguous().numpy(),
-        saved.significand.flatten(0, 1).numpy(),
-        saved.exponent.flatten(0, 1).numpy(),
-    )
+    grads, weights = cotangents.output, cotangents.weights
+    grads = torch.nn.functional.pad(grads, (0, grads.shape[-1] % 2))
+    if weights is None:
+        weights = grads.new_empty((*grads.shape[:3], 0))
+    parts = (grads, weights, cotangents.delta, saved.significand, saved.exponent)
+    return _Saved(*map(flat, parts))
+
+
+def _total(slabs: Array) -> Array:
+    return slabs[:, 0] if slabs.shape[1] == 1 else slabs.sum(axis=1)
+
+
+def _mask_gradient(found: Array, mask: Tensor | None, query: Tensor) -> Tensor:
+    if mask is None:
+        return query.new_zeros((0,))
+    shared = mask.shape[2] == 1
+    return torch.from_numpy(found.sum(axis=1) if shared else found).view(mask.shape)
 
 
 @njit(cache=True, error_model="numpy")
-def _backward_serially(layout, power, causal, saved, results):
+def _backward_serially(layout, settings, saved, results):
     slabs = results.key.shape[1]
-    for task in range(len(layout.u) * slabs):
-        _backward_slab(task // slabs, task % slabs, layout, power, causal, saved, results)
+    for task in range(len(results.mask) * slabs):
+        _backward_group(task // slabs, task % slabs, layout, settings, saved, results)
 
 
 @njit(parallel=True, cache=True, error_model="numpy")
-def _backward_in_parallel(layout, power, causal, saved, results):
+def _backward_in_parallel(layout, settings, saved, results):
     slabs = results.key.shape[1]
-    for task in prange(len(layout.u) * slabs):
-        _backward_slab(task // slabs, task % slabs, layout, power, causal, saved, results)
+    for task in prange(len(results.mask) * slabs):
+        # From both ends in turn: late rows of causal heads have most to do.
+        turn = task % slabs
+        slab = turn // 2 if turn % 2 == 0 else slabs - 1 - turn // 2
+        _backward_group(task // slabs, slab, layout, settings, saved, results)
 
 
 @njit(cache=True, error_model="numpy")
-def _backward_slab(head, slab, layout, power, causal, saved, results):
-    n, slabs = layout.u.shape[1], results.key.shape[1]
-    start, stop = slab * n // slabs, (slab + 1) * n // slabs
-    weights = np.empty(TILE, layout.keys.dtype)
-    pull = np.empty(TILE, layout.keys.dtype)
-    exponents = np.empty(TILE, np.int32)
-    coordinates = interleaved(head, start, stop, layout)
-    mask, m, dq = layout.mask, layout.m, results.query
-    grads, delta = saved.grads[head], saved.delta[head]
-    exponent, significand = saved.exponent[head], saved.significand[head]
-    for tile in range(tiles_in_sight(stop - 1, layout.keys.shape[1], causal)):
-        keys, values = layout.keys[head, tile], layout.values[head, tile]
-        dk, dv = results.key[head, slab, tile], results.value[head, slab, tile]
-        for i in range(start, stop):
-            if causal and i < tile * TILE:
-                continue
-            query, grad = coordinates[i - start], grads[i]
-            weigh((head, i, tile), query, keys, mask, m, power, causal, weights, exponents)
-            _normalise(weights, exponents, exponent[i], significand[i])
-            _pull(power, grad, delta[i], values, weights, pull)
-            _add_outer(grad, weights, dv)
-            for d in range(dq.shape[2]):
-                dq[head, i, d] += _add_slopes(
-                    query[3 * d :], keys[3 * TILE * d :], pull, dk[TILE * d :]
-                )
+def _backward_group(group, slab, layout, settings, saved, results):
+    """Take a slab of queries through the heads that share a mask, or through one head."""
+    each, (per_batch, per_head) = layout.mask.heads, results.groups
+    for head in range(layout.queries.shape[1]):
+        mine = head // each * per_batch + head % each * per_head
+        if mine == group:
+            _backward_slab(head, (group, slab), layout, settings, saved, results)
+
+
+@njit(cache=True, error_model="numpy")
+def _backward_slab(head, place, layout, settings, saved, results):
+    n, slabs, like = layout.queries.shape[2], results.key.shape[1], layout.keys.rows
+    start, stop = place[1] * n // slabs, (place[1] + 1) * n // slabs
+    work = _Work(
+        *pack_queries(layout.queries, head, start, stop),
+        np.empty((4, TILE), like.dtype),
+        np.empty((3, TILE), np.int32),
+    )
+    for tile in range(tiles_in_sight(stop - 1, layout, settings.causal)):
+        _backward_tile((head, start, tile), place, layout, settings, saved, work, results)
+
+
+@njit(cache=True, error_model="numpy")
+def _backward_tile(here, place, layout, settings, saved, work, results):
+    """Add what a tile of keys and the queries of a slab give each other."""
+    (head, start, tile), (group, slab), first = here, place, here[2] * TILE
+    masked, shared = layout.mask.bias.size > 0, layout.mask.strides[2] == 0
+    columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
+    doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
+    values, grads, dweights = layout.values.columns[head, tile], saved.grads[head], saved.weights[head]
+    dk, dv, dq = results.key[head, slab, tile], results.value[head, slab, tile], results.query[head]
+    factors, integers = work.numbers[3, : TILE if masked else 0], work.integers
+    weights, kept, pull = work.numbers[0], work.numbers[0], work.numbers[2]
+    most = keys_in_sight(start + len(work.queries) - 1, tile, layout, settings.causal)
+    if masked and shared:
+        most = read_mask(here, most, layout.mask, factors, integers[SHIFTS])
+    for k in range(len(work.queries)):
+        i, count = start + k, most
+        if settings.causal:
+            count = min(most, i + 1 - first)
+        if masked and not shared and count > 0:
+            count = read_mask((head, i, tile), count, layout.mask, factors, integers[SHIFTS])
+        if count <= 0:
+            continue
+        query, reach, power = work.queries[k], work.reaches[k], settings.power
+        weigh(query, reach, columns, reaches, doubts, count, power, factors, integers, weights)
+        total, part = saved.significand[head, i], extent(count)
+        _normalise(part.stretch, weights, integers[EXPONENTS], saved.exponent[head, i], total)
+        if settings.dropout.least > 0:
+            kept = work.numbers[1]
+            draw(settings.dropout, (head, i, first), part.stretch, integers[WORDS])
+            drop(settings.dropout, part.stretch, integers[WORDS], weights, kept)
+        add_outer(count, grads[i], kept, integers[EXPONENTS], dv)
+        dweight = dweights[i, first : first + count]
+        fill_pull(part.stretch, grads[i], dweight, values, settings.dropout, integers, pull)
+        finish_pull(part.stretch, saved.delta[head, i], weights, integers[EXPONENTS], pull)
+        if results.mask.shape[2] > 0:
+            row = slab if results.mask.shape[1] == results.key.shape[1] else i
+            add_to_mask(count, first, pull, results.mask[group, row])
+        for d in range(dq.shape[1]):
+            found = add_slopes(part.width, query[3 * d :], columns[3 * TILE * d :], pull, dk[TILE * d :])
+            dq[i, d] += found
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _normalise(mantissas, exponents, top, total):
+def _normalise(width, mantissas, exponents, top, total):
     """Turn mantissas into P; a row without weight has an infinite total."""
     scale = constant(1.0, total) / total
-    for j in range(TILE):
-        mantissas[j] *= power_of_two(exponents[j] - np.int32(top), total) * scale
-
-
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def _pull(power, grad, delta, columns, weights, pull):
-    """Fill in G = l P (dO·v - Δ)."""
-    for j in range(TILE):
-        pull[j] = -delta
-    for c in range(0, len(grad), 2):
-        _add_pair(grad[c:], columns[c * TILE :], pull)
-    for j in range(TILE):
-        pull[j] *= constant(power, delta) * weights[j]
-
-
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _add_pair(grad, columns, pull):
-    for j in range(TILE):
-        pull[j] += grad[0] * columns[j] + grad[1] * columns[TILE + j]
-
-
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def _add_outer(grad, weights, columns):
-    for c in range(len(grad)):
-        _add_multiple(grad[c], weights, columns[c * TILE :])
-
-
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _add_multiple(factor, weights, column):
-    for j in range(TILE):
-        column[j] += factor * weights[j]
-
-
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def _add_slopes(query, row, pull, dk):
-    """Add G t to a feature of dk (its sign and R are applied at the end); return Σ_j G t."""
-    u, sin_u, cos_u = query[0], query[1], query[2]
-    total = constant(0.0, u)
-    for j in range(TILE):
-        x = u - row[j]
-        s = sin_u * row[2 * TILE + j] - cos_u * row[TILE + j]
-        c = cos_u * row[2 * TILE + j] + sin_u * row[TILE + j]
-        y = x * x
-        near = -x * slope_series(y)
-        far = (c * x - s) / (s * x + guard(x))
-        part = pull[j] * (near if y < constant(_NEAR, y) else far)
-        total += part
-        dk[j] += part
-    return total
+    for j in range(width):
+        weight = mantissas[j] * power_of_two(exponents[j] - np.int32(top), total) * scale
+        mantissas[j] = weight if exponents[j] != HIDDEN else constant(0.0, total)

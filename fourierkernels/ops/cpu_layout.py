@@ -10,36 +10,91 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Inputs
+from fourierkernels.ops.cpu_packing import pack_keys, pack_values
 from fourierkernels.ops.pairs import TILE
 from fourierkernels.ops.threads import as_many_threads_as_torch
 
 Run = Callable[..., None]
 Array = NDArray[np.floating]
+Flags = NDArray[np.bool_]
 
 _SERIAL_BELOW = 2e6  # pairs times dimensions: less than it takes to wake the threads
 
 
-class Layout(NamedTuple):
-    """Heads as the loops read them; H stands for batch times heads.
+class Keys(NamedTuple):
+    """Scaled keys in tiles of 256; H stands for batch times heads.
 
     Attributes
     ----------
-    u, sines, cosines : arrays of shape (H, N, D)
-        Of the scaled queries.
-    keys : array of shape (H, tiles, 3D · 256)
-    values : array of shape (H, tiles, C · 256), C even
-    mask : array of shape (B, heads, N, M), or empty
-        Added to log|w|.
+    rows : array of shape (H, tiles, 3D · 256)
+        Feature by feature [v | sin v | cos v]; zeros for what is not finite.
+    reach : array of shape (H, tiles, 256)
+        The largest of all abs(v) of the tile up to a key.
+    doubts : array of shape (H, tiles, 256)
+        NaN for a key that is not finite, else 0.
+    spoilt : boolean array of shape (H, tiles)
+        Whether any is NaN.
+    """
+
+    rows: Array
+    reach: Array
+    doubts: Array
+    spoilt: Flags
+
+
+class Values(NamedTuple):
+    """Values in tiles of 256.
+
+    Attributes
+    ----------
+    columns : array of shape (H, tiles, C · 256), C even
+        Zeros for what is not finite.
+    spoilt : boolean array of shape (H, tiles)
+        Whether anything is not finite.
+    given : array of shape (H, M, C)
+    """
+
+    columns: Array
+    spoilt: Flags
+    given: Array
+
+
+class Mask(NamedTuple):
+    """What is added to log|w|, without storing what is shared.
+
+    Attributes
+    ----------
+    bias : array of shape (entries,)
+        Empty without a mask.
+    heads : int
+        H of ``(B, H, N, M)``.
+    strides : tuple of int
+        Of the four dimensions, in entries; 0 where they share.
+    """
+
+    bias: Array
+    heads: int
+    strides: tuple[int, ...]
+
+
+class Layout(NamedTuple):
+    """Heads as the loops read them.
+
+    What is not finite is stored as zero and kept apart: no loop multiplies it by the zero weight of
+    a hidden pair.
+
+    Attributes
+    ----------
+    queries : array of shape (3, H, N, D)
+        Scaled queries u, sin u and cos u.
     m : int
         Number of keys.
     """
 
-    u: Array
-    sines: Array
-    cosines: Array
-    keys: Array
-    values: Array
-    mask: Array
+    queries: Array
+    keys: Keys
+    values: Values
+    mask: Mask
     m: int
 
 
@@ -59,34 +114,21 @@ def choose_run(serial: Run, parallel: Run, inputs: Inputs) -> Run:
 def lay_out(inputs: Inputs) -> Layout:
     """Return the inputs as the loops read them."""
     query, key, value, radius, mask, _ = inputs
-    m = key.shape[2]
-    u = (query * radius[:, None, :]).flatten(0, 1)
-    v = (key * radius[:, None, :]).flatten(0, 1).mT  # (H, D, M)
-    v = torch.nn.functional.pad(v, (0, -m % TILE))
-    v = v.reshape(*v.shape[:2], -1, TILE)  # (H, D, tiles, 256)
-    rows = torch.stack([v, v.sin(), v.cos()], dim=2).permute(0, 3, 1, 2, 4)  # (H, tiles, D, 3, 256)
+    m, scale = key.shape[2], radius[:, None, :]
+    given = flat(value)
+    keys = Keys(*pack_keys(_with_sines(key, scale)))  # first, to free what it takes in between
     return Layout(
-        u.contiguous().numpy(),
-        u.sin().contiguous().numpy(),
-        u.cos().contiguous().numpy(),
-        rows.flatten(2).contiguous().numpy(),
-        _tiles(padded(value).flatten(0, 1)),
-        _expanded(mask, (*query.shape[:3], m), query.dtype),
+        _with_sines(query, scale),
+        keys,
+        Values(*pack_values(given[None]), given),
+        _mask(mask, query),
         m,
     )
 
 
-def padded(x: Tensor) -> Tensor:
-    """Make the number of columns even: two are summed at a time."""
-    return torch.nn.functional.pad(x, (0, x.shape[-1] % 2))
-
-
-def _tiles(x: Tensor) -> Array:
-    """Cut into zero-padded tiles, one row each: ``(H, M, k)`` to ``(H, tiles, k · 256)``."""
-    heads, m, k = x.shape
-    padded = torch.nn.functional.pad(x, (0, 0, 0, -m % TILE))
-    rows = padded.view(heads, -1, TILE, k).transpose(2, 3).reshape(heads, -1, k * TILE)
-    result: Array = rows.contiguous().numpy()
+def flat(x: Tensor) -> Array:
+    """Return ``(B, H, ...)`` as a contiguous array ``(B·H, ...)``."""
+    result: Array = x.detach().flatten(0, 1).contiguous().numpy()
     return result
 
 
@@ -97,13 +139,26 @@ def from_tiles(x: Array, m: int) -> Tensor:
     return rows.reshape(heads, tiles * TILE, rows.shape[-1])[:, :m]
 
 
-def _expanded(mask: Tensor | None, shape: tuple[int, ...], dtype: torch.dtype) -> Array:
-    """Return what is added to log|w|, without storing what is shared; empty without a mask."""
-    if mask is None:
-        bias = torch.zeros((0, 0, 0, 0), dtype=dtype)
-    elif mask.dtype is torch.bool:
-        bias = torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -math.inf).expand(shape)
-    else:
-        bias = mask.to(dtype).expand(shape)
-    result: Array = bias.numpy()
+def _with_sines(x: Tensor, scale: Tensor) -> Array:
+    """Return x = R q with its sines and cosines, ``(3, B·H, N, D)``, by torch's vector loops."""
+    parts = x.new_empty((3, *x.shape))
+    torch.mul(x, scale, out=parts[0])
+    torch.sin(parts[0], out=parts[1])
+    torch.cos(parts[0], out=parts[2])
+    result: Array = parts.flatten(1, 2).numpy()
     return result
+
+
+def _mask(mask: Tensor | None, query: Tensor) -> Mask:
+    heads = query.shape[1]
+    if mask is None:
+        return Mask(query.new_empty(0).numpy(), heads, (0, 0, 0, 0))
+    stored = mask.detach()
+    for axis in range(mask.ndim):  # what is expanded is stored once
+        stored = stored.narrow(axis, 0, 1) if stored.stride(axis) == 0 else stored
+    if mask.dtype is torch.bool:
+        bias = query.new_zeros(stored.shape).masked_fill_(~stored, -math.inf)
+    else:
+        bias = stored.to(query.dtype).contiguous()
+    strides = (0 if k == 1 else step for k, step in zip(bias.shape, bias.stride(), strict=True))
+    return Mask(bias.view(-1).numpy(), heads, tuple(strides))

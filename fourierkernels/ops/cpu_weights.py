@@ -8,50 +8,91 @@ import numpy as np
 from numba import njit
 
 from fourierkernels.ops.bits import constant
-from fourierkernels.ops.pairs import TILE, exp2_parts, sinc_pairs
+from fourierkernels.ops.pairs import LANES, STRETCH, TILE, Extent, exp2_parts, sinc_pairs
+from fourierkernels.ops.series import far_limit
 
+HIDDEN = -(2**30)  # the exponent of a pair that a mask hides; that of no other is so low
 _LOG2_E = 1.0 / math.log(2.0)
+_LARGEST_BIAS = 1e9  # in log2: beyond it exponents leave their 32 bits
 
 
-@njit(cache=True, error_model="numpy")
-def interleaved(head, start, stop, layout):
-    """Rows [u, sin u, cos u] per feature, shape ``(rows, 3D)``."""
-    u = layout.u
-    rows = np.empty((stop - start, 3 * u.shape[2]), u.dtype)
-    for i in range(stop - start):
-        for d in range(u.shape[2]):
-            rows[i, 3 * d] = u[head, start + i, d]
-            rows[i, 3 * d + 1] = layout.sines[head, start + i, d]
-            rows[i, 3 * d + 2] = layout.cosines[head, start + i, d]
-    return rows
+# Rows of a task's integers, a number per key of a tile: exponents of weights, HIDDEN where a mask
+# hides the pair; those of the additive mask, exp(bias) = factor 2^shift; words of dropout.
+EXPONENTS, SHIFTS, WORDS = range(3)
 
 
 @njit(cache=True)
-def tiles_in_sight(row, tiles, causal):
+def tiles_in_sight(row, layout, causal):
     """Return how many tiles of keys a row sees."""
+    tiles = layout.keys.reach.shape[1]
     return min(tiles, row // TILE + 1) if causal else tiles
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
-def weigh(place, query, keys, mask, m, power, causal, mantissas, exponents):
-    """Fill in the weights of one query and a tile of keys: zero where masked or beyond the end.
-
-    `place` is (head, row, tile), `query` the row's [u, sin u, cos u] per feature, `keys` the tile;
-    the layout itself would cost a count of references per call.
-    """
-    head, row, tile = place
-    sinc_pairs(query, keys, power, mantissas, exponents, None)
+@njit(cache=True)
+def keys_in_sight(row, tile, layout, causal):
+    """Return how many keys of a tile, from its first, a row may see; at most 0 if none."""
     start = tile * TILE
-    in_sight = min(TILE, m - start)
-    if causal:
-        in_sight = min(in_sight, row + 1 - start)
-    if in_sight < TILE:
-        for j in range(max(in_sight, 0), TILE):
-            mantissas[j] = constant(0.0, mantissas[0])
-    if mask.size > 0:
-        heads = mask.shape[1]
-        bias = mask[head // heads, head % heads, row]
-        for j in range(in_sight):
-            factor, shift = exp2_parts(bias[start + j] * constant(_LOG2_E, mantissas[0]))
-            mantissas[j] *= constant(0.0, factor) if bias[start + j] == -np.inf else factor
-            exponents[j] += shift
+    count = min(TILE, layout.m - start)
+    return min(count, row + 1 - start) if causal else count
+
+
+@njit(cache=True)
+def extent(count):
+    """Return how far loops go that take the first keys of a tile."""
+    return Extent(-(-count // LANES) * LANES, -(-count // STRETCH) * STRETCH)
+
+
+@njit(cache=True, error_model="numpy")
+def read_mask(place, count, mask, factors, shifts):
+    """Fill in exp(bias) = factor 2^shift, 0 where hidden; return the end of the keys in sight.
+
+    `place` is (head, row, tile).
+    """
+    (head, row, tile), (bias, heads, strides), end = place, mask, 0
+    start = head // heads * strides[0] + head % heads * strides[1] + row * strides[2]
+    start += tile * TILE * strides[3]
+    limit = constant(_LARGEST_BIAS, factors[0])
+    for j in range(count):
+        log2 = bias[start + j * strides[3]] * constant(_LOG2_E, limit)
+        factor, shift = exp2_parts(min(log2, limit))
+        factor = factor if log2 < np.inf else constant(np.nan, limit)
+        factors[j] = factor if log2 != -np.inf else constant(0.0, limit)
+        shifts[j] = shift if abs(log2) < np.inf else np.int32(0)
+        end = max(end, 0 if log2 == -np.inf else j + 1)
+    return end
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def weigh(query, reach, columns, reaches, doubts, count, power, factors, integers, mantissas):
+    """Fill in the weights of a query and the first keys of a tile; 0 to the stretch's end.
+
+    Parameters
+    ----------
+    query, reach
+        A row of :func:`~fourierkernels.ops.cpu_packing.pack_queries`.
+    columns, reaches, doubts
+        A tile of :class:`Keys`; `doubts` is empty if no key is spoilt.
+    count : int
+        Keys in sight, at least 1.
+    factors : array of shape (256,), or empty without a mask
+    integers : int32 array of shape (3, 256)
+    """
+    exponents, part = integers[EXPONENTS], extent(count)
+    distant = reach + reaches[count - 1] > far_limit(reach)
+    sinc_pairs(query, columns, part, power, distant, mantissas, exponents, None)
+    if len(doubts) > 0 or reach != reach:
+        for j in range(count):
+            mantissas[j] += (reach - reach) + (doubts[j] if len(doubts) > 0 else reach - reach)
+    if len(factors) > 0:
+        _apply_mask(count, factors, integers[SHIFTS], mantissas, exponents)
+    for j in range(count, part.stretch):
+        mantissas[j] = constant(0.0, reach)
+        exponents[j] = np.int32(HIDDEN)
+
+
+@njit(cache=True, error_model="numpy", forceinline=True)
+def _apply_mask(count, factors, shifts, mantissas, exponents):
+    for j in range(count):
+        hidden = factors[j] == 0
+        mantissas[j] = constant(0.0, factors[j]) if hidden else mantissas[j] * factors[j]
+        exponents[j] = np.int32(HIDDEN) if hidden else exponents[j] + shifts[j]

@@ -6,6 +6,8 @@ of the size of the weights is stored. Pair (i, j) of head h reads word j mod 4 o
 (j div 4, i, h, 0) under the key (low, high half of the seed).
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -49,6 +51,16 @@ def keep_mask(seed: Tensor, shape: tuple[int, int, int], p: float) -> Tensor:
     words = philox((group, query, head, torch.zeros_like(head)), (seed & _WORD, seed >> _BITS))
     drawn = torch.stack(words, dim=-1).permute(2, 1, 0, 3).reshape(heads, queries, -1)
     return drawn[..., :keys] >= threshold(p)
+
+
+def drop(weights: Tensor, *, seed: Tensor, p: float) -> Tensor:
+    """Return weights ``(..., H, N, M)`` with some set to zero and the others divided by 1 - p.
+
+    Dimensions before the last two are counted as one: batch times heads.
+    """
+    *lead, queries, keys = weights.shape
+    kept = keep_mask(seed, (math.prod(lead), queries, keys), p).reshape(weights.shape)
+    return weights * kept / (1 - p)
 
 
 def philox(counter: Words, key: tuple[Tensor, Tensor]) -> Words:

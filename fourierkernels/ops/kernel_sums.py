@@ -20,6 +20,7 @@ from fourierkernels.ops.pairs import (
     NOWHERE,
     SUMMING,
     TILE,
+    WHOLE,
     gaussian_pairs,
     highest_exponent,
     sinc_pairs,
@@ -112,10 +113,10 @@ def _sum_block(start, queries, samples, shape, rounding, sums):
                 gaussian_pairs(query, row, queries.base[i], mantissas, exponents, noise)
                 _gaussian_noise(len(query), reach, rounding, noise)
             else:
-                sinc_pairs(query, row, shape.power, mantissas, exponents, noise)
+                sinc_pairs(query, row, WHOLE, shape.power, False, mantissas, exponents, noise)
                 _sinc_noise(shape.power * (len(query) // 3), reach, noise)
             used = columns[:TILE]
-            top = highest_exponent(mantissas, exponents, sums.exponent[i], used)
+            top = highest_exponent(TILE, mantissas, exponents, sums.exponent[i], used)
             if top > sums.exponent[i]:
                 _rescale(i, top, sums)
             total, doubt = _add_weights(used, rounding, top, mantissas, exponents, noise)

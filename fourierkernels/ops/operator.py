@@ -7,7 +7,6 @@ exponent, because the sum itself underflows. No N x M array outlives a call but 
 asked for.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,14 +17,18 @@ from fourierkernels.ops import cuda
 from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cpu_backward import backward
 from fourierkernels.ops.cpu_forward import forward
-from fourierkernels.ops.mapped_heads import Dims, as_heads, count_heads, inputs_as_heads
+from fourierkernels.ops.derivatives import (
+    differentiate,
+    differentiate_twice,
+    save,
+    save_backward,
+)
+from fourierkernels.ops.mapped_heads import map_backward, map_forward
 from fourierkernels.ops.offsets import common_offset
-from fourierkernels.ops.reference import additive, fourier_scores, nadaraya_watson
 
 _Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 _ROW = 3  # dimensions of a number per row: (B, H, N)
-_TENSORS = 6  # query, key, value, radius, mask and seed
-_FLOATS = 4  # the first of them, which always have derivatives
+_FLOATS = 4  # query, key, value and radius, which always have derivatives
 
 
 @torch.library.custom_op("fourierkernels::fourier_attention", mutates_args=(), device_types="cpu")
@@ -203,101 +206,9 @@ def _(grad: Tensor, weights_grad: Tensor | None, delta: Tensor, *rest: Any) -> _
     return dq, dk, dv, dr, _no_mask_gradient(dq, mask, mask_grad)
 
 
-# ---- derivatives --------------------------------------------------------------------------------
+# ---- derivatives, and vmap ---------------------------------------------------------------------
 
-
-def _save(ctx: Any, inputs: tuple[Any, ...], output: _Five) -> None:
-    ctx.save_for_backward(*inputs[:_TENSORS], *output)
-    ctx.options = inputs[_TENSORS:]
-    _, significand, exponent, _, packed = output
-    ctx.mark_non_differentiable(significand, exponent, packed)
-
-
-def _differentiate(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-    *inputs, output, significand, exponent, weights, packed = ctx.saved_tensors
-    *options, return_weights = ctx.options
-    grad, weights_grad = gradients[0], gradients[3] if return_weights else None
-    delta = (grad * output).sum(dim=-1)
-    if weights_grad is not None:
-        delta = delta + (weights_grad * weights).sum(dim=-1)
-    mask_grad = ctx.needs_input_grad[_FLOATS]
-    *four, dmask = attend_backward(
-        grad,
-        weights_grad,
-        delta,
-        *inputs,
-        significand,
-        exponent,
-        packed,
-        *options,
-        mask_grad,
-    )
-    return (*four, dmask if mask_grad else None, *(None,) * 6)
-
-
-def _save_backward(ctx: Any, inputs: tuple[Any, ...], output: _Five) -> None:
-    grad, weights_grad, _, *tensors = inputs[: 3 + _TENSORS]
-    ctx.save_for_backward(grad, weights_grad, *tensors)
-    ctx.options, ctx.mask_grad = inputs[-5:-1], inputs[-1]
-
-
-def _differentiate_twice(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-    """Return second derivatives by the reference: they are too rare for kernels of their own."""
-    grad, _, *tensors, mask, seed = ctx.saved_tensors
-    with torch.enable_grad():
-        leaves = [tensor.detach().requires_grad_() for tensor in (grad, *tensors)]
-        grad, *inputs = leaves
-        output = _by_reference(inputs, mask, seed, *ctx.options)
-        first = torch.autograd.grad(output, inputs, grad, create_graph=True)
-    second = torch.autograd.grad(first, leaves, gradients[:_FLOATS])
-    # delta and what the forward saved are functions of the leaves
-    return (second[0], None, None, *second[1:], *(None,) * 10)
-
-
-def _by_reference(
-    inputs: Sequence[Tensor],
-    mask: Tensor | None,
-    seed: Tensor | None,
-    power: int,
-    is_causal: bool,
-    eps: float,
-    dropout_p: float,
-) -> Tensor:
-    query, key, value, radius = inputs
-    score = partial(fourier_scores, radius=radius[:, None, None, :], power=power)
-    bias = additive(mask, query, key.shape[-2], is_causal=is_causal)
-    return nadaraya_watson(score, query, key, value, bias=bias, eps=eps)[0]
-
-
-attend.register_autograd(_differentiate, setup_context=_save)
-attend_backward.register_autograd(_differentiate_twice, setup_context=_save_backward)
-
-
-# ---- vmap: what is mapped becomes more heads ----------------------------------------------------
-
-
-@attend.register_vmap
-def _(info: Any, in_dims: Dims, *inputs: Any) -> tuple[_Five, tuple[int, ...]]:
-    size, heads = info.batch_size, count_heads(inputs[0], in_dims[0])
-    tensors = inputs_as_heads(inputs[:5], in_dims, size, heads)
-    output, significand, exponent, weights, packed = (
-        part.unflatten(1, (size, heads)) for part in attend(*tensors, *inputs[5:])
-    )
-    return (output, significand, exponent, weights, packed), (1,) * 5
-
-
-@attend_backward.register_vmap
-def _(info: Any, in_dims: Dims, *inputs: Any) -> tuple[_Five, Dims]:
-    size, heads = info.batch_size, count_heads(inputs[3], in_dims[3])
-    cotangents, saved = (
-        [
-            None if part is None else as_heads(part, dim, size, axis=1)
-            for part, dim in zip(inputs[a:b], in_dims[a:b], strict=True)
-        ]
-        for a, b in ((0, 3), (9, 12))
-    )
-    tensors = inputs_as_heads(inputs[3:8], in_dims[3:], size, heads)
-    dq, dk, dv, dr, dmask = attend_backward(*cotangents, *tensors, inputs[8], *saved, *inputs[12:])
-    split = (size, heads)
-    dq, dk, dv = (part.unflatten(1, split) for part in (dq, dk, dv))
-    return (dq, dk, dv, dr.unflatten(0, split), dmask), (1, 1, 1, 0, None)
+attend.register_autograd(partial(differentiate, attend_backward), setup_context=save)
+attend_backward.register_autograd(differentiate_twice, setup_context=save_backward)
+attend.register_vmap(partial(map_forward, attend))
+attend_backward.register_vmap(partial(map_backward, attend_backward))

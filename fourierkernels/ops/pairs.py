@@ -13,6 +13,7 @@ all intermediate results in registers.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -23,6 +24,8 @@ from fourierkernels.ops.bits import constant, exponent, mantissa
 from fourierkernels.ops.series import exp_series, sinc_series
 
 TILE = 256
+LANES = 16  # the least samples that a loop takes: a vector of the widest machines
+STRETCH = 64  # the same for short loops, which the compiler unrolls
 NOWHERE = -(2**30)  # the exponent of an empty sum
 
 # Value-safe flags: splitting numbers into bits relies on infinities and NaN.
@@ -33,6 +36,19 @@ _ROW, _SINES, _COSINES = np.uintp(3 * TILE), np.uintp(TILE), np.uintp(2 * TILE)
 _COLUMNS, _ONE, _TWO = np.uintp(3), np.uintp(1), np.uintp(2)
 _NEAR = 0.0625  # square of the distance below which sin(x)/x is its series
 _LOG2_E = 1.0 / math.log(2.0)
+
+
+class Extent(NamedTuple):
+    """How many of a tile's samples loops take: `width` or, in short loops, `stretch`.
+
+    Neither leaves a remainder, which the compiler does not vectorise.
+    """
+
+    width: int
+    stretch: int
+
+
+WHOLE = Extent(TILE, TILE)
 
 
 def sines(x: FloatArray, dtype: DTypeLike) -> NDArray[np.floating]:
@@ -49,7 +65,7 @@ def tiles(x: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def sinc_pairs(query, row, power, mantissas, exponents, least):
+def sinc_pairs(query, row, extent, power, distant, mantissas, exponents, least):
     """Fill mantissas and exponents with those of ∏_d sinc(u_d - v_d)^power, for a tile of v.
 
     Parameters
@@ -58,25 +74,37 @@ def sinc_pairs(query, row, power, mantissas, exponents, least):
         [u, sin u, cos u] per feature.
     row : array of shape (3 · dim · 256,)
         A tile of the samples.
+    extent : Extent
     power : int
+    distant : bool
+        Whether some abs(u_d - v_d) may be too large for products of four: `series.far_limit`.
     mantissas : array of shape (256,)
     exponents : int32 array of shape (256,)
     least : array of shape (256,) or None
         Filled with the smallest |sin(u_d - v_d)| of a pair, 1 if all are near: the relative error
         of the product is what the coordinates carry, over this.
     """
-    dim = len(query) // 3
-    _start(mantissas, exponents, least)
-    d = 0
+    _start(extent.stretch, mantissas, exponents, least)
+    if distant:
+        _distant_features(query, row, extent.width, mantissas, exponents, least)
+    elif extent.width == TILE:  # a constant, with which the loop is a tenth faster
+        _all_features(query, row, TILE, mantissas, exponents, least)
+    else:
+        _all_features(query, row, extent.width, mantissas, exponents, least)
+    raise_to(power, extent.stretch, mantissas, exponents)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _all_features(query, row, width, mantissas, exponents, least):
+    dim, d = len(query) // 3, 0
     while d + 4 <= dim:
-        _four_features(np.uintp(d), query, row, mantissas, exponents, least)
+        _four_features(np.uintp(d), query, row, width, mantissas, exponents, least)
         d += 4
     if d + 2 <= dim:
-        _two_features(np.uintp(d), query, row, mantissas, exponents, least)
+        _two_features(np.uintp(d), query, row, width, mantissas, exponents, least)
         d += 2
     if d < dim:
-        _one_feature(np.uintp(d), query, row, mantissas, exponents, least)
-    raise_to(power, mantissas, exponents)
+        _one_feature(np.uintp(d), query, row, width, mantissas, exponents, least)
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
@@ -109,45 +137,45 @@ def exp2_parts(log2):
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def highest_exponent(mantissas, exponents, top, used):
+def highest_exponent(width, mantissas, exponents, top, used):
     """Return the highest exponent of a pair that counts, or `top` if that is higher.
 
     Pairs of mantissa zero do not count, nor those of weight zero in `used`, an array of shape
     ``(256,)`` or None: padding must not set the scale.
     """
     highest, zero = np.int32(top), constant(0.0, mantissas[0])
-    for j in range(TILE):
+    for j in range(width):
         counts = mantissas[j] != zero if used is None else used[j] * mantissas[j] != zero
         highest = max(highest, exponents[j] if counts else np.int32(NOWHERE))
     return highest
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def raise_to(power, mantissas, exponents):
+def raise_to(power, width, mantissas, exponents):
     """Raise a tile to an integer power: the bits of the power from the top, a squaring for each."""
     bit = 1
     while 2 * bit <= power:
         bit *= 2
     if power > _LARGEST_UNSPLIT:
-        _raise_and_split(power, bit, mantissas, exponents)
+        _raise_and_split(power, bit, width, mantissas, exponents)
         return
-    for j in range(TILE):
+    for j in range(width):
         exponents[j] *= np.int32(power)
     base = mantissas if bit == power else mantissas.copy()  # 1, 2, 4, …: squares alone
     while bit > 1:
         bit //= 2
-        _square(mantissas)
+        _square(width, mantissas)
         if power & bit:
-            _multiply(base, mantissas)
+            _multiply(width, base, mantissas)
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy")
-def _raise_and_split(power, bit, mantissas, exponents):
+def _raise_and_split(power, bit, width, mantissas, exponents):
     """Take the exponent out after each product, which would overflow at high powers."""
     base, base_exponents = mantissas.copy(), exponents.copy()
     while bit > 1:
         bit //= 2
-        for j in range(TILE):
+        for j in range(width):
             product, shift = mantissas[j] * mantissas[j], 2 * exponents[j]
             if power & bit:
                 product, shift = product * base[j], shift + base_exponents[j]
@@ -156,20 +184,20 @@ def _raise_and_split(power, bit, mantissas, exponents):
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _square(mantissas):
-    for j in range(TILE):
+def _square(width, mantissas):
+    for j in range(width):
         mantissas[j] *= mantissas[j]
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _multiply(base, mantissas):
-    for j in range(TILE):
+def _multiply(width, base, mantissas):
+    for j in range(width):
         mantissas[j] *= base[j]
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _start(mantissas, exponents, least):
-    for j in range(TILE):  # a loop vectorises; filling a slice does not
+def _start(width, mantissas, exponents, least):
+    for j in range(width):  # a loop vectorises; filling a slice does not
         mantissas[j] = constant(1.0, mantissas[0])
         exponents[j] = np.int32(0)
         if least is not None:
@@ -188,9 +216,22 @@ def _factor(d, query, row, j):
     return (series if near else s), (one if near else x), (one if near else abs(s))
 
 
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def _distant_features(query, row, width, mantissas, exponents, least):
+    """Take features one by one, and the exponent out of a distance before dividing by it."""
+    for d in range(len(query) // 3):
+        for j in range(width):
+            top, bottom, size = _factor(np.uintp(d), query, row, np.uintp(j))
+            product = mantissas[j] * (mantissa(top) / mantissa(bottom))
+            exponents[j] += exponent(top) - exponent(bottom) + exponent(product)
+            mantissas[j] = mantissa(product)
+            if least is not None:
+                least[j] = min(least[j], size)
+
+
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _one_feature(d, query, row, mantissas, exponents, least):
-    for j in range(TILE):
+def _one_feature(d, query, row, width, mantissas, exponents, least):
+    for j in range(width):
         top, bottom, size = _factor(d, query, row, np.uintp(j))
         product = mantissas[j] * (top / bottom)
         exponents[j] += exponent(product)
@@ -200,8 +241,8 @@ def _one_feature(d, query, row, mantissas, exponents, least):
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _two_features(d, query, row, mantissas, exponents, least):
-    for j in range(TILE):
+def _two_features(d, query, row, width, mantissas, exponents, least):
+    for j in range(width):
         top_0, bottom_0, size_0 = _factor(d, query, row, np.uintp(j))
         top_1, bottom_1, size_1 = _factor(d + np.uintp(1), query, row, np.uintp(j))
         product = mantissas[j] * ((top_0 * top_1) / (bottom_0 * bottom_1))
@@ -212,8 +253,8 @@ def _two_features(d, query, row, mantissas, exponents, least):
 
 
 @njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
-def _four_features(d, query, row, mantissas, exponents, least):
-    for j in range(TILE):
+def _four_features(d, query, row, width, mantissas, exponents, least):
+    for j in range(width):
         top_0, bottom_0, size_0 = _factor(d, query, row, np.uintp(j))
         top_1, bottom_1, size_1 = _factor(d + np.uintp(1), query, row, np.uintp(j))
         top_2, bottom_2, size_2 = _factor(d + np.uintp(2), query, row, np.uintp(j))

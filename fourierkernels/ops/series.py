@@ -70,3 +70,17 @@ def _guard(x):
     if x == types.float32:
         return lambda x: np.float32(1e-30)
     return lambda x: 1e-200
+
+
+def far_limit(x):
+    """Distance up to which quotients of four sines and four distances are normal numbers.
+
+    2^62 is left for sines below 1, 2^-15.5 each.
+    """
+
+
+@overload(far_limit, inline="always")
+def _far_limit(x):
+    if x == types.float32:
+        return lambda x: np.float32(2.0**16)
+    return lambda x: 2.0**240

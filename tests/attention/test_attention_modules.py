@@ -21,7 +21,7 @@ from fourierkernels.attention.radius import RADIUS_SHAPES
 from fourierkernels.mixing import create_mixer
 
 FAST = TOLERANCE["float64"]["fast"]
-SHAPES = {"scalar": (), "head": (2, 1), "feature": (3,), "head_feature": (2, 3)}  # H = 2, D = 3
+SHAPES = {"scalar": (1,), "head": (2, 1), "feature": (3,), "head_feature": (2, 3)}  # H = 2, D = 3
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +97,19 @@ def test_a_saved_layer_is_restored_exactly(learn: bool) -> None:
     file.seek(0)
     other.load_state_dict(torch.load(file, weights_only=True))
     assert torch.equal(other(tokens()), module(tokens()))
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_state_dicts_of_earlier_versions_are_loaded(learn: bool) -> None:
+    """One radius for all had no dimension."""
+    module, x = layer(radius=1.7, learn_radius=learn), tokens()
+    outer = nn.Sequential(layer(radius=0.5, learn_radius=learn), nn.Linear(6, 6).double())
+    state = outer.state_dict() | {f"0.{k}": v for k, v in module.state_dict().items()}
+    state["0.log_radius"] = state["0.log_radius"].squeeze()
+    outer.load_state_dict(state)
+    assert state["0.log_radius"].shape == ()  # what was given is left alone
+    assert outer[0].radius.shape == (1,)
+    assert torch.equal(outer[0](x), module(x))
 
 
 @pytest.mark.parametrize("radius_shape", RADIUS_SHAPES)

@@ -148,7 +148,7 @@ def by_hand(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, causal: bool) ->
     output = torch.zeros(q.shape[0], q.shape[2], q.shape[1], v.shape[3], dtype=q.dtype)
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
-            r = radius if radius.ndim == 0 else radius[h]
+            r = radius if radius.ndim == 1 else radius[h]
             for i in range(q.shape[2]):
                 seen = i + 1 if causal else k.shape[2]
                 x = r * (q[b, h, i] - k[b, h // groups, :seen])
@@ -281,7 +281,28 @@ def test_radii_of_models_in_half_precision_stay_in_single(tmp_path: Path) -> Non
     other = hf.load_fourier_attention(BertModel, tmp_path)
     radius = other.encoder.layer[0].attention.self.log_radius
     assert other.dtype is torch.bfloat16
-    assert torch.equal(radius, torch.tensor(0.1001))
+    assert torch.equal(radius, torch.tensor([0.1001]))
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_radii_of_earlier_versions_are_loaded_as_tensors_of_one_entry(
+    learn: bool, tmp_path: Path
+) -> None:
+    """They had no dimension, which sharded training refuses."""
+    model = build("bert", learn_radius=learn)
+    for module in model.encoder.layer:
+        module.attention.self.log_radius.data = torch.tensor(0.3, dtype=torch.float64)
+    model.save_pretrained(tmp_path)
+    other = hf.load_fourier_attention(type(model), tmp_path).eval()
+    for module in other.encoder.layer:
+        radius = module.attention.self.log_radius
+        assert torch.equal(radius, torch.tensor([0.3], dtype=radius.dtype))
+        assert isinstance(radius, nn.Parameter) is learn
+        assert type(radius) in (nn.Parameter, Tensor)
+    assert relative_error(other(IDS)[0], model(IDS)[0]) < FAST
+    again = build("bert", learn_radius=learn)
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(IDS)[0], model(IDS)[0])
 
 
 def test_learned_radii_are_not_lost_silently(tmp_path: Path) -> None:

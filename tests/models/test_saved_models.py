@@ -53,6 +53,19 @@ def test_options_of_earlier_versions_are_read(former: bool, shape: str, tmp_path
     assert torch.equal(again.states(text), model.eval().states(text))
 
 
+def test_radii_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """One radius for all had no dimension."""
+    model = language(mixer_options={"radius": 1.5}).eval()
+    save_model(model, tmp_path / "new.safetensors")
+    head = read_metadata(tmp_path / "new.safetensors")
+    former = {k: v.squeeze() if k.endswith("radius") else v for k, v in model.state_dict().items()}
+    assert former["blocks.0.mixer.log_radius"].shape == ()
+    write_tensors(tmp_path / "former.safetensors", former, head)
+    again = load_model(tmp_path / "former.safetensors")
+    text = torch.arange(12)[None]
+    assert torch.equal(again.states(text), model.states(text))
+
+
 def test_tied_weights_are_tied_again(tmp_path: Path) -> None:
     save_model(
         models.PretrainingEncoder(encoder_config(tied_output=True)), tmp_path / "m.safetensors"

@@ -11,12 +11,8 @@ from tolerances import TOLERANCE
 
 from fourierkernels.attention import fourier_attention, gaussian_attention, softmax_attention
 from fourierkernels.ops.coefficients import LOG_SINC_SLOPE
-from fourierkernels.ops.reference import (
-    Scores,
-    log_abs_sinc,
-    log_sinc_slope,
-    normalise,
-)
+from fourierkernels.ops.nadaraya_watson import normalise
+from fourierkernels.ops.reference import Scores, log_abs_sinc, log_sinc_slope
 
 EXACT = TOLERANCE["float64"]["exact"]
 FAST = TOLERANCE["float64"]["fast"]

@@ -1,0 +1,90 @@
+# mypy: allow-untyped-defs, allow-untyped-decorators, disable-error-code="no-untyped-call"
+# Numba infers the types of the compiled functions below.
+"""Sums of the derivative over a query and a tile of keys, compiled."""
+
+import numpy as np
+from numba import njit
+
+from fourierkernels.ops.bits import constant
+from fourierkernels.ops.cpu_dropout import drop
+from fourierkernels.ops.cpu_weights import EXPONENTS, HIDDEN, WORDS
+from fourierkernels.ops.pairs import SUMMING, TILE
+from fourierkernels.ops.series import guard, slope_series
+
+_NEAR = 0.25  # square of the distance below which the slope is its series
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def fill_pull(width, grad, dweight, columns, dropout, integers, pull):
+    """Fill in dP = W/P (dO·v + dW) of a query and a tile; `dweight` is empty if dW = 0."""
+    for j in range(width):
+        pull[j] = constant(0.0, grad[0])
+    for c in range(0, len(grad), 2):
+        _add_pair(width, grad[c], grad[c + 1], columns[c * TILE :], pull)
+    for j in range(len(dweight)):
+        pull[j] += dweight[j]
+    if dropout.least > 0:
+        for j in range(width):
+            pull[j] *= dropout.scale
+        drop(dropout, width, integers[WORDS], pull, pull)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def finish_pull(width, delta, weights, exponents, pull):
+    """Turn dP into B = P (dP - Δ); 0 for hidden pairs, whatever the query's Δ is."""
+    for j in range(width):
+        part = weights[j] * (pull[j] - delta)
+        pull[j] = part if exponents[j] != HIDDEN else constant(0.0, delta)
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _add_pair(width, left, right, columns, pull):
+    for j in range(width):
+        pull[j] += left * columns[j] + right * columns[TILE + j]
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def add_outer(width, grad, weights, exponents, columns):
+    """Add a query's W dO to a tile of dv."""
+    for c in range(len(grad)):
+        if np.isfinite(grad[c]):
+            _add_multiple(width, grad[c], weights, columns[c * TILE :])
+        else:
+            for j in range(width):  # zero weights of hidden pairs must not meet it
+                if exponents[j] != HIDDEN:
+                    columns[c * TILE + j] += grad[c] * weights[j]
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _add_multiple(width, factor, weights, column):
+    for j in range(width):
+        column[j] += factor * weights[j]
+
+
+@njit(cache=True, error_model="numpy")
+def add_to_mask(count, first, pull, row):
+    """Add B of the first keys of a tile to a row of the mask's gradient, or to its one entry."""
+    if len(row) == 1:
+        for j in range(count):
+            row[0] += pull[j]
+    else:
+        for j in range(count):
+            row[first + j] += pull[j]
+
+
+@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+def add_slopes(width, query, row, pull, dk):
+    """Add B t to a feature of dk (its sign, R and l are applied at the end); return Σ_j B t."""
+    u, sin_u, cos_u = query[0], query[1], query[2]
+    total = constant(0.0, u)
+    for j in range(width):
+        x = u - row[j]
+        s = sin_u * row[2 * TILE + j] - cos_u * row[TILE + j]
+        c = cos_u * row[2 * TILE + j] + sin_u * row[TILE + j]
+        y = x * x
+        near = -x * slope_series(y)
+        far = (c * x - s) / (s * x + guard(x))
+        part = pull[j] * (near if y < constant(_NEAR, y) else far)
+        total += part
+        dk[j] += part
+    return total
