@@ -66,8 +66,14 @@ def setup(
     500000
     """
     recipe = replace(choose_preset(choose_study(study), preset).recipe, **changes)
-    named = None if data is None else str(data)
+    named = None if data is None else _place(data)
     return Setup(study, preset, mixer, recipe, dict(mixer_options or {}), named)
+
+
+def _place(data: str | Path) -> str:
+    """Return a folder by its whole path, which is found from elsewhere; a name as it is."""
+    place = Path(data)
+    return str(place.resolve() if place.is_dir() else data)
 
 
 def save_setup(output: Path, run: Setup, digest: str) -> None:

@@ -76,6 +76,8 @@ def choose_run(
         named |= {} if seed is None else {"seed": seed}
         return setup(study, mixer_options=mixer_options, **named)
     earlier, _ = load_setup(resumed)
+    if data is not None:
+        named["data"] = setup(study, data=data).data
     recipe = earlier.recipe if seed is None else replace(earlier.recipe, seed=seed)
     options = dict(mixer_options) or earlier.mixer_options
     return replace(earlier, study=study, recipe=recipe, mixer_options=options, **named)

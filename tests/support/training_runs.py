@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from fourierkernels.train import run_setup
+from fourierkernels.train.data.corpora import read_corpus
 from fourierkernels.train.run import train
 from fourierkernels.train.run_setup import Setup
 
@@ -81,6 +82,11 @@ def error_of(call: Callable[[], Any]) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "none"
+
+
+def read_texts(texts: Path, folder: Path) -> None:
+    """Number the words of a text."""
+    read_corpus(texts, folder=folder)
 
 
 def start(target: Callable[..., None], *arguments: Any) -> Any:

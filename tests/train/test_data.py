@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from training_runs import read_texts, start
 
 from fourierkernels.train.data import corpora
 from fourierkernels.train.data.corpora import CORPORA, read_corpus
@@ -216,6 +217,14 @@ def test_token_files_appear_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="test text must have at least two words, got 0"):
         build_token_files("x", "x", lines, digest="x", folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_may_read_the_same_text_at_once(texts: Path, tmp_path: Path) -> None:
+    processes = [start(read_texts, texts, tmp_path) for _ in range(3)]
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.slow

@@ -176,6 +176,14 @@ def test_study_can_be_added_from_outside(
     assert len(train_here(run, tmp_path / "run", cache)) == 4
 
 
+def test_run_remembers_the_whole_path_of_its_text(
+    texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(texts.parent)
+    assert setup("language", data=texts.name).data == str(texts.resolve())
+    assert setup("language", data="python").data == "python"
+
+
 def test_unknown_names_are_listed() -> None:
     for given, rule in (
         ({"study": "speech"}, "study must be one of language, got 'speech'"),

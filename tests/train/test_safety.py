@@ -204,6 +204,15 @@ def test_older_or_foreign_checkpoint_is_one_clear_error(
     assert rule in resumed(begun)
 
 
+def test_checkpoint_of_more_processes_is_refused(
+    begun: Path, resumed: Callable[[Path], str]
+) -> None:
+    """Each process has random numbers of its own, so that fewer could not go on as before."""
+    manifest = begun / "checkpoint-4" / MANIFEST
+    manifest.write_text(manifest.read_text().replace('"processes": 1', '"processes": 2'))
+    assert "must be resumed by as many processes as wrote it, 2, got 1" in resumed(begun)
+
+
 def test_checkpoint_of_transformers_is_refused(begun: Path, resumed: Callable[[Path], str]) -> None:
     (begun / "checkpoint-4" / MANIFEST).unlink()
     assert "checkpoint must be a folder with checkpoint.json" in resumed(begun)
