@@ -7,9 +7,6 @@ pickle is written or read), the optimiser and its rates (those of a
 :class:`~fourierkernels.train.objective.Objective`).
 """
 
-import os
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 try:
-    from transformers import Trainer, TrainerCallback, TrainingArguments
+    from transformers import Trainer
     from transformers.trainer_callback import PrinterCallback
 except ImportError as missing:
     raise ImportError(
@@ -38,7 +35,7 @@ from fourierkernels.train.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from fourierkernels.train.curve import is_over, write_curve
+from fourierkernels.train.curve import write_curve
 from fourierkernels.train.keeper import Keeper
 from fourierkernels.train.objective import Objective, WithLoss
 from fourierkernels.train.optimisers import (
@@ -48,33 +45,9 @@ from fourierkernels.train.optimisers import (
     is_healthy,
 )
 from fourierkernels.train.recipe import Recipe
+from fourierkernels.train.rhythm import Rhythm, trainer_arguments
 from fourierkernels.train.segments import Batch, one_batch
 from fourierkernels.train.state import pack_optimiser, pack_random, restore_random, unpack_optimiser
-
-
-class Rhythm(TrainerCallback):  # type: ignore[misc]
-    """Validates at the last step, saves what was validated, logs what is saved, stops in time.
-
-    A checkpoint then never lies between two lines of the curve, and the best model has one.
-    """
-
-    def __init__(self, recipe: Recipe, limit: int | None) -> None:
-        self._recipe, self._limit = recipe, limit
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
-        """Set the flags by which the Trainer acts after a step."""
-        if state.global_step >= self._recipe.steps:
-            control.should_evaluate = True
-        if self._limit is not None and state.global_step >= self._limit:
-            control.should_training_stop = control.should_save = True
-        control.should_save |= control.should_evaluate
-        control.should_log |= control.should_save
-        return control
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
-        """Stop a run that makes no progress."""
-        control.should_training_stop |= is_over(self._recipe, state.global_step, state.log_history)
-        return control
 
 
 class Engine(Trainer):  # type: ignore[misc]
@@ -122,14 +95,7 @@ class Engine(Trainer):  # type: ignore[misc]
         tensorboard: bool = False,
     ) -> None:
         self.recipe, self.objective, self.output = recipe, objective, output
-        if tensorboard and find_spec("tensorboard") is None:
-            raise ImportError("tensorboard needs a package of its own: pip install tensorboard")
-        arguments = _arguments(recipe, output, tensorboard)
-        if arguments.world_size != int(os.environ.get("WORLD_SIZE", "1")):
-            raise ValueError(
-                f"processes must train together, WORLD_SIZE = {os.environ['WORLD_SIZE']}, "
-                f"got {arguments.world_size}"
-            )
+        arguments = trainer_arguments(recipe, output, tensorboard=tensorboard)
         super().__init__(
             WithLoss(model, objective),
             arguments,
@@ -255,40 +221,3 @@ class Engine(Trainer):  # type: ignore[misc]
                 f"got {self.args.world_size}"
             )
         return saved
-
-
-def _arguments(recipe: Recipe, output: Path, tensorboard: bool) -> Any:
-    processes, on_cpu = int(os.environ.get("WORLD_SIZE", "1")), not torch.accelerator.is_available()
-    micro = recipe.accumulation * processes
-    if recipe.batch % micro:
-        raise ValueError(
-            f"batch must be a multiple of accumulation times processes = {micro}, "
-            f"got {recipe.batch}"
-        )
-    return TrainingArguments(
-        output_dir=str(output),
-        max_steps=recipe.steps,
-        per_device_train_batch_size=recipe.batch // micro,
-        gradient_accumulation_steps=recipe.accumulation,
-        max_grad_norm=recipe.clip or 0.0,
-        bf16=recipe.precision == "bfloat16",
-        logging_strategy="steps",
-        logging_steps=recipe.log_every,
-        save_strategy="steps",
-        save_steps=recipe.save_every,
-        eval_strategy="steps",
-        eval_steps=recipe.evaluate_every,
-        metric_for_best_model="loss",
-        greater_is_better=False,
-        train_sampling_strategy="sequential",  # the data are in the order of the run
-        seed=recipe.seed,
-        data_seed=recipe.seed,
-        report_to=["tensorboard"] if tensorboard else [],
-        logging_nan_inf_filter=False,  # the watch for divergence looks at every step
-        remove_unused_columns=False,
-        disable_tqdm=not sys.stderr.isatty(),
-        dataloader_pin_memory=torch.cuda.is_available(),
-        use_cpu=on_cpu,
-        ddp_backend="gloo" if on_cpu and processes > 1 else None,
-        ddp_find_unused_parameters=False,
-    )

@@ -16,7 +16,6 @@ from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 
 _PROBE = 8  # sequences of the pass that is timed
-_WARM = 1
 
 
 @dataclass(frozen=True)
@@ -95,9 +94,8 @@ def _probe(model: nn.Module, goal: Objective, batch: Batch) -> tuple[float, int]
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
     begun = time.perf_counter()
-    for _ in range(_WARM):
-        goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
-    seconds = (time.perf_counter() - begun) / _WARM
+    goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
+    seconds = time.perf_counter() - begun
     return seconds, sum(size for place, size in kept.items() if place not in own)
 
 

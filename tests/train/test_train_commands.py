@@ -127,9 +127,9 @@ def test_unknown_option_of_a_mixer_is_one_line(call: Call, texts: Path, tmp_path
 def test_tensorboard_that_is_not_installed_is_one_line(
     call: Call, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fourierkernels.train import engine
+    from fourierkernels.train import rhythm
 
-    monkeypatch.setattr(engine, "find_spec", lambda name: None)
+    monkeypatch.setattr(rhythm, "find_spec", lambda name: None)
     status, _, err = call(
         "train", "language", "--data", texts, "--output", tmp_path / "r", "--tensorboard"
     )

@@ -12,7 +12,6 @@ from fourierkernels.train.data.python_text import open_python
 from fourierkernels.train.data.source import Source
 from fourierkernels.train.data.token_files import TokenFiles, build_token_files
 from fourierkernels.train.data.wikitext import is_wikitext, open_wikitext
-from fourierkernels.validation import check_choice
 
 
 @dataclass(frozen=True)
@@ -143,19 +142,6 @@ def _find(data: str | Path) -> tuple[str, Path]:
         f"data must be a folder that a reader knows ({layouts}), "
         f"got {place} with {', '.join(names) or 'nothing in it'}"
     )
-
-
-def corpus_names() -> str:
-    """Return a line for each corpus: its name, what it is, where it is had, its layout."""
-    return "\n".join(
-        f"{name}: {row.title}. Had: {row.had}. Layout: {row.layout}."
-        for name, row in CORPORA.items()
-    )
-
-
-def check_row(name: str) -> Corpus:
-    """Return a row of :data:`CORPORA` by its name."""
-    return CORPORA[check_choice("corpus", name, list(CORPORA))]
 
 
 def _check_counts(files: TokenFiles, counts: Mapping[str, int]) -> None:
