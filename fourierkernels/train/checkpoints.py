@@ -149,9 +149,24 @@ def keep_only(output: Path, steps: set[int]) -> None:
 
 
 def read_curve(folder: Path) -> Mapping[str, Any]:
-    """Return the curve and the best step that a checkpoint records."""
-    state: Mapping[str, Any] = json.loads((folder / CURVE).read_text(encoding="utf-8"))
-    return state
+    """Return the curve and the best step that a checkpoint records.
+
+    Raises
+    ------
+    ValueError
+        If they are not those that the Trainer writes.
+    """
+    file = folder / CURVE
+    try:
+        state = json.loads(file.read_text(encoding="utf-8"))
+        wrong = {"log_history", "best_global_step", "global_step"} - state.keys()
+        steps = [entry["step"] for entry in state["log_history"]] if not wrong else []
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        raise ValueError(f"{file} must be a state of the Trainer, got {error!r}") from error
+    if wrong or any(not isinstance(step, int) for step in steps):
+        raise ValueError(f"{file} must be a state of the Trainer, got another file")
+    found: Mapping[str, Any] = state
+    return found
 
 
 def _check_files(folder: Path, files: Mapping[str, str]) -> None:

@@ -204,6 +204,19 @@ def test_older_or_foreign_checkpoint_is_one_clear_error(
     assert rule in resumed(begun)
 
 
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "{}", '{"log_history": [{}], "best_global_step": 1, "global_step": 1}']
+)
+def test_foreign_state_of_the_trainer_is_one_clear_error(
+    text: str, begun: Path, resumed: Callable[[Path], str]
+) -> None:
+    (begun / "checkpoint-4/trainer_state.json").write_text(text)
+    sign(begun / "checkpoint-4")
+    message = resumed(begun)
+    assert message.startswith("ValueError: ")
+    assert "trainer_state.json must be a state of the Trainer" in message
+
+
 def test_checkpoint_of_more_processes_is_refused(
     begun: Path, resumed: Callable[[Path], str]
 ) -> None:
