@@ -1,5 +1,4 @@
-"""The command line: ``fourierkernels rates``, ``theorems``, ``sweep``, ``heads``, ``bench`` and
-``cuda``.
+"""The command line: ``fourierkernels rates``, ``train``, ``heads`` and others.
 
 One file per command. Commands stay thin: they parse, call the package, print and write. A
 ValueError, TypeError, OSError or a missing extra becomes one line on standard error and exit
@@ -13,10 +12,12 @@ import typer
 
 from fourierkernels.cli.bench import bench
 from fourierkernels.cli.cuda import cuda
+from fourierkernels.cli.evaluate import evaluate
 from fourierkernels.cli.heads import NamesAtHelp, heads
 from fourierkernels.cli.rates import rates
 from fourierkernels.cli.sweep import sweep
 from fourierkernels.cli.theorems import theorems
+from fourierkernels.cli.train import CorporaAtHelp, train
 
 __all__ = ["app", "main"]
 
@@ -41,6 +42,8 @@ def group(ctx: typer.Context) -> None:
 
 for command in (rates, theorems, sweep):
     app.command()(command)
+app.command(cls=CorporaAtHelp)(train)
+app.command()(evaluate)
 app.command(cls=NamesAtHelp)(heads)
 app.command()(bench)
 app.add_typer(cuda, name="cuda")

@@ -1,0 +1,44 @@
+"""``fourierkernels evaluate``: the paper's numbers of a trained model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fourierkernels.cli.output import check_file, write_table
+from fourierkernels.console import standard_output
+
+_Checkpoint = Annotated[
+    Path, typer.Argument(help="Folder of a run or of one of its checkpoints, or a file of weights.")
+]
+_Data = Annotated[str | None, typer.Option(help="Where the text is now, if it has moved.")]
+_Splits = Annotated[list[str] | None, typer.Option("--split", help="valid or test; both without.")]
+_Positions = Annotated[
+    int | None, typer.Option(min=1, help="Windows of the sliding evaluation; all without.")
+]
+_Output = Annotated[Path | None, typer.Option(help="Write the numbers as CSV.")]
+
+
+def evaluate(
+    checkpoint: _Checkpoint,
+    data: _Data = None,
+    splits: _Splits = None,
+    positions: _Positions = None,
+    output: _Output = None,
+) -> None:
+    """Measure a model that ``fourierkernels train`` has trained.
+
+    Example: fourierkernels evaluate language-tiny-fourier --split test
+    """
+    from dataclasses import asdict
+
+    from fourierkernels.train import train_command  # loads torch
+
+    if output is not None:
+        check_file("output", output)
+    measured = train_command.evaluate(
+        checkpoint, data=data, splits=train_command.choose_splits(splits), positions=positions
+    )
+    standard_output().print(train_command.results_table(measured))
+    if output is not None:
+        write_table(output, [asdict(row) for row in measured])

@@ -1,0 +1,97 @@
+"""``fourierkernels train``: a study of a paper, from data on disk to a measured checkpoint."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from fourierkernels.console import standard_output
+
+
+class CorporaAtHelp(TyperCommand):
+    """Fills studies, presets and corpora into the help when it is displayed."""
+
+    def format_help(self, *arguments: Any) -> None:
+        """Fill in the names and where data are had, then write the help."""
+        from fourierkernels.train import CORPORA, STUDIES
+
+        studies = [
+            f"{name}: {study.title}. Presets: "
+            + "; ".join(f"{size}, {preset.summary}" for size, preset in study.presets.items())
+            + f". Mixers: {', '.join(study.mixers())}."
+            for name, study in STUDIES.items()
+        ]
+        corpora = [
+            f"{name}: {row.title}. Had: {row.had}. Layout: {row.layout}."
+            for name, row in CORPORA.items()
+        ]
+        self.epilog = "\n\n".join(("Studies.", *studies, "Data.", *corpora))
+        super().format_help(*arguments)
+
+
+_Study = Annotated[str, typer.Argument(help="A study, see below.")]
+_Data = Annotated[
+    str | None, typer.Option(help="Folder of the text, or a corpus without one; see below.")
+]
+_Mixer = Annotated[str | None, typer.Option(help="Token mixer; fourier by default.")]
+_Options = Annotated[
+    list[str] | None,
+    typer.Option("--mixer-option", help="NAME=VALUE for the mixer, as power=2; repeat for more."),
+]
+_Preset = Annotated[str | None, typer.Option(help="Size of the study; tiny by default.")]
+_Output = Annotated[
+    Path | None, typer.Option(help="Folder of the run; STUDY-PRESET-MIXER by default.")
+]
+_Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")]
+_Limit = Annotated[
+    int | None, typer.Option(min=1, help="Stop after so many updates, to be resumed later.")
+]
+_Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
+_Plan = Annotated[
+    bool, typer.Option("--plan", help="Show parameters, tokens, memory and time; do not train.")
+]
+_Board = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files as well.")]
+
+
+def train(
+    study: _Study,
+    data: _Data = None,
+    mixer: _Mixer = None,
+    mixer_option: _Options = None,
+    preset: _Preset = None,
+    output: _Output = None,
+    resume: _Resume = False,
+    limit_steps: _Limit = None,
+    seed: _Seed = None,
+    plan: _Plan = False,
+    tensorboard: _Board = False,
+) -> None:
+    """Train a model of a study and measure it; keep its best and its last checkpoint.
+
+    Several processes: torchrun --nproc-per-node 2 -m fourierkernels.cli train STUDY.
+
+    Example: fourierkernels train language --mixer fourier --preset tiny
+    """
+    from fourierkernels.train import train_command  # loads torch
+
+    run = train_command.choose_run(
+        study,
+        data=data,
+        mixer=mixer,
+        mixer_options=train_command.read_options(mixer_option or []),
+        preset=preset,
+        seed=seed,
+        resumed=output if resume else None,
+    )
+    console = standard_output()
+    if plan:
+        console.print(train_command.plan_table(run))
+        return
+    folder = output or Path(f"{run.study}-{run.preset}-{run.mixer}")
+    measured = train_command.train(
+        run, folder, resume=resume, limit=limit_steps, tensorboard=tensorboard
+    )
+    if measured:
+        console.print(train_command.results_table(measured))
+        console.print(f"written: {folder}", soft_wrap=True, markup=False)

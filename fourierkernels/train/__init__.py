@@ -1,0 +1,31 @@
+"""Training of the papers' models, from a data set on disk to a measured checkpoint.
+
+A study (:data:`STUDIES`) has models in several sizes, readers of its data, a recipe for each size
+and the paper's metric. The engine is transformers' Trainer with accelerate; the files of a run are
+.safetensors, JSON and CSV.
+
+Examples
+--------
+>>> import fourierkernels.train as training
+>>> training.setup("language", preset="tiny", mixer="fourier").recipe.batch
+16
+"""
+
+from fourierkernels.lazy import loaded_on_first_use
+
+_HOMES = {
+    "CORPORA": "fourierkernels.train.data.corpora",
+    "STUDIES": "fourierkernels.train.studies.registry",
+    "SCHEDULES": "fourierkernels.train.schedules",
+    "Recipe": "fourierkernels.train.recipe",
+    "Setup": "fourierkernels.train.run_setup",
+    "evaluate": "fourierkernels.train.run",
+    "plan": "fourierkernels.train.planning",
+    "read_corpus": "fourierkernels.train.data.corpora",
+    "setup": "fourierkernels.train.run_setup",
+    "train": "fourierkernels.train.run",
+    "train_command": "fourierkernels.train.train_command",
+}
+__all__ = sorted(_HOMES)
+
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)

@@ -1,0 +1,1 @@
+"""Texts on disk as numbers of words: readers, vocabularies, memory-mapped token files."""

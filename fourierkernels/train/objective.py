@@ -1,0 +1,42 @@
+"""What a run minimises, and what it looks at: all that the engine knows of a study."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from fourierkernels.train.segments import Batch
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss, and a validation.
+
+    Attributes
+    ----------
+    loss : callable
+        From a model and a batch to the mean loss, a scalar.
+    validate : callable
+        From a model, the number of this process and the number of all processes to the sum of the
+        losses of its share of what is held out, and to how many there are.
+    even : float
+        Loss of an even guess.
+    """
+
+    loss: Callable[[nn.Module, Batch], Tensor]
+    validate: Callable[[nn.Module, int, int], tuple[float, int]]
+    even: float
+
+
+class WithLoss(nn.Module):
+    """A model whose forward pass returns the loss of a batch, as the Trainer asks for."""
+
+    accepts_loss_kwargs = False  # read by the Trainer: a mean per batch, not a sum to be scaled
+
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.model, self._loss = model, objective.loss
+
+    def forward(self, **batch: Tensor) -> dict[str, Tensor]:
+        """Return the loss of a batch."""
+        return {"loss": self._loss(self.model, batch)}

@@ -1,0 +1,107 @@
+"""What a run will cost, before it starts."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.models.parameters import count_parameters
+from fourierkernels.train.objective import Objective
+from fourierkernels.train.optimisers import as_precision
+from fourierkernels.train.run_setup import Setup
+from fourierkernels.train.segments import Batch
+from fourierkernels.train.studies.registry import choose_preset, choose_study
+
+_PROBE = 8  # sequences of the pass that is timed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Size and cost of a run.
+
+    Attributes
+    ----------
+    parameters, words, tokens : int
+        Of the model, of the vocabulary, of the training text.
+    epochs : float
+        Times the text is read.
+    memory : int
+        Bytes of parameters, gradients, the optimiser's two moments and the activations of a batch.
+    seconds : float
+        From a timed pass of a few sequences on this machine, without validations.
+    """
+
+    parameters: int
+    words: int
+    tokens: int
+    epochs: float
+    memory: int
+    seconds: float
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield names and values for display."""
+        yield "parameters", f"{self.parameters:,}"
+        yield "vocabulary", f"{self.words:,} words"
+        yield "training text", f"{self.tokens:,} tokens, read {self.epochs:.2g} times"
+        yield "memory", f"{self.memory / 2**20:,.0f} MiB"
+        yield "time", f"{_readable(self.seconds)} on this machine, validations aside"
+
+
+def plan(run: Setup, *, cache: Any = None) -> Plan:
+    """Return what a run will cost; the model is built and a few sequences are passed through it.
+
+    Raises
+    ------
+    ValueError
+        If the data cannot be read.
+    """
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    data = study.read(preset, run.data, cache=cache)
+    recipe = run.recipe
+    torch.manual_seed(recipe.seed)
+    model = as_precision(study.build(preset, data, run.mixer, run.mixer_options), recipe.precision)
+    segments: Any = study.batches(preset, data, recipe)
+    goal = study.objective(preset, data, recipe)
+    batch = segments.__getitems__(range(min(_PROBE, recipe.batch)))
+    seconds, activations = _probe(model, goal, batch)
+    sequences = recipe.batch / len(batch["tokens"])
+    held = 4 * sum(p.numel() * p.element_size() for p in model.parameters())
+    per_epoch = segments.epoch / recipe.batch
+    return Plan(
+        parameters=count_parameters(model),
+        words=len(data.vocabulary),
+        tokens=data.counts["train"],
+        epochs=recipe.steps / per_epoch,
+        memory=int(held + activations * sequences / recipe.accumulation),
+        seconds=seconds * sequences * recipe.steps,
+    )
+
+
+def _probe(model: nn.Module, goal: Objective, batch: Batch) -> tuple[float, int]:
+    """Return the time of a pass there and back, and the bytes that it keeps for the way back."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    model.train()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
+    begun = time.perf_counter()
+    goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
+    seconds = time.perf_counter() - begun
+    return seconds, sum(size for place, size in kept.items() if place not in own)
+
+
+def _readable(seconds: float) -> str:
+    units = (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0))
+    for name, size in units:
+        if seconds >= 2 * size:
+            return f"about {seconds / size:.3g} {name}"
+    return f"about {seconds:.3g} seconds"

@@ -1,0 +1,231 @@
+"""A run of a study: from data on disk to a trained model, its curve and its numbers."""
+
+import os
+import resource
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from fourierkernels.models.parameters import count_parameters
+from fourierkernels.models.saved import load_model, save_model
+from fourierkernels.study import write_study
+from fourierkernels.train.checkpoints import (
+    MODEL,
+    checkpoint_folder,
+    checkpoint_steps,
+    last_checkpoint,
+    read_curve,
+)
+from fourierkernels.train.curve import is_over, write_curve
+from fourierkernels.train.engine import Engine
+from fourierkernels.train.files import remove_unfinished
+from fourierkernels.train.optimisers import as_precision
+from fourierkernels.train.run_setup import Setup, load_setup, run_folder, save_setup
+from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.train.studies.study import Measured
+
+VOCABULARY, IDS = "vocabulary.txt", "test.ids"
+_LINES = 64  # of test.ids
+_PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
+
+
+def train(
+    run: Setup,
+    output: Path,
+    *,
+    resume: bool = False,
+    limit: int | None = None,
+    tensorboard: bool = False,
+    cache: Path | None = None,
+) -> list[Measured]:
+    """Train a model, keep its best and its last checkpoint, and measure the best.
+
+    Parameters
+    ----------
+    run : Setup
+        What to train, see :func:`~fourierkernels.train.run_setup.setup`.
+    output : Path
+        Folder of the run. Afterwards it has ``model.safetensors``, the best model, beside
+        ``curve.csv``, ``results.csv``, ``results.json``, ``vocabulary.txt`` and the checkpoints.
+    resume : bool
+        Go on from the last checkpoint in that folder, or begin anew if there is none yet. On a CPU
+        the result is the same, to the bit, as if the run had not been interrupted.
+    limit : int, optional
+        Stop after so many updates, to be resumed.
+    cache : Path, optional
+        Folder of token files.
+
+    Returns
+    -------
+    list of Measured
+        None for processes but the first.
+
+    Raises
+    ------
+    ValueError
+        If data cannot be read, the folder belongs to another run, a checkpoint is damaged, or the
+        run diverges.
+    OSError
+        If a checkpoint cannot be written; the last one is kept.
+    """
+    first = int(os.environ.get("RANK", "0")) == 0
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    data = study.read(preset, run.data, cache=cache)
+    _check_folder(output, run, data.digest, resume=resume)
+    if first:
+        _prepare(output, run, data)
+    begun = time.perf_counter()
+    torch.manual_seed(run.recipe.seed)
+    model = as_precision(
+        study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
+    )
+    goal = study.objective(preset, data, run.recipe)
+    batches = study.batches(preset, data, run.recipe)
+    engine = Engine(model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard)
+    _train(engine, output, resume=resume)
+    if not first:
+        return []
+    seconds = time.perf_counter() - begun
+    best = _keep_best(output).to(engine.args.device)
+    measured = study.measure(preset, data, run.mixer, best, positions=preset.positions)
+    _write_results(output, run, data, measured, model=best, seconds=seconds)
+    return measured
+
+
+def evaluate(
+    checkpoint: Path,
+    *,
+    data: str | Path | None = None,
+    splits: tuple[str, ...] = ("valid", "test"),
+    positions: int | None = None,
+    cache: Path | None = None,
+) -> list[Measured]:
+    """Measure a trained model on the text it was made for, or on another copy of it.
+
+    Parameters
+    ----------
+    checkpoint : Path
+        The folder of a run (for its best model), of one of its checkpoints, or a file of weights.
+    data : str or Path, optional
+        Where the text is now.
+    positions : int, optional
+        Windows of the sliding evaluation; all by default.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is no such thing or damaged, or the text has another vocabulary.
+    """
+    home = run_folder(checkpoint)
+    run, digest = load_setup(home)
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    text = study.read(preset, run.data if data is None else data, cache=cache)
+    if text.digest != digest:
+        _check_vocabulary(home, text)
+    file = checkpoint if checkpoint.is_file() else checkpoint / MODEL
+    model = load_model(file).to(torch.accelerator.current_accelerator() or "cpu")
+    return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
+
+
+def _train(engine: Engine, output: Path, *, resume: bool) -> None:
+    saved = last_checkpoint(output) if resume and checkpoint_steps(output) else None
+    if saved is None:
+        engine.train()
+        return
+    state = read_curve(saved.folder)
+    history, best = state["log_history"], state["best_global_step"]
+    over = is_over(engine.recipe, saved.step, history)
+    if engine.is_world_process_zero():
+        write_curve(output, history)  # the run may have died before it came to that
+    engine.keeper.saved(saved.step, best, proved=over)
+    if not over:
+        engine.train(resume_from_checkpoint=str(saved.folder))
+
+
+def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> None:
+    """Refuse a folder of another run, and one that would be overwritten."""
+    if not resume:
+        # Other processes of this run may have written theirs before this one looks.
+        if checkpoint_steps(output):
+            raise ValueError(f"output must be a new folder, or resumed (--resume), got {output}")
+        return
+    earlier, known = load_setup(output)
+    if digest != known:
+        raise ValueError(f"data must be those the run in {output} began with, got others")
+    ours, theirs = asdict(run), asdict(earlier)
+    names = [name for name in ours if ours[name] != theirs[name] and name != "data"]
+    if names:
+        raise ValueError(
+            f"{names[0]} must be that of the run in {output}, {theirs[names[0]]!r}, "
+            f"got {ours[names[0]]!r}"
+        )
+
+
+def _prepare(output: Path, run: Setup, data: Any) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(output)
+    save_setup(output, run, data.digest)
+    data.vocabulary.save(output / VOCABULARY)
+
+
+def _keep_best(output: Path) -> nn.Module:
+    """Put the best model beside the checkpoints, and return it."""
+    last = last_checkpoint(output)
+    best = read_curve(last.folder)["best_global_step"] or last.step
+    model = load_model(checkpoint_folder(output, best) / MODEL)
+    save_model(model, output / MODEL)
+    return model
+
+
+def _check_vocabulary(home: Path, text: Any) -> None:
+    own = (home / VOCABULARY).read_text(encoding="utf-8").split("\n")[:-1]
+    if tuple(own) != text.vocabulary.words:
+        pairs = zip(own, text.vocabulary.words, strict=False)
+        places = (i for i, (a, b) in enumerate(pairs) if a != b)
+        place = next(places, min(len(own), len(text.vocabulary)))
+        raise ValueError(
+            f"data must have the vocabulary of {home}, {len(own)} words, got one of "
+            f"{len(text.vocabulary)} words that differs from word {place} on"
+        )
+
+
+def _write_results(
+    output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
+) -> None:
+    model, seconds = facts["model"], facts["seconds"]
+    last = last_checkpoint(output)
+    config = {
+        "study": run.study,
+        "preset": run.preset,
+        "mixer": run.mixer,
+        "mixer_options": dict(run.mixer_options),
+        "recipe": run.recipe.as_json(),
+        "corpus": data.corpus,
+        "source": data.source,
+        "words": len(data.vocabulary),
+        "tokens": dict(data.counts),
+        "unknown": dict(data.unknown),
+        "parameters": count_parameters(model),
+        "steps": last.step,
+        "best_step": read_curve(last.folder)["best_global_step"],
+        "seconds": round(seconds, 1),
+        "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # Linux: KiB
+        "processes": last.processes,
+    }
+    rows = [asdict(row) for row in measured]
+    write_study(output, "results", rows, config, source=Path(__file__), packages=_PACKAGES)
+    _write_ids(output / IDS, data.tokens("test"), model.config.length)
+
+
+def _write_ids(path: Path, tokens: Any, length: int) -> None:
+    """Write the beginning of the test text as numbers, a context per line, for other commands."""
+    lines = np.asarray(tokens[: _LINES * length], dtype=np.int64)
+    rows = [lines[start : start + length] for start in range(0, len(lines), length)]
+    text = "".join(f"{' '.join(map(str, row.tolist()))}\n" for row in rows)
+    path.write_text(text, encoding="utf-8")

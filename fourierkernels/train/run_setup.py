@@ -1,0 +1,128 @@
+"""What a run was asked for, in a form that can be written down and compared."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fourierkernels.train.files import write_text
+from fourierkernels.train.recipe import Recipe
+from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.validation import check_choice
+
+SETUP = "study.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A study, and everything that was chosen in it.
+
+    Attributes
+    ----------
+    study, preset, mixer : str
+        Names.
+    recipe : Recipe
+        That of the preset, or another one.
+    mixer_options : mapping
+        Options beside those of the preset.
+    data : str or None
+        A folder or the name of a corpus; that of the preset if None.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
+    """
+
+    study: str
+    preset: str
+    mixer: str
+    recipe: Recipe
+    mixer_options: Mapping[str, Any] = field(default_factory=dict)
+    data: str | None = None
+
+    def __post_init__(self) -> None:
+        study = choose_study(self.study)
+        choose_preset(study, self.preset)
+        check_choice("mixer", self.mixer, study.mixers())
+
+
+def setup(
+    study: str,
+    *,
+    preset: str = "tiny",
+    mixer: str = "fourier",
+    mixer_options: Mapping[str, Any] | None = None,
+    data: str | Path | None = None,
+    **changes: Any,
+) -> Setup:
+    """Return a run of a study, with changes to the recipe of its preset.
+
+    Examples
+    --------
+    >>> setup("language", preset="small", mixer="softmax", seed=2).recipe.steps
+    500000
+    """
+    recipe = replace(choose_preset(choose_study(study), preset).recipe, **changes)
+    named = None if data is None else _place(data)
+    return Setup(study, preset, mixer, recipe, dict(mixer_options or {}), named)
+
+
+def _place(data: str | Path) -> str:
+    """Return a folder by its whole path, which is found from elsewhere; a name as it is."""
+    place = Path(data)
+    return str(place.resolve() if place.is_dir() else data)
+
+
+def save_setup(output: Path, run: Setup, digest: str) -> None:
+    """Write what a run was asked for, and the digest of its data, into its folder."""
+    facts = {
+        "format": FORMAT,
+        "study": run.study,
+        "preset": run.preset,
+        "mixer": run.mixer,
+        "mixer_options": dict(run.mixer_options),
+        "data": run.data,
+        "digest": digest,
+        "recipe": run.recipe.as_json(),
+    }
+    write_text(output / SETUP, json.dumps(facts, indent=2) + "\n")
+
+
+def load_setup(output: Path) -> tuple[Setup, str]:
+    """Return what the run in a folder was asked for, and the digest of its data.
+
+    Raises
+    ------
+    ValueError
+        If the folder has no such file, or one of another format, or one that is damaged.
+    """
+    file = output / SETUP
+    if not file.is_file():
+        raise ValueError(f"{output} must be the folder of a training run, got no {SETUP} in it")
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        written = facts["format"]
+        if written == FORMAT:
+            names = {key: facts[key] for key in ("study", "preset", "mixer", "mixer_options")}
+            recipe = Recipe.from_json(facts["recipe"])
+            return Setup(**names, data=facts["data"], recipe=recipe), str(facts["digest"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} must describe a training run, got {error!r}") from error
+    raise ValueError(f"{file} must have format {FORMAT} of training runs, got {written}")
+
+
+def run_folder(path: Path) -> Path:
+    """Return the folder of the run that a folder or file belongs to: itself or one above it.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    for place in (path, path.parent, path.parent.parent):
+        if (place / SETUP).is_file():
+            return place
+    raise ValueError(f"checkpoint must be in the folder of a training run, got {path}")

@@ -1,0 +1,150 @@
+"""The language study of the FourierFormer paper, [nguyen2022fourierformer]_ section 4.1.
+
+:mod:`fourierkernels.train.studies.language_presets` has its sizes, with the source of each detail.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.mixing.registry import mixer_names
+from fourierkernels.models import LanguageModel, language_config
+from fourierkernels.train.data.corpora import read_corpus
+from fourierkernels.train.data.token_files import TokenFiles
+from fourierkernels.train.objective import Objective
+from fourierkernels.train.perplexity import perplexities, plain_loss
+from fourierkernels.train.recipe import Recipe
+from fourierkernels.train.segments import Batch, Segments
+from fourierkernels.train.studies.language_presets import PRESETS
+from fourierkernels.train.studies.study import Measured, Preset, Study
+
+_PAPER_CORPUS = "wikitext-103"
+_WEIGHT_STD = 0.02
+
+
+def read(preset: Preset, data: str | Path | None, *, cache: Path | None = None) -> TokenFiles:
+    """Return the text of a run.
+
+    Raises
+    ------
+    ValueError
+        If no text is named for a preset that needs one, or it cannot be read.
+    """
+    named = preset.data if data is None else data
+    if named is None:
+        raise ValueError(
+            "data must be named for this preset: --data FOLDER (--help says where it is had), "
+            "got none"
+        )
+    return read_corpus(named, most=preset.most_words, folder=cache)
+
+
+def build(
+    preset: Preset, data: TokenFiles, mixer: str, options: Mapping[str, Any]
+) -> LanguageModel:
+    """Return a model with random weights for the vocabulary of a text.
+
+    The paper's cutoffs are for its own vocabulary; a smaller one keeps those below it.
+    """
+    own = dict(preset.model)
+    name, words = own.pop("preset"), len(data.vocabulary)
+    cutoffs = language_config(name).cutoffs
+    config = language_config(
+        name,
+        **own,
+        vocabulary=words,
+        cutoffs=tuple(end for end in cutoffs if end < words),
+        mixer=mixer,
+        mixer_options={**preset.mixer_options.get(mixer, {}), **options},
+    )
+    model = LanguageModel(config)
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            nn.init.normal_(module.weight, 1.0, _WEIGHT_STD)
+    return model
+
+
+def batches(preset: Preset, data: TokenFiles, recipe: Recipe) -> Segments:
+    """Return the training segments, in the order of the run."""
+    return Segments(
+        data.tokens("train"),
+        length=_length(preset),
+        batch=recipe.batch,
+        order=recipe.order,
+        steps=recipe.steps,
+        seed=recipe.seed,
+    )
+
+
+def objective(preset: Preset, data: TokenFiles, recipe: Recipe) -> Objective:
+    """Return the mean -log p of the next word, smoothed if asked for, and its validation."""
+    even = math.log(len(data.vocabulary))
+
+    def loss(model: nn.Module, batch: Batch) -> Tensor:
+        return _loss(model, batch, recipe.label_smoothing)
+
+    def validate(model: nn.Module, process: int, processes: int) -> tuple[float, int]:
+        valid = data.tokens("valid")
+        return plain_loss(model, valid, length=_length(preset), part=(process, processes))
+
+    return Objective(loss, validate, even)
+
+
+def measure(
+    preset: Preset,
+    data: TokenFiles,
+    mixer: str,
+    model: nn.Module,
+    *,
+    splits: tuple[str, ...] = ("valid", "test"),
+    positions: int | None = None,
+) -> list[Measured]:
+    """Return both perplexities of a trained model on each split."""
+    published: Mapping[str, float] = {}
+    if data.corpus == _PAPER_CORPUS and positions is None:
+        published = preset.published.get(mixer, {})
+    return [
+        Measured(
+            split,
+            metric,
+            value,
+            count,
+            published.get(split) if metric == "sliding perplexity" else None,
+        )
+        for split in splits
+        for metric, value, count in perplexities(
+            model, data.tokens(split), length=_length(preset), positions=positions
+        )
+    ]
+
+
+STUDY = Study(
+    title="Language modelling: the FourierFormer paper's tables 1, 4 and 5",
+    presets=PRESETS,
+    mixers=lambda: mixer_names(causal=True),
+    read=read,
+    build=build,
+    batches=batches,
+    objective=objective,
+    measure=measure,
+)
+
+
+def _length(preset: Preset) -> int:
+    own = dict(preset.model)
+    return language_config(own.pop("preset"), **own).length
+
+
+def _loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
+    """Return the cross-entropy with the target, or with it and an even share of all words."""
+    if not smoothing:
+        losses: Tensor = model(batch["tokens"], batch["targets"])
+        return losses.mean()
+    assert isinstance(model, LanguageModel)
+    scores = model.log_probabilities(batch["tokens"])
+    target = -scores.gather(-1, batch["targets"][..., None]).mean()
+    return torch.lerp(target, -scores.mean(), smoothing)

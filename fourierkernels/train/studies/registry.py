@@ -1,0 +1,17 @@
+"""The table of studies; adding one is adding a file and a row."""
+
+from fourierkernels.train.studies.language import STUDY as LANGUAGE
+from fourierkernels.train.studies.study import Preset, Study
+from fourierkernels.validation import check_choice
+
+STUDIES: dict[str, Study] = {"language": LANGUAGE}
+
+
+def choose_study(name: str) -> Study:
+    """Return a study by its name."""
+    return STUDIES[check_choice("study", name, list(STUDIES))]
+
+
+def choose_preset(study: Study, name: str) -> Preset:
+    """Return a preset of a study by its name."""
+    return study.presets[check_choice("preset", name, list(study.presets))]

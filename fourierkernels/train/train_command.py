@@ -1,0 +1,109 @@
+"""The commands around training: a run from options, and tables for the terminal."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourierkernels.train.planning import plan
+from fourierkernels.train.run import evaluate, train
+from fourierkernels.train.run_setup import Setup, load_setup, setup
+from fourierkernels.train.studies.study import Measured
+from fourierkernels.validation import check_choice
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = [
+    "choose_run",
+    "choose_splits",
+    "evaluate",
+    "plan_table",
+    "read_options",
+    "results_table",
+    "train",
+]
+
+_MEASURED = ("valid", "test")
+
+
+def read_options(given: Iterable[str]) -> dict[str, Any]:
+    """Return options given as NAME=VALUE; a value is JSON or else a string.
+
+    Raises
+    ------
+    ValueError
+        If one has no name or no value.
+
+    Examples
+    --------
+    >>> read_options(["power=2", "radius_shape=head"])
+    {'power': 2, 'radius_shape': 'head'}
+    """
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"mixer-option must be NAME=VALUE, got {text!r}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def choose_run(
+    study: str,
+    *,
+    data: str | None,
+    mixer: str | None,
+    mixer_options: Mapping[str, Any],
+    preset: str | None,
+    seed: int | None,
+    resumed: Path | None,
+) -> Setup:
+    """Return the run that options describe; what a resumed run was asked for need not be repeated.
+
+    Parameters
+    ----------
+    resumed : Path or None
+        Folder of the run to resume, if one is named.
+    """
+    given = {"preset": preset, "mixer": mixer, "data": data}
+    named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if resumed is None:
+        named |= {} if seed is None else {"seed": seed}
+        return setup(study, mixer_options=mixer_options, **named)
+    earlier, _ = load_setup(resumed)
+    if data is not None:
+        named["data"] = setup(study, data=data).data
+    recipe = earlier.recipe if seed is None else replace(earlier.recipe, seed=seed)
+    options = dict(mixer_options) or earlier.mixer_options
+    return replace(earlier, study=study, recipe=recipe, mixer_options=options, **named)
+
+
+def choose_splits(given: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the texts to measure on, both if none are given."""
+    return tuple(check_choice("split", name, list(_MEASURED)) for name in given or _MEASURED)
+
+
+def plan_table(run: Setup) -> "Table":
+    """Return what a run will cost."""
+    from rich.table import Table
+
+    table = Table(title=f"{run.study}, {run.preset}, {run.mixer}", show_header=False)
+    for name, value in plan(run).rows():
+        table.add_row(name, value)
+    return table
+
+
+def results_table(measured: Iterable[Measured]) -> "Table":
+    """Return the numbers of a model beside those of the paper."""
+    from rich.table import Table
+
+    table = Table("split", "measure", "value", "words", "paper")
+    for row in measured:
+        paper = "" if row.published is None else f"{row.published:.2f}"
+        table.add_row(row.split, row.metric, f"{row.value:.2f}", f"{row.positions:,}", paper)
+    return table

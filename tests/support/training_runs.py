@@ -1,0 +1,98 @@
+"""Short training runs on a small real text, in this process or in one that can be killed.
+
+A process that is started finds these functions by the name of this module.
+"""
+
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import torch
+
+from fourierkernels.train import run_setup
+from fourierkernels.train.data.corpora import read_corpus
+from fourierkernels.train.run import train
+from fourierkernels.train.run_setup import Setup
+
+STEPS = 12
+_MODULES = ["fourierkernels.train.run", "training_runs"]
+
+
+def write_texts(folder: Path) -> Path:
+    """Write train.txt, valid.txt and test.txt: pages of Python's manual."""
+    folder.mkdir(parents=True)
+    pages = [topics[name] for name in sorted(topics)]
+    parts = {"train": pages[6:36], "valid": pages[:3], "test": pages[3:6]}
+    for split, texts in parts.items():
+        text = "\n".join(texts)[: 200_000 if split == "train" else 2_000]
+        (folder / f"{split}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def short_run(texts: Path, **changes: Any) -> Setup:
+    """Return a run of the smallest language model that is over in a second or two."""
+    few = {"steps": STEPS, "batch": 4, "evaluate_every": 4, "save_every": 2, "log_every": 1}
+    mixer = changes.pop("mixer", "softmax")
+    options = {"warmup": 2, "clip": 1.0} | few | changes
+    return run_setup.setup("language", preset="tiny", mixer=mixer, data=texts, **options)
+
+
+def train_here(run: Setup, output: Path, cache: Path, **options: Any) -> Any:
+    """Train in this process with one thread."""
+    torch.set_num_threads(1)
+    return train(run, output, cache=cache, **options)
+
+
+def train_to_end(run: Setup, output: Path, cache: Path) -> None:
+    """Train, or go on if there is something to go on from."""
+    resume = (output / "study.json").is_file()
+    train_here(run, output, cache, resume=resume)
+
+
+def train_and_die(run: Setup, output: Path, cache: Path, step: int, part: str) -> None:
+    """Train until a checkpoint is being written, and die when a file of it has been."""
+    from fourierkernels.train import engine
+
+    whole = engine.write_tensors
+
+    def half(file: Path, *given: Any) -> None:
+        whole(file, *given)
+        if file.name == part and f"checkpoint-{step}-" in file.parent.name:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    engine.write_tensors = half  # type: ignore[attr-defined]
+    train_to_end(run, output, cache)
+
+
+def train_on_little_disk(run: Setup, output: Path, cache: Path, most: int, queue: Any) -> None:
+    """Train where no file may be larger than `most` bytes, and hand the error on."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    queue.put(error_of(lambda: train_to_end(run, output, cache)))
+
+
+def error_of(call: Callable[[], Any]) -> str:
+    """Return the kind and the message of the error that a call raises."""
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "none"
+
+
+def read_texts(texts: Path, folder: Path) -> None:
+    """Number the words of a text."""
+    read_corpus(texts, folder=folder)
+
+
+def start(target: Callable[..., None], *arguments: Any) -> Any:
+    """Start a function in a process of its own, from one that has loaded torch already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_MODULES)
+    process = context.Process(target=target, args=arguments)
+    process.start()
+    return process

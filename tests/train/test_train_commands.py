@@ -1,0 +1,168 @@
+"""``fourierkernels train`` and ``evaluate``: from a text on disk to numbers, and clear errors."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fourierkernels import cli
+from fourierkernels.train import train_command
+from fourierkernels.train.data.corpora import CORPORA
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cache: Path) -> Call:
+    """Run a command in this process; return exit status, output and messages."""
+    monkeypatch.setenv("FOURIERKERNELS_CACHE", str(cache))
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fourierkernels", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return run
+
+
+def test_help_tells_where_data_are_had_and_how_they_lie(call: Call) -> None:
+    status, out, _ = call("train", "--help")
+    text = " ".join(out.split())
+    assert status == 0
+    for name, row in CORPORA.items():
+        assert f"{name}: {row.title}" in text
+        assert row.layout.split(",")[0] in text
+    assert "wikitext-103-v1.zip" in text
+    assert "language: Language modelling" in text
+
+
+def test_text_becomes_a_measured_model_that_other_commands_take(
+    call: Call, texts: Path, tmp_path: Path
+) -> None:
+    """Stopped after 4 updates, resumed until 8 without repeating the options, then measured."""
+    output = tmp_path / "run"
+    options = ("--data", texts, "--mixer", "fourier", "--mixer-option", "power=2", "--seed", 3)
+    status, out, err = call("train", "language", *options, "--output", output, "--limit-steps", 4)
+    assert (status, err.count("error")) == (0, 0), err
+    assert "sliding perplexity" in out
+    assert "written:" in out
+    status, _, err = call("train", "language", "--resume", "--output", output, "--limit-steps", 8)
+    assert status == 0, err
+    assert {path.name for path in output.iterdir()} >= {
+        "checkpoint-8",
+        "curve.csv",
+        "model.safetensors",
+        "results.csv",
+        "results.json",
+        "study.json",
+        "test.ids",
+        "vocabulary.txt",
+    }
+    status, out, err = call(
+        "evaluate", output, "--split", "test", "--positions", 20, "--output", tmp_path / "t.csv"
+    )
+    assert status == 0, err
+    assert "valid" not in out
+    assert (tmp_path / "t.csv").read_text().startswith("split,metric,value,positions,published\n")
+    model = output / "model.safetensors"
+    status, out, err = call(
+        "heads", model, "--ids", output / "test.ids", "--context", 32, "--no-baseline"
+    )
+    assert status == 0, err
+    assert "layer" in out
+
+
+def test_plan_is_shown_before_anything_is_written(call: Call, texts: Path, tmp_path: Path) -> None:
+    status, out, err = call(
+        "train", "language", "--data", texts, "--plan", "--output", tmp_path / "run"
+    )
+    assert status == 0, err
+    for name in ("parameters", "vocabulary", "training text", "memory", "time"):
+        assert name in out
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (("speech",), "study must be one of language, got 'speech'"),
+        (("language", "--preset", "huge"), "preset must be one of tiny"),
+        (("language", "--mixer", "fnet"), "mixer must be one of softmax"),
+        (("language", "--preset", "small"), "data must be named for this preset"),
+        (("language", "--data", "/no/such/folder"), "data must be a folder or one of python"),
+        (("language", "--mixer-option", "power"), "mixer-option must be NAME=VALUE, got 'power'"),
+        (("language", "--resume", "--output", "/no/such/run"), "must be the folder of a training"),
+    ],
+)
+def test_bad_options_are_one_line(
+    call: Call,
+    arguments: tuple[str, ...],
+    rule: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = call("train", *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert rule in err
+    assert err.count("\n") == 1
+
+
+def test_unknown_option_of_a_mixer_is_one_line(call: Call, texts: Path, tmp_path: Path) -> None:
+    status, _, err = call(
+        "train", "language", "--data", texts, "--output", tmp_path / "r", "--mixer-option", "x=1"
+    )
+    assert status == 2
+    assert "error: " in err
+    assert "'x'" in err
+
+
+def test_tensorboard_that_is_not_installed_is_one_line(
+    call: Call, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fourierkernels.train import rhythm
+
+    monkeypatch.setattr(rhythm, "find_spec", lambda name: None)
+    status, _, err = call(
+        "train", "language", "--data", texts, "--output", tmp_path / "r", "--tensorboard"
+    )
+    assert (status, err.count("\n")) == (2, 1)
+    assert "tensorboard needs a package of its own: pip install tensorboard" in err
+
+
+@pytest.mark.parametrize("given", ["missing", "weights.bin"])
+def test_evaluating_what_is_no_run_is_one_line(call: Call, given: str, tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_bytes(b"x")
+    status, _, err = call("evaluate", tmp_path / given)
+    assert status == 2
+    assert "checkpoint must be in the folder of a training run" in err
+
+
+def test_values_of_options_are_json_or_words() -> None:
+    given = ["power=2", "radius=0.5", "allow_signed=true", "radius_shape=head"]
+    expected = {"power": 2, "radius": 0.5, "allow_signed": True, "radius_shape": "head"}
+    assert train_command.read_options(given) == expected
+
+
+@pytest.mark.slow
+def test_quick_mode_trains_on_the_text_of_python(tmp_path: Path) -> None:
+    """The command of the documentation, as a person starts it: one process, nothing prepared."""
+    environment = {**os.environ, "FOURIERKERNELS_CACHE": str(tmp_path / "tokens")}
+    done = subprocess.run(
+        [sys.executable, "-m", "fourierkernels.cli", "train", "language", "--mixer", "softmax"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "written: language-tiny-softmax" in done.stdout
+    assert (tmp_path / "language-tiny-softmax/model.safetensors").is_file()
