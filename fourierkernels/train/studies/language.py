@@ -23,7 +23,6 @@ from fourierkernels.train.studies.language_presets import PRESETS
 from fourierkernels.train.studies.study import Measured, Preset, Study
 
 _PAPER_CORPUS = "wikitext-103"
-_WEIGHT_STD = 0.02
 
 
 def read(preset: Preset, data: str | Path | None, *, cache: Path | None = None) -> TokenFiles:
@@ -61,11 +60,7 @@ def build(
         mixer=mixer,
         mixer_options={**preset.mixer_options.get(mixer, {}), **options},
     )
-    model = LanguageModel(config)
-    for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
-            nn.init.normal_(module.weight, 1.0, _WEIGHT_STD)
-    return model
+    return LanguageModel(config)
 
 
 def batches(preset: Preset, data: TokenFiles, recipe: Recipe) -> Segments:
