@@ -76,9 +76,14 @@ def test_files_the_readme_names_exist() -> None:
 
 
 STUDIES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "experiments").rglob("*.py"))
-LONG = {  # even in their quick mode: whole networks, several of them
+LONG = {  # even in their quick mode: whole networks, several of them, or many sizes
     "experiments/benchmarks/heads.py",
+    "experiments/benchmarks/mixers.py",
+    "experiments/linear_attention.py",
+    "experiments/rates_density.py",
+    "experiments/rates_regression.py",
     "experiments/real_heads.py",
+    "experiments/theorems.py",
     "experiments/twin_heads.py",
 }
 

@@ -33,8 +33,7 @@ print(peak() - before)
 """
 
 
-@pytest.mark.parametrize("mask", ["None", "(1, 1, 1, 4096)"])
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("causal", "mask"), [(False, "None"), (True, "(1, 1, 1, 4096)")])
 def test_forward_and_backward_with_dropout_take_a_few_megabytes(causal: bool, mask: str) -> None:
     """Of 4,096 queries and keys the weights alone would be 64 MB, the distances 4 GB."""
     (kilobytes,) = printed_by(_PEAK.format(n=4096, mask=mask, causal=causal))
