@@ -141,6 +141,21 @@ def test_a_finite_number_hides_nothing_however_large(number: str, dtype: torch.d
         assert relative_error(masked, plain) < TOLERANCE[str(dtype)[6:]]["gradient"], name
 
 
+@pytest.mark.parametrize("implementation", ["fused", "reference"])
+def test_values_without_features_have_weights_and_their_gradients(implementation: Any) -> None:
+    query, key, value, radius = leaves()
+
+    def call(values: Tensor) -> tuple[Tensor, ...]:
+        output, weights = fourier_attention(
+            query, key, values, radius, return_weights=True, implementation=implementation
+        )
+        assert output.shape == (B, H, N, values.shape[-1])
+        return weights, *torch.autograd.grad(weights.square().sum(), (query, key, radius))
+
+    for found, expected in zip(call(value[..., :0]), call(value), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_second_derivatives_pass_gradgradcheck(case: str) -> None:
     """By the reference, under the same draw of dropout."""
