@@ -155,6 +155,9 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     """Call the operator in its own shapes: (B, H, N, D), and a radius per head and feature."""
     query, key, value, radius, mask, seed = inputs
     given, working = query.dtype, WORKING_DTYPE[query.dtype]
+    width = value.shape[-1]
+    if options.return_weights and width == 0:  # the operator has no weights without sums
+        value = torch.nn.functional.pad(value, (0, 1))
     tensors = (_with_batch(tensor.to(working)) for tensor in (query, key, value))
     heads = query.shape[-3] if query.ndim > 2 else 1
     if radius.ndim > 1:
@@ -166,7 +169,7 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     with without_autocast(query.device.type):
         output, _, _, weights, _ = attend_anywhere(*tensors, radius, mask, seed, *options[:_ASKED])
     rows = query.shape[:-1]
-    output = output.reshape(*rows, value.shape[-1]).to(given)
+    output = output.reshape(*rows, value.shape[-1])[..., :width].to(given)
     return output, weights.reshape(*rows, weights.shape[-1]).to(given)
 
 

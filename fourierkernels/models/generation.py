@@ -141,7 +141,9 @@ def restrict(
     if temperature == 0.0:
         best = log_p.argmax(dim=-1, keepdim=True)
         return torch.full_like(log_p, -math.inf).scatter(-1, best, 0.0)
-    log_p = (log_p / temperature).log_softmax(dim=-1)
+    below = log_p - log_p.amax(dim=-1, keepdim=True)  # of a faint temperature only 0 is left
+    faintest = torch.finfo(log_p.dtype).tiny
+    log_p = (below / max(temperature, faintest)).log_softmax(dim=-1)
     if top_k is not None:
         least = log_p.topk(min(top_k, log_p.shape[-1]), dim=-1).values[..., -1:]
         log_p = log_p.masked_fill(log_p < least, -math.inf).log_softmax(dim=-1)

@@ -166,10 +166,12 @@ def _backward_in_parallel(layout_leaves, setting_leaves, saved_leaves, result_le
 def _backward_group(group, slab, layout, settings, saved, results):
     """Take a slab of queries through the heads that share a mask, or through one head."""
     each, (per_batch, per_head) = layout.mask.heads, results.groups
-    for head in range(layout.queries.shape[1]):
-        mine = head // each * per_batch + head % each * per_head
-        if mine == group:
-            _backward_slab(head, (group, slab), layout, settings, saved, results)
+    items, item, of_item = layout.queries.shape[1] // each, 0, group
+    if per_batch > 0:
+        item, of_item = group // per_batch, group % per_batch
+    for batch in range(item, item + 1 if per_batch > 0 else items):
+        for head in range(of_item, of_item + 1 if per_head > 0 else each):
+            _backward_slab(batch * each + head, (group, slab), layout, settings, saved, results)
 
 
 @njit(cache=True, error_model="numpy")

@@ -51,12 +51,12 @@ def read_mask(place, count, mask, factors, shifts):
     start += tile * TILE * strides[3]
     limit = constant(_LARGEST_BIAS, factors[0])
     for j in range(count):
-        log2 = bias[start + j * strides[3]] * constant(_LOG2_E, limit)
-        factor, shift = exp2_parts(min(log2, limit))
-        factor = factor if log2 < np.inf else constant(np.nan, limit)
-        factors[j] = factor if log2 != -np.inf else constant(0.0, limit)
-        shifts[j] = shift if abs(log2) < np.inf else np.int32(0)
-        end = max(end, 0 if log2 == -np.inf else j + 1)
+        given = bias[start + j * strides[3]]  # asked below, because log2 of a finite one overflows
+        factor, shift = exp2_parts(min(given * constant(_LOG2_E, limit), limit))
+        factor = factor if given < np.inf else constant(np.nan, limit)
+        factors[j] = factor if given != -np.inf else constant(0.0, limit)
+        shifts[j] = shift if abs(given) < np.inf else np.int32(0)
+        end = max(end, 0 if given == -np.inf else j + 1)
     return end
 
 

@@ -158,8 +158,8 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
     earlier, known = load_setup(output)
     if digest != known:
         raise ValueError(f"data must be those the run in {output} began with, got others")
-    ours, theirs = asdict(run), asdict(earlier)
-    names = [name for name in ours if ours[name] != theirs[name] and name != "data"]
+    ours, theirs = (asdict(given) | given.recipe.as_json() for given in (run, earlier))
+    names = [name for name in ours if ours[name] != theirs[name] and name not in {"data", "recipe"}]
     if names:
         raise ValueError(
             f"{names[0]} must be that of the run in {output}, {theirs[names[0]]!r}, "

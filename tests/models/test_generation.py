@@ -162,6 +162,17 @@ def test_a_generator_decides_what_is_drawn() -> None:
     assert not torch.equal(found[0], found[2])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("temperature", [1e-39, 1e-45, 1e-310])
+def test_a_temperature_of_nearly_nothing_leaves_the_most_probable_word(
+    temperature: float, dtype: torch.dtype
+) -> None:
+    log_p = torch.tensor([0.2, 0.5, 0.3], dtype=dtype).log()
+    for options in ({}, {"top_k": 2}, {"top_p": 0.9}):
+        found = restrict(log_p, temperature, **options)
+        assert torch.equal(found.exp(), restrict(log_p, 0.0).exp())
+
+
 def test_a_small_temperature_is_greedy_search() -> None:
     model = model_of()
     greedy = models.generate(model, PROMPTS, new_tokens=9, temperature=0.0).tokens

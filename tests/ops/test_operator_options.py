@@ -124,6 +124,38 @@ def test_hidden_pairs_have_no_gradient_of_the_mask() -> None:
     assert (gradient[~(HIDDEN | later | alone)] != 0).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("number", ["min", "max"])
+def test_a_finite_number_hides_nothing_however_large(number: str, dtype: torch.dtype) -> None:
+    """Added to all of a row it changes nothing, though log2 of its exponential overflows."""
+    tensors = leaves(dtype)
+    mask = torch.full((1, 1, 1, M), getattr(torch.finfo(dtype), number), dtype=dtype)
+    with_mask, without = (
+        torch.autograd.grad(output.square().sum() + weights[..., 0].sum(), tensors)
+        for output, weights in (
+            fused(Inputs(*tensors, bias, None), Options(4, False, 0.0, 0.0, True))
+            for bias in (mask, None)
+        )
+    )
+    for name, masked, plain in zip(Inputs._fields, with_mask, without, strict=False):
+        assert relative_error(masked, plain) < TOLERANCE[str(dtype)[6:]]["gradient"], name
+
+
+@pytest.mark.parametrize("implementation", ["fused", "reference"])
+def test_values_without_features_have_weights_and_their_gradients(implementation: Any) -> None:
+    query, key, value, radius = leaves()
+
+    def call(values: Tensor) -> tuple[Tensor, ...]:
+        output, weights = fourier_attention(
+            query, key, values, radius, return_weights=True, implementation=implementation
+        )
+        assert output.shape == (B, H, N, values.shape[-1])
+        return weights, *torch.autograd.grad(weights.square().sum(), (query, key, radius))
+
+    for found, expected in zip(call(value[..., :0]), call(value), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_second_derivatives_pass_gradgradcheck(case: str) -> None:
     """By the reference, under the same draw of dropout."""

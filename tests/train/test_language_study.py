@@ -125,7 +125,8 @@ def test_run_of_other_settings_is_not_resumed(finished: Path, texts: Path, cache
     for name, value in changes.items():
         run = short_run(texts, **{name: value})
         message = error_of(lambda run=run: train_here(run, finished, cache, resume=True))
-        assert "must be that of the run in" in message
+        assert f"{name} must be that of the run in" in message
+        assert len(message) < 200 + len(str(finished))
     message = error_of(lambda: train_here(short_run(texts), finished, cache))
     assert "output must be a new folder, or resumed (--resume)" in message
 
