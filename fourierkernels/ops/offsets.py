@@ -1,7 +1,6 @@
-"""Consequences of weights that depend on R q and R k through their difference only.
+"""A consequence of weights that depend on R q and R k through their difference only.
 
-Queries and keys may be moved together, so an offset they share need not cost digits; and the
-gradient of R is known once those of q and k are.
+Queries and keys may be moved together, so an offset they share need not cost digits.
 """
 
 import torch
@@ -28,12 +27,3 @@ def common_offset(key: Tensor, radius: Tensor) -> Tensor:
     first = key[:, :, :1]
     offset = _STEP * torch.round(scale * first / _STEP) / scale
     return torch.where(torch.isfinite(first), offset, 0.0)
-
-
-def radius_gradient(
-    query: Tensor, key: Tensor, radius: Tensor, dq: Tensor, dk: Tensor, offset: Tensor
-) -> Tensor:
-    """Return dR, ``(H, D)``, by homogeneity: R dR = Σ q dq + Σ k dk, here less the offset."""
-    total = ((query - offset) * dq).sum(dim=(0, 2), dtype=torch.float64)
-    total += ((key - offset) * dk).sum(dim=(0, 2), dtype=torch.float64)
-    return (total / radius).to(radius.dtype)
