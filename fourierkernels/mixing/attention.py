@@ -17,7 +17,7 @@ from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import MultiheadCore, check_heads
 from fourierkernels.attention.radius import RadiusShape
 from fourierkernels.mixing.mixer import State, TokenMixer
-from fourierkernels.validation import check_integer
+from fourierkernels.validation import check_integer, check_number
 
 
 class AttentionMixer(TokenMixer, MultiheadCore):
@@ -110,11 +110,22 @@ class AttentionMixer(TokenMixer, MultiheadCore):
 class SoftmaxMixer(AttentionMixer):
     """Dot-product attention, [vaswani2017attention]_ eq. 1, by torch's fused function.
 
+    Parameters
+    ----------
+    scale : float or None
+        Factor of the dot products; 1/√D if None.
+    **options
+        Options of :class:`AttentionMixer`.
+
     Examples
     --------
     >>> SoftmaxMixer(8, heads=2)(torch.zeros(1, 3, 8)).shape
     torch.Size([1, 3, 8])
     """
+
+    def __init__(self, dim: int, *, heads: int, scale: float | None = None, **options: Any) -> None:
+        super().__init__(dim, heads=heads, **options)
+        self.scale = None if scale is None else check_number("scale", scale, above=0.0)
 
     def attend(
         self,
@@ -125,7 +136,8 @@ class SoftmaxMixer(AttentionMixer):
         return_weights: bool = False,
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        """Return softmax(q·k/√D) v, and the weights or None."""
+        """Return softmax(scale q·k) v, and the weights or None."""
+        options |= {"scale": self.scale}
         if return_weights:
             return softmax_attention(query, key, value, return_weights=True, **options)
         return scaled_dot_product_attention(query, key, value, **options), None

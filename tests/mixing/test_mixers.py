@@ -335,6 +335,19 @@ def test_gaussian_attention_is_softmax_for_keys_of_one_norm() -> None:
     torch.testing.assert_close(softmax(x), gaussian(x))
 
 
+@pytest.mark.parametrize("scale", [0.25, 3.0])
+def test_softmax_attention_takes_another_scale(scale: float) -> None:
+    torch.manual_seed(0)
+    mixer = SoftmaxMixer(E, heads=H, scale=scale).double()
+    x = tokens(2, 9, E)
+    query, key = mixer.queries(x), mixer.memory(x)[0]
+    expected = torch.softmax(scale * query @ key.mT, dim=-1)
+    torch.testing.assert_close(mixer.mixing_matrix(x), expected)
+    torch.testing.assert_close(mixer(x), mixer.join_heads(expected @ mixer.memory(x)[1]))
+    with pytest.raises(ValueError, match="scale must be finite and greater than 0, got 0"):
+        SoftmaxMixer(E, heads=H, scale=0.0)
+
+
 @pytest.mark.parametrize("name", ["fourier", "linear_fourier"])
 @pytest.mark.parametrize("shape", ["scalar", "head", "feature", "head_feature"])
 def test_a_radius_of_any_shape_is_trained_or_fixed(name: str, shape: str) -> None:
