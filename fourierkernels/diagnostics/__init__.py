@@ -18,6 +18,7 @@ from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import gaussian_gap
 from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.resampling import permutation_null
+from fourierkernels.diagnostics.sharpening import sharpened_maps
 from fourierkernels.diagnostics.statistic_summary import head_statistics, summarise_statistics
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary, summarise_maps
@@ -64,6 +65,7 @@ __all__ = [
     "profile_heads",
     "pruning_curve",
     "redundancy_against_importance",
+    "sharpened_maps",
     "summarise_maps",
     "summarise_statistics",
 ]
