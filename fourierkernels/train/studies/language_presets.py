@@ -110,14 +110,14 @@ PRESETS = {
         {"dim": 128, "layers": 4, "heads": 8, "hidden": 512},
     ),
     "twin": Preset(
-        summary="6 layers of 8 heads of 16 features, context 256: under an hour on one core",
+        summary="6 layers of 8 heads of 16 features, context 256: half an hour or so on one core",
         model={"preset": "small", "dim": 128, "layers": 6, "heads": 8, "hidden": 256} | _AS_THERE,
         recipe=Recipe(
-            steps=3_000,
+            steps=2_000,
             batch=8,
             learning_rate=1e-3,
             schedule="cosine",
-            warmup=300,
+            warmup=200,
             clip=0.25,
             evaluate_every=500,
             save_every=500,
