@@ -66,8 +66,8 @@ class Settings:
 
     steps: int = 400
     trial_steps: int = 200
-    rates: tuple[float, ...] = (1e-3, 3e-3, 9e-3)
-    sharpness: tuple[float, ...] = (1.0, 5.0, 25.0)
+    rates: tuple[float, ...] = (1.5e-3, 4e-3, 1e-2)
+    sharpness: tuple[float, ...] = (0.2, 1.0, 5.0)
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     trial_seed: int = 2022
     kernels: tuple[str, ...] = KERNELS

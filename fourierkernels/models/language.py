@@ -39,9 +39,15 @@ def _as_gpt2(model: nn.Module) -> None:
     draw_again(model, outputs, std=0.02 / math.sqrt(2 * layers))
 
 
+def _unit(model: nn.Module) -> None:
+    """N(0, 1/E): queries and keys begin of unit size, whatever the width."""
+    initialise(model, std=float(model.config.dim) ** -0.5)  # type: ignore[union-attr, arg-type]
+
+
 STARTS: dict[str, Callable[[nn.Module], None]] = {
     "transformer_xl": _as_transformer_xl,
     "gpt2": _as_gpt2,
+    "unit": _unit,
 }
 
 
