@@ -1,23 +1,32 @@
-"""What a training step costs with each kernel: processor time in turns, and memory.
+"""The cost of a training step of a language model with each kernel of attention.
 
-Used by language_tables.py, on the preset "twin" (6 layers of 8 heads of 16 features, context 256).
+    python experiments/language_costs.py [--data FOLDER] [--output FOLDER] [--quick]
+
+Forward, backward, clip and update of the preset "twin" (6 layers of 8 heads of 16 features,
+context 256, 8 segments) on one thread: processor time of the kernels in turns, its ratio to that of
+softmax, and the peak memory of a fresh process each. --data is a folder that data_manuals.py wrote.
+
+Writes language_costs as CSV, one row per kernel, with its provenance as JSON.
 """
 
+import argparse
 import multiprocessing
 import resource
 import time
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from language_networks import kernel_options
+from _language_networks import KERNELS, kernel_options, use_one_thread
 
+from fourierkernels.study import write_study
 from fourierkernels.train import setup
 from fourierkernels.train.optimisers import create_optimiser
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 
-REPEATS = 5
+ROOT = Path(__file__).parents[1]
+REPEATS = 9
 
 
 class Steps:
@@ -48,14 +57,13 @@ class Steps:
         return time.process_time() - begun
 
 
-def costs(kernels: Sequence[str], data: str, *, quick: bool) -> list[dict[str, Any]]:
+def costs(preset: str, data: str, repeats: int) -> list[dict[str, Any]]:
     """Return time and memory of each kernel, and the ratio to softmax, from steps in turns."""
-    preset = "mini" if quick else "twin"
-    steps = {kernel: Steps(kernel, preset, data) for kernel in kernels}
+    steps = {kernel: Steps(kernel, preset, data) for kernel in KERNELS}
     for own in steps.values():
         own.seconds()  # first calls compile
-    times = {kernel: [] for kernel in kernels}
-    for _ in range(REPEATS):
+    times: dict[str, list[float]] = {kernel: [] for kernel in KERNELS}
+    for _ in range(repeats):
         for kernel, own in steps.items():
             times[kernel].append(own.seconds())
     softmax = np.array(times["softmax"])
@@ -81,8 +89,32 @@ def peak(kernel: str, preset: str, data: str) -> float:
 
 
 def _peak(kernel: str, preset: str, data: str) -> float:
-    torch.set_num_threads(1)
+    use_one_thread()
     steps = Steps(kernel, preset, data)
     for _ in range(3):
         steps.seconds()
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)  # Linux: KiB
+
+
+def main() -> None:
+    """Time the kernels."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="manuals", help="folder that data_manuals.py wrote")
+    parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
+    parser.add_argument("--quick", action="store_true", help="small models, Python's own text")
+    options = parser.parse_args()
+    use_one_thread()
+    preset, data, repeats = (
+        ("mini", "python", 2) if options.quick else ("twin", options.data, REPEATS)
+    )
+    rows = costs(preset, data, repeats)
+    config = {"preset": preset, "repeats": repeats, "threads": 1}
+    write_study(
+        options.output, "language_costs", rows, config, source=Path(__file__), packages=("torch",)
+    )
+    for row in rows:
+        print(row)
+
+
+if __name__ == "__main__":
+    main()

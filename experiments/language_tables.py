@@ -8,7 +8,7 @@ powers l (table 4) and initial radii R (table 5), one network each. Here small m
 data_manuals.py fetches into --data (./manuals by default).
 
 Every kernel gets the same trials, three rates times three starts of equal sharpness (see
-language_networks.py), at half the steps; the best by validation is trained from five seeds, which
+_language_networks.py), at half the steps; the best by validation is trained from five seeds, which
 decide first weights, order of the text and dropout. Radii start at 0.1 to 4, trained and fixed; the
 gain over softmax is measured for three sizes, the rate tuned for each. Differences are paired by
 seed, in nats per word, with t intervals whose level is corrected (Bonferroni) for the number of
@@ -17,9 +17,8 @@ comparisons of their table.
 Writes, each CSV with its provenance as JSON:
 language_networks    one row per network: settings, losses, largest gradient, radii, heads;
 language_tables      one row per row of a table and text, with the paper's number beside it;
-language_costs       processor time of a training step and memory, per kernel.
 
-An interrupted study resumes where it stopped. The whole takes about an hour and a half of one core.
+An interrupted study resumes where it stopped. The whole takes about an hour of one core.
 """
 
 import argparse
@@ -31,11 +30,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
-import torch
-from language_costs import costs
-from language_networks import KERNELS, Finished, Network, kernel_options, train_network
+from _language_networks import (
+    KERNELS,
+    Finished,
+    Network,
+    kernel_options,
+    train_network,
+    use_one_thread,
+)
 from scipy.stats import t as student
 
 from fourierkernels.study import write_study
@@ -276,12 +279,6 @@ def same_columns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: row.get(name, "") for name in names} for row in rows]
 
 
-def use_one_thread() -> None:
-    """Compute in this thread alone. In this order: numba's first call sets torch's threads, too."""
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-
-
 def main() -> None:
     """Train all networks, or those that are not yet trained, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -295,12 +292,10 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     partial = options.output / "language_tables.partial.jsonl"
     rows, chosen = study(settings, Finished(partial), data, options.workers)
-    cost_rows = costs(settings.kernels, data, quick=options.quick)
     config = {**asdict(settings), **chosen, "level": LEVEL, "threads": 1}
     written = {
         "language_networks": same_columns(rows),
         "language_tables": tables(rows),
-        "language_costs": cost_rows,
     }
     for name, lines in written.items():
         write_study(options.output, name, lines, config, source=Path(__file__), packages=PACKAGES)

@@ -1,205 +1,424 @@
-"""The head table of the FourierFormer paper, measured on trained twins of ours at n = 256.
+"""Are the heads of a Fourier language model farther apart? Twins trained on one text, in small.
 
-    python experiments/twin_heads.py RUN [RUN ...] [--output FOLDER] [--quick]
+    python experiments/twin_heads.py [--output FOLDER] [--quick]
 
-Each RUN is a folder that the training command has made (half an hour to an hour of one core each):
+[nguyen2022fourierformer]_ (its table of distances between heads) says that a FourierFormer's heads
+are less redundant than softmax's. Here small causal transformers are trained on the help texts that
+Python ships (pydoc_data.topics) and the data-set descriptions of scikit-learn: two kinds of
+attention, each with a blunt and a sharp start. The scale of softmax is that of its queries and
+keys, so a gain of 4 on their first weights does for it what R = 2 instead of 0.5 does for Fourier
+attention. Twins of one seed share first weights, batches and dropout.
 
-    python experiments/data_manuals.py
-    fourierkernels train language --preset twin --data manuals --mixer softmax --output softmax
-    fourierkernels train language --preset twin --data manuals --mixer fourier --output fourier
-
-[nguyen2022fourierformer]_ (table 3; 6 of the printed version) gives layer averages of distances
-between heads, 6.20 ± 2.30 for softmax and 7.45 ± 2.50 for Fourier attention on training text. Here
-the distance is ‖A_a - A_b‖_F, "±" the standard deviation over pairs of heads and windows. Beside
-the trained networks stand two that have learned nothing: the same networks before training, and
-these with each row of each head sharpened (or blunted) to the entropy of the trained row. Weights
-are measured in half precision, as they are stored.
+Every kind gets the same trials (learning rates, one seed); the rate with the least validation loss
+is then trained on fresh seeds. Heads are measured before and after training, on fixed windows of
+the training and of the test text, from weights rounded to half precision, as they are stored.
 
 Writes, each CSV with its provenance as JSON:
-twin_heads              one row per network, split, stage and layer: distance, entropy, output;
-twin_heads_differences  differences of the layer averages, with bootstrap intervals over windows;
-twin_heads_runs         one row per network: how it was trained, its perplexities;
-and NAME.safetensors for each run, half precision, with the windows as token ids, one per line, in
-twin_heads_train.txt and twin_heads_test.txt.
+twin_heads_runs      one row per network: rate, seed, nats per word, learned radii, seconds;
+twin_heads_measures  one row per network, stage, split, measure and layer;
+twin_heads           differences between kinds, paired by seed, with t intervals over seeds;
+and for the best start of softmax and of Fourier attention, first seed,
+twin_heads_KIND.safetensors, with the test windows as token ids in twin_heads_test.txt.
+
+An interrupted run resumes where it stopped: finished networks are kept in a partial file.
+The whole takes about twenty minutes of one core.
 """
 
 import argparse
-import csv
 import json
-import tempfile
+import math
+import time
 from collections.abc import Mapping
-from itertools import combinations
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import torch
-from language_networks import even_windows, learned_radii, maps_of, pair_distances
-from language_tables import use_one_thread
+from scipy.stats import t as student
 from torch import Tensor
+from twin_text import Text, digest, read_text
 
-from fourierkernels.diagnostics import sharpened_maps
-from fourierkernels.diagnostics.maps import row_entropies
-from fourierkernels.models import LanguageModel, load_model, save_model
+from fourierkernels.checkpoints import attention_calls
+from fourierkernels.diagnostics import METRICS, head_statistics
+from fourierkernels.diagnostics.summary import HeadAccumulator
+from fourierkernels.mixing import FourierMixer, SoftmaxMixer
+from fourierkernels.models import LanguageModel, language_config, save_model
+from fourierkernels.models.parameters import initialise
 from fourierkernels.study import write_study
-from fourierkernels.train import setup, train
-from fourierkernels.train.run_setup import load_setup
-from fourierkernels.train.studies.registry import choose_preset, choose_study
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
-SPLITS = ("train", "test")
-STAGES = ("untrained", "sharpened", "trained")
-WINDOWS = 32
-DRAWS, LEVEL, SEED = 9_999, 0.95, 0
-Measures = dict[tuple[str, str, str], dict[str, np.ndarray]]  # (network, split, stage) -> arrays
+MEASURED = (
+    "frobenius",
+    "frobenius_per_sqrt_n",
+    "jensen_shannon",
+    "cosine",
+    "projected_distance",
+    "projected_cosine",
+    "projected_cka",
+)
+LEVEL = 0.95
+SPLITS = ("train", "valid", "test")
+STATISTICS = ("entropy", "effective_keys", "own_token", "previous_token")
 
 
-def networks(folder: Path) -> tuple[LanguageModel, LanguageModel, Any]:
-    """Return the network of a run before training, after it in half precision, and its text."""
-    run, _ = load_setup(folder)
-    study = choose_study(run.study)
-    preset = choose_preset(study, run.preset)
-    text = study.read(preset, run.data)
-    torch.manual_seed(run.recipe.seed)  # as the engine draws the first weights
-    start = study.build(preset, text, run.mixer, run.mixer_options)
-    trained = load_model(folder / "model.safetensors")
-    return start, trained.half().float(), text
+@dataclass(frozen=True)
+class Kind:
+    """A kind of attention and its start; `gain` multiplies the first weights of q and k."""
+
+    mixer: str
+    gain: float = 1.0
+    options: Mapping[str, float] = field(default_factory=dict)
 
 
-def measure(start: LanguageModel, trained: LanguageModel, windows: Tensor) -> dict[str, Any]:
-    """Return distances ``(windows, L, pairs)`` and entropies ``(windows, L)`` of each stage."""
-    found: dict[str, dict[str, list[Any]]] = {s: {"distance": [], "entropy": []} for s in STAGES}
-    for window in windows:  # one at a time: the maps of a window are 25 MB
-        (before,), (after,) = (maps_of(model, window[None]) for model in (start, trained))
-        sharpened = sharpened_maps(before, row_entropies(after))
-        for stage, maps in zip(STAGES, (before, sharpened, after), strict=True):
-            found[stage]["distance"].append(pair_distances(maps))
-            found[stage]["entropy"].append(row_entropies(maps).mean(axis=(1, 2)))
-    return {
-        stage: {name: np.array(values) for name, values in own.items()}
-        for stage, own in found.items()
-    }
+KINDS = {
+    "softmax": Kind("softmax"),
+    "softmax_sharp": Kind("softmax", gain=4.0),
+    "fourier_half": Kind("fourier", options={"radius": 0.5}),
+    "fourier": Kind("fourier", options={"radius": 2.0}),  # as in the paper
+}
 
 
-def layer_rows(measures: Measures) -> list[dict[str, Any]]:
-    """Return one row per network, split, stage and layer."""
-    return [
-        {
-            "network": network,
-            "split": split,
-            "stage": stage,
-            "layer": layer + 1,
-            "distance": float(own["distance"][:, layer].mean()),
-            "std": float(own["distance"][:, layer].std(ddof=1)),
-            "entropy": float(own["entropy"][:, layer].mean()),
+@dataclass(frozen=True)
+class Settings:
+    """Sizes and budget; the same for all networks."""
+
+    dim: int = 64
+    layers: int = 2
+    heads: int = 4
+    hidden: int = 256
+    length: int = 64
+    batch: int = 16
+    steps: int = 600
+    warm_up: int = 60
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    dropout: float = 0.1
+    first_std: float = 0.05  # of the first weights; 0.02 learns slowly in so few features
+    min_count: int = 3
+    windows: int = 32
+    rates_tried: tuple[float, ...] = (1e-3, 2e-3, 4e-3, 8e-3)
+    trial_seed: int = 2022
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+
+
+QUICK = Settings(
+    dim=32,
+    layers=1,
+    heads=2,
+    hidden=32,
+    length=16,
+    steps=3,
+    warm_up=1,
+    windows=3,
+    rates_tried=(1e-3, 4e-3),
+    seeds=(1, 2),
+    min_count=20,
+)
+
+
+# --- training --------------------------------------------------------------------------------
+
+
+def build(kind: Kind, settings: Settings, vocabulary: int) -> LanguageModel:
+    """Return an untrained network; what is drawn does not depend on the kind."""
+    config = language_config(
+        "gpt2",
+        vocabulary=vocabulary,
+        dim=settings.dim,
+        layers=settings.layers,
+        heads=settings.heads,
+        hidden=settings.hidden,
+        length=settings.length,
+        dropout=settings.dropout,
+        attention_bias=False,
+        mixer=kind.mixer,
+        mixer_options=kind.options,
+    )
+    model = LanguageModel(config)
+    initialise(model, std=settings.first_std)
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, SoftmaxMixer):
+                module.query_projection.weight *= kind.gain
+                module.key_projection.weight *= kind.gain
+    return model
+
+
+def train(model: LanguageModel, ids: Tensor, settings: Settings, *, rate: float, seed: int) -> None:
+    """Train with AdamW, linear warm-up and a cosine to zero; batches depend on the seed only."""
+    starts = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=settings.weight_decay)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _share(step, settings))
+    model.train()
+    for _ in range(settings.steps):
+        first = torch.randint(len(ids) - settings.length, (settings.batch, 1), generator=starts)
+        batch = ids[first + torch.arange(settings.length + 1)]
+        optimizer.zero_grad()
+        model(batch[:, :-1], batch[:, 1:]).mean().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+        optimizer.step()
+        schedule.step()
+    model.eval()
+
+
+def _share(step: int, settings: Settings) -> float:
+    if step < settings.warm_up:
+        return (step + 1) / settings.warm_up
+    done = (step - settings.warm_up) / max(1, settings.steps - settings.warm_up)
+    return (1 + math.cos(math.pi * done)) / 2
+
+
+# --- measures --------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def mean_loss(model: LanguageModel, windows: Tensor) -> float:
+    """Return the mean of -log p over all words of the windows."""
+    parts = [model(w[:, :-1], w[:, 1:]).double().flatten() for w in windows.split(32)]
+    return torch.cat(parts).mean().item()
+
+
+def distances_and_statistics(model: LanguageModel, windows: Tensor) -> list[dict[str, Any]]:
+    """Return distances between heads and statistics of their maps, one row per measure and layer.
+
+    The standard deviation is over pairs of heads and windows, or over heads and windows.
+    """
+    distances = {name: HeadAccumulator(metric=name) for name in MEASURED}
+    found = []
+    for window in windows:
+        calls = attention_calls(model, window[None, :-1], window[None, 1:])
+        n = windows.shape[1] - 1
+        layers = {
+            of: torch.stack([call.part(of, 0, n, n) for call in calls]).double().numpy()
+            for of in ("maps", "projected")
         }
-        for (network, split, stage), own in measures.items()
-        for layer in range(own["distance"].shape[1])
-    ]
-
-
-def differences(measures: Mapping[Any, Any]) -> list[dict[str, Any]]:
-    """Return differences of layer averages: between stages of a network, and between networks."""
-    names = list(dict.fromkeys(network for network, _, _ in measures))
-    pairs = [((n, "trained"), (n, stage)) for n in names for stage in ("sharpened", "untrained")]
-    pairs += [
-        ((a, stage), (b, stage))
-        for b, a in combinations(names, 2)
-        for stage in ("trained", "sharpened")
-    ]
+        for name, accumulator in distances.items():
+            accumulator.add(layers[METRICS[name].of])
+        statistics = head_statistics(layers["maps"], names=STATISTICS)
+        found.append([statistics[name] for name in STATISTICS])
+    moments = {
+        name: (summary.mean, summary.std_pairs_texts)
+        for name, accumulator in distances.items()
+        if (summary := accumulator.summary())
+    }
+    values = np.array(found)  # (windows, S, L, H)
+    spread = values.transpose(1, 2, 0, 3).reshape(*values.shape[1:3], -1)  # (S, L, windows H)
+    moments |= dict(
+        zip(STATISTICS, zip(spread.mean(-1), spread.std(-1, ddof=1), strict=True), strict=True)
+    )
     return [
-        {"network": a, "stage": of, "less": b, "less_stage": less, "split": split, "measure": name}
-        | bootstrap(*(measures[n, split, s][name] for n, s in ((a, of), (b, less))))
-        for split in SPLITS
-        for (a, of), (b, less) in pairs
-        for name in ("distance", "entropy")
+        {"measure": name, "layer": layer + 1, "mean": float(mean[layer]), "std": float(std[layer])}
+        for name, (mean, std) in moments.items()
+        for layer in range(len(mean))
     ]
 
 
-def bootstrap(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
-    """Return the mean difference and its percentile interval over windows, the same in both."""
-    gaps = (a - b).reshape(len(a), -1).mean(axis=1)
-    rng = np.random.default_rng(SEED)
-    means = gaps[rng.integers(len(gaps), size=(DRAWS, len(gaps)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {"difference": float(gaps.mean()), "low": float(low), "high": float(high)}
+def measure(
+    model: LanguageModel, text: Text, settings: Settings, stage: str
+) -> list[dict[str, Any]]:
+    """Return the measures on windows of the training and of the test text."""
+    return [
+        {"stage": stage, "split": split, **row}
+        for split in ("train", "test")
+        for row in distances_and_statistics(
+            model, evenly(text.windows(split, settings.length), settings.windows)
+        )
+    ]
 
 
-def run_row(name: str, folder: Path, trained: LanguageModel) -> dict[str, Any]:
-    """Return how a network was trained, and its perplexities."""
-    facts = json.loads((folder / "results.json").read_text(encoding="utf-8"))["config"]
-    with (folder / "results.csv").open(encoding="utf-8") as file:
-        measured = {f"{r['split']} {r['metric']}": float(r["value"]) for r in csv.DictReader(file)}
-    shown = ("preset", "mixer", "parameters", "words", "steps", "best_step", "seconds", "peak_mib")
-    return {
-        "network": name,
-        **{key: facts[key] for key in shown},
-        "options": json.dumps(facts["mixer_options"]),
-        "rate": facts["recipe"]["learning_rate"],
-        "seed": facts["recipe"]["seed"],
-        "radii": learned_radii(trained),
-        **measured,
+def evenly(windows: Tensor, count: int) -> Tensor:
+    """Return windows at even places."""
+    return windows[torch.linspace(0, len(windows) - 1, count).long()]
+
+
+def run(
+    name: str, rate: float, seed: int, text: Text, settings: Settings, *, trial: bool
+) -> tuple[dict[str, Any], LanguageModel]:
+    """Train one network; return its record and itself. A trial has its losses measured only."""
+    start = time.process_time()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = build(KINDS[name], settings, len(text.words)).eval()
+        before = [] if trial else measure(model, text, settings, "untrained")
+        torch.manual_seed(seed)  # of dropout
+        train(model, text.splits["train"], settings, rate=rate, seed=seed)
+    model.half().float()  # as stored
+    after = [] if trial else measure(model, text, settings, "trained")
+    losses = {split: mean_loss(model, text.windows(split, settings.length)) for split in SPLITS}
+    facts = {
+        "kind": name,
+        "rate": rate,
+        "seed": seed,
+        "trial": trial,
+        **{f"loss_{split}": loss for split, loss in losses.items()},
+        "radii": " ".join(
+            f"{m.radius.item():.4f}" for m in model.modules() if isinstance(m, FourierMixer)
+        ),
+        "seconds": round(time.process_time() - start, 1),
     }
+    own = {"kind": name, "seed": seed}
+    return {"facts": facts, "measures": [{**own, **row} for row in [*before, *after]]}, model
 
 
-def quick_runs(folder: Path) -> list[Path]:
-    """Train two small networks for a few steps."""
-    for mixer in ("softmax", "fourier"):
-        run = setup("language", preset="mini", mixer=mixer, steps=4, warmup=1)
-        train(run, folder / mixer)
-    return [folder / "softmax", folder / "fourier"]
+class Finished:
+    """One JSON line per finished run, so that an interrupted run can resume."""
+
+    def __init__(self, path: Path, settings: Settings, text: Text) -> None:
+        sizes = replace(settings, rates_tried=(), seeds=())  # the keys name rate and seed
+        self.path, self.stamp = path, digest(repr((sizes, KINDS, text.facts)))
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        entries = [json.loads(line) for line in lines]
+        self.records = {e["key"]: e["record"] for e in entries if e["stamp"] == self.stamp}
+
+    def add(self, key: str, record: dict[str, Any]) -> None:
+        """Keep a record at once."""
+        self.records[key] = record
+        line = json.dumps({"stamp": self.stamp, "key": key, "record": record})
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
 
 
-def study(runs: list[Path], output: Path, windows: int) -> None:
-    """Measure the networks of all runs on the same windows and write the tables."""
-    measures: Measures = {}
-    rows = []
-    output.mkdir(parents=True, exist_ok=True)
-    for folder in runs:
-        name = f"twin_{folder.name}"
-        start, trained, text = networks(folder)
-        rows.append(run_row(name, folder, trained))
-        save_model(trained.half(), output / f"{name}.safetensors")
-        trained.float()
+def train_all(
+    settings: Settings, text: Text, folder: Path
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Run the trials, then the seeds at the best rates; return records and what was chosen."""
+    finished = Finished(folder / "twin_heads.partial.jsonl", settings, text)
+
+    def record(name: str, rate: float, seed: int, *, trial: bool) -> dict[str, Any]:
+        key = f"{name} {rate} {seed} {trial}"
+        if key not in finished.records:
+            found, model = run(name, rate, seed, text, settings, trial=trial)
+            if not trial and seed == settings.seeds[0]:
+                save_model(model.half(), folder / f"twin_heads_{name}.safetensors")
+            finished.add(key, found)
+            print(found["facts"], flush=True)
+        return finished.records[key]
+
+    trials = [
+        record(name, rate, settings.trial_seed, trial=True)
+        for name, rate in product(KINDS, settings.rates_tried)
+    ]
+    rates, losses = {}, {}
+    for name in KINDS:
+        own = [t["facts"] for t in trials if t["facts"]["kind"] == name]
+        best = min(own, key=lambda facts: facts["loss_valid"])
+        rates[name], losses[name] = best["rate"], best["loss_valid"]
+    twins = [
+        min((name for name in KINDS if KINDS[name].mixer == mixer), key=losses.__getitem__)
+        for mixer in ("softmax", "fourier")
+    ]
+    runs = [
+        record(name, rates[name], seed, trial=False)
+        for seed, name in product(settings.seeds, KINDS)
+    ]
+    return [*trials, *runs], {"rates": rates, "twins": twins}
+
+
+# --- differences -----------------------------------------------------------------------------
+
+
+def network_values(
+    records: list[dict[str, Any]],
+) -> dict[tuple[str, str, str], dict[str, dict[int, float]]]:
+    """Return values by (stage, split, measure), kind and seed: layers averaged."""
+    found: dict[tuple[str, str, str], dict[str, dict[int, float]]] = {}
+    for record in records:
+        facts, rows = record["facts"], record["measures"]
+        if facts["trial"]:
+            continue
+        sums: dict[tuple[str, str, str], list[float]] = {}
+        for row in rows:
+            sums.setdefault((row["stage"], row["split"], row["measure"]), []).append(row["mean"])
+        values = {key: float(np.mean(means)) for key, means in sums.items()}
+        for _, split, measure in [key for key in values if key[0] == "trained"]:
+            change = values["trained", split, measure] - values["untrained", split, measure]
+            values["change", split, measure] = change
         for split in SPLITS:
-            tokens = even_windows(text.tokens(split), trained.config.length, windows)
-            write_ids(output / f"twin_heads_{split}.txt", tokens)
-            for stage, own in measure(start, trained, tokens).items():
-                measures[name, split, stage] = own
-    tables = {
-        "twin_heads": layer_rows(measures),
-        "twin_heads_differences": differences(measures),
-        "twin_heads_runs": rows,
-    }
-    config = {"windows": windows, "draws": DRAWS, "level": LEVEL, "seed": SEED}
-    for name, lines in tables.items():
-        write_study(output, name, lines, config, source=Path(__file__), packages=PACKAGES)
-    for line in tables["twin_heads_differences"]:
-        print(line)
+            values["trained", split, "loss"] = facts[f"loss_{split}"]
+        for key, value in values.items():
+            found.setdefault(key, {}).setdefault(facts["kind"], {})[facts["seed"]] = value
+    return found
 
 
-def write_ids(path: Path, windows: Tensor) -> None:
-    """Write windows as numbers, one per line."""
-    lines = [" ".join(map(str, window)) + "\n" for window in windows.tolist()]
-    path.write_text("".join(lines), encoding="utf-8")
+def differences(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return mean differences between kinds, paired by seed, with t intervals over seeds."""
+    rows = []
+    for (stage, split, measure), kinds in network_values(records).items():
+        for second, first in combinations(KINDS, 2):
+            a, b = (
+                np.array([kinds[name][seed] for seed in sorted(kinds[name])])
+                for name in (first, second)
+            )
+            reach = student.ppf((1 + LEVEL) / 2, len(a) - 1) * np.std(a - b, ddof=1) / len(a) ** 0.5
+            rows.append(
+                {
+                    "first": first,
+                    "second": second,
+                    "stage": stage,
+                    "split": split,
+                    "measure": measure,
+                    "mean_first": a.mean(),
+                    "mean_second": b.mean(),
+                    "difference": (a - b).mean(),
+                    "low": (a - b).mean() - reach,
+                    "high": (a - b).mean() + reach,
+                    "seeds": len(a),
+                }
+            )
+    return rows
+
+
+def use_one_thread() -> None:
+    """Compute in this thread alone. In this order: numba's first call sets torch's threads, too."""
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
 
 
 def main() -> None:
-    """Measure the twins."""
+    """Train all networks, or those that are not yet trained, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", type=Path, nargs="*", help="folders of training runs")
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
-    parser.add_argument("--quick", action="store_true", help="train small networks first")
+    parser.add_argument("--quick", action="store_true", help="tiny networks, three steps")
     options = parser.parse_args()
     use_one_thread()
-    if options.quick:
-        with tempfile.TemporaryDirectory() as scratch:
-            study(quick_runs(Path(scratch)), options.output, 3)
-        return
-    if not options.runs:
-        parser.error("runs must be at least one folder, got none")
-    study(options.runs, options.output, WINDOWS)
+    settings = QUICK if options.quick else Settings()
+    options.output.mkdir(parents=True, exist_ok=True)
+    text = read_text(settings.min_count)
+    records, chosen = train_all(settings, text, options.output)
+    config = {
+        **asdict(settings),
+        **chosen,
+        "threads": 1,
+        "level": LEVEL,
+        "text": text.facts,
+        "kinds": {name: asdict(kind) for name, kind in KINDS.items()},
+    }
+    tables = {
+        "twin_heads_runs": [record["facts"] for record in records],
+        "twin_heads_measures": [row for record in records for row in record["measures"]],
+        "twin_heads": differences(records),
+    }
+    for name, rows in tables.items():
+        write_study(
+            options.output,
+            name,
+            rows,
+            config,
+            source=Path(__file__),
+            packages=("torch", "safetensors"),
+        )
+    tested = evenly(text.windows("test", settings.length), settings.windows)[:, :-1]
+    lines = [" ".join(map(str, window)) + "\n" for window in tested.tolist()]
+    (options.output / "twin_heads_test.txt").write_text("".join(lines), encoding="utf-8")
+    for name in set(KINDS) - set(chosen["twins"]):
+        (options.output / f"twin_heads_{name}.safetensors").unlink()
+    (options.output / "twin_heads.partial.jsonl").unlink()
+    for row in tables["twin_heads"]:
+        if (row["split"], row["measure"]) == ("test", "frobenius"):
+            print(row)
 
 
 if __name__ == "__main__":

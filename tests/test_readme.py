@@ -75,10 +75,14 @@ def test_files_the_readme_names_exist() -> None:
     assert [link for link in local if not (ROOT / link).exists()] == []
 
 
-STUDIES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "experiments").rglob("*.py"))
+STUDIES = sorted(  # others are shared by these
+    str(p.relative_to(ROOT)) for p in (ROOT / "experiments").rglob("[!_]*.py")
+)
 LONG = {  # even in their quick mode: whole networks, several of them, or many sizes
     "experiments/benchmarks/heads.py",
     "experiments/benchmarks/mixers.py",
+    "experiments/language_costs.py",
+    "experiments/language_tables.py",
     "experiments/linear_attention.py",
     "experiments/rates_density.py",
     "experiments/rates_regression.py",

@@ -188,7 +188,10 @@ def test_run_remembers_the_whole_path_of_its_text(
 def test_unknown_names_are_listed() -> None:
     for given, rule in (
         ({"study": "speech"}, "study must be one of language, got 'speech'"),
-        ({"preset": "huge"}, "preset must be one of tiny, twin, small, medium, got 'huge'"),
+        (
+            {"preset": "huge"},
+            "preset must be one of mini, tiny, little, twin, small, medium, got 'huge'",
+        ),
         ({"mixer": "fnet"}, "mixer must be one of softmax, .*, got 'fnet'"),
     ):
         with pytest.raises(ValueError, match=rule):

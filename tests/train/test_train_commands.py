@@ -92,7 +92,7 @@ def test_plan_is_shown_before_anything_is_written(call: Call, texts: Path, tmp_p
     ("arguments", "rule"),
     [
         (("speech",), "study must be one of language, got 'speech'"),
-        (("language", "--preset", "huge"), "preset must be one of tiny"),
+        (("language", "--preset", "huge"), "preset must be one of mini, tiny"),
         (("language", "--mixer", "fnet"), "mixer must be one of softmax"),
         (("language", "--preset", "small"), "data must be named for this preset"),
         (("language", "--data", "/no/such/folder"), "data must be a folder or one of python"),

@@ -1,4 +1,4 @@
-"""The networks of language_tables.py: what is trained, and one of them trained and described.
+"""What the studies of language models share: networks of equal sharpness, trained and described.
 
 Kernels are compared at equal sharpness s, the curvature of -log w at q = k in units of softmax's.
 Softmax of s q·k/√D is regression with weights exp(-s |q - k|²/(2√D)) if the keys have one norm;
@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -34,6 +35,12 @@ HEAD_SIZE = 16
 WINDOWS = 32  # of the test text, for the maps
 POWERS = (1, 2, 3, 4, 5, 6)
 KERNELS = ("softmax", "gaussian", *(f"l = {power}" for power in POWERS))
+
+
+def use_one_thread() -> None:
+    """Compute in this thread alone. In this order: numba's first call sets torch's threads, too."""
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
 
 
 def kernel_options(kernel: str, sharpness: float) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,211 @@
+"""The head table of the FourierFormer paper, measured on trained twins of ours at n = 256.
+
+    python experiments/language_heads.py RUN [RUN ...] [--output FOLDER] [--quick]
+
+Each RUN is a folder that the training command has made (half an hour of one core each):
+
+    python experiments/data_manuals.py
+    fourierkernels train language --preset twin --data manuals --mixer softmax --output softmax
+    fourierkernels train language --preset twin --data manuals --mixer fourier --output fourier
+
+[nguyen2022fourierformer]_ (table 3; 6 of the printed version) gives layer averages of distances
+between heads, 6.20 ± 2.30 for softmax and 7.45 ± 2.50 for Fourier attention on training text. Here
+the distance is ‖A_a - A_b‖_F, "±" the standard deviation over pairs of heads and windows. Beside
+the trained networks stand two that have learned nothing: the same networks before training, and
+these with each row of each head sharpened (or blunted) to the entropy of the trained row. Weights
+are measured in half precision, as they are stored.
+
+Writes, each CSV with its provenance as JSON:
+language_heads              one row per network, split, stage and layer: distance and entropy;
+language_heads_differences  differences of layer averages, bootstrap intervals over windows;
+language_heads_runs         one row per network: how it was trained, its perplexities;
+and NAME.safetensors for each run, half precision, with the windows as token ids, one per line, in
+language_heads_train.txt and language_heads_test.txt.
+"""
+
+import argparse
+import csv
+import json
+import tempfile
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from _language_networks import (
+    even_windows,
+    learned_radii,
+    maps_of,
+    pair_distances,
+    use_one_thread,
+)
+from torch import Tensor
+
+from fourierkernels.diagnostics import sharpened_maps
+from fourierkernels.diagnostics.maps import row_entropies
+from fourierkernels.models import LanguageModel, load_model, save_model
+from fourierkernels.study import write_study
+from fourierkernels.train import setup, train
+from fourierkernels.train.run_setup import load_setup
+from fourierkernels.train.studies.registry import choose_preset, choose_study
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
+SPLITS = ("train", "test")
+STAGES = ("untrained", "sharpened", "trained")
+WINDOWS = 32
+DRAWS, LEVEL, SEED = 9_999, 0.95, 0
+Measures = dict[tuple[str, str, str], dict[str, np.ndarray]]  # (network, split, stage) -> arrays
+
+
+def networks(folder: Path) -> tuple[LanguageModel, LanguageModel, Any]:
+    """Return the network of a run before training, after it in half precision, and its text."""
+    run, _ = load_setup(folder)
+    study = choose_study(run.study)
+    preset = choose_preset(study, run.preset)
+    text = study.read(preset, run.data)
+    torch.manual_seed(run.recipe.seed)  # as the engine draws the first weights
+    start = study.build(preset, text, run.mixer, run.mixer_options)
+    trained = load_model(folder / "model.safetensors")
+    return start, trained.half().float(), text
+
+
+def measure(start: LanguageModel, trained: LanguageModel, windows: Tensor) -> dict[str, Any]:
+    """Return distances ``(windows, L, pairs)`` and entropies ``(windows, L)`` of each stage."""
+    found: dict[str, dict[str, list[Any]]] = {s: {"distance": [], "entropy": []} for s in STAGES}
+    for window in windows:  # one at a time: the maps of a window are 25 MB
+        (before,), (after,) = (maps_of(model, window[None]) for model in (start, trained))
+        sharpened = sharpened_maps(before, row_entropies(after))
+        for stage, maps in zip(STAGES, (before, sharpened, after), strict=True):
+            found[stage]["distance"].append(pair_distances(maps))
+            found[stage]["entropy"].append(row_entropies(maps).mean(axis=(1, 2)))
+    return {
+        stage: {name: np.array(values) for name, values in own.items()}
+        for stage, own in found.items()
+    }
+
+
+def layer_rows(measures: Measures) -> list[dict[str, Any]]:
+    """Return one row per network, split, stage and layer."""
+    return [
+        {
+            "network": network,
+            "split": split,
+            "stage": stage,
+            "layer": layer + 1,
+            "distance": float(own["distance"][:, layer].mean()),
+            "std": float(own["distance"][:, layer].std(ddof=1)),
+            "entropy": float(own["entropy"][:, layer].mean()),
+        }
+        for (network, split, stage), own in measures.items()
+        for layer in range(own["distance"].shape[1])
+    ]
+
+
+def differences(measures: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """Return differences of layer averages: between stages of a network, and between networks."""
+    names = list(dict.fromkeys(network for network, _, _ in measures))
+    pairs = [((n, "trained"), (n, stage)) for n in names for stage in ("sharpened", "untrained")]
+    pairs += [
+        ((a, stage), (b, stage))
+        for b, a in combinations(names, 2)
+        for stage in ("trained", "sharpened")
+    ]
+    return [
+        {"network": a, "stage": of, "less": b, "less_stage": less, "split": split, "measure": name}
+        | bootstrap(*(measures[n, split, s][name] for n, s in ((a, of), (b, less))))
+        for split in SPLITS
+        for (a, of), (b, less) in pairs
+        for name in ("distance", "entropy")
+    ]
+
+
+def bootstrap(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
+    """Return the mean difference and its percentile interval over windows, the same in both."""
+    gaps = (a - b).reshape(len(a), -1).mean(axis=1)
+    rng = np.random.default_rng(SEED)
+    means = gaps[rng.integers(len(gaps), size=(DRAWS, len(gaps)))].mean(axis=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return {"difference": float(gaps.mean()), "low": float(low), "high": float(high)}
+
+
+def run_row(name: str, folder: Path, trained: LanguageModel) -> dict[str, Any]:
+    """Return how a network was trained, and its perplexities."""
+    facts = json.loads((folder / "results.json").read_text(encoding="utf-8"))["config"]
+    with (folder / "results.csv").open(encoding="utf-8") as file:
+        measured = {f"{r['split']} {r['metric']}": float(r["value"]) for r in csv.DictReader(file)}
+    shown = ("preset", "mixer", "parameters", "words", "steps", "best_step", "seconds", "peak_mib")
+    return {
+        "network": name,
+        **{key: facts[key] for key in shown},
+        "options": json.dumps(facts["mixer_options"]),
+        "rate": facts["recipe"]["learning_rate"],
+        "seed": facts["recipe"]["seed"],
+        "radii": learned_radii(trained),
+        **measured,
+    }
+
+
+def quick_runs(folder: Path) -> list[Path]:
+    """Train two small networks for a few steps."""
+    for mixer in ("softmax", "fourier"):
+        run = setup("language", preset="mini", mixer=mixer, steps=4, warmup=1)
+        train(run, folder / mixer)
+    return [folder / "softmax", folder / "fourier"]
+
+
+def study(runs: list[Path], output: Path, windows: int) -> None:
+    """Measure the networks of all runs on the same windows and write the tables."""
+    measures: Measures = {}
+    rows = []
+    output.mkdir(parents=True, exist_ok=True)
+    for folder in runs:
+        name = f"language_{folder.name}"
+        start, trained, text = networks(folder)
+        rows.append(run_row(name, folder, trained))
+        save_model(trained.half(), output / f"{name}.safetensors")
+        trained.float()
+        for split in SPLITS:
+            tokens = even_windows(text.tokens(split), trained.config.length, windows)
+            write_ids(output / f"language_heads_{split}.txt", tokens)
+            for stage, own in measure(start, trained, tokens).items():
+                measures[name, split, stage] = own
+    tables = {
+        "language_heads": layer_rows(measures),
+        "language_heads_differences": differences(measures),
+        "language_heads_runs": rows,
+    }
+    config = {"windows": windows, "draws": DRAWS, "level": LEVEL, "seed": SEED}
+    for name, lines in tables.items():
+        write_study(output, name, lines, config, source=Path(__file__), packages=PACKAGES)
+    for line in tables["language_heads_differences"]:
+        print(line)
+
+
+def write_ids(path: Path, windows: Tensor) -> None:
+    """Write windows as numbers, one per line."""
+    lines = [" ".join(map(str, window)) + "\n" for window in windows.tolist()]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def main() -> None:
+    """Measure the twins."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", type=Path, nargs="*", help="folders of training runs")
+    parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
+    parser.add_argument("--quick", action="store_true", help="train small networks first")
+    options = parser.parse_args()
+    use_one_thread()
+    if options.quick:
+        with tempfile.TemporaryDirectory() as scratch:
+            study(quick_runs(Path(scratch)), options.output, 3)
+        return
+    if not options.runs:
+        parser.error("runs must be at least one folder, got none")
+    study(options.runs, options.output, WINDOWS)
+
+
+if __name__ == "__main__":
+    main()
