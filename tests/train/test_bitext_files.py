@@ -240,7 +240,8 @@ def test_limits_of_length_are_options(tmp_path: Path) -> None:
 
 def test_given_splits_stay_but_for_copies_in_the_training(tmp_path: Path) -> None:
     corpus = lines(100)
-    for split, part in (("train", corpus[:80] * 2), ("valid", corpus[:10]), ("test", corpus[80:])):
+    known = [(*pair[:2], "another page") for pair in corpus[:10]]
+    for split, part in (("train", corpus[:80] * 2), ("valid", known), ("test", corpus[80:])):
         write_lines(tmp_path / "corpus", part, split)
     files = read_bitext(tmp_path / "corpus", size=150, folder=tmp_path / "cache")
     assert files.pairs == {"train": 80, "valid": 10, "test": 20}

@@ -37,9 +37,18 @@ def write(folder: Path, **texts: str) -> Path:
 
 
 def test_line_n_is_the_translation_of_line_n(tmp_path: Path) -> None:
-    write(tmp_path, text_en="One.\n Two  words\u2028here\n", text_it="Uno.\nDue\r\n")
+    write(tmp_path, text_en="\ufeffOne.\n Two  words\u2028here\n", text_it="Uno.\nDue\r\n")
     assert read(tmp_path) == [Pair("One.", "Uno."), Pair("Two words here", "Due")]
     assert read(tmp_path, pair="it-en")[0] == Pair("Uno.", "One.")
+
+
+def test_direction_is_that_of_the_folder_or_of_the_alphabet(tmp_path: Path) -> None:
+    names = {"x-it-en": ("it", "en"), "it-en": ("it", "en"), "x-de-it": ("en", "it")}
+    for name, languages in names.items():
+        folder = write(tmp_path / name, text_en="One\n", text_it="Uno\n")
+        assert open_bitext(folder)[1].languages == languages
+    folder = write(tmp_path / "x-it-en", text_de="Eins\n")
+    assert open_bitext(folder)[1].languages == ("it", "en")
 
 
 def test_packed_texts_are_read_as_plain_ones(tmp_path: Path) -> None:
@@ -300,6 +309,9 @@ def test_wmt_without_test_sets_is_split_here(tmp_path: Path) -> None:
     write(tmp_path, acl_en__it_en="1\n", acl_en__it_it="uno\n")
     name, source = open_bitext(tmp_path)
     assert (name, source.splits) == ("wmt", ("all",))
+    other = open_bitext(write(tmp_path, acl_en__it_documents="page\n"))[1]
+    assert list(other.pairs("all", Counter())) == [Pair("1", "uno", "page")]
+    assert other.digest != source.digest
 
 
 TMX = """<?xml version="1.0" encoding="UTF-8"?>

@@ -23,6 +23,7 @@ from fourierkernels.train.segments import Batch
 from fourierkernels.validation import check_integer
 
 _NO_RULE = BatchRule()
+_EPOCHS, _PASSES = 0, 1  # else an epoch and a pass could draw the same numbers
 
 
 class PairBatches(Dataset[Batch]):
@@ -143,7 +144,7 @@ class PairBatches(Dataset[Batch]):
             for place in self._places
             for number in range(self._before(epoch, place), self._before(epoch + 1, place))
         ]
-        order = np.random.default_rng([self._seed, epoch]).permutation(len(updates))
+        order = np.random.default_rng([self._seed, _EPOCHS, epoch]).permutation(len(updates))
         return [updates[i] for i in order]
 
     def _order(self, place: int, turn: int) -> NDArray[np.int64]:
@@ -152,7 +153,7 @@ class PairBatches(Dataset[Batch]):
         if key not in self._orders:
             for old in [other for other in self._orders if other[0] == place][:-1]:
                 del self._orders[old]
-            rng = np.random.default_rng([self._seed, *key])
+            rng = np.random.default_rng([self._seed, _PASSES, *key])
             self._orders[key] = rng.permutation(self._pairs[place])
         return self._orders[key]
 

@@ -122,7 +122,7 @@ def _parts(found: Survey, source: PairSource, sizes: Mapping[str, int]) -> Parts
     if source.splits == (WHOLE,):
         return split_pairs(found)
     parts = given_split((split, sizes[split]) for split in source.splits)
-    parts[(parts == TRAIN) & copies(found)] = COPY
+    parts[copies(found, parts == TRAIN)] = COPY
     return parts
 
 

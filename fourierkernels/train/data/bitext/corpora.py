@@ -96,7 +96,8 @@ def read_bitext(
     data : str or Path
         A folder.
     pair : str, optional
-        Source and target, such as ``"en-it"``; may be left out where the files name two languages.
+        Source and target, such as ``"en-it"``; may be left out where the files or their folder name
+        two languages.
     size : int
         Largest vocabulary.
     longest, difference : int

@@ -20,6 +20,7 @@ from fourierkernels.train.data.token_files import SPLITS
 
 DOCUMENTS = "documents"
 _NAME = re.compile(r"(?P<stem>.+?)\.(?P<language>[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)(?:\.gz)?")
+_FOLDER = re.compile(r"(?:.*[-_.])?(?P<source>[a-z]{2,3})-(?P<target>[a-z]{2,3})")
 _NO_LANGUAGES = frozenset(
     {"bin", "bpe", "csv", "doc", "gz", "log", "md", "py", "sgm", "tmx", "txt", "xml"}
 )
@@ -39,15 +40,15 @@ def open_lines(folder: Path, pair: tuple[str, str] | None) -> PairSource:
     Parameters
     ----------
     pair : tuple of str or None
-        Source and target; may be left out if there are two languages, which are then taken in the
-        order of the alphabet.
+        Source and target; by default those that the name of the folder ends in, as
+        ``bitext-en-it``, or else, if there are only two, in the order of the alphabet.
 
     Raises
     ------
     ValueError
         If a file is missing, or there are more languages and none is named.
     """
-    languages = pair or _only_two(folder)
+    languages = pair or _direction(folder)
     stems = _stems(folder, languages)
     named = [split for split in SPLITS if split in stems]
     if named and len(named) < len(SPLITS):
@@ -69,7 +70,7 @@ def source_of_lines(
     name: str, languages: tuple[str, str], files: Mapping[str, Sequence[Sides]]
 ) -> PairSource:
     """Return the source of line-aligned files."""
-    facts = source_of_sides(name, languages, _with_documents(files), "lines")
+    facts = source_of_sides(name, languages, with_documents(files), "lines")
 
     def pairs(split: str, dropped: Counter[str]) -> Iterator[Pair]:
         for sides in files[split]:
@@ -110,7 +111,7 @@ def find(folder: Path, stem: str, language: str) -> Path:
     return folder / f"{stem}.{language}"
 
 
-def _with_documents(files: Mapping[str, Sequence[Sides]]) -> dict[str, list[Sides]]:
+def with_documents(files: Mapping[str, Sequence[Sides]]) -> dict[str, list[Sides]]:
     """Return the files, and those of their documents, of which there is one for both sides."""
     found = {split: list(sides) for split, sides in files.items()}
     for split, sides in files.items():
@@ -130,8 +131,12 @@ def _languages(folder: Path) -> list[str]:
     return sorted(found - _NO_LANGUAGES)
 
 
-def _only_two(folder: Path) -> tuple[str, str]:
+def _direction(folder: Path) -> tuple[str, str]:
+    """Return the languages that the name of a folder ends in, or the only two in their order."""
     found = _languages(folder)
+    name = _FOLDER.fullmatch(folder.resolve().name)
+    if name and {name["source"], name["target"]} <= set(found):
+        return name["source"], name["target"]
     if len(found) != 2:
         raise ValueError(
             f"pair must be named for {folder}, for instance {found[0]}-{found[1]}: "

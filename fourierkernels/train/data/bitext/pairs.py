@@ -16,6 +16,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 LONGEST_LINE = 10_000  # characters; more is no sentence
 WHOLE = "all"
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 class Pair(NamedTuple):
@@ -85,7 +86,7 @@ def source_of_sides(
 def lines_of(path: Path) -> Iterator[str]:
     """Yield the lines of a text, cut off where they are longer than any sentence."""
     for line in text_lines(path, most=4 * LONGEST_LINE + 8):  # bytes: UTF-8 has at most 4 for each
-        yield " ".join(line.split())
+        yield " ".join(line.replace(_BYTE_ORDER_MARK, "").split())
 
 
 def side_by_side(left: Iterable[S], right: Iterable[T], sides: Sides) -> Iterator[tuple[S, T]]:

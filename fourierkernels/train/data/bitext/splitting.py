@@ -185,10 +185,13 @@ def _drawn(documents: Keys, groups: NDArray[np.intp], sizes: NDArray[Any]) -> Pa
     return drawn[groups]
 
 
-def copies(found: Survey) -> NDArray[np.bool_]:
-    """Return which pairs are exact copies of others, of which one is kept."""
-    again = np.ones(len(found.pairs), dtype=bool)
-    again[_first_copies(found)] = False
+def copies(found: Survey, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which of the pairs chosen are exact copies of others of them, of which one is kept."""
+    places = np.flatnonzero(among)
+    columns = (found.pairs, found.sources, found.targets, found.documents)
+    chosen = Survey(*(column[places] for column in columns))
+    again = among.copy()
+    again[places[_first_copies(chosen)]] = False
     return again
 
 

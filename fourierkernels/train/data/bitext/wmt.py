@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from fourierkernels.train.data.bitext.lines import aligned, find
+from fourierkernels.train.data.bitext.lines import aligned, find, with_documents
 from fourierkernels.train.data.bitext.pairs import (
     WHOLE,
     Pair,
@@ -55,7 +55,7 @@ def open_wmt(folder: Path, pair: tuple[str, str] | None) -> PairSource:
     tests = _tests(folder, languages)
     files = {WHOLE: trains} if not tests else {"train": trains, "valid": tests[-2:-1]}
     files |= {"test": tests[-1:]} if tests else {}
-    facts = source_of_sides(folder.resolve().name, languages, files, "wmt")
+    facts = source_of_sides(folder.resolve().name, languages, with_documents(files), "wmt")
 
     def pairs(split: str, dropped: Counter[str]) -> Iterator[Pair]:
         read = pairs_of_segments if split in ("valid", "test") else aligned
