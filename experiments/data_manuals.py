@@ -23,9 +23,10 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGES = (
     "libreoffice-help-en-us",
@@ -48,21 +49,41 @@ HELD_OUT = 20
 EXAMPLE = "<body><h1>Title</h1><nav>menu</nav><p>One <b>bold</b> word.<p>Two.</body>"
 
 
+class Block(NamedTuple):
+    """A piece of the text of a page between two boundaries of its block elements.
+
+    Attributes
+    ----------
+    tag, name : str
+        Tag and id of the innermost element that it is in.
+    text : str
+        With single blanks; empty between two boundaries that follow each other.
+    """
+
+    tag: str
+    name: str
+    text: str
+
+
 class Blocks(HTMLParser):
     """Collects the text of the innermost block elements of a page."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.found: list[Block] = []
+        self._open: list[tuple[str, str]] = []
         self._text: list[str] = []
         self._skipped: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """End a block where another one begins."""
         if tag in SKIPPED:
             self._skipped.append(tag)
         elif tag in BLOCKS:
             self.end_block()
+            if self._open and self._open[-1][0] == "p":  # HTML need not close it
+                self._open.pop()
+            self._open.append((tag, dict(attrs).get("id") or ""))
 
     def handle_endtag(self, tag: str) -> None:
         """End a block where it ends."""
@@ -70,6 +91,8 @@ class Blocks(HTMLParser):
             self._skipped.pop()
         elif tag in BLOCKS:
             self.end_block()
+            places = [place for place, (known, _) in enumerate(self._open) if known == tag]
+            del self._open[places[-1] if places else len(self._open) :]
 
     def handle_data(self, data: str) -> None:
         """Collect text."""
@@ -77,15 +100,14 @@ class Blocks(HTMLParser):
             self._text.append(data)
 
     def end_block(self) -> None:
-        """Keep a block that has a letter."""
-        text = " ".join("".join(self._text).split())
+        """Keep the text since the last boundary."""
+        tag, name = self._open[-1] if self._open else ("", "")
+        self.found.append(Block(tag, name, " ".join("".join(self._text).split())))
         self._text = []
-        if re.search(r"[A-Za-z]", text):
-            self.found.append(text)
 
 
-def blocks(page: str) -> list[str]:
-    """Return the blocks of a page of HTML."""
+def all_blocks(page: str) -> list[Block]:
+    """Return the blocks of a page of HTML, empty ones too: pages of one structure have as many."""
     parser = Blocks()
     parser.feed(page)
     parser.close()
@@ -93,9 +115,14 @@ def blocks(page: str) -> list[str]:
     return parser.found
 
 
-def download(folder: Path) -> dict[str, str]:
-    """Unpack the packages into a folder; return their files' names, which have the versions."""
-    subprocess.run(["apt-get", "download", *PACKAGES], cwd=folder, check=True)
+def blocks(page: str) -> list[str]:
+    """Return the texts of the blocks that have a letter."""
+    return [block.text for block in all_blocks(page) if re.search(r"[A-Za-z]", block.text)]
+
+
+def download(folder: Path, names: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Unpack packages into a folder; return their files' names, which have the versions."""
+    subprocess.run(["apt-get", "download", *names], cwd=folder, check=True)
     packages = sorted(folder.glob("*.deb"))
     for package in packages:
         subprocess.run(["dpkg-deb", "-x", str(package), str(folder)], check=True)

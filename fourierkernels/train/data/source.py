@@ -1,9 +1,12 @@
 """Three texts that can be read line by line, again and again."""
 
+import gzip
 import hashlib
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from fourierkernels.train.files import file_digest
 
@@ -54,20 +57,48 @@ def source_of_files(
     return Source(name, digest.hexdigest(), lines)
 
 
-def text_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file.
+def text_lines(path: Path, *, most: int | None = None) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file, unpacked if its name ends in .gz.
+
+    Parameters
+    ----------
+    most : int, optional
+        Bytes of a line after which the rest of it is skipped, so that no line fills the memory.
 
     Raises
     ------
     ValueError
-        At a line that is not UTF-8 or has a zero byte, as binary files do.
+        At a line that is not UTF-8 or has a zero byte, as binary files do, and if a .gz file is
+        cut off or no such file.
     """
-    with path.open("rb") as content:
-        for number, line in enumerate(content, start=1):
-            try:
-                text = line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path} must be UTF-8 text, got line {number}: {error}") from None
-            if "\0" in text:
-                raise ValueError(f"{path} must be text, got a zero byte in line {number}")
-            yield text
+    with open_bytes(path) as content:
+        try:
+            for number, line in enumerate(_bounded(content, most), start=1):
+                yield _decoded(line, path, number, cut=most is not None and len(line) == most)
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise ValueError(f"{path} must be a whole gzip file, got {error}") from error
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Return an open file, unpacked while it is read if its name ends in .gz."""
+    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def _bounded(content: IO[bytes], most: int | None) -> Iterator[bytes]:
+    if most is None:
+        yield from content
+        return
+    while line := content.readline(most):
+        yield line
+        while line and not line.endswith(b"\n"):
+            line = content.readline(most)
+
+
+def _decoded(line: bytes, path: Path, number: int, *, cut: bool) -> str:
+    try:
+        text = line.decode("utf-8", errors="ignore" if cut else "strict")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be UTF-8 text, got line {number}: {error}") from None
+    if "\0" in text:
+        raise ValueError(f"{path} must be text, got a zero byte in line {number}")
+    return text

@@ -24,6 +24,7 @@ from fourierkernels.train.files import write_folder
 
 SPLITS = ("train", "valid", "test")
 FORMAT = 1
+FACTS = "tokens.json"
 _FLUSH = 1 << 18  # numbers kept before they are written
 _CACHE = "FOURIERKERNELS_CACHE"
 
@@ -64,14 +65,8 @@ class TokenFiles:
         ValueError
             If the file has been cut off or changed in size.
         """
-        file, dtype = self.folder / f"{split}.bin", _dtype(len(self.vocabulary))
-        size = file.stat().st_size if file.is_file() else 0
-        if size != self.counts[split] * dtype.itemsize:
-            raise ValueError(
-                f"{file} must hold {self.counts[split]} numbers, got {size} bytes; "
-                f"delete {self.folder} to have it built again"
-            )
-        return np.memmap(file, dtype=dtype, mode="r")
+        dtype = number_type(len(self.vocabulary))
+        return mapped(self.folder / f"{split}.bin", dtype, self.counts[split])
 
 
 def cache_folder() -> Path:
@@ -127,15 +122,7 @@ def open_token_files(folder: Path) -> TokenFiles:
     ValueError
         If the folder was not written by :func:`build_token_files`, or was damaged since.
     """
-    file = folder / "tokens.json"
-    try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        known = {name: facts[name] for name in ("corpus", "source", "digest", "counts", "unknown")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{folder} must hold token files with their tokens.json, got {error}; "
-            "delete it to have it built again"
-        ) from error
+    known = read_facts(folder, ("corpus", "source", "digest", "counts", "unknown"))
     vocabulary = Vocabulary.load(folder / "vocabulary.txt")
     return TokenFiles(folder=folder, vocabulary=vocabulary, **known)
 
@@ -158,14 +145,14 @@ def _build(
                 shutil.move(Path(scratch) / f"{split}.bin", folder / f"{split}.bin")
             vocabulary.save(folder / "vocabulary.txt")
             facts = json.dumps({**names, "counts": counts, "unknown": unknown}, indent=2)
-            (folder / "tokens.json").write_text(facts + "\n", encoding="utf-8")
+            (folder / FACTS).write_text(facts + "\n", encoding="utf-8")
 
         write_folder(home, fill)  # another process may have been faster: its files are the same
 
 
 def _number(file: Path, lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> tuple[int, int]:
     """Write the numbers of the words of a split; return how many, and how many are unknown."""
-    dtype = _dtype(len(vocabulary))
+    dtype = number_type(len(vocabulary))
     written, unknown, mark = 0, 0, -1 if vocabulary.unknown is None else vocabulary.unknown
     with file.open("wb") as out:
         for chunk in _chunks(lines, vocabulary):
@@ -189,5 +176,41 @@ def _chunks(lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Iterator[
     yield kept
 
 
-def _dtype(vocabulary: int) -> np.dtype[Any]:
+def number_type(vocabulary: int) -> np.dtype[Any]:
+    """Return the type of the numbers of a vocabulary of so many words."""
     return np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
+
+
+def mapped(file: Path, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    """Return the `count` numbers of a file, mapped and not read.
+
+    Raises
+    ------
+    ValueError
+        If the file has been cut off or changed in size.
+    """
+    size = file.stat().st_size if file.is_file() else 0
+    if size != count * dtype.itemsize:
+        raise ValueError(
+            f"{file} must hold {count} numbers, got {size} bytes; "
+            f"delete {file.parent} to have it built again"
+        )
+    return np.memmap(file, dtype=dtype, mode="r", shape=(count,))
+
+
+def read_facts(folder: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Return what ``tokens.json`` of a folder says of these names.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it does not say all.
+    """
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        return {name: facts[name] for name in names}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{folder} must hold token files with their {FACTS}, got {error}; "
+            "delete it to have it built again"
+        ) from error
