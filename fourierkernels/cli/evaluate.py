@@ -14,7 +14,8 @@ _Checkpoint = Annotated[
 _Data = Annotated[str | None, typer.Option(help="Where the text is now, if it has moved.")]
 _Splits = Annotated[list[str] | None, typer.Option("--split", help="valid or test; both without.")]
 _Positions = Annotated[
-    int | None, typer.Option(min=1, help="Windows of the sliding evaluation; all without.")
+    int | None,
+    typer.Option(min=1, help="Windows or sentences that are measured; all without."),
 ]
 _Output = Annotated[Path | None, typer.Option(help="Write the numbers as CSV.")]
 

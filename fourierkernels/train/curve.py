@@ -10,24 +10,25 @@ from fourierkernels.train.files import write_text
 from fourierkernels.train.recipe import Recipe
 
 CURVE_TABLE = "curve.csv"
-# Column -> what the Trainer calls it.
+_VALIDATED, _OWN_LOSS = "eval_", "eval_loss"
+# Column -> what the Trainer calls it; what else an objective validates has a column valid_NAME.
 _COLUMNS = {
     "step": "step",
     "loss": "loss",
     "grad_norm": "grad_norm",
     "learning_rate": "learning_rate",
-    "valid_loss": "eval_loss",
+    "valid_loss": _OWN_LOSS,
 }
 
 
 def curve_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return one row per step of the history that the Trainer keeps."""
     rows: dict[int, dict[str, Any]] = {}
-    for entry in history:
-        if "loss" in entry or "eval_loss" in entry:
-            row = rows.setdefault(entry["step"], dict.fromkeys(_COLUMNS, ""))
-            found = {ours: entry[theirs] for ours, theirs in _COLUMNS.items() if theirs in entry}
-            row |= found
+    entries = [entry for entry in history if "loss" in entry or _OWN_LOSS in entry]
+    columns = _columns(entries)
+    for entry in entries:
+        row = rows.setdefault(entry["step"], dict.fromkeys(columns, ""))
+        row |= {ours: entry[theirs] for ours, theirs in columns.items() if theirs in entry}
     return [rows[step] for step in sorted(rows)]
 
 
@@ -35,7 +36,7 @@ def is_over(recipe: Recipe, step: int, history: Iterable[Mapping[str, Any]]) -> 
     """Return whether all updates are made, or the last validations were without progress."""
     if step >= recipe.steps:
         return True
-    losses = [entry["eval_loss"] for entry in history if "eval_loss" in entry]
+    losses = [entry[_OWN_LOSS] for entry in history if _OWN_LOSS in entry]
     if recipe.patience is None or not losses:
         return False
     return len(losses) - 1 - losses.index(min(losses)) >= recipe.patience
@@ -44,7 +45,15 @@ def is_over(recipe: Recipe, step: int, history: Iterable[Mapping[str, Any]]) -> 
 def write_curve(output: Path, history: Iterable[Mapping[str, Any]]) -> None:
     """Write the table, replacing the one of an earlier checkpoint."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(_COLUMNS), lineterminator="\n")
+    rows = curve_rows(history)
+    columns = list(rows[0]) if rows else list(_COLUMNS)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(curve_rows(history))
+    writer.writerows(rows)
     write_text(output / CURVE_TABLE, text.getvalue())
+
+
+def _columns(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the columns, and what the Trainer calls them, for all that was validated."""
+    names = (name for entry in entries for name in entry if name.startswith(_VALIDATED))
+    return _COLUMNS | {f"valid_{name.removeprefix(_VALIDATED)}": name for name in names}

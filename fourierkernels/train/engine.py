@@ -129,16 +129,17 @@ class Engine(Trainer):  # type: ignore[misc]
         return self.lr_scheduler
 
     def evaluate(self, *given: Any, **options: Any) -> dict[str, float]:
-        """Return the mean validation loss, each process having computed its share."""
+        """Return the means of what is validated, each process having computed its share."""
         self.model.eval()
         with torch.no_grad():
-            total, count = self.objective.validate(
+            sums = self.objective.validate(
                 self.model.model, self.args.process_index, self.args.world_size
             )
-        share = torch.tensor([total, count], dtype=torch.float64, device=self.args.device)
-        whole = self.accelerator.reduce(share, reduction="sum").tolist()
+        share = torch.tensor(sums, dtype=torch.float64, device=self.args.device)
+        total, count, *rest = self.accelerator.reduce(share, reduction="sum").tolist()
         self.model.train()
-        metrics = {"eval_loss": whole[0] / whole[1]}
+        further = zip(self.objective.further, rest, strict=True)
+        metrics = {"eval_loss": total / count} | {f"eval_{name}": s / count for name, s in further}
         self._watch(metrics["eval_loss"], self._norm, self.state.global_step)
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(

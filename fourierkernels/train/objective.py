@@ -18,14 +18,18 @@ class Objective:
         From a model and a batch to the mean loss, a scalar.
     validate : callable
         From a model, the number of this process and the number of all processes to the sum of the
-        losses of its share of what is held out, and to how many there are.
+        losses of its share of what is held out, to how many there are, and to a sum for each of
+        `further`.
     even : float
         Loss of an even guess.
+    further : tuple of str
+        Names of what else the validation sums up, such as "accuracy"; the curve has their means.
     """
 
     loss: Callable[[nn.Module, Batch], Tensor]
-    validate: Callable[[nn.Module, int, int], tuple[float, int]]
+    validate: Callable[[nn.Module, int, int], tuple[float, ...]]
     even: float
+    further: tuple[str, ...] = ()
 
 
 class WithLoss(nn.Module):

@@ -63,20 +63,17 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
     recipe = run.recipe
     torch.manual_seed(recipe.seed)
     model = as_precision(study.build(preset, data, run.mixer, run.mixer_options), recipe.precision)
-    segments: Any = study.batches(preset, data, recipe)
-    goal = study.objective(preset, data, recipe)
-    batch = segments.__getitems__(range(min(_PROBE, recipe.batch)))
-    seconds, activations = _probe(model, goal, batch)
-    sequences = recipe.batch / len(batch["tokens"])
+    updates = study.batches(preset, data, recipe)
+    batch, times = updates.probe(_PROBE)
+    seconds, activations = _probe(model, study.objective(preset, data, recipe), batch)
     held = 4 * sum(p.numel() * p.element_size() for p in model.parameters())
-    per_epoch = segments.epoch / recipe.batch
     return Plan(
         parameters=count_parameters(model),
         words=len(data.vocabulary),
         tokens=data.counts["train"],
-        epochs=recipe.steps / per_epoch,
-        memory=int(held + activations * sequences / recipe.accumulation),
-        seconds=seconds * sequences * recipe.steps,
+        epochs=recipe.steps / updates.updates_per_epoch,
+        memory=int(held + activations * times / recipe.accumulation),
+        seconds=seconds * times * recipe.steps,
     )
 
 

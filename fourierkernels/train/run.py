@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -30,8 +29,6 @@ from fourierkernels.train.run_setup import Setup, load_setup, run_folder, save_s
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.studies.study import Measured
 
-VOCABULARY, IDS = "vocabulary.txt", "test.ids"
-_LINES = 64  # of test.ids
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 
 
@@ -52,7 +49,8 @@ def train(
         What to train, see :func:`~fourierkernels.train.run_setup.setup`.
     output : Path
         Folder of the run. Afterwards it has ``model.safetensors``, the best model, beside
-        ``curve.csv``, ``results.csv``, ``results.json``, ``vocabulary.txt`` and the checkpoints.
+        ``curve.csv``, ``results.csv``, ``results.json``, the checkpoints and what the study leaves:
+        the language study ``vocabulary.txt`` and ``test.ids``.
     resume : bool
         Go on from the last checkpoint in that folder, or begin anew if there is none yet. On a CPU
         the result is the same, to the bit, as if the run had not been interrupted.
@@ -79,21 +77,26 @@ def train(
     data = study.read(preset, run.data, cache=cache)
     _check_folder(output, run, data.digest, resume=resume)
     if first:
-        _prepare(output, run, data)
+        output.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(output)
+        save_setup(output, run, data.digest)
+        study.prepare(output, data)
     begun = time.perf_counter()
     torch.manual_seed(run.recipe.seed)
     model = as_precision(
         study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
     )
     goal = study.objective(preset, data, run.recipe)
-    batches = study.batches(preset, data, run.recipe)
+    batches: Any = study.batches(preset, data, run.recipe)
     engine = Engine(model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard)
     _train(engine, output, resume=resume)
     if not first:
         return []
     seconds = time.perf_counter() - begun
     best = _keep_best(output).to(engine.args.device)
-    measured = study.measure(preset, data, run.mixer, best, positions=preset.positions)
+    measured = study.measure(
+        preset, data, run.mixer, best, positions=preset.positions, folder=output
+    )
     _write_results(output, run, data, measured, model=best, seconds=seconds)
     return measured
 
@@ -115,19 +118,19 @@ def evaluate(
     data : str or Path, optional
         Where the text is now.
     positions : int, optional
-        Windows of the sliding evaluation; all by default.
+        Windows of the sliding evaluation, or sentences that are translated; all by default.
 
     Raises
     ------
     ValueError
-        If the checkpoint is no such thing or damaged, or the text has another vocabulary.
+        If the checkpoint is no such thing or damaged, or the model cannot read the text.
     """
     home = run_folder(checkpoint)
     run, digest = load_setup(home)
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
     text = study.read(preset, run.data if data is None else data, cache=cache)
     if text.digest != digest:
-        _check_vocabulary(home, text)
+        study.check(home, text)
     file = checkpoint if checkpoint.is_file() else checkpoint / MODEL
     model = load_model(file).to(torch.accelerator.current_accelerator() or "cpu")
     return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
@@ -167,13 +170,6 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
         )
 
 
-def _prepare(output: Path, run: Setup, data: Any) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(output)
-    save_setup(output, run, data.digest)
-    data.vocabulary.save(output / VOCABULARY)
-
-
 def _keep_best(output: Path) -> nn.Module:
     """Put the best model beside the checkpoints, and return it."""
     last = last_checkpoint(output)
@@ -183,23 +179,11 @@ def _keep_best(output: Path) -> nn.Module:
     return model
 
 
-def _check_vocabulary(home: Path, text: Any) -> None:
-    own = (home / VOCABULARY).read_text(encoding="utf-8").split("\n")[:-1]
-    if tuple(own) != text.vocabulary.words:
-        pairs = zip(own, text.vocabulary.words, strict=False)
-        places = (i for i, (a, b) in enumerate(pairs) if a != b)
-        place = next(places, min(len(own), len(text.vocabulary)))
-        raise ValueError(
-            f"data must have the vocabulary of {home}, {len(own)} words, got one of "
-            f"{len(text.vocabulary)} words that differs from word {place} on"
-        )
-
-
 def _write_results(
     output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
 ) -> None:
     model, seconds = facts["model"], facts["seconds"]
-    last = last_checkpoint(output)
+    last, study = last_checkpoint(output), choose_study(run.study)
     config = {
         "study": run.study,
         "preset": run.preset,
@@ -217,15 +201,8 @@ def _write_results(
         "seconds": round(seconds, 1),
         "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # Linux: KiB
         "processes": last.processes,
+        **study.facts(choose_preset(study, run.preset), data),
     }
     rows = [asdict(row) for row in measured]
-    write_study(output, "results", rows, config, source=Path(__file__), packages=_PACKAGES)
-    _write_ids(output / IDS, data.tokens("test"), model.config.length)
-
-
-def _write_ids(path: Path, tokens: Any, length: int) -> None:
-    """Write the beginning of the test text as numbers, a context per line, for other commands."""
-    lines = np.asarray(tokens[: _LINES * length], dtype=np.int64)
-    rows = [lines[start : start + length] for start in range(0, len(lines), length)]
-    text = "".join(f"{' '.join(map(str, row.tolist()))}\n" for row in rows)
-    path.write_text(text, encoding="utf-8")
+    packages = (*_PACKAGES, *study.packages)
+    write_study(output, "results", rows, config, source=Path(__file__), packages=packages)

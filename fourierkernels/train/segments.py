@@ -57,7 +57,7 @@ class Segments(Dataset[Batch]):
         seed: int = 0,
     ) -> None:
         self._tokens, self._length = tokens, check_integer("length", length)
-        check_integer("batch", batch)
+        self._batch = check_integer("batch", batch)
         streams = check_choice("order", order, ["streams", "shuffled"]) == "streams"
         self._starts, self._ends = (_streams if streams else _pieces)(len(tokens), length, batch)
         self.epoch = len(self._starts)
@@ -70,8 +70,18 @@ class Segments(Dataset[Batch]):
         self._seed = None if streams else seed
         self._drawn: tuple[int, NDArray[np.int64]] = (-1, np.arange(self.epoch))
 
+    @property
+    def updates_per_epoch(self) -> float:
+        """Updates in which the text is read once."""
+        return self.epoch / self._batch
+
     def __len__(self) -> int:
         return self._count
+
+    def probe(self, most: int) -> tuple[Batch, float]:
+        """Return a batch of at most `most` segments, and how many such batches an update has."""
+        few = min(most, self._batch)
+        return self.__getitems__(range(few)), self._batch / few
 
     def __getitems__(self, indices: Sequence[int]) -> Batch:
         """Return segments ``(B, N)`` and their targets, of the length of the shortest."""

@@ -102,7 +102,7 @@ def results_table(measured: Iterable[Measured]) -> "Table":
     """Return the numbers of a model beside those of the paper."""
     from rich.table import Table
 
-    table = Table("split", "measure", "value", "words", "paper")
+    table = Table("split", "measure", "value", "count", "paper")
     for row in measured:
         paper = "" if row.published is None else f"{row.published:.2f}"
         table.add_row(row.split, row.metric, f"{row.value:.2f}", f"{row.positions:,}", paper)

@@ -62,6 +62,24 @@ class Vocabulary:
                 f"and no {UNKNOWN} stands for others"
             ) from None
 
+    def check_same(self, other: "Vocabulary", place: Path) -> None:
+        """Refuse another vocabulary than this one, of the run in a folder.
+
+        Raises
+        ------
+        ValueError
+            If it is; the message says from which word on.
+        """
+        if self.words != other.words:
+            pairs = zip(self.words, other.words, strict=False)
+            first = next(
+                (i for i, (a, b) in enumerate(pairs) if a != b), min(len(self), len(other))
+            )
+            raise ValueError(
+                f"data must have the vocabulary of {place}, {len(self)} words, got one of "
+                f"{len(other)} words that differs from word {first} on"
+            )
+
     def save(self, path: Path) -> None:
         """Write the words, one per line; a line's number, from 0, is the number of its word."""
         path.write_text("".join(f"{word}\n" for word in self.words), encoding="utf-8")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,14 +16,17 @@ from fourierkernels.mixing.registry import mixer_names
 from fourierkernels.models import LanguageModel, language_config
 from fourierkernels.train.data.corpora import read_corpus
 from fourierkernels.train.data.token_files import TokenFiles
+from fourierkernels.train.data.vocabulary import Vocabulary
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.perplexity import perplexities, plain_loss
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.segments import Batch, Segments
+from fourierkernels.train.segments import Batch, Segments, Tokens
 from fourierkernels.train.studies.language_presets import PRESETS
 from fourierkernels.train.studies.study import Measured, Preset, Study
 
+VOCABULARY, IDS = "vocabulary.txt", "test.ids"
 _PAPER_CORPUS = "wikitext-103"
+_LINES = 64  # of test.ids
 
 
 def read(preset: Preset, data: str | Path | None, *, cache: Path | None = None) -> TokenFiles:
@@ -97,8 +101,11 @@ def measure(
     *,
     splits: tuple[str, ...] = ("valid", "test"),
     positions: int | None = None,
+    folder: Path | None = None,
 ) -> list[Measured]:
     """Return both perplexities of a trained model on each split."""
+    if folder is not None:
+        _write_ids(folder / IDS, data.tokens("test"), _length(preset))
     published: Mapping[str, float] = {}
     if data.corpus == _PAPER_CORPUS and positions is None:
         published = preset.published.get(mixer, {})
@@ -117,6 +124,16 @@ def measure(
     ]
 
 
+def prepare(folder: Path, data: TokenFiles) -> None:
+    """Write the vocabulary of a run into its folder."""
+    data.vocabulary.save(folder / VOCABULARY)
+
+
+def check(folder: Path, data: TokenFiles) -> None:
+    """Refuse a text of another vocabulary than that of a run."""
+    Vocabulary.load(folder / VOCABULARY).check_same(data.vocabulary, folder)
+
+
 STUDY = Study(
     title="Language modelling: the FourierFormer paper's tables 1, 4 and 5",
     presets=PRESETS,
@@ -126,6 +143,8 @@ STUDY = Study(
     batches=batches,
     objective=objective,
     measure=measure,
+    prepare=prepare,
+    check=check,
 )
 
 
@@ -143,3 +162,11 @@ def _loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
     scores = model.log_probabilities(batch["tokens"])
     target = -scores.gather(-1, batch["targets"][..., None]).mean()
     return torch.lerp(target, -scores.mean(), smoothing)
+
+
+def _write_ids(path: Path, tokens: Tokens, length: int) -> None:
+    """Write the beginning of the test text as numbers, a context per line, for other commands."""
+    lines = np.asarray(tokens[: _LINES * length], dtype=np.int64)
+    rows = [lines[start : start + length] for start in range(0, len(lines), length)]
+    text = "".join(f"{' '.join(map(str, row.tolist()))}\n" for row in rows)
+    path.write_text(text, encoding="utf-8")

@@ -1,11 +1,11 @@
 """What a study is: models in several sizes, data, recipes, a metric and published numbers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from torch import nn
-from torch.utils.data import Dataset
 
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
@@ -31,9 +31,12 @@ class Preset:
     most_words : int or None
         Largest vocabulary; the corpus's own if None.
     positions : int or None
-        Windows of a sliding evaluation; all if None.
+        Windows of a sliding evaluation, or sentences of each split that are translated; all if
+        None.
+    budget : int or None
+        Tokens of a batch, where its size follows the length of its sequences.
     published : mapping of str to mapping
-        The paper's numbers by mixer and by split.
+        The paper's numbers by mixer and by what the study names them.
     """
 
     summary: str
@@ -43,6 +46,7 @@ class Preset:
     data: str | None = None
     most_words: int | None = None
     positions: int | None = None
+    budget: int | None = None
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -59,7 +63,7 @@ class Measured:
     value : float
         The number.
     positions : int
-        How many predictions it is a mean of.
+        How many predictions or sentences it is of.
     published : float or None
         The number in the paper, where there is one for this preset, mixer and corpus.
     """
@@ -69,6 +73,22 @@ class Measured:
     value: float
     positions: int
     published: float | None = None
+
+
+class Updates(Protocol):
+    """The training batches of a run, in their order: a data set of torch."""
+
+    @property
+    def updates_per_epoch(self) -> float:
+        """Updates in which the data are read once."""
+
+    def __len__(self) -> int: ...
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """Return one batch of the items of some places."""
+
+    def probe(self, most: int) -> tuple[Batch, float]:
+        """Return a batch of at most `most` sequences, and how many such batches an update has."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +113,16 @@ class Study:
         From a preset, the data and a recipe to what is minimised and validated.
     measure : callable
         From a preset, the data, a mixer and a trained model to the numbers of the paper's table.
+        Its options are `splits`, `positions` and `folder`, that of the run, or None: there it
+        leaves what other commands read.
+    prepare : callable
+        Writes into the folder of a run, before it starts, how its data are read: the vocabulary.
+    check : callable
+        From the folder of a run and other data, raises ValueError if its model cannot read them.
+    facts : callable
+        From a preset and the data to what ``results.json`` says besides.
+    packages : tuple of str
+        Distributions whose versions it names besides.
     """
 
     title: str
@@ -100,6 +130,10 @@ class Study:
     mixers: Callable[[], list[str]]
     read: Callable[..., Any]
     build: Callable[[Preset, Any, str, Mapping[str, Any]], nn.Module]
-    batches: Callable[[Preset, Any, Recipe], Dataset[Batch]]
+    batches: Callable[[Preset, Any, Recipe], Updates]
     objective: Callable[[Preset, Any, Recipe], Objective]
     measure: Callable[..., list[Measured]]
+    prepare: Callable[[Path, Any], None]
+    check: Callable[[Path, Any], None]
+    facts: Callable[[Preset, Any], Mapping[str, Any]] = lambda preset, data: {}
+    packages: tuple[str, ...] = ()
