@@ -69,7 +69,9 @@ def train(
 ) -> None:
     """Train a model of a study and measure it; keep its best and its last checkpoint.
 
-    Several processes: torchrun --nproc-per-node 2 -m fourierkernels.cli train STUDY.
+    Several processes: torchrun --nproc-per-node 2 -m fourierkernels.cli train STUDY. On GPUs they
+    may share the parameters: accelerate launch --use_fsdp --fsdp_version 2 -m fourierkernels.cli
+    train STUDY.
 
     Example: fourierkernels train language --mixer fourier --preset tiny
     """

@@ -55,7 +55,9 @@ def train(
         ``curve.csv``, ``results.csv``, ``results.json``, ``vocabulary.txt`` and the checkpoints.
     resume : bool
         Go on from the last checkpoint in that folder, or begin anew if there is none yet. On a CPU
-        the result is the same, to the bit, as if the run had not been interrupted.
+        and with as many processes as before, the result is the same, to the bit, as if the run had
+        not been interrupted; with another number of them dropout draws other numbers, which a
+        warning says.
     limit : int, optional
         Stop after so many updates, to be resumed.
     cache : Path, optional
