@@ -45,7 +45,7 @@ _Output = Annotated[
 ]
 _Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")]
 _Limit = Annotated[
-    int | None, typer.Option(min=1, help="Stop after so many updates, to be resumed later.")
+    int | None, typer.Option(min=1, help="Stop after so many updates in all, to be resumed later.")
 ]
 _Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 _Plan = Annotated[

@@ -59,7 +59,8 @@ def train(
         not been interrupted; with another number of them dropout draws other numbers, which a
         warning says.
     limit : int, optional
-        Stop after so many updates, to be resumed.
+        Stop when so many updates have been made, those before a resumption counted in, to be resumed
+        later. A run that has made as many is measured as it is.
     cache : Path, optional
         Folder of token files.
 
@@ -90,7 +91,7 @@ def train(
     goal = study.objective(preset, data, run.recipe)
     batches = study.batches(preset, data, run.recipe)
     engine = Engine(model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard)
-    _train(engine, output, resume=resume)
+    _train(engine, output, resume=resume, limit=limit)
     if not first:
         return []
     seconds = time.perf_counter() - begun
@@ -135,7 +136,7 @@ def evaluate(
     return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
 
 
-def _train(engine: Engine, output: Path, *, resume: bool) -> None:
+def _train(engine: Engine, output: Path, *, resume: bool, limit: int | None) -> None:
     saved = last_checkpoint(output) if resume and checkpoint_steps(output) else None
     if saved is None:
         engine.train()
@@ -146,7 +147,7 @@ def _train(engine: Engine, output: Path, *, resume: bool) -> None:
     if engine.is_world_process_zero():
         write_curve(output, history)  # the run may have died before it came to that
     engine.keeper.saved(saved.step, best, proved=over)
-    if not over:
+    if not over and (limit is None or saved.step < limit):
         engine.train(resume_from_checkpoint=str(saved.folder))
 
 
