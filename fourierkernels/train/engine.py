@@ -78,7 +78,7 @@ class Engine(Trainer):  # type: ignore[misc]
     output : Path
         Folder of the checkpoints and of the curve.
     limit : int, optional
-        Stop after so many steps of the run, with a checkpoint; the rates are those of all its steps.
+        Stop after so many steps of the run, with a checkpoint; rates are those of the whole run.
     tensorboard : bool
         Write TensorBoard's files, into `output`.
 

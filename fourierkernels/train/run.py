@@ -59,8 +59,8 @@ def train(
         not been interrupted; with another number of them dropout draws other numbers, which a
         warning says.
     limit : int, optional
-        Stop when so many updates have been made, those before a resumption counted in, to be resumed
-        later. A run that has made as many is measured as it is.
+        Stop when so many updates have been made in all, those before a resumption included, to be
+        resumed later. A run that has made as many already is measured as it is.
     cache : Path, optional
         Folder of token files.
 

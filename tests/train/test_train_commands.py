@@ -115,13 +115,29 @@ def test_bad_options_are_one_line(
     assert err.count("\n") == 1
 
 
-def test_unknown_option_of_a_mixer_is_one_line(call: Call, texts: Path, tmp_path: Path) -> None:
-    status, _, err = call(
-        "train", "language", "--data", texts, "--output", tmp_path / "r", "--mixer-option", "x=1"
-    )
-    assert status == 2
-    assert "error: " in err
-    assert "'x'" in err
+OF_FOURIER = "allow_signed, bias, dropout, eps, learn_radius, power, radius, radius_shape"
+
+
+@pytest.mark.parametrize(
+    ("mixer", "option", "rule"),
+    [
+        ("fourier", "foo=2", f"option of mixer fourier must be one of {OF_FOURIER}, got 'foo'"),
+        ("softmax", "power=2", "option of mixer softmax must be one of bias, "),
+        ("none", "foo=2", "option of mixer none must be absent: it has none, got 'foo'"),
+        ("fourier", "heads=2", f"must be one of {OF_FOURIER}, got 'heads'"),
+        ("fourier", "bias=x", "bias of mixer fourier must be true or false, got 'x'"),
+        ("fourier", "power=x", "power must be an integer, got 'x'"),
+        ("fourier", "radius=-1", "radius must be finite and greater than 0, got -1"),
+    ],
+)
+def test_bad_option_of_a_mixer_is_one_line(
+    call: Call, mixer: str, option: str, rule: str, texts: Path, tmp_path: Path
+) -> None:
+    run = ("train", "language", "--data", texts, "--output", tmp_path / "r", "--mixer", mixer)
+    status, _, err = call(*run, "--mixer-option", option)
+    assert (status, err.count("\n")) == (2, 1)
+    assert rule in err
+    assert "__init__" not in err
 
 
 def test_tensorboard_that_is_not_installed_is_one_line(
