@@ -51,7 +51,12 @@ _Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 _Plan = Annotated[
     bool, typer.Option("--plan", help="Show parameters, tokens, memory and time; do not train.")
 ]
-_Board = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files as well.")]
+_Board = Annotated[
+    bool,
+    typer.Option(
+        "--tensorboard", help="Write TensorBoard's files too; needs the extra of that name."
+    ),
+]
 
 
 def train(

@@ -61,6 +61,9 @@ def train(
     limit : int, optional
         Stop when so many updates have been made in all, those before a resumption included, to be
         resumed later. A run that has made as many already is measured as it is.
+    tensorboard : bool
+        Write the curve for TensorBoard as well (``tensorboard --logdir OUTPUT``); needs the extra
+        of that name.
     cache : Path, optional
         Folder of token files.
 

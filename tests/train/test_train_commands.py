@@ -1,5 +1,6 @@
 """``fourierkernels train`` and ``evaluate``: from a text on disk to numbers, and clear errors."""
 
+import csv
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from training_runs import short_run, train_here
 
 from fourierkernels import cli
 from fourierkernels.train import train_command
@@ -150,7 +152,33 @@ def test_tensorboard_that_is_not_installed_is_one_line(
         "train", "language", "--data", texts, "--output", tmp_path / "r", "--tensorboard"
     )
     assert (status, err.count("\n")) == (2, 1)
-    assert "tensorboard needs a package of its own: pip install tensorboard" in err
+    assert "needs a package of its own: pip install 'fourierkernels[tensorboard]'" in err
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of tensorboard's own imports
+def test_tensorboard_has_the_losses_of_the_curve(texts: Path, cache: Path, tmp_path: Path) -> None:
+    events = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="tensorboard is missing"
+    )
+    run = short_run(texts, steps=4, log_every=2)
+    train_here(run, tmp_path, cache, limit=2, tensorboard=True)
+    train_here(run, tmp_path, cache, resume=True, tensorboard=True)
+    found: dict[tuple[str, int], float] = {}
+    for folder in {path.parent for path in tmp_path.rglob("events.out.tfevents.*")}:
+        board = events.EventAccumulator(str(folder)).Reload()
+        for ours, theirs in {"loss": "train/loss", "valid_loss": "eval/loss"}.items():
+            if theirs in board.Tags()["scalars"]:
+                found |= {(ours, event.step): event.value for event in board.Scalars(theirs)}
+    with (tmp_path / "curve.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    expected = {
+        (name, int(row["step"])): float(row[name])
+        for row in rows
+        for name in ("loss", "valid_loss")
+        if row[name]
+    }
+    assert sorted(found) == [("loss", 2), ("loss", 4), ("valid_loss", 4)]
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("given", ["missing", "weights.bin"])
