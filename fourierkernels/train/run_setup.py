@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fourierkernels.mixing.registry import check_options
 from fourierkernels.train.files import write_text
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.studies.registry import choose_preset, choose_study
@@ -34,6 +35,8 @@ class Setup:
     ------
     ValueError
         If a name is unknown.
+    TypeError
+        If the mixer has no such option.
     """
 
     study: str
@@ -47,6 +50,7 @@ class Setup:
         study = choose_study(self.study)
         choose_preset(study, self.preset)
         check_choice("mixer", self.mixer, study.mixers())
+        check_options(self.mixer, self.mixer_options)
 
 
 def setup(
