@@ -51,5 +51,6 @@ def check_rows(maps: FloatArray, purpose: str) -> None:
     if maps.min() < 0 or worst > _ROW_SUM_TOLERANCE:
         raise ValueError(
             f"maps must have rows that are probabilities for {purpose}, "
-            f"got least weight {maps.min():.3g} and row sums off by up to {worst:.3g}"
+            f"got least weight {maps.min():.3g} and row sums off by up to {worst:.3g}; what needs "
+            "none: --metric frobenius_per_sqrt_n --statistic none"
         )
