@@ -45,6 +45,16 @@ def check_probabilities(maps: FloatArray) -> FloatArray:
     return maps
 
 
+def has_short_rows(maps: FloatArray) -> bool:
+    """Return whether rows are nonnegative and sum to less than one, some of them clearly.
+
+    Attention with a constant in its denominator has such rows where keys are far.
+    """
+    sums = maps.sum(axis=-1)
+    near = sums.max() < 1 + _ROW_SUM_TOLERANCE
+    return bool(near and sums.min() < 1 - _ROW_SUM_TOLERANCE and maps.min() >= 0)
+
+
 def check_rows(maps: FloatArray, purpose: str) -> None:
     """Refuse maps whose rows are not probabilities, which `purpose` needs."""
     worst = float(np.abs(maps.sum(axis=-1) - 1).max())

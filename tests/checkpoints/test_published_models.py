@@ -169,11 +169,17 @@ def test_rows_that_eps_makes_small_have_distances_alone(run: Run, tmp_path: Path
         file, ids = tmp_path / "model.pt", tmp_path / "ids"
         return run(file, "--ids", ids, "--preset", "small", "--config", tmp_path / config, *options)
 
-    status, _, err = measure("theirs")
+    with pytest.warns(UserWarning, match="statistics are left out: rows of .* less than one"):
+        status, short, _ = measure("theirs", "--no-baseline")
+    assert status == 0
+    assert "entropy" not in short
+    status, _, err = measure("theirs", "--statistic", "entropy")
     assert (status, err.count("\n")) == (2, 1)
     assert "--statistic none" in err
     assert measure("theirs", "--statistic", "none")[0] == 0
-    assert measure("exact")[0] == 0
+    status, exact, _ = measure("exact")
+    assert status == 0
+    assert "entropy" in exact
 
 
 R, TIED = "layers.1.dec_attn.paramR", "crit.out_layers.0.weight"

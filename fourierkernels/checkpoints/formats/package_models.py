@@ -74,7 +74,7 @@ def _class_and_config(request: LoadRequest) -> tuple[str, Config]:
         if name is not None:
             raise
         raise ValueError(
-            f"model_class must be named for a file of weights: {error}; a preset, for the "
+            f"model_class must be named for a file of weights: {error}; or preset, for the "
             "FourierFormer authors' language models (--preset small)"
         ) from error
     if name not in (None, saved):
