@@ -14,6 +14,7 @@ from torch import nn
 
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
+from fourierkernels.run_folder import IDS, RESULTS, VOCABULARY
 from fourierkernels.study import write_study
 from fourierkernels.train.checkpoints import (
     MODEL,
@@ -23,6 +24,7 @@ from fourierkernels.train.checkpoints import (
     read_curve,
 )
 from fourierkernels.train.curve import is_over, write_curve
+from fourierkernels.train.data.corpora import splitting
 from fourierkernels.train.engine import Engine
 from fourierkernels.train.files import remove_unfinished
 from fourierkernels.train.optimisers import as_precision
@@ -30,7 +32,6 @@ from fourierkernels.train.run_setup import Setup, load_setup, run_folder, save_s
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.studies.study import Measured
 
-VOCABULARY, IDS = "vocabulary.txt", "test.ids"
 _LINES = 64  # of test.ids
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 
@@ -214,6 +215,7 @@ def _write_results(
         "recipe": run.recipe.as_json(),
         "corpus": data.corpus,
         "source": data.source,
+        **splitting(data.corpus),
         "words": len(data.vocabulary),
         "tokens": dict(data.counts),
         "unknown": dict(data.unknown),
@@ -225,7 +227,7 @@ def _write_results(
         "processes": last.processes,
     }
     rows = [asdict(row) for row in measured]
-    write_study(output, "results", rows, config, source=Path(__file__), packages=_PACKAGES)
+    write_study(output, RESULTS, rows, config, source=Path(__file__), packages=_PACKAGES)
     _write_ids(output / IDS, data.tokens("test"), model.config.length)
 
 

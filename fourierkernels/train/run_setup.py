@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.mixing.registry import check_options
+from fourierkernels.run_folder import SETUP, find_run
 from fourierkernels.train.files import write_text
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.validation import check_choice
 
-SETUP = "study.json"
 FORMAT = 1
 
 
@@ -126,7 +126,7 @@ def run_folder(path: Path) -> Path:
     ValueError
         If there is none.
     """
-    for place in (path, path.parent, path.parent.parent):
-        if (place / SETUP).is_file():
-            return place
-    raise ValueError(f"checkpoint must be in the folder of a training run, got {path}")
+    found = find_run(path)
+    if found is None:
+        raise ValueError(f"checkpoint must be in the folder of a training run, got {path}")
+    return found

@@ -17,8 +17,9 @@ from fourierkernels.train.data import corpora
 from fourierkernels.train.data.corpora import CORPORA, read_corpus
 from fourierkernels.train.data.plain import words_of
 from fourierkernels.train.data.token_files import build_token_files, open_token_files
-from fourierkernels.train.data.vocabulary import Vocabulary, count_words
+from fourierkernels.train.data.vocabulary import count_words
 from fourierkernels.train.files import write_folder
+from fourierkernels.words import Vocabulary
 
 LINES = {
     "train": " = Title = \n \n The cat sat , the <unk> Cat . \n the cat \n",

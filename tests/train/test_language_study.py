@@ -18,7 +18,6 @@ from fourierkernels.models import count_parameters
 from fourierkernels.models.saved import load_model
 from fourierkernels.train.data.corpora import read_corpus
 from fourierkernels.train.data.token_files import TokenFiles
-from fourierkernels.train.data.vocabulary import Vocabulary
 from fourierkernels.train.optimisers import create_optimiser
 from fourierkernels.train.planning import plan
 from fourierkernels.train.run import evaluate
@@ -26,6 +25,7 @@ from fourierkernels.train.run_setup import setup
 from fourierkernels.train.studies import language
 from fourierkernels.train.studies.registry import STUDIES
 from fourierkernels.train.studies.study import Study
+from fourierkernels.words import Vocabulary
 
 
 @pytest.fixture

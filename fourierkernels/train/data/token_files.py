@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.train.data.vocabulary import END, Vocabulary, count_words
+from fourierkernels.train.data.vocabulary import count_words
 from fourierkernels.train.files import remove_unfinished, write_folder
+from fourierkernels.words import END, Vocabulary
 
 SPLITS = ("train", "valid", "test")
 FORMAT = 1
