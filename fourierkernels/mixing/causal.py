@@ -105,9 +105,7 @@ class CausalDFTMixer(StreamingMixer):
 
     _table: Tensor | None
 
-    def __init__(
-        self, dim: int, *, length: int, method: str = "halving", **options: Any
-    ) -> None:
+    def __init__(self, dim: int, *, length: int, method: str = "halving", **options: Any) -> None:
         super().__init__(dim, length=length, **options)
         self.method = check_choice("method", method, list(CAUSAL_METHODS))
         by_matrix = self.method == "matrix"

@@ -47,6 +47,9 @@ class TokenMixer(nn.Module, ABC):
     ----------
     masks_padding : bool
         Whether padded tokens are left out: a fact of the class.
+    sees_later : bool
+        Whether a causal mixer's outputs change with later tokens all the same, so that it can
+        neither step nor be prefilled.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class TokenMixer(nn.Module, ABC):
     """
 
     masks_padding: ClassVar[bool] = False
+    sees_later: bool = False
 
     def __init__(
         self,

@@ -54,9 +54,7 @@ class ParametrisedDFTMixer(StreamingMixer):
     16
     """
 
-    def __init__(
-        self, dim: int, *, length: int, causal: bool = False, **options: Any
-    ) -> None:
+    def __init__(self, dim: int, *, length: int, causal: bool = False, **options: Any) -> None:
         super().__init__(dim, length=check_integer("length", length), causal=causal, **options)
         self.gain, self.phase = nn.Parameter(torch.ones(length)), nn.Parameter(torch.zeros(length))
 

@@ -15,6 +15,7 @@ from fourierkernels.mixing.causal import CausalDFTMixer
 from fourierkernels.mixing.costs import Count
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer
+from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
 from fourierkernels.mixing.mixer import TokenMixer
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
 from fourierkernels.validation import check_choice
@@ -45,6 +46,8 @@ class Mixer:
         another sequence.
     drops_weights : bool
         Whether `build` takes `dropout`, the probability of dropping a weight in training.
+    projects : bool
+        Whether it has projections whose biases are optional without being such attention.
     """
 
     build: Build
@@ -56,6 +59,12 @@ class Mixer:
     complex_operations: bool = False
     attention: bool = False
     drops_weights: bool = False
+    projects: bool = False
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether `build` takes `bias`."""
+        return self.attention or self.projects
 
 
 def _attention(cls: Build) -> Build:
@@ -134,6 +143,15 @@ MIXERS: dict[str, Mixer] = {
     "gaussian": _attention_row(GaussianMixer),
     "fourier": _attention_row(FourierMixer, extra=1),
     "linear_fourier": _linear_fourier_row(),
+    "hard_gaussian": Mixer(
+        _attention(HardGaussianMixer),
+        encoder=True,
+        decoder=True,
+        parameters=lambda s: 2 * s.dim**2,
+        operations=costs.hard_attention,
+        formula="N²E + 2NE²",
+        projects=True,
+    ),
     "linear": _dense_row(learn=True),
     "random": _dense_row(learn=False),
     "none": Mixer(
@@ -180,8 +198,8 @@ def mixer_names(*, causal: bool) -> list[str]:
 
     Examples
     --------
-    >>> " ".join(mixer_names(causal=True))
-    'softmax gaussian fourier linear_fourier linear random none parametrised causal_dft'
+    >>> [name for name in mixer_names(causal=True) if not MIXERS[name].attention]
+    ['hard_gaussian', 'linear', 'random', 'none', 'parametrised', 'causal_dft']
     """
     return [name for name, row in MIXERS.items() if (row.decoder if causal else row.encoder)]
 

@@ -216,7 +216,7 @@ def _residual(config: BlockConfig, dropout: float) -> Residual:
 
 def _create_mixer(config: BlockConfig, name: str) -> TokenMixer:
     own: dict[str, Any] = dict(config.mixer_options)
-    if name in MIXERS and MIXERS[name].attention:
+    if name in MIXERS and MIXERS[name].has_bias:
         own = {"bias": config.attention_bias, **own}
     if name in MIXERS and MIXERS[name].drops_weights:
         own = {"dropout": own_rate(config.attention_dropout, config.dropout), **own}
