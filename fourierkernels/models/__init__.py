@@ -36,10 +36,11 @@ from fourierkernels.models.series import (
     SeriesConfig,
     series_config,
 )
-from fourierkernels.models.translation import (
+from fourierkernels.models.translation import TranslationModel
+from fourierkernels.models.translation_sizes import (
     TRANSLATION_PRESETS,
+    TRANSLATION_SIZES,
     TranslationConfig,
-    TranslationModel,
     translation_config,
 )
 from fourierkernels.models.vision import (
@@ -57,6 +58,7 @@ __all__ = [
     "MODELS",
     "SERIES_PRESETS",
     "TRANSLATION_PRESETS",
+    "TRANSLATION_SIZES",
     "VISION_PRESETS",
     "ArenaClassifier",
     "ArenaConfig",
