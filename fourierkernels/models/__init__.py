@@ -36,6 +36,7 @@ from fourierkernels.models.series import (
     SeriesConfig,
     series_config,
 )
+from fourierkernels.models.translate import translate
 from fourierkernels.models.translation import TranslationModel
 from fourierkernels.models.translation_sizes import (
     TRANSLATION_PRESETS,
@@ -90,6 +91,7 @@ __all__ = [
     "load_model",
     "save_model",
     "series_config",
+    "translate",
     "translation_config",
     "vision_config",
 ]
