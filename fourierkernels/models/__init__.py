@@ -4,6 +4,7 @@ Published checkpoints are read by :mod:`fourierkernels.models.huggingface` and
 :mod:`fourierkernels.models.fourierformer`.
 """
 
+from fourierkernels.models.averaging import average_models
 from fourierkernels.models.blocks import Block, BlockConfig
 from fourierkernels.models.decision import (
     DECISION_PRESETS,
@@ -38,6 +39,7 @@ from fourierkernels.models.series import (
 )
 from fourierkernels.models.translate import translate
 from fourierkernels.models.translation import TranslationModel
+from fourierkernels.models.translation_loss import TranslationLoss, translation_loss
 from fourierkernels.models.translation_sizes import (
     TRANSLATION_PRESETS,
     TRANSLATION_SIZES,
@@ -78,10 +80,12 @@ __all__ = [
     "SeriesClassifier",
     "SeriesConfig",
     "TranslationConfig",
+    "TranslationLoss",
     "TranslationModel",
     "VisionConfig",
     "VisionTransformer",
     "arena_config",
+    "average_models",
     "beam_search",
     "count_parameters",
     "decision_config",
@@ -93,5 +97,6 @@ __all__ = [
     "series_config",
     "translate",
     "translation_config",
+    "translation_loss",
     "vision_config",
 ]
