@@ -16,10 +16,11 @@ function of the sentence: "own", the default, takes its own number of tokens, as
 section 3.2.1 do, which are of one sentence; a tuple of class ends such as
 :data:`~fourierkernels.models.translation_sizes.LENGTH_CLASSES` is nearest to the report, and lets a
 batch of one class go through in one piece; "fixed" always takes `length`, one piece for any batch,
-but then the first n of L frequencies hardly tell the tokens of a short sentence apart. Places that
-are added hold zeros before each DFT (`zero_padding`) and are neither returned nor read. Encoders
-that leave padding out, those of attention, need none of this and are not regrouped. In the decoder
-L is fixed, and what follows a sentence reaches no earlier token.
+but the n frequencies that a sentence of n << √L tokens keeps are then all nearly zero, and each
+place gets about the sum of all. Places that are added hold zeros before each DFT (`zero_padding`)
+and are neither returned nor read. Encoders that leave padding out, those of attention, need none of
+this and are not regrouped. In the decoder L is fixed, and what follows a sentence reaches no
+earlier token.
 """
 
 import math

@@ -96,6 +96,14 @@ def test_prompts_of_several_lengths_are_continued_as_each_alone(mixer: str) -> N
         assert (together.tokens[row, n:] == 2).all()
 
 
+def test_a_mask_after_the_softmax_is_written_with_in_whole_passes_only() -> None:
+    model = language("softmax", mixer_options={"mask": "after"}).eval()
+    with pytest.raises(ValueError, match="prefill needs outputs that later tokens leave alone"):
+        models.generate(model, PROMPTS, new_tokens=2)
+    written = models.generate(model, PROMPTS, new_tokens=2, temperature=0, cache=False)
+    assert written.lengths.tolist() == [7, 3, 5]
+
+
 def test_the_most_probable_words_are_those_of_whole_passes() -> None:
     model = model_of()
     found = models.generate(model, tokens(4, 6, vocabulary=V), new_tokens=9, temperature=0.0)

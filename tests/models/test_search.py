@@ -130,6 +130,19 @@ def test_fewer_wanted_hypotheses_are_the_first_of_more(alpha: float) -> None:
     assert torch.equal(one.tokens[:, 0], all_four.tokens[:, 0, :width])
 
 
+def test_streamed_steps_are_reordered_with_their_beams() -> None:
+    """Sentences of more than a block, so that nodes change places with the hypotheses."""
+    found = {}
+    for decoding in ("row", "stream"):
+        model = sharp("dft_both", length=80, decoder_options={"decoding": decoding})
+        with torch.no_grad():
+            model.output_bias[2] -= 4.0  # long sentences
+        found[decoding] = models.beam_search(model, batch(), beam=3, longest=75)
+    assert found["row"].tokens.shape[-1] > 40
+    assert torch.equal(found["row"].tokens, found["stream"].tokens)
+    torch.testing.assert_close(found["row"].scores, found["stream"].scores)
+
+
 # --- many sentences ----------------------------------------------------------------------------
 
 
