@@ -2,14 +2,15 @@
 
 A hypothesis of n tokens (the end counted, the start not) with log-probability s scores
 s / ((5 + n)/6)^α, the penalty of GNMT that [vaswani2017attention]_ takes with α = 0.6 and beam 4.
-Padding and the start are never written; what the model gives them is lost, not shared out.
+Padding and the start are never written; what the model gives them is lost, not shared out. A
+sentence leaves the batch when none of its beginnings can win any more.
 """
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax
+from torch.nn.functional import log_softmax, pad
 
 from fourierkernels.models.translation import DecoderState, TranslationModel
 from fourierkernels.validation import check_integer, check_number
@@ -36,6 +37,14 @@ class _Beam(NamedTuple):
 
     alive: Tensor
     log_p: Tensor
+    done: Tensor
+    scores: Tensor
+
+
+class _Found(NamedTuple):
+    """Finished hypotheses ``(b, K, n)`` with scores of some rows of the batch."""
+
+    rows: Tensor
     done: Tensor
     scores: Tensor
 
@@ -88,15 +97,20 @@ def beam_search(
     best = _first(model, len(source), beam, source.device)
     if not len(source):
         return Hypotheses(best.alive[:, :keep], best.scores[:, :keep])
-    rows = torch.arange(len(source), device=source.device).repeat_interleave(beam)
-    state = model.start(source).select(rows)
-    while best.alive.shape[-1] < longest:
+    rows = torch.arange(len(source), device=source.device)
+    state, found = model.start(source).select(rows.repeat_interleave(beam)), []
+    while len(rows) and best.alive.shape[-1] < longest:
         best, state = _extend(model, best, state, alpha)
-        if _settled(best, longest, alpha, keep):
-            break
-    else:  # what has not ended ends here, in competition with what has
-        best = best._replace(**_ended(model, best, best.alive, best.log_p, alpha))
-    return _chosen(model, best, keep)
+        over = _settled(best, longest, alpha, keep)
+        if over.any():
+            found.append(_Found(rows[over], best.done[over], best.scores[over]))
+            stays = (~over).nonzero()[:, 0]
+            rows, best = rows[stays], _Beam(*(part[stays] for part in best))
+            state = state.select(_beams(stays, beam))
+    if len(rows):  # what has not ended ends here, in competition with what has
+        ended = _ended(model, best, best.alive, best.log_p, alpha)
+        found.append(_Found(rows, ended["done"], ended["scores"]))
+    return _collect(model, found, keep)
 
 
 def _check_longest(model: TranslationModel, longest: int | None) -> int:
@@ -155,7 +169,7 @@ def _extend(
     ended = _ended(model, best, longer[:, :beam], finished, alpha)
     log_p, kept = log_p.masked_fill(ends, -torch.inf).topk(beam, dim=-1)
     source_row = beam * torch.arange(batch, device=place.device)[:, None]
-    state = state.select((source_row + parent.gather(1, kept)).flatten())
+    state = state.reorder((source_row + parent.gather(1, kept)).flatten())
     return _Beam(_rows(longer, kept), log_p, **ended), state
 
 
@@ -164,9 +178,7 @@ def _ended(
 ) -> dict[str, Tensor]:
     """Merge hypotheses that have just ended with the finished ones, and keep the best."""
     beam, n = best.done.shape[1], longer.shape[-1]
-    filled = torch.nn.functional.pad(
-        best.done, (0, n - best.done.shape[-1]), value=model.config.padding_id
-    )
+    filled = pad(best.done, (0, n - best.done.shape[-1]), value=model.config.padding_id)
     scores = torch.cat([best.scores, log_p / penalty(n - 1, alpha)], dim=1)
     scores, kept = scores.topk(beam, dim=-1)
     return {"done": _rows(torch.cat([filled, longer], dim=1), kept), "scores": scores}
@@ -180,21 +192,33 @@ def _never(model: TranslationModel, device: torch.device) -> Tensor:
     )
 
 
-def _settled(best: _Beam, longest: int, alpha: float, keep: int) -> bool:
-    """Whether no beginning can still beat the worst of the finished hypotheses to keep.
+def _settled(best: _Beam, longest: int, alpha: float, keep: int) -> Tensor:
+    """Return for which rows no beginning can beat the worst of the finished ones to keep, ``(B,)``.
 
     log p can only fall from here, and no penalty divides it by more than the largest one.
     """
     sizes = (best.alive.shape[-1], longest - 1)
     most = max(penalty(n, alpha) for n in sizes)
-    return bool((best.scores[:, keep - 1] >= best.log_p[:, 0] / most).all())
+    return best.scores[:, keep - 1] >= best.log_p[:, 0] / most
 
 
-def _chosen(model: TranslationModel, best: _Beam, keep: int) -> Hypotheses:
-    """Return the finished hypotheses, blank where there is none."""
-    done, scores = best.done[:, :keep].clone(), best.scores[:, :keep]
-    done[..., 1:].masked_fill_(scores.isneginf()[..., None], model.config.padding_id)
+def _collect(model: TranslationModel, found: list[_Found], keep: int) -> Hypotheses:
+    """Return the finished hypotheses in the order of the batch, blank where there is none."""
+    longest = max(part.done.shape[-1] for part in found)
+    filler = model.config.padding_id
+    done = torch.cat(
+        [pad(part.done, (0, longest - part.done.shape[-1]), value=filler) for part in found]
+    )
+    order = torch.cat([part.rows for part in found]).argsort()
+    done = done[order, :keep]
+    scores = torch.cat([part.scores for part in found])[order, :keep]
+    done[..., 1:].masked_fill_(scores.isneginf()[..., None], filler)
     return Hypotheses(done, scores)
+
+
+def _beams(rows: Tensor, beam: int) -> Tensor:
+    """Return the places of all hypotheses of some sentences, ``(b K,)``."""
+    return (beam * rows[:, None] + torch.arange(beam, device=rows.device)).flatten()
 
 
 def _rows(tokens: Tensor, index: Tensor) -> Tensor:

@@ -64,6 +64,18 @@ class DecoderState(NamedTuple):
         reread = tuple(part.index_select(0, rows) for part in self.reread)
         return DecoderState(blocks, self.padding.index_select(0, rows), self.seen, reread)
 
+    def reorder(self, rows: Tensor) -> "DecoderState":
+        """Return the state of rows that take the place of others of the same source.
+
+        What is of the source stays where it is, and need not be copied.
+        """
+        blocks = tuple(
+            BlockState(select_rows(block._replace(memory=None), rows).own, block.memory)
+            for block in self.blocks
+        )
+        reread = (*self.reread[:1], *(part.index_select(0, rows) for part in self.reread[1:]))
+        return DecoderState(blocks, self.padding, self.seen, reread)
+
 
 class TranslationModel(nn.Module):
     """Read a source, write a target token by token.

@@ -217,3 +217,30 @@ def test_bad_sources_are_refused(
 def test_more_wanted_than_kept_is_refused() -> None:
     with pytest.raises(ValueError, match="keep must be at most beam = 2, got 3"):
         models.beam_search(sharp(), batch(), beam=2, keep=3)
+
+
+def test_a_sentence_leaves_the_batch_when_it_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, sizes = sharp(), []
+    step = model.step
+
+    def counted(words: Tensor, state: Any) -> Any:
+        sizes.append(len(words))
+        return step(words, state)
+
+    monkeypatch.setattr(model, "step", counted)
+    models.beam_search(model, batch(), beam=2, keep=1)
+    assert sizes[0] == 10
+    assert sizes[-1] < 10
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("mask", ["before", "after"])
+def test_reordering_beams_is_selecting_their_rows(mask: str) -> None:
+    model = sharp("attention", decoder_options={"mask": mask})
+    twice = torch.tensor([0, 0, 1, 1])
+    state = model.start(batch()[:2]).select(twice)
+    _, state = model.step(torch.tensor([[1], [3], [1], [4]]), state)
+    rows, words = torch.tensor([1, 0, 3, 3]), torch.tensor([[5], [6], [3], [4]])
+    expected, _ = model.step(words, state.select(rows))
+    found, _ = model.step(words, state.reorder(rows))
+    assert torch.equal(found, expected)
