@@ -41,6 +41,7 @@ from fourierkernels.models.translate import translate
 from fourierkernels.models.translation import TranslationModel
 from fourierkernels.models.translation_loss import TranslationLoss, translation_loss
 from fourierkernels.models.translation_sizes import (
+    LENGTH_CLASSES,
     TRANSLATION_PRESETS,
     TRANSLATION_SIZES,
     TranslationConfig,
@@ -58,6 +59,7 @@ __all__ = [
     "DECISION_PRESETS",
     "ENCODER_PRESETS",
     "LANGUAGE_PRESETS",
+    "LENGTH_CLASSES",
     "MODELS",
     "SERIES_PRESETS",
     "TRANSLATION_PRESETS",

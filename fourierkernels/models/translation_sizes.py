@@ -31,7 +31,8 @@ from typing import Any
 from fourierkernels.models.presets import choose_preset
 from fourierkernels.validation import check_choice
 
-# Ends of the report's ten classes of sentences, its section 4.1.
+# Ends of the report's ten classes of sentences, its section 4.1; the start and the end that it adds
+# to sentences are not counted.
 LENGTH_CLASSES = tuple(range(5, 51, 5))
 
 

@@ -50,6 +50,15 @@ def test_answers_do_not_depend_on_the_batch(mixer: str, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_attention_above_a_dft_reads_no_padding(kind: Any) -> None:
+    net, rows = model(source_lengths=kind, attention_layers=1), sentences()
+    together = net.encode(batch(rows))
+    for i, row in enumerate(rows):
+        alone = net.encode(row[None])[0]
+        torch.testing.assert_close(alone, together[i, : len(row)], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("preset", ["dft_both", "parametrised_both", "dft_last2"])
 def test_translations_and_steps_do_not_depend_on_the_batch(preset: str, kind: Any) -> None:
     torch.manual_seed(3)
