@@ -37,9 +37,9 @@ from fourierkernels.models.series import (
     SeriesConfig,
     series_config,
 )
-from fourierkernels.models.translate import translate
+from fourierkernels.models.smoothed_loss import TranslationLoss, translation_loss
+from fourierkernels.models.translating import translate
 from fourierkernels.models.translation import TranslationModel
-from fourierkernels.models.translation_loss import TranslationLoss, translation_loss
 from fourierkernels.models.translation_sizes import (
     LENGTH_CLASSES,
     TRANSLATION_PRESETS,

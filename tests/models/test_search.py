@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fourierkernels import models
 from fourierkernels.models.search import penalty
-from fourierkernels.models.translate import like_lengths
+from fourierkernels.models.translating import like_lengths
 
 W = 7  # words: padding, start, end and four others
 
