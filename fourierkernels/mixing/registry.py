@@ -15,6 +15,7 @@ from fourierkernels.mixing.causal import CausalDFTMixer
 from fourierkernels.mixing.costs import Count
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer
+from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
 from fourierkernels.mixing.mixer import TokenMixer
 from fourierkernels.mixing.options import check_own_options, own_options
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
@@ -48,6 +49,8 @@ class Mixer:
         Whether `build` takes `dropout`, the probability of dropping a weight in training.
     options : mapping or None
         The mixer's own options with their defaults; None leaves it to `build` to refuse others.
+    projects : bool
+        Whether it has projections whose biases are optional without being such attention.
     """
 
     build: Build
@@ -60,6 +63,12 @@ class Mixer:
     attention: bool = False
     drops_weights: bool = False
     options: Mapping[str, Any] | None = None
+    projects: bool = False
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether `build` takes `bias`."""
+        return self.attention or self.projects
 
 
 def _attention(cls: Build) -> Build:
@@ -142,6 +151,16 @@ MIXERS: dict[str, Mixer] = {
     "gaussian": _attention_row(GaussianMixer),
     "fourier": _attention_row(FourierMixer, extra=1),
     "linear_fourier": _linear_fourier_row(),
+    "hard_gaussian": Mixer(
+        _attention(HardGaussianMixer),
+        encoder=True,
+        decoder=True,
+        parameters=lambda s: 2 * s.dim**2,
+        operations=costs.hard_attention,
+        formula="N²E + 2NE²",
+        options=own_options(HardGaussianMixer),
+        projects=True,
+    ),
     "linear": _dense_row(learn=True),
     "random": _dense_row(learn=False),
     "none": Mixer(
@@ -192,8 +211,8 @@ def mixer_names(*, causal: bool) -> list[str]:
 
     Examples
     --------
-    >>> " ".join(mixer_names(causal=True))
-    'softmax gaussian fourier linear_fourier linear random none parametrised causal_dft'
+    >>> [name for name in mixer_names(causal=True) if not MIXERS[name].attention]
+    ['hard_gaussian', 'linear', 'random', 'none', 'parametrised', 'causal_dft']
     """
     return [name for name, row in MIXERS.items() if (row.decoder if causal else row.encoder)]
 

@@ -96,6 +96,26 @@ def test_prompts_of_several_lengths_are_continued_as_each_alone(mixer: str) -> N
         assert (together.tokens[row, n:] == 2).all()
 
 
+def test_a_mask_after_the_softmax_is_written_with_in_whole_passes_only() -> None:
+    model = language("softmax", mixer_options={"mask": "after"}).eval()
+    with pytest.raises(ValueError, match="prefill needs outputs that later tokens leave alone"):
+        models.generate(model, PROMPTS, new_tokens=2)
+    written = models.generate(model, PROMPTS, new_tokens=2, temperature=0, cache=False)
+    assert written.lengths.tolist() == [7, 3, 5]
+
+
+def test_text_of_several_blocks_is_written_from_nodes_as_from_whole_passes() -> None:
+    """Beyond 128 tokens the causal DFT streams: prompts end inside and at the end of a block."""
+    model = language("causal_dft", length=130).double().eval()
+    assert model.blocks[0].mixer.streams
+    prompts = [tokens(1, n, vocabulary=V, seed=n)[0].tolist() for n in (64, 40)]
+    written = [
+        models.generate(model, prompts, new_tokens=40, temperature=0, cache=cache).tokens
+        for cache in (True, False)
+    ]
+    assert torch.equal(*written)
+
+
 def test_the_most_probable_words_are_those_of_whole_passes() -> None:
     model = model_of()
     found = models.generate(model, tokens(4, 6, vocabulary=V), new_tokens=9, temperature=0.0)
