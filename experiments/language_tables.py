@@ -166,18 +166,26 @@ def radius_rows(settings: Settings) -> list[tuple[str, dict[str, Any]]]:
 def train_all(networks: list[Network], finished: Finished, data: str, workers: int) -> None:
     """Train what is not yet trained and keep each network's row as soon as it is there."""
     missing = [n for n in networks if n not in finished]
-    heads = {"kernels"}
     if workers == 1:
         for n in missing:
-            finished.add(n, train_network(n, data, heads=n.part in heads))
+            finished.add(n, train_network(n, data, heads=has_heads(n)))
             print(n.part, n.row, n.seed, flush=True)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=use_one_thread) as pool:
-        jobs = {pool.submit(train_network, n, data, heads=n.part in heads): n for n in missing}
-        for job in as_completed(jobs):
-            finished.add(jobs[job], job.result())
-            print(jobs[job].part, jobs[job].row, jobs[job].seed, flush=True)
+        jobs = {pool.submit(train_network, n, data, heads=has_heads(n)): n for n in missing}
+        try:
+            for job in as_completed(jobs):
+                finished.add(jobs[job], job.result())
+                print(jobs[job].part, jobs[job].row, jobs[job].seed, flush=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def has_heads(own: Network) -> bool:
+    """Return whether the heads of a network are measured: signed weights have no entropy."""
+    return own.part == "kernels" and not own.options.get("allow_signed", False)
 
 
 def best(rows: Iterable[Mapping[str, Any]], networks: list[Network]) -> dict[str, Choice]:

@@ -15,24 +15,55 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
-CONSOLE = re.findall(r"```console\n\$ fourierkernels ([^\n]*)\n(.*?)```", README, flags=re.DOTALL)
+SESSIONS = [
+    re.findall(r"\$ fourierkernels ([^\n]*)\n((?:(?!\$ ).*\n)*)", text)
+    for language, text in BLOCKS
+    if language == "console"
+]
+CONSOLE = [session[0] for session in SESSIONS if len(session) == 1]
+TRAINING = [session for session in SESSIONS if len(session) > 1]
 
 
 def squeezed(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize(("arguments", "shown"), CONSOLE, ids=lambda text: text[:30])
-def test_console_examples_print_what_is_shown(arguments: str, shown: str) -> None:
+def printed_by(arguments: str, folder: Path) -> list[str]:
     command = [sys.executable, "-m", "fourierkernels.cli", *shlex.split(arguments)]
     environment = {**os.environ, "COLUMNS": "120", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
-        command, capture_output=True, encoding="utf-8", check=True, cwd=ROOT, env=environment
+        command, capture_output=True, encoding="utf-8", check=True, cwd=folder, env=environment
     )
-    printed, lines = squeezed(done.stdout), squeezed(shown)
+    return squeezed(done.stdout)
+
+
+@pytest.mark.parametrize(("arguments", "shown"), CONSOLE, ids=lambda text: text[:30])
+def test_console_examples_print_what_is_shown(arguments: str, shown: str) -> None:
+    printed, lines = printed_by(arguments, ROOT), squeezed(shown)
     assert len(lines) > 4
     start = printed.index(lines[0])
     assert printed[start : start + len(lines)] == lines
+
+
+@pytest.mark.slow
+def test_training_example_prints_what_is_shown(tmp_path: Path) -> None:
+    """One after the other; numbers to a quarter, as other machines and other Pythons have them."""
+    (session,) = TRAINING
+    assert [arguments.split()[0] for arguments, _ in session] == ["train", "evaluate", "heads"]
+    for arguments, shown in session:
+        printed, lines = printed_by(arguments, tmp_path), squeezed(shown)
+        start = [without_numbers(line) for line in printed].index(without_numbers(lines[0]))
+        for line, found in zip(lines, printed[start:], strict=False):
+            assert without_numbers(found) == without_numbers(line)
+            assert numbers(found) == pytest.approx(numbers(line), rel=0.25, abs=0.02)
+
+
+def without_numbers(line: str) -> str:
+    return " ".join(re.sub(r"[\d.,]+", "0", line).split())
+
+
+def numbers(line: str) -> list[float]:
+    return [float(found.replace(",", "")) for found in re.findall(r"\d[\d.,]*", line)]
 
 
 def programs() -> list[tuple[str, str]]:

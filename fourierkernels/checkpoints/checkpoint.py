@@ -12,6 +12,7 @@ import numpy as np
 
 from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.word_lists import WordList
 from fourierkernels.validation import check_choice
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Checkpoint:
     untrained : tuple of str
         Parameters after the last attention map (the head for a task) that the weights lack and that
         are therefore random.
+    words : WordList or None
+        The list of its words, for a language model of words.
     redraw : callable or None
         From a seed to the same architecture with random weights; None if it was not loaded.
     body : Checkpoint or None
@@ -119,6 +122,7 @@ class Checkpoint:
     start: tuple[int, ...] = ()
     untrained: tuple[str, ...] = ()
     part: AttentionPart = PARTS["encoder"]
+    words: WordList | None = None
     redraw: "Callable[[int], Checkpoint] | None" = None
     body: "Checkpoint | None" = None
 

@@ -1,10 +1,15 @@
-"""Where a checkpoint lies: a folder or a file, anywhere or inside an installed package."""
+"""Where a checkpoint lies: a folder or a file, anywhere or inside an installed package.
+
+For the folder of a training run it is the file of its best model.
+"""
 
 import hashlib
 import importlib.util
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from fourierkernels.run_folder import BEST, SETUP, find_run
 
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 
@@ -31,6 +36,11 @@ class CheckpointFiles:
     def folder(self) -> Path | None:
         """The folder, where tokenizer files may lie; None for a file."""
         return self.path if self.path.is_dir() else None
+
+    @cached_property
+    def run(self) -> Path | None:
+        """The folder of the training run that a file belongs to; None for any other."""
+        return None if self.path.is_dir() else find_run(self.path)
 
     def digest(self) -> str:
         """Return the SHA-256 of the file, or of the weights that would be read from the folder."""
@@ -74,8 +84,8 @@ def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles
     Raises
     ------
     ValueError
-        If there is no such folder or file, the folder has no config.json, or the file does not
-        have the suffix of a file of weights.
+        If there is no such folder or file, the folder has no config.json and is not that of a
+        training run with a model, or the file does not have the suffix of a file of weights.
     """
     if isinstance(checkpoint, CheckpointFiles):
         return checkpoint
@@ -89,8 +99,22 @@ def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles
                 f"got {checkpoint}"
             )
     elif not (place / "config.json").is_file():
-        raise ValueError(f"checkpoint must be a folder with a config.json, got {checkpoint}")
+        place = _best_of_run(place, checkpoint)
     return CheckpointFiles(str(checkpoint), place)
+
+
+def _best_of_run(place: Path, checkpoint: str | Path) -> Path:
+    if find_run(place) is None:
+        raise ValueError(
+            "checkpoint must be a folder with a config.json, or with the "
+            f"{SETUP} of a training run, got {checkpoint}"
+        )
+    if not (place / BEST).is_file():
+        raise ValueError(
+            f"checkpoint must have {BEST}, the best model, which a run writes at its end "
+            f"(train --resume goes on), got {checkpoint} without"
+        )
+    return place / BEST
 
 
 def _inside_package(checkpoint: str) -> Path:

@@ -73,7 +73,7 @@ def _windows(texts: Iterable[Any], reader: ItemReader) -> Iterator[list[int]]:
         reader.encode(map(_text, texts)),
         reader.tokenizer,
         size=longest if context is None else context,
-        running=context is not None,
+        running=context is not None or reader.tokenizer.stream,
         counts=reader.counts,
     )
 
@@ -142,7 +142,8 @@ def read_items(
     context : int, optional
         Number of tokens, special ones included: the texts are joined end to end and cut into
         windows of exactly this size; the remainder is dropped. By default each text is read
-        separately, and one that is too long for the checkpoint is cut into several windows.
+        separately, and one that is too long for the checkpoint is cut into several windows; but
+        lines for a language model of words are joined, and windows have its length.
     counts : InputCounts, optional
         Updated with what has been read.
 

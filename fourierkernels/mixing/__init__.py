@@ -20,6 +20,7 @@ from fourierkernels.mixing.cost_table import cost_table
 from fourierkernels.mixing.costs import Size
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer, fourier_mixing
+from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
 from fourierkernels.mixing.matrices import mixing_matrices
 from fourierkernels.mixing.mixer import FixedMixer, PaddingIgnoredWarning, TokenMixer
 from fourierkernels.mixing.registry import MIXERS, Mixer, create_mixer, mixer_names
@@ -32,6 +33,7 @@ __all__ = [
     "FixedMixer",
     "FourierMixer",
     "GaussianMixer",
+    "HardGaussianMixer",
     "LinearFourierMixer",
     "Mixer",
     "PaddingIgnoredWarning",

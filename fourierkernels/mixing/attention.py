@@ -16,8 +16,11 @@ from fourierkernels.attention.heads import FourierHeads, GaussianHeads
 from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import MultiheadCore, check_heads
 from fourierkernels.attention.radius import RadiusShape
+from fourierkernels.mixing.masked_after import masked_after
 from fourierkernels.mixing.mixer import State, TokenMixer
-from fourierkernels.validation import check_integer, check_number
+from fourierkernels.validation import check_choice, check_integer, check_number
+
+MASKS = ("before", "after")
 
 
 class AttentionMixer(TokenMixer, MultiheadCore):
@@ -114,6 +117,14 @@ class SoftmaxMixer(AttentionMixer):
     ----------
     scale : float or None
         Factor of the dot products; 1/√D if None.
+    mask : {"before", "after"}
+        Where the causal mask M acts. "before" is what everybody does, softmax(M(QKᵀ/√D)). "after"
+        is what [chen_attention]_ writes in section 3.1.2, M ⊙ softmax(QKᵀ/√D): rows no longer sum
+        to one, and every weight is divided by a sum over the later tokens, too. A later token, the
+        one to be predicted among them, so changes earlier outputs, and what a row was in training
+        it is not when its token comes to be written. It has no steps and no cache; the last row of
+        a beginning, under which nothing is masked, is all that can be written from. The report has
+        no 1/√D either, nor projections: trained projections make up for the factor.
     **options
         Options of :class:`AttentionMixer`.
 
@@ -123,9 +134,21 @@ class SoftmaxMixer(AttentionMixer):
     torch.Size([1, 3, 8])
     """
 
-    def __init__(self, dim: int, *, heads: int, scale: float | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        heads: int,
+        scale: float | None = None,
+        mask: str = "before",
+        **options: Any,
+    ) -> None:
         super().__init__(dim, heads=heads, **options)
         self.scale = None if scale is None else check_number("scale", scale, above=0.0)
+        self.mask = check_choice("mask", mask, list(MASKS))
+        self.sees_later = self.mask == "after"
+        if self.sees_later and not self.causal:
+            raise ValueError("mask must be before without a causal order, got 'after'")
 
     def attend(
         self,
@@ -136,11 +159,28 @@ class SoftmaxMixer(AttentionMixer):
         return_weights: bool = False,
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        """Return softmax(scale q·k) v, and the weights or None."""
+        """Return softmax(scale q·k) v, masked before or after, and the weights or None."""
         options |= {"scale": self.scale}
+        if self.sees_later:
+            return masked_after(query, key, value, return_weights=return_weights, **options)
         if return_weights:
             return softmax_attention(query, key, value, return_weights=True, **options)
         return scaled_dot_product_attention(query, key, value, **options), None
+
+    def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
+        """Return the masks, those of padding and time apart where they act apart."""
+        if self.sees_later:
+            return merge_masks(None, padding, False, x, x)[0], True
+        return super().merge_masks(x, padding)
+
+    def check_causal(self, what: str) -> None:
+        """Refuse to decode from a state where a later token changes it."""
+        super().check_causal(what)
+        if self.sees_later:
+            raise ValueError(
+                f"{what} needs outputs that later tokens leave alone, got mask='after'; read the "
+                "whole beginning again for each token"
+            )
 
 
 class GaussianMixer(GaussianHeads, AttentionMixer):

@@ -13,13 +13,15 @@ their second halves, by an FFT without padding; what is left are small triangles
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from fourierkernels.mixing.chirp import chirp, convolve_into_second_half
 from fourierkernels.mixing.fourier import keep_table, use_table
-from fourierkernels.mixing.mixer import FixedMixer
+from fourierkernels.mixing.streaming import StreamingMixer
 from fourierkernels.mixing.validation import check_tokens
 from fourierkernels.validation import check_choice, check_integer
 
@@ -77,8 +79,11 @@ def causal_dft_matrix(n: int, *, length: int, dtype: torch.dtype = torch.float64
     return torch.polar(torch.ones_like(angle), angle).tril()
 
 
-class CausalDFTMixer(FixedMixer):
+class CausalDFTMixer(StreamingMixer):
     """The decoder's mixing of [chen_attention]_: Re((mask ∘ W_L) x W_E) / √(LE).
+
+    The report says neither that the real part is taken, without which nothing could follow, nor
+    where: once in each layer, as in FNet, is our choice, and so is the fixed L.
 
     Parameters
     ----------
@@ -86,6 +91,8 @@ class CausalDFTMixer(FixedMixer):
         L, fixed for the life of the model.
     method : {"halving", "chirp", "matrix"}
         As in :func:`causal_dft`. The default is the one that is exactly causal.
+    decoding : {"auto", "row", "stream"}
+        How a step of decoding is computed, see :class:`StreamingMixer`.
     **options
         Options of :class:`TokenMixer`.
 
@@ -98,49 +105,33 @@ class CausalDFTMixer(FixedMixer):
 
     _table: Tensor | None
 
-    def __init__(
-        self, dim: int, *, length: int, method: str = "halving", zero_padding: bool = False
-    ) -> None:
-        super().__init__(dim, length=length, causal=True, zero_padding=zero_padding)
+    def __init__(self, dim: int, *, length: int, method: str = "halving", **options: Any) -> None:
+        super().__init__(dim, length=length, **options)
         self.method = check_choice("method", method, list(CAUSAL_METHODS))
         by_matrix = self.method == "matrix"
         table = causal_dft_matrix(length, length=length) if by_matrix else None
         self.register_buffer("_table", keep_table(table), persistent=False)
-
-    def values(self, x: Tensor) -> Tensor:
-        """Return the orthonormal DFT over features, complex ``(B, 1, N, E)``."""
-        transformed: Tensor = torch.fft.fft(x, dim=-1, norm="ortho")
-        return transformed.unsqueeze(1)
 
     def matrix(self, n: int, like: Tensor) -> Tensor:
         """Return the masked matrix over √L."""
         kept = use_table(self._table, like)
         if kept is not None:
             return kept[:n, :n] * self._scale
-        return masked_matrix(n, self._length, like) * self._scale
+        return masked_matrix(n, self.fixed_length, like) * self._scale
 
-    def row(self, m: int, like: Tensor) -> Tensor:
-        """Return ω^{mn} / √L for n <= m: what a step of decoding needs, without the matrix."""
-        return masked_row(m, self._length, like) * self._scale
+    def factor(self, m: int, like: Tensor) -> float:
+        """Return 1/√L."""
+        return self._scale
 
     def mix(self, values: Tensor) -> Tensor:
         """Return the masked DFT over tokens by the chosen method."""
         if self.method == "matrix":
             return super().mix(values)
-        return _by_method(values, self._length, self.method) * self._scale
-
-    def combine(self, mixed: Tensor) -> Tensor:
-        """Return the real part, ``(B, N, E)``."""
-        return mixed.squeeze(1).real
+        return _by_method(values, self.fixed_length, self.method) * self._scale
 
     @property
     def _scale(self) -> float:
-        return 1 / math.sqrt(self._length)
-
-    @property
-    def _length(self) -> int:
-        assert self.length is not None  # the constructor saw to it
-        return self.length
+        return 1 / math.sqrt(self.fixed_length)
 
 
 def masked_matrix(n: int, length: int, like: Tensor) -> Tensor:
@@ -148,38 +139,30 @@ def masked_matrix(n: int, length: int, like: Tensor) -> Tensor:
     return causal_dft_matrix(n, length=length).to(like.device, like.dtype)
 
 
-def masked_row(m: int, length: int, like: Tensor) -> Tensor:
-    """Return row m of the masked matrix up to its diagonal, ``(m + 1,)``."""
-    phase = (m * torch.arange(m + 1, device=like.device)) % length
-    angle = phase.double() * (-2.0 * math.pi / length)
-    return torch.polar(torch.ones_like(angle), angle).to(like.dtype)
-
-
 def causal_by_halves(x: Tensor, length: int) -> Tensor:
     """Return the masked DFT of complex tokens; output m depends on tokens n <= m to the last bit.
 
     A node of 2h tokens adds, to its second half, the convolution of its first half with the chirp.
-    The lags are 1..2h-1, so a circular convolution of 2h points wraps around into the first half
-    only, which is thrown away. Triangles of `_TRIANGLE` tokens remain on the diagonal.
+    Triangles of `_TRIANGLE` tokens remain on the diagonal.
     """
     n = x.shape[-2]
     levels = max(0, math.ceil(math.log2(n / _TRIANGLE)))
     size = _TRIANGLE << levels if levels else n
-    chirp = _chirp(size, length, x)
-    signal = pad(x * chirp[:n], (0, 0, 0, size - n))  # (..., size, E)
-    mixed = _triangles(signal, chirp, size >> levels)
+    factors = chirp(size, length=length, like=x)
+    signal = pad(x * factors[:n], (0, 0, 0, size - n))  # (..., size, E)
+    mixed = _triangles(signal, factors, size >> levels)
     for level in range(levels):
-        mixed = mixed + _second_halves(signal, chirp, _TRIANGLE << level)
-    return mixed[..., :n, :] * chirp[:n]
+        mixed = mixed + _second_halves(signal, factors, _TRIANGLE << level)
+    return mixed[..., :n, :] * factors[:n]
 
 
 def causal_by_chirp(x: Tensor, length: int) -> Tensor:
     """Return the masked DFT of complex tokens by one convolution of twice the length."""
     n = x.shape[-2]
-    chirp, size = _chirp(n, length, x), 2 * n  # no wrap-around: lags go up to n - 1
-    signal = torch.fft.fft(x * chirp, size, dim=-2)
-    response = torch.fft.fft(chirp.conj(), size, dim=-2)
-    mixed: Tensor = torch.fft.ifft(signal * response, dim=-2)[..., :n, :] * chirp
+    factors, size = chirp(n, length=length, like=x), 2 * n  # no wrap-around: lags go up to n - 1
+    signal = torch.fft.fft(x * factors, size, dim=-2)
+    response = torch.fft.fft(factors.conj(), size, dim=-2)
+    mixed: Tensor = torch.fft.ifft(signal * response, dim=-2)[..., :n, :] * factors
     return mixed
 
 
@@ -189,29 +172,20 @@ def _by_method(x: Tensor, length: int, method: str) -> Tensor:
     return causal_by_chirp(x, length) if method == "chirp" else causal_by_halves(x, length)
 
 
-def _triangles(signal: Tensor, chirp: Tensor, block: int) -> Tensor:
+def _triangles(signal: Tensor, factors: Tensor, block: int) -> Tensor:
     """Σ_{n<=m} s_n conj(c_{m-n}) for m and n of the same block."""
     k = torch.arange(block, device=signal.device)
-    toeplitz = chirp[:block, 0].conj()[(k[:, None] - k).clamp(min=0)].tril()  # (block, block)
+    toeplitz = factors[:block, 0].conj()[(k[:, None] - k).clamp(min=0)].tril()  # (block, block)
     mixed: Tensor = toeplitz @ _nodes(signal, block)
     return mixed.flatten(-3, -2)
 
 
-def _second_halves(signal: Tensor, chirp: Tensor, half: int) -> Tensor:
+def _second_halves(signal: Tensor, factors: Tensor, half: int) -> Tensor:
     """Σ_n s_n conj(c_{m-n}) for n in the first and m in the second half of each node."""
     first = _nodes(signal, 2 * half)[..., :half, :]  # (..., nodes, half, E)
-    response = torch.fft.fft(chirp[: 2 * half].conj(), dim=-2)
-    product = torch.fft.fft(first, 2 * half, dim=-2) * response
-    second: Tensor = torch.fft.ifft(product, dim=-2)[..., half:, :]
+    second = convolve_into_second_half(first, factors[: 2 * half].conj())
     return pad(second, (0, 0, half, 0)).flatten(-3, -2)
 
 
 def _nodes(signal: Tensor, size: int) -> Tensor:
     return signal.reshape(*signal.shape[:-2], -1, size, signal.shape[-1])
-
-
-def _chirp(n: int, length: int, like: Tensor) -> Tensor:
-    """exp(-πi k²/L), shape ``(n, 1)``; k² is reduced modulo 2L before it becomes an angle."""
-    k = torch.arange(n, device=like.device)
-    angle = ((k * k) % (2 * length)).double() * (-math.pi / length)
-    return torch.polar(torch.ones_like(angle), angle)[:, None].to(like.dtype)

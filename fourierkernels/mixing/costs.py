@@ -27,6 +27,11 @@ def attention(s: Size) -> float:
     return 2 * s.length**2 * s.dim + 4 * s.length * s.dim**2
 
 
+def hard_attention(s: Size) -> float:
+    """Count the product with values for each pair of tokens, and two projections."""
+    return s.length**2 * s.dim + 2 * s.length * s.dim**2
+
+
 def linear_attention(s: Size) -> float:
     """Count features of queries and keys, the products with them, and four projections."""
     return 6 * FEATURES * s.length * s.dim + 4 * s.length * s.dim**2

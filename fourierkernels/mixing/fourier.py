@@ -2,7 +2,9 @@
 
     y = Re(W_N x W_E),    (W_N)_mn = exp(-2πi mn/N)
 
-[leethorp2021fnet]_ eq. 3, unnormalised; [chen_attention]_ section 3.2.1 divides by √(NE).
+[leethorp2021fnet]_ eq. 3, unnormalised; [chen_attention]_ section 3.2.1 divides by √(NE). That
+report does not say what becomes of the imaginary part: that the real part is taken, in each layer,
+is FNet's rule and our choice for its model.
 """
 
 import math

@@ -47,6 +47,9 @@ class TokenMixer(nn.Module, ABC):
     ----------
     masks_padding : bool
         Whether padded tokens are left out: a fact of the class.
+    sees_later : bool
+        Whether a causal mixer's outputs change with later tokens all the same, so that it can
+        neither step nor be prefilled.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class TokenMixer(nn.Module, ABC):
     """
 
     masks_padding: ClassVar[bool] = False
+    sees_later: bool = False
 
     def __init__(
         self,
@@ -192,14 +196,14 @@ class FixedMixer(TokenMixer):
     def forward(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
         """Mix tokens ``(B, N, E)``."""
         self.check_tokens(x, padding)
-        tokens = self._without_padding(_widen(x), padding)
+        tokens = self._without_padding(widen(x), padding)
         with torch.autocast(x.device.type, enabled=False):
             return self.combine(self.mix(self.values(tokens))).to(x.dtype)
 
     def mixing_matrix(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
         """Return M, ``(B, 1, N, N)``; with `zero_padding` the columns of padding are zero."""
         self.check_tokens(x, padding)
-        matrix = self.matrix(x.shape[1], self.values(_widen(x)))
+        matrix = self.matrix(x.shape[1], self.values(widen(x)))
         matrix = matrix.expand(x.shape[0], 1, *matrix.shape)
         if padding is None or not self.zero_padding:
             return matrix
@@ -208,7 +212,7 @@ class FixedMixer(TokenMixer):
     def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """Mix one more token ``(B, 1, E)``: the state is the values so far, O(m E) per step."""
         self.check_step(x)
-        new = self.values(_widen(x))
+        new = self.values(widen(x))
         seen = new if state is None else torch.cat([state[0], new], dim=-2)
         m = seen.shape[-2] - 1
         self.check_length(m + 1)
@@ -218,7 +222,7 @@ class FixedMixer(TokenMixer):
     def prefill(self, x: Tensor) -> tuple[Tensor, State]:
         """Mix the first tokens at once; the state is their values."""
         self.check_causal("prefill")
-        return self(x), (self.values(_widen(x)),)
+        return self(x), (self.values(widen(x)),)
 
     def _without_padding(self, x: Tensor, padding: Tensor | None) -> Tensor:
         if padding is None:
@@ -235,5 +239,6 @@ class FixedMixer(TokenMixer):
         return x
 
 
-def _widen(x: Tensor) -> Tensor:
+def widen(x: Tensor) -> Tensor:
+    """Return tokens in the dtype in which they are mixed, float32 for half precision."""
     return x.to(_WORKING_DTYPE.get(x.dtype, x.dtype))

@@ -1,8 +1,11 @@
 """A Fourier transform with a gain and a phase per frequency.
 
-[chen_attention]_ proposes a "sparsely parametrised" Fourier transform and gives no formula. This
-one is a diagonal between two DFTs: after the DFT over tokens and before the one over features,
-frequency k is multiplied by g_k exp(iθ_k),
+[chen_attention]_ names, in its abstract and among the contributions of section 1, "a parametrized
+general Fourier Transform" with "learnable coefficients [...] for token-mixing across the positional
+dimension with little added memory footprint"; it has no formula for it, no experiment and no count
+of parameters. What follows is ours, and keeps to that sentence: what is learned acts across
+positions, and is as little as 2L numbers. It is a diagonal between two DFTs: after the DFT over
+tokens and before the one over features, frequency k is multiplied by g_k exp(iθ_k),
 
     y = Re(diag(g exp(iθ)) W_N x W_E) / √(NE),
 
@@ -11,17 +14,18 @@ the masked matrix, whose rows a diagonal does not mix.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.mixing.causal import causal_by_halves, masked_matrix, masked_row
+from fourierkernels.mixing.causal import causal_by_halves, masked_matrix
 from fourierkernels.mixing.fourier import dft_matrix
-from fourierkernels.mixing.mixer import FixedMixer
+from fourierkernels.mixing.streaming import StreamingMixer
 from fourierkernels.validation import check_integer
 
 
-class ParametrisedDFTMixer(FixedMixer):
+class ParametrisedDFTMixer(StreamingMixer):
     """The DFT with 2L parameters, a gain and a phase for each frequency.
 
     A sequence of N < L tokens has the frequencies k/N; each takes the gain of the nearest of the
@@ -33,6 +37,8 @@ class ParametrisedDFTMixer(FixedMixer):
         L, the longest sequence.
     causal : bool
         Take the masked matrix.
+    decoding : {"auto", "row", "stream"}
+        How a step of decoding is computed in the causal form, see :class:`StreamingMixer`.
     **options
         Options of :class:`TokenMixer`.
 
@@ -48,47 +54,40 @@ class ParametrisedDFTMixer(FixedMixer):
     16
     """
 
-    def __init__(
-        self, dim: int, *, length: int, causal: bool = False, zero_padding: bool = False
-    ) -> None:
-        super().__init__(dim, length=length, causal=causal, zero_padding=zero_padding)
-        self._length = check_integer("length", length)
+    def __init__(self, dim: int, *, length: int, causal: bool = False, **options: Any) -> None:
+        super().__init__(dim, length=check_integer("length", length), causal=causal, **options)
         self.gain, self.phase = nn.Parameter(torch.ones(length)), nn.Parameter(torch.zeros(length))
-
-    def values(self, x: Tensor) -> Tensor:
-        """Return the orthonormal DFT over features, complex ``(B, 1, N, E)``."""
-        transformed: Tensor = torch.fft.fft(x, dim=-1, norm="ortho")
-        return transformed.unsqueeze(1)
 
     def matrix(self, n: int, like: Tensor) -> Tensor:
         """Return diag(g exp(iθ)) times the (masked) orthonormal DFT matrix."""
-        plain = masked_matrix(n, self._length, like) if self.causal else dft_matrix(n, like=like)
+        masked = self.causal
+        plain = masked_matrix(n, self.fixed_length, like) if masked else dft_matrix(n, like=like)
         return self._diagonal(n, like) * plain * self._scale(n)
 
-    def row(self, m: int, like: Tensor) -> Tensor:
-        """Return row m up to its diagonal, ``(m + 1,)``."""
-        return self._diagonal(m + 1, like)[-1] * masked_row(m, self._length, like) * self._scale(m)
+    def factor(self, m: int, like: Tensor) -> Tensor:
+        """Return g exp(iθ)/√L of frequency m/L, ``(1,)``."""
+        return self._turned(torch.tensor([m], device=like.device), like) * self._scale(m)
 
     def mix(self, values: Tensor) -> Tensor:
         """Return the (masked) DFT over tokens, each frequency with its gain and phase."""
         n = values.shape[-2]
         if self.causal:
-            mixed = causal_by_halves(values, self._length)
+            mixed = causal_by_halves(values, self.fixed_length)
         else:
             mixed = torch.fft.fft(values, dim=-2)
         return mixed * self._diagonal(n, values) * self._scale(n)
 
-    def combine(self, mixed: Tensor) -> Tensor:
-        """Return the real part, ``(B, N, E)``."""
-        return mixed.squeeze(1).real
-
     def _scale(self, n: int) -> float:
-        return 1 / math.sqrt(self._length if self.causal else n)
+        return 1 / math.sqrt(self.fixed_length if self.causal else n)
 
     def _diagonal(self, n: int, like: Tensor) -> Tensor:
         """Return g exp(iθ) of the n frequencies in use, ``(n, 1)``."""
         k = torch.arange(n, device=like.device)
         if not self.causal:
-            k = (k * self._length + n // 2) // n % self._length  # nearest of the L frequencies
+            k = (k * self.fixed_length + n // 2) // n % self.fixed_length  # nearest of the L
+        return self._turned(k, like)[:, None]
+
+    def _turned(self, k: Tensor, like: Tensor) -> Tensor:
+        """Return g exp(iθ) of frequencies k."""
         gain, phase = (p[k].to(like.real.dtype) for p in (self.gain, self.phase))
-        return (gain * torch.polar(torch.ones_like(phase), phase))[:, None]
+        return gain * torch.polar(torch.ones_like(phase), phase)

@@ -4,7 +4,7 @@ Adding a mixer is adding a row: :func:`create_mixer`, every model, the cost tabl
 benchmark and the tests read the rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,9 @@ from fourierkernels.mixing.causal import CausalDFTMixer
 from fourierkernels.mixing.costs import Count
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer
+from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
 from fourierkernels.mixing.mixer import TokenMixer
+from fourierkernels.mixing.options import check_own_options, own_options
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
 from fourierkernels.validation import check_choice
 
@@ -45,6 +47,10 @@ class Mixer:
         another sequence.
     drops_weights : bool
         Whether `build` takes `dropout`, the probability of dropping a weight in training.
+    options : mapping or None
+        The mixer's own options with their defaults; None leaves it to `build` to refuse others.
+    projects : bool
+        Whether it has projections whose biases are optional without being such attention.
     """
 
     build: Build
@@ -56,6 +62,13 @@ class Mixer:
     complex_operations: bool = False
     attention: bool = False
     drops_weights: bool = False
+    options: Mapping[str, Any] | None = None
+    projects: bool = False
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether `build` takes `bias`."""
+        return self.attention or self.projects
 
 
 def _attention(cls: Build) -> Build:
@@ -81,7 +94,7 @@ def _in_one_form(cls: Build, **fixed: Any) -> Build:
     return build
 
 
-def _attention_row(cls: Build, extra: int = 0) -> Mixer:
+def _attention_row(cls: type[TokenMixer], extra: int = 0) -> Mixer:
     return Mixer(
         _attention(cls),
         encoder=True,
@@ -91,6 +104,7 @@ def _attention_row(cls: Build, extra: int = 0) -> Mixer:
         formula="2N²E + 4NE²",
         attention=True,
         drops_weights=True,
+        options=own_options(cls),
     )
 
 
@@ -103,6 +117,7 @@ def _linear_fourier_row() -> Mixer:
         operations=costs.linear_attention,
         formula=f"6mNE + 4NE², m = {costs.FEATURES}",
         attention=True,
+        options=own_options(LinearFourierMixer),
     )
 
 
@@ -114,6 +129,7 @@ def _dense_row(learn: bool) -> Mixer:
         parameters=lambda s: (s.length**2 + s.dim**2) * learn,
         operations=costs.dense,
         formula="N²E + NE²",
+        options=own_options(DenseMixer, "learn"),
     )
 
 
@@ -126,6 +142,7 @@ def _dft_row(norm: str) -> Mixer:
         operations=costs.fft,
         formula="NE log N + NE log E",
         complex_operations=True,
+        options=own_options(DFTMixer, "norm"),
     )
 
 
@@ -134,6 +151,16 @@ MIXERS: dict[str, Mixer] = {
     "gaussian": _attention_row(GaussianMixer),
     "fourier": _attention_row(FourierMixer, extra=1),
     "linear_fourier": _linear_fourier_row(),
+    "hard_gaussian": Mixer(
+        _attention(HardGaussianMixer),
+        encoder=True,
+        decoder=True,
+        parameters=lambda s: 2 * s.dim**2,
+        operations=costs.hard_attention,
+        formula="N²E + 2NE²",
+        options=own_options(HardGaussianMixer),
+        projects=True,
+    ),
     "linear": _dense_row(learn=True),
     "random": _dense_row(learn=False),
     "none": Mixer(
@@ -143,6 +170,7 @@ MIXERS: dict[str, Mixer] = {
         parameters=costs.nothing,
         operations=costs.nothing,
         formula="0",
+        options=own_options(NoMixer),
     ),
     "fnet": _dft_row("backward"),
     "dft": _dft_row("ortho"),
@@ -153,6 +181,7 @@ MIXERS: dict[str, Mixer] = {
         parameters=costs.nothing,
         operations=costs.hadamard,
         formula="NE log N + NE log E",
+        options=own_options(HadamardMixer),
     ),
     "parametrised": Mixer(
         _without_heads(ParametrisedDFTMixer),
@@ -162,6 +191,7 @@ MIXERS: dict[str, Mixer] = {
         operations=costs.scaled_fft,
         formula="NE log N + NE log E",
         complex_operations=True,
+        options=own_options(ParametrisedDFTMixer),
     ),
     "causal_dft": Mixer(
         _in_one_form(CausalDFTMixer),
@@ -171,6 +201,7 @@ MIXERS: dict[str, Mixer] = {
         operations=costs.halving,
         formula="NE log² N + NE log E",
         complex_operations=True,
+        options=own_options(CausalDFTMixer),
     ),
 }
 
@@ -180,8 +211,8 @@ def mixer_names(*, causal: bool) -> list[str]:
 
     Examples
     --------
-    >>> " ".join(mixer_names(causal=True))
-    'softmax gaussian fourier linear_fourier linear random none parametrised causal_dft'
+    >>> [name for name in mixer_names(causal=True) if not MIXERS[name].attention]
+    ['hard_gaussian', 'linear', 'random', 'none', 'parametrised', 'causal_dft']
     """
     return [name for name, row in MIXERS.items() if (row.decoder if causal else row.encoder)]
 
@@ -217,14 +248,14 @@ def create_mixer(
     ValueError
         If the name is unknown, or the mixer has no form of this kind, causal or not.
     TypeError
-        If the mixer has no such option.
+        If the mixer has no such option, which :func:`check_options` tells.
 
     Examples
     --------
     >>> create_mixer("parametrised", dim=8, length=16)
     ParametrisedDFTMixer(dim=8, length=16, causal=False)
     """
-    row = MIXERS[check_choice("mixer", name, list(MIXERS))]
+    row = check_options(name, options)
     if name not in mixer_names(causal=causal):
         kind = "causal, as a decoder needs," if causal else "able to mix all tokens with all"
         raise ValueError(
@@ -232,3 +263,25 @@ def create_mixer(
             f"got {name!r}"
         )
     return row.build(dim=dim, length=length, heads=heads, causal=causal, **options)
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> Mixer:
+    """Return the row of a mixer after a look at the names of its options.
+
+    Raises
+    ------
+    ValueError
+        If the name of the mixer is unknown.
+    TypeError
+        If it has no such option, or a flag is neither true nor false.
+
+    Examples
+    --------
+    >>> check_options("gaussian", {"bandwidth": 1})
+    Traceback (most recent call last):
+    TypeError: option of mixer gaussian must be one of bias, dropout, sigma, got 'bandwidth'
+    """
+    row = MIXERS[check_choice("mixer", name, list(MIXERS))]
+    if row.options is not None:
+        check_own_options(name, row.options, options)
+    return row

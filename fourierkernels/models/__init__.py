@@ -4,6 +4,7 @@ Published checkpoints are read by :mod:`fourierkernels.models.huggingface` and
 :mod:`fourierkernels.models.fourierformer`.
 """
 
+from fourierkernels.models.averaging import average_models
 from fourierkernels.models.blocks import Block, BlockConfig
 from fourierkernels.models.decision import (
     DECISION_PRESETS,
@@ -36,10 +37,14 @@ from fourierkernels.models.series import (
     SeriesConfig,
     series_config,
 )
-from fourierkernels.models.translation import (
+from fourierkernels.models.smoothed_loss import TranslationLoss, translation_loss
+from fourierkernels.models.translating import translate
+from fourierkernels.models.translation import TranslationModel
+from fourierkernels.models.translation_sizes import (
+    LENGTH_CLASSES,
     TRANSLATION_PRESETS,
+    TRANSLATION_SIZES,
     TranslationConfig,
-    TranslationModel,
     translation_config,
 )
 from fourierkernels.models.vision import (
@@ -54,9 +59,11 @@ __all__ = [
     "DECISION_PRESETS",
     "ENCODER_PRESETS",
     "LANGUAGE_PRESETS",
+    "LENGTH_CLASSES",
     "MODELS",
     "SERIES_PRESETS",
     "TRANSLATION_PRESETS",
+    "TRANSLATION_SIZES",
     "VISION_PRESETS",
     "ArenaClassifier",
     "ArenaConfig",
@@ -75,10 +82,12 @@ __all__ = [
     "SeriesClassifier",
     "SeriesConfig",
     "TranslationConfig",
+    "TranslationLoss",
     "TranslationModel",
     "VisionConfig",
     "VisionTransformer",
     "arena_config",
+    "average_models",
     "beam_search",
     "count_parameters",
     "decision_config",
@@ -88,6 +97,8 @@ __all__ = [
     "load_model",
     "save_model",
     "series_config",
+    "translate",
     "translation_config",
+    "translation_loss",
     "vision_config",
 ]

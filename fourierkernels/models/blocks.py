@@ -3,7 +3,7 @@
 Each is a sublayer in a residual connection (:mod:`fourierkernels.models.residual`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -43,6 +43,8 @@ class BlockConfig:
         Tokens see earlier tokens only.
     reads_memory : str or None
         The kind of attention that reads another sequence (cross-attention), if any.
+    reader_options : mapping or None
+        Its options; None for those of a mixer of the same name, without its causal mask.
     norm : {"pre", "post"}
         Place of the LayerNorms.
     attention_bias : bool
@@ -74,6 +76,7 @@ class BlockConfig:
     attention_dropout: float | None = 0.0
     drop_path: float = 0.0
     attention_bias: bool = True
+    reader_options: Mapping[str, Any] | None = None
 
 
 class BlockState(NamedTuple):
@@ -170,6 +173,16 @@ class Block(nn.Module):
             x = self._read(x, state.memory, memory_padding)
         return self._feed(x), BlockState(own, state.memory)
 
+    @property
+    def sees_later(self) -> bool:
+        """Whether earlier outputs of its mixer change with later tokens."""
+        return self.mixer is not None and self.mixer.sees_later
+
+    @property
+    def masks_padding(self) -> bool:
+        """Whether padded tokens reach no others."""
+        return self.mixer is None or self.mixer.masks_padding
+
     def _read(self, x: Tensor, memory: State, padding: Tensor | None) -> Tensor:
         assert self.reader is not None  # whoever has a memory has a reader
         assert self.around_reader is not None
@@ -187,12 +200,31 @@ def build_blocks(config: BlockConfig, layers: int, *, attention_layers: int = 0)
     The hybrid of [leethorp2021fnet]_ section 4.1 has two such layers.
     """
     check_integer("layers", layers)
+    kept = check_attention_layers(attention_layers, layers)
+    attention = replace(config, mixer="softmax", mixer_options=NO_OPTIONS)
+    return build_layers([config] * (layers - kept) + [attention] * kept)
+
+
+def build_layers(kinds: Sequence[BlockConfig]) -> nn.ModuleList:
+    """Return one block for each configuration, with rising rates of dropping its sublayers."""
+    rises = [check_rate("drop_path", kind.drop_path) / max(1, len(kinds) - 1) for kind in kinds]
+    return nn.ModuleList(
+        Block(replace(kind, drop_path=i * rise))
+        for i, (kind, rise) in enumerate(zip(kinds, rises, strict=True))
+    )
+
+
+def check_attention_layers(attention_layers: int, layers: int) -> int:
+    """Return how many layers keep attention, at most all.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is another number.
+    """
     if not 0 <= check_integer("attention_layers", attention_layers, least=0) <= layers:
         raise ValueError(f"attention_layers must be at most {layers}, got {attention_layers}")
-    attention = replace(config, mixer="softmax", mixer_options=NO_OPTIONS)
-    kinds = [config] * (layers - attention_layers) + [attention] * attention_layers
-    rise = check_rate("drop_path", config.drop_path) / max(1, layers - 1)
-    return nn.ModuleList(Block(replace(kind, drop_path=i * rise)) for i, kind in enumerate(kinds))
+    return attention_layers
 
 
 def select_rows(state: BlockState, rows: Tensor) -> BlockState:
@@ -216,7 +248,7 @@ def _residual(config: BlockConfig, dropout: float) -> Residual:
 
 def _create_mixer(config: BlockConfig, name: str) -> TokenMixer:
     own: dict[str, Any] = dict(config.mixer_options)
-    if name in MIXERS and MIXERS[name].attention:
+    if name in MIXERS and MIXERS[name].has_bias:
         own = {"bias": config.attention_bias, **own}
     if name in MIXERS and MIXERS[name].drops_weights:
         own = {"dropout": own_rate(config.attention_dropout, config.dropout), **own}
@@ -230,11 +262,18 @@ def _create_reader(config: BlockConfig) -> AttentionMixer | None:
         return None
     known = [name for name, row in MIXERS.items() if row.attention]
     name = check_choice("reads_memory", config.reads_memory, known)
-    own = config.mixer_options if name == config.mixer else NO_OPTIONS
+    own = config.reader_options
+    if own is None:
+        own = reader_options(config.mixer_options) if name == config.mixer else NO_OPTIONS
     plain = replace(config, causal=False, length=None, mixer_options=own)
     reader = _create_mixer(plain, name)
     assert isinstance(reader, AttentionMixer)
     return reader
+
+
+def reader_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a causal mixer's options for a reader, which sees all of its memory."""
+    return {name: option for name, option in options.items() if name != "mask"}
 
 
 def run_blocks(blocks: Iterable[nn.Module], x: Tensor, **options: Tensor | None) -> Tensor:

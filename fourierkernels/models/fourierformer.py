@@ -13,74 +13,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from fourierkernels.models.language import LanguageModel
-from fourierkernels.models.language_sizes import LANGUAGE_PRESETS, language_config
-from fourierkernels.models.tensor_files import Rule, load_exactly, read_tensors, rename
+from fourierkernels.models.published_language import EPS, published_config, published_model
+from fourierkernels.models.published_names import log_radius
+from fourierkernels.models.tensor_files import Rule, load_exactly, read_tensors, rename, unwrapped
 from fourierkernels.models.vision import VisionTransformer, vision_config
 
-EPS = 1e-6
 _BOTH = r"(weight|bias)"
-
-
-def _log_radius(tensor: Tensor) -> Sequence[Tensor]:
-    """Return log R, one number or one per feature; the sign of R does not matter."""
-    return (tensor.abs().log(),)
-
-
-def _halves(tensor: Tensor) -> Sequence[Tensor]:
-    return tensor.chunk(2)
 
 
 def _thirds(tensor: Tensor) -> Sequence[Tensor]:
     return tensor.chunk(3)
-
-
-def _last_first(tensor: Tensor) -> Sequence[Tensor]:
-    return (tensor.flip(0),)
-
-
-def _names(*parts: str) -> tuple[str, ...]:
-    return tuple(rf"blocks.\1.mixer.{part}_projection.weight" for part in parts)
-
-
-def _language_rules(cutoffs: tuple[int, ...], vocabulary: int) -> tuple[Rule, ...]:
-    sizes = [high - low for low, high in zip((0, *cutoffs), (*cutoffs, vocabulary), strict=True)]
-
-    def bands(tensor: Tensor) -> Sequence[Tensor]:
-        return torch.split(tensor, sizes)
-
-    count = range(len(sizes))
-    return (
-        Rule(
-            r"word_emb\.emb_layers\.0\.weight",
-            tuple(f"embedding.bands.{band}.weight" for band in count),
-            bands,
-        ),
-        Rule(r"crit\.out_layers\.0\.weight", ()),  # tied to the embedding
-        Rule(r"crit\.out_layers\.0\.bias", tuple(f"softmax.bias.{b}" for b in count), bands),
-        Rule(r"crit\.cluster_(weight|bias)", (r"softmax.clusters.\1",), _last_first),
-        Rule(r"pos_emb\.inv_freq", ()),
-        *(
-            Rule(rf"layers\.(\d+)\.dec_attn\.{letter}_net\.weight", _names(name))
-            for letter, name in zip("qkvo", ("query", "key", "value", "output"), strict=True)
-        ),
-        Rule(r"layers\.(\d+)\.dec_attn\.kv_net\.weight", _names("key", "value"), _halves),
-        Rule(r"layers\.(\d+)\.dec_attn\.paramR", (r"blocks.\1.mixer.log_radius",), _log_radius),
-        Rule(
-            rf"layers\.(\d+)\.dec_attn\.layer_norm\.{_BOTH}", (r"blocks.\1.around_mixer.norm.\2",)
-        ),
-        Rule(rf"layers\.(\d+)\.pos_ff\.CoreNet\.0\.{_BOTH}", (r"blocks.\1.feed_forward.widen.\2",)),
-        Rule(
-            rf"layers\.(\d+)\.pos_ff\.CoreNet\.3\.{_BOTH}", (r"blocks.\1.feed_forward.narrow.\2",)
-        ),
-        Rule(
-            rf"layers\.(\d+)\.pos_ff\.layer_norm\.{_BOTH}",
-            (r"blocks.\1.around_feed_forward.norm.\2",),
-        ),
-    )
 
 
 _VISION_RULES = (
@@ -95,7 +40,7 @@ _VISION_RULES = (
         _thirds,
     ),
     Rule(rf"blocks\.(\d+)\.attn\.proj\.{_BOTH}", (r"blocks.\1.mixer.output_projection.\2",)),
-    Rule(r"blocks\.(\d+)\.attn\.paramR", (r"blocks.\1.mixer.log_radius",), _log_radius),
+    Rule(r"blocks\.(\d+)\.attn\.paramR", (r"blocks.\1.mixer.log_radius",), log_radius),
     Rule(rf"blocks\.(\d+)\.mlp\.fc1\.{_BOTH}", (r"blocks.\1.feed_forward.widen.\2",)),
     Rule(rf"blocks\.(\d+)\.mlp\.fc2\.{_BOTH}", (r"blocks.\1.feed_forward.narrow.\2",)),
     Rule(rf"norm\.{_BOTH}", (r"final_norm.\1",)),
@@ -104,7 +49,7 @@ _VISION_RULES = (
 
 
 def load_published_language(
-    path: str | Path, *, heads: int = 8, length: int = 256, cutoffs: tuple[int, ...] | None = None
+    path: str | Path, *, preset: str = "small", **changes: Any
 ) -> LanguageModel:
     """Load a published language model, Fourier or softmax; its sizes are read off the tensors.
 
@@ -112,35 +57,18 @@ def load_published_language(
     ----------
     path : str or Path
         A state dict, see :func:`fourierkernels.models.tensor_files.read_tensors`.
-    heads, length : int
-        8 and 256 (small) or 384 (medium); no tensor says so.
-    cutoffs : tuple of int or None
-        Cutoffs of the adaptive softmax; those of WikiText-103 if None.
+    preset, **changes
+        What no tensor says, see
+        :func:`~fourierkernels.models.published_language.published_config`: ``heads``, ``length``,
+        ``cutoffs``, ``mixer_options``.
 
     Raises
     ------
     ValueError
         If tensors are missing, unexpected or misshapen; all are listed.
     """
-    tensors = {n.removeprefix("module."): t for n, t in read_tensors(path).items()}
-    cutoffs = LANGUAGE_PRESETS["small"].cutoffs if cutoffs is None else cutoffs
-    words = _required(tensors, "word_emb.emb_layers.0.weight")
-    model = LanguageModel(
-        language_config(
-            "small",
-            vocabulary=words.shape[0],
-            dim=words.shape[1],
-            layers=_count(tensors, "layers"),
-            hidden=_required(tensors, "layers.0.pos_ff.CoreNet.0.weight").shape[0],
-            heads=heads,
-            length=length,
-            cutoffs=cutoffs,
-            positions="from_the_end",
-            **_mixer(tensors.get("layers.0.dec_attn.paramR")),
-        )
-    )
-    load_exactly(model, rename(tensors, _language_rules(cutoffs, words.shape[0])))
-    return model.eval()
+    tensors = unwrapped(read_tensors(path))
+    return published_model(tensors, published_config(tensors, preset=preset, **changes))
 
 
 def load_published_vision(path: str | Path, *, heads: int = 3) -> VisionTransformer:
@@ -158,7 +86,7 @@ def load_published_vision(path: str | Path, *, heads: int = 3) -> VisionTransfor
     ValueError
         If tensors are missing, unexpected or misshapen; all are listed.
     """
-    tensors = {n.removeprefix("module."): t for n, t in read_tensors(path).items()}
+    tensors = unwrapped(read_tensors(path))
     kernel = _required(tensors, "patch_embed.proj.weight")  # (E, channels, patch, patch)
     patches = _required(tensors, "pos_embed").shape[1] - 1
     model = VisionTransformer(

@@ -1,8 +1,8 @@
 """Text written by a language model, word by word: sampling rules and the loop over a cache."""
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -85,7 +85,8 @@ def generate(
     Raises
     ------
     ValueError, TypeError
-        If an option breaks its rule, or a prompt and `new_tokens` are longer than the model.
+        If an option breaks its rule, prompts are no ids, or one and `new_tokens` are longer than
+        the model.
 
     Examples
     --------
@@ -189,6 +190,32 @@ def _check_word(name: str, word: int, model: LanguageModel) -> None:
         raise ValueError(f"{name} must be in [0, {model.config.vocabulary}), got {word}")
 
 
+def _each(prompts: Any) -> list[Tensor]:
+    """Return the rows of prompts as tensors of ids, each of any length."""
+    try:
+        if isinstance(prompts, str | bytes | Mapping):
+            raise TypeError("no rows")
+        rows = list(prompts)
+    except TypeError:
+        raise TypeError(
+            f"prompts must be a tensor (B, N) or rows of ids, got {prompts!r}"
+        ) from None
+    return [_read_ids(f"prompts[{i}]", row) for i, row in enumerate(rows)]
+
+
+def _read_ids(name: str, row: Any) -> Tensor:
+    """Return a row of ids as a tensor."""
+    try:
+        if isinstance(row, str | bytes | Mapping):
+            raise TypeError("no ids")
+        ids = torch.as_tensor(row)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name} must be integers, got {row!r}") from None
+    if ids.ndim != 1:
+        raise ValueError(f"{name} must be a row of ids, got {row!r}")
+    return ids
+
+
 def _read_prompts(
     model: LanguageModel,
     prompts: Tensor | Sequence[Tensor | Sequence[int]],
@@ -198,7 +225,7 @@ def _read_prompts(
     """Return the prompts as rows with room for the new tokens."""
     _check_word("fill_id", fill_id, model)
     config, device = model.config, next(model.parameters()).device
-    rows = [torch.as_tensor(row, device=device) for row in prompts]
+    rows = [row.to(device) for row in _each(prompts)]
     if not rows:
         raise ValueError("prompts must hold at least one, got none")
     for i, row in enumerate(rows):

@@ -118,6 +118,22 @@ def check_padding(padding: Tensor | None, shape: tuple[int, int]) -> None:
         raise ValueError(f"padding must leave something of every sequence, got all of row {row}")
 
 
+def check_no_empty_row(tokens: Tensor, padding_id: int, name: str = "source") -> None:
+    """Refuse ids ``(B, N)`` of which a row is nothing but padding.
+
+    Raises
+    ------
+    ValueError
+        If one is.
+    """
+    if not _readable(tokens):
+        return
+    empty = (tokens == padding_id).all(dim=1)
+    if empty.any():
+        row = int(empty.int().argmax())
+        raise ValueError(f"{name} must hold a token in every row, got none in row {row}")
+
+
 def check_same_batch(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
     """Refuse two tensors of different batches.
 

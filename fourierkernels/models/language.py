@@ -41,7 +41,7 @@ def _as_gpt2(model: nn.Module) -> None:
 
 def _unit(model: nn.Module) -> None:
     """N(0, 1/E): queries and keys begin of unit size, whatever the width."""
-    initialise(model, std=float(model.config.dim) ** -0.5)  # type: ignore[union-attr, arg-type]
+    initialise(model, std=float(model.config.dim) ** -0.5)  # type: ignore[arg-type]
 
 
 STARTS: dict[str, Callable[[nn.Module], None]] = {

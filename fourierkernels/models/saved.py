@@ -29,7 +29,8 @@ from fourierkernels.models.tensor_files import (
     read_tensors,
     write_tensors,
 )
-from fourierkernels.models.translation import TranslationConfig, TranslationModel
+from fourierkernels.models.translation import TranslationModel
+from fourierkernels.models.translation_sizes import TranslationConfig
 from fourierkernels.models.vision import VisionConfig, VisionTransformer
 from fourierkernels.validation import check_choice
 
@@ -222,10 +223,10 @@ def _take_dtypes(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 def _from_json(value: Any) -> Any:
     """Return a field of a config from JSON, with mixer options under their present names."""
     if isinstance(value, list):
-        return tuple(value)
+        return tuple(_from_json(entry) for entry in value)
     if not isinstance(value, dict):
         return value
     own: dict[str, Any] = {}
     for key, option in value.items():
-        own |= _FORMER_OPTIONS[key](option) if key in _FORMER_OPTIONS else {key: option}
+        own |= _FORMER_OPTIONS[key](option) if key in _FORMER_OPTIONS else {key: _from_json(option)}
     return own

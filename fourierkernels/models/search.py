@@ -2,13 +2,15 @@
 
 A hypothesis of n tokens (the end counted, the start not) with log-probability s scores
 s / ((5 + n)/6)^α, the penalty of GNMT that [vaswani2017attention]_ takes with α = 0.6 and beam 4.
+Padding and the start are never written; what the model gives them is lost, not shared out. A
+sentence leaves the batch when none of its beginnings can win any more.
 """
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax
+from torch.nn.functional import log_softmax, pad
 
 from fourierkernels.models.translation import DecoderState, TranslationModel
 from fourierkernels.validation import check_integer, check_number
@@ -20,9 +22,10 @@ class Hypotheses(NamedTuple):
     Attributes
     ----------
     tokens : Tensor
-        ``(B, beam, n)``, from `start_id` on, filled with `padding_id` after the end.
+        ``(B, K, n)``, from `start_id` on, filled with `padding_id` after the end.
     scores : Tensor
-        ``(B, beam)``, log-probability over penalty; minus infinity where none was found.
+        ``(B, K)``, log-probability over penalty; minus infinity where none was found, and then
+        nothing but padding follows the start.
     """
 
     tokens: Tensor
@@ -38,6 +41,14 @@ class _Beam(NamedTuple):
     scores: Tensor
 
 
+class _Found(NamedTuple):
+    """Finished hypotheses ``(b, K, n)`` with scores of some rows of the batch."""
+
+    rows: Tensor
+    done: Tensor
+    scores: Tensor
+
+
 @torch.no_grad()
 def beam_search(
     model: TranslationModel,
@@ -46,6 +57,7 @@ def beam_search(
     beam: int = 4,
     length_penalty: float = 0.6,
     longest: int | None = None,
+    keep: int | None = None,
 ) -> Hypotheses:
     """Translate by keeping the `beam` best beginnings at every step.
 
@@ -54,7 +66,7 @@ def beam_search(
     model : TranslationModel
         In evaluation mode; otherwise dropout stays on.
     source : Tensor
-        Ids ``(B, N)``.
+        Ids ``(B, N)``; B may be 0.
     beam : int
         Hypotheses kept per source; 1 is greedy search.
     length_penalty : float
@@ -62,6 +74,9 @@ def beam_search(
     longest : int or None
         Most tokens to write, start and end included; the model's length if None. Hypotheses that
         have not ended by then end there.
+    keep : int or None
+        K, how many hypotheses are wanted, at most `beam`, which it is if None. The search ends
+        when none that is still alive can become one of them: the fewer, the sooner.
 
     Raises
     ------
@@ -73,24 +88,44 @@ def beam_search(
     >>> from fourierkernels.models import translation_config
     >>> sizes = {"vocabulary": 20, "dim": 8, "hidden": 16, "layers": 1, "decoder_layers": 1}
     >>> model = TranslationModel(translation_config("dft_both", heads=2, **sizes)).eval()
-    >>> beam_search(model, torch.ones(3, 5, dtype=torch.long), longest=6).tokens.shape
-    torch.Size([3, 4, 6])
+    >>> beam_search(model, torch.ones(3, 5, dtype=torch.long), longest=6).scores.shape
+    torch.Size([3, 4])
     """
+    longest = _check_longest(model, longest)
+    alpha = check_number("length_penalty", length_penalty)
+    keep = _check_keep(keep, check_integer("beam", beam))
+    best = _first(model, len(source), beam, source.device)
+    if not len(source):
+        return Hypotheses(best.alive[:, :keep], best.scores[:, :keep])
+    rows = torch.arange(len(source), device=source.device)
+    state, found = model.start(source).select(rows.repeat_interleave(beam)), []
+    while len(rows) and best.alive.shape[-1] < longest:
+        best, state = _extend(model, best, state, alpha)
+        over = _settled(best, longest, alpha, keep)
+        if over.any():
+            found.append(_Found(rows[over], best.done[over], best.scores[over]))
+            stays = (~over).nonzero()[:, 0]
+            rows, best = rows[stays], _Beam(*(part[stays] for part in best))
+            state = state.select(_beams(stays, beam))
+    if len(rows):  # what has not ended ends here, in competition with what has
+        ended = _ended(model, best, best.alive, best.log_p, alpha)
+        found.append(_Found(rows, ended["done"], ended["scores"]))
+    return _collect(model, found, keep)
+
+
+def _check_longest(model: TranslationModel, longest: int | None) -> int:
     limit = model.config.length
     longest = limit if longest is None else check_integer("longest", longest, least=2)
     if longest > limit:
         raise ValueError(f"longest must be at most the model's length {limit}, got {longest}")
-    alpha = check_number("length_penalty", length_penalty)
-    rows = torch.arange(len(source), device=source.device).repeat_interleave(
-        check_integer("beam", beam)
-    )
-    state = model.start(source).select(rows)
-    best = _first(model, len(source), beam, source.device)
-    while best.alive.shape[-1] < longest:
-        best, state = _extend(model, best, state, alpha)
-        if _settled(best, longest, alpha):
-            break
-    return _finish(model, best, alpha)
+    return longest
+
+
+def _check_keep(keep: int | None, beam: int) -> int:
+    keep = beam if keep is None else check_integer("keep", keep)
+    if keep > beam:
+        raise ValueError(f"keep must be at most beam = {beam}, got {keep}")
+    return keep
 
 
 def penalty(tokens: int, alpha: float) -> float:
@@ -116,49 +151,74 @@ def _first(model: TranslationModel, batch: int, beam: int, device: torch.device)
 def _extend(
     model: TranslationModel, best: _Beam, state: DecoderState, alpha: float
 ) -> tuple[_Beam, DecoderState]:
-    """Write one more token: among the 2K best continuations at least K do not end."""
+    """Write one more token: among the 2K best continuations at least K do not end.
+
+    Those of the K best that end are finished; a beam of one has one continuation, which ends it.
+    """
     batch, beam, _ = best.alive.shape
     logits, state = model.step(best.alive[..., -1].reshape(-1, 1), state)
     vocabulary = logits.shape[-1]
-    total = best.log_p[..., None] + log_softmax(logits, dim=-1).view(batch, beam, vocabulary)
-    log_p, place = total.flatten(1).topk(min(2 * beam, beam * vocabulary), dim=-1)  # (B, 2K)
+    log_p = log_softmax(logits, dim=-1).index_fill(-1, _never(model, logits.device), -torch.inf)
+    total = best.log_p[..., None] + log_p.view(batch, beam, vocabulary)
+    several = min(2 * beam, beam * vocabulary) if beam > 1 else 1
+    log_p, place = total.flatten(1).topk(several, dim=-1)  # (B, 2K)
     parent, token = place // vocabulary, place % vocabulary
     longer = torch.cat([_rows(best.alive, parent), token[..., None]], dim=-1)  # (B, 2K, n + 1)
     ends = token == model.config.end_id
-    done, scores = _keep_best(model, best, longer, log_p.masked_fill(~ends, -torch.inf), alpha)
+    finished = log_p.masked_fill(~ends, -torch.inf)[:, :beam]
+    ended = _ended(model, best, longer[:, :beam], finished, alpha)
     log_p, kept = log_p.masked_fill(ends, -torch.inf).topk(beam, dim=-1)
     source_row = beam * torch.arange(batch, device=place.device)[:, None]
-    state = state.select((source_row + parent.gather(1, kept)).flatten())
-    return _Beam(_rows(longer, kept), log_p, done, scores), state
+    state = state.reorder((source_row + parent.gather(1, kept)).flatten())
+    return _Beam(_rows(longer, kept), log_p, **ended), state
 
 
-def _keep_best(
+def _ended(
     model: TranslationModel, best: _Beam, longer: Tensor, log_p: Tensor, alpha: float
-) -> tuple[Tensor, Tensor]:
-    """Merge hypotheses that have just ended with the finished ones."""
+) -> dict[str, Tensor]:
+    """Merge hypotheses that have just ended with the finished ones, and keep the best."""
     beam, n = best.done.shape[1], longer.shape[-1]
-    filled = torch.nn.functional.pad(
-        best.done, (0, n - best.done.shape[-1]), value=model.config.padding_id
-    )
+    filled = pad(best.done, (0, n - best.done.shape[-1]), value=model.config.padding_id)
     scores = torch.cat([best.scores, log_p / penalty(n - 1, alpha)], dim=1)
     scores, kept = scores.topk(beam, dim=-1)
-    return _rows(torch.cat([filled, longer], dim=1), kept), scores
+    return {"done": _rows(torch.cat([filled, longer], dim=1), kept), "scores": scores}
 
 
-def _settled(best: _Beam, longest: int, alpha: float) -> bool:
-    """Whether no beginning can still beat the worst finished hypothesis.
+def _never(model: TranslationModel, device: torch.device) -> Tensor:
+    """Return the tokens that are never written; an end that is one of them is."""
+    config = model.config
+    return torch.tensor(
+        sorted({config.padding_id, config.start_id} - {config.end_id}), device=device
+    )
+
+
+def _settled(best: _Beam, longest: int, alpha: float, keep: int) -> Tensor:
+    """Return for which rows no beginning can beat the worst of the finished ones to keep, ``(B,)``.
 
     log p can only fall from here, and no penalty divides it by more than the largest one.
     """
     sizes = (best.alive.shape[-1], longest - 1)
     most = max(penalty(n, alpha) for n in sizes)
-    return bool((best.scores[:, -1] >= best.log_p[:, 0] / most).all())
+    return best.scores[:, keep - 1] >= best.log_p[:, 0] / most
 
 
-def _finish(model: TranslationModel, best: _Beam, alpha: float) -> Hypotheses:
-    """End what has not ended, in competition with what has."""
-    done, scores = _keep_best(model, best, best.alive, best.log_p, alpha)
+def _collect(model: TranslationModel, found: list[_Found], keep: int) -> Hypotheses:
+    """Return the finished hypotheses in the order of the batch, blank where there is none."""
+    longest = max(part.done.shape[-1] for part in found)
+    filler = model.config.padding_id
+    done = torch.cat(
+        [pad(part.done, (0, longest - part.done.shape[-1]), value=filler) for part in found]
+    )
+    order = torch.cat([part.rows for part in found]).argsort()
+    done = done[order, :keep]
+    scores = torch.cat([part.scores for part in found])[order, :keep]
+    done[..., 1:].masked_fill_(scores.isneginf()[..., None], filler)
     return Hypotheses(done, scores)
+
+
+def _beams(rows: Tensor, beam: int) -> Tensor:
+    """Return the places of all hypotheses of some sentences, ``(b K,)``."""
+    return (beam * rows[:, None] + torch.arange(beam, device=rows.device)).flatten()
 
 
 def _rows(tokens: Tensor, index: Tensor) -> Tensor:

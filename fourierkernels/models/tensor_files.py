@@ -45,7 +45,7 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     ----------
     path : str or Path
         A .safetensors file, a file of torch.save that holds tensors only (as it is, or under
-        "model" or "state_dict"), or a folder with one of `WEIGHT_FILES`.
+        "model", "state_dict" or "model_state_dict"), or a folder with one of `WEIGHT_FILES`.
 
     Raises
     ------
@@ -58,12 +58,23 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
         return _read_safetensors(file)
     check_uncompressed(file)
     content = _read_torch(file)
-    for key in ("model", "state_dict"):
+    for key in ("model", "state_dict", "model_state_dict"):
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
     if not isinstance(content, dict) or not all(isinstance(v, Tensor) for v in content.values()):
         raise ValueError(f"{file.name} must hold a table of tensors, got {type(content).__name__}")
     return content
+
+
+def unwrapped(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors without the prefixes of DataParallel and torch.compile.
+
+    Examples
+    --------
+    >>> list(unwrapped({"module._orig_mod.head.bias": torch.zeros(1)}))
+    ['head.bias']
+    """
+    return {re.sub(r"^((module|_orig_mod)\.)+", "", name): tensors[name] for name in tensors}
 
 
 def rename(tensors: Mapping[str, Tensor], rules: Sequence[Rule]) -> dict[str, Tensor]:

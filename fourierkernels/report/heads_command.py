@@ -6,17 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.checkpoints import TextFile, read_images, read_texts
+from fourierkernels.checkpoints import TextFile, find_checkpoint, read_images, read_texts
 from fourierkernels.checkpoints.images import ImageFolder
 from fourierkernels.checkpoints.texts import Pairs
 from fourierkernels.console import standard_output
 from fourierkernels.report.files import check_folder
 from fourierkernels.report.heads import HeadReport
+from fourierkernels.report.inputs import keeps_blank_lines, own_inputs
 from fourierkernels.report.measuring import head_report
 from fourierkernels.report.terminal import print_report, progress_bars
 
-__all__ = ["KEYWORDS", "check_folder", "choose_inputs", "progress_bars", "show"]
+__all__ = [
+    "INPUTS",
+    "KEYWORDS",
+    "check_folder",
+    "choose_inputs",
+    "progress_bars",
+    "show",
+]
 
+INPUTS = ("text", "ids", "images")  # options, one of which names what is read
 # Each is an option of the command of the same name.
 KEYWORDS = frozenset(
     parameter.name
@@ -25,27 +34,34 @@ KEYWORDS = frozenset(
 )
 
 
-def choose_inputs(
-    *, text: Path | None, target: Path | None, ids: Path | None, images: Path | None
-) -> TextFile | Pairs | ImageFolder:
-    """Return the inputs that one of the options names.
+def choose_inputs(options: Mapping[str, Any]) -> TextFile | Pairs | ImageFolder:
+    """Return the inputs that one of the options names, or those that a training run keeps.
+
+    Parameters
+    ----------
+    options : mapping
+        Of the command, by name.
 
     Raises
     ------
     ValueError
-        If none or several are given, or what they name cannot be read.
+        If several are given, or none for a checkpoint that keeps none, or what they name cannot be
+        read.
     """
-    given = {"text": text, "ids": ids, "images": images}
-    found = {name: path for name, path in given.items() if path is not None}
-    if len(found) != 1:
+    found = {name: options[name] for name in INPUTS if options[name] is not None}
+    files, against = find_checkpoint(options["checkpoint"]), options["against"]
+    if not found:
+        return own_inputs(files, None if against is None else find_checkpoint(against))
+    if len(found) > 1:
         raise ValueError(
             "text, ids or images must be given, one of them: --text FILE, --ids FILE or "
-            f"--images FOLDER, got {' and '.join(found) or 'none'}"
+            f"--images FOLDER, got {' and '.join(found)}"
         )
     ((name, path),) = found.items()
     if name == "images":
         return read_images(path)
-    texts = read_texts(path)
+    blank = name == "text" and keeps_blank_lines(files, options)
+    texts, target = read_texts(path, blank_lines=blank), options["target"]
     return texts if target is None else Pairs(texts, read_texts(target))
 
 

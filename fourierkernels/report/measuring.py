@@ -1,19 +1,16 @@
 """From a checkpoint and inputs to the report of its heads: find once, load once, measure."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fourierkernels.checkpoints import (
     Checkpoint,
     CheckpointFiles,
     find_checkpoint,
     load_checkpoint,
-    read_images,
-    read_texts,
 )
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.networks.importance import IMPORTANCES
@@ -26,21 +23,15 @@ from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 from fourierkernels.report.content import provenance
 from fourierkernels.report.heads import HeadReport
+from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_digest
 from fourierkernels.validation import check_choice, check_integer
 
 Progress = Callable[[str, float], None]
 
 
-class Inputs(Protocol):
-    """What can be read again for every network: a list, or texts or images in files."""
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield texts, pairs of texts, or paths of images."""
-
-
 def head_report(
     checkpoint: str | Path | CheckpointFiles,
-    inputs: str | Path | Inputs,
+    inputs: str | Path | Inputs | None = None,
     *,
     metrics: Sequence[str] | str = (DEFAULT_METRIC,),
     statistics: Sequence[str] | str = "maps",
@@ -56,6 +47,8 @@ def head_report(
     part: str | None = None,
     model_class: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    vocabulary: str | Path | None = None,
     seed: int = 0,
     spread: str = DEFAULT_SPREAD,
     progress: Progress | None = None,
@@ -65,11 +58,13 @@ def head_report(
     Parameters
     ----------
     checkpoint : str, Path or CheckpointFiles
-        A folder saved by transformers, a file of weights, or ``PACKAGE:PATH`` for one of these in
-        an installed package. Nothing is downloaded and no code of the checkpoint is run.
-    inputs : str, Path or iterable that can be read again
+        A folder saved by transformers, the folder of a training run, a file of weights, or
+        ``PACKAGE:PATH`` for one of these in an installed package. Nothing is downloaded and no
+        code of the checkpoint is run.
+    inputs : str, Path or iterable that can be read again, optional
         Texts, (source, target) pairs of texts, or paths of images, as the checkpoint reads; or the
-        path of a file with one text per line, or of a folder of images.
+        path of a file with one text per line, or of a folder of images. May be left out for a
+        training run, which keeps token ids of its test text.
     metrics : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`; the first is drawn. "none"
         for none.
@@ -98,7 +93,7 @@ def head_report(
         Inputs that share a batch, at most.
     tokens : str
         How texts become ids; see :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
-    part, model_class, config
+    part, model_class, config, preset, vocabulary
         See :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
     seed : int
         Of everything random: weights, bootstrap, permutations, masked tokens.
@@ -114,20 +109,8 @@ def head_report(
         for a checkpoint or inputs that cannot be used.
     """
     asked = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
-    names, chosen = _check_options(asked)
-    profile = partial(profile_heads, metrics=names, statistics=chosen, seed=seed)
-    prune = partial(head_pruning, loss=loss, tokens=tokens, context=context, seed=seed)
-    study = _Study(
-        files=find_checkpoint(checkpoint),
-        other=None if against is None else find_checkpoint(against),
-        inputs=_readable_twice(inputs),
-        load=partial(load_checkpoint, model_class=model_class, config=config, part=part),
-        prune=None if importance is None else partial(prune, method=importance),
-        profile=partial(profile, tokens=tokens, context=context, batch_size=batch_size),
-        options=asked,
-        progress=progress,
-    )
-    return study.report()
+    asked["tokens"] = "ids" if inputs is None else tokens
+    return _plan(checkpoint, inputs, asked, progress).report()
 
 
 @dataclass(frozen=True)
@@ -184,11 +167,37 @@ class _Study:
 
     def _digests(self) -> dict[str, str]:
         """Digest what is measured while it is: files may be gone when the report is read."""
-        digests = {"inputs": _digest(self.inputs), "weights": self.files.digest()}
+        digests = {"inputs": inputs_digest(self.inputs), "weights": self.files.digest()}
         return digests if self.other is None else digests | {"other": self.other.digest()}
 
 
 _NOT_OPTIONS = ("inputs", "progress")
+_LOADING = ("model_class", "config", "preset", "vocabulary", "part")
+
+
+def _plan(
+    checkpoint: str | Path | CheckpointFiles,
+    inputs: str | Path | Inputs | None,
+    asked: Mapping[str, Any],
+    progress: Progress | None,
+) -> _Study:
+    """Check the options, and find the checkpoints and what is measured on."""
+    names, chosen = _check_options(asked)
+    read = {name: asked[name] for name in ("tokens", "context", "seed")}
+    profile = partial(profile_heads, metrics=names, statistics=chosen, **read)
+    prune = partial(head_pruning, loss=asked["loss"], method=asked["importance"], **read)
+    files, against = find_checkpoint(checkpoint), asked["against"]
+    other = None if against is None else find_checkpoint(against)
+    return _Study(
+        files=files,
+        other=other,
+        inputs=choose_inputs(inputs, files, other, asked),
+        load=partial(load_checkpoint, **{name: asked[name] for name in _LOADING}),
+        prune=None if asked["importance"] is None else prune,
+        profile=partial(profile, batch_size=asked["batch_size"]),
+        options=asked,
+        progress=progress,
+    )
 
 
 def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str]:
@@ -221,19 +230,3 @@ def _check_metrics(names: Sequence[str] | str) -> list[str]:
     if given == ["none"]:
         return []
     return [check_choice("metric", name, list(METRICS)) for name in dict.fromkeys(given)]
-
-
-def _readable_twice(inputs: str | Path | Inputs) -> Inputs:
-    """Return inputs that every network reads again; a path is that of texts or of images."""
-    if isinstance(inputs, str | Path):
-        return read_images(inputs) if Path(inputs).is_dir() else read_texts(inputs)
-    if isinstance(inputs, Iterator):
-        raise TypeError("inputs must be readable twice, a list or a text file, got an iterator")
-    return inputs
-
-
-def _digest(inputs: Any) -> str:
-    """Return the SHA-256 of files, or of other inputs as if a file held one per line."""
-    if hasattr(inputs, "sha256"):
-        return str(inputs.sha256)
-    return hashlib.sha256("".join(f"{one}\n" for one in inputs).encode()).hexdigest()

@@ -1,21 +1,23 @@
 """transformers' Trainer with checkpoints of ours, a watch for divergence, and exact resumption.
 
-The loop, the launch by ``torchrun`` or ``accelerate``, distribution, accumulation, clipping and
-mixed precision are those of transformers and accelerate. Replaced are the files of a checkpoint (no
-pickle is written or read), the optimiser and its rates (those of a
-:class:`~fourierkernels.train.recipe.Recipe`) and the validation (that of an
+The loop, the launch by ``torchrun`` or ``accelerate``, distribution (DDP, FSDP), accumulation,
+clipping and mixed precision are those of transformers and accelerate. Replaced are the files of a
+checkpoint (no pickle is written or read, and each tensor is whole), the optimiser and its rates
+(those of a :class:`~fourierkernels.train.recipe.Recipe`) and the validation (that of an
 :class:`~fourierkernels.train.objective.Objective`).
 """
 
+import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 try:
-    from transformers import Trainer
+    from transformers import Trainer, set_seed
     from transformers.trainer_callback import PrinterCallback
 except ImportError as missing:
     raise ImportError(
@@ -30,7 +32,6 @@ from fourierkernels.train.checkpoints import (
     MODEL,
     OPTIMISER,
     RANDOM,
-    SavedStep,
     last_good,
     read_checkpoint,
     write_checkpoint,
@@ -47,6 +48,17 @@ from fourierkernels.train.optimisers import (
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.rhythm import Rhythm, trainer_arguments
 from fourierkernels.train.segments import Batch, one_batch
+from fourierkernels.train.sharding import (
+    check_sharding,
+    gather_for,
+    gather_model,
+    gather_optimiser,
+    own_part,
+    shard_model,
+    shard_optimiser,
+    skeleton,
+    whole,
+)
 from fourierkernels.train.state import pack_optimiser, pack_random, restore_random, unpack_optimiser
 
 
@@ -66,15 +78,16 @@ class Engine(Trainer):  # type: ignore[misc]
     output : Path
         Folder of the checkpoints and of the curve.
     limit : int, optional
-        Stop after so many steps, with a checkpoint; the rates are those of the whole run.
+        Stop after so many steps of the run, with a checkpoint; rates are those of the whole run.
     tensorboard : bool
         Write TensorBoard's files, into `output`.
 
     Raises
     ------
     ValueError
-        If a batch cannot be divided by the processes and the accumulation; while it trains, if the
-        run diverges (:class:`~fourierkernels.train.optimisers.DivergenceError`).
+        If a batch cannot be divided by the processes and the accumulation, or FSDP is asked for
+        where there is none (:func:`~fourierkernels.train.sharding.check_sharding`); while it
+        trains, if the run diverges (:class:`~fourierkernels.train.optimisers.DivergenceError`).
     OSError
         While it trains, if a checkpoint cannot be written; the last one is kept.
     """
@@ -104,11 +117,7 @@ class Engine(Trainer):  # type: ignore[misc]
             eval_dataset=[],  # validation is the objective's; the Trainer only asks for it
             callbacks=[Rhythm(recipe, limit)],
         )
-        if self.is_fsdp_enabled:
-            raise ValueError(
-                "parameters must be whole in each process (DDP), got FSDP, whose states the "
-                "checkpoints do not hold"
-            )
+        self._bare = skeleton(model) if check_sharding(self.accelerator) else None
         self.remove_callback(PrinterCallback)
         self._loss, self._norm = float("nan"), 0.0
         self.keeper = Keeper(output, deletes=self.is_world_process_zero())
@@ -128,13 +137,20 @@ class Engine(Trainer):  # type: ignore[misc]
             self._created_lr_scheduler = True
         return self.lr_scheduler
 
+    def _prepare_for_training(self, *given: Any, **options: Any) -> Any:
+        prepared = super()._prepare_for_training(*given, **options)
+        gather_for(self.model, "validate")
+        return prepared
+
     def evaluate(self, *given: Any, **options: Any) -> dict[str, float]:
-        """Return the means of what is validated, each process having computed its share."""
+        """Return the means of what is validated, each process having computed its share.
+
+        Processes that share the parameters go through the same batches together, all of them.
+        """
+        place = (self.args.process_index, self.args.world_size) if self._bare is None else (0, 1)
         self.model.eval()
         with torch.no_grad():
-            sums = self.objective.validate(
-                self.model.model, self.args.process_index, self.args.world_size
-            )
+            sums = self.model.validate(*place)
         share = torch.tensor(sums, dtype=torch.float64, device=self.args.device)
         total, count, *rest = self.accelerator.reduce(share, reduction="sum").tolist()
         self.model.train()
@@ -154,7 +170,7 @@ class Engine(Trainer):  # type: ignore[misc]
         return loss
 
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> float:
-        norm = self._norm = float(super()._get_grad_norm(model, grad_norm=grad_norm))
+        norm = self._norm = float(whole(super()._get_grad_norm(model, grad_norm=grad_norm)))
         self._watch(self._loss, norm, self.state.global_step + 1)  # before an update
         self.keeper.prove()
         return norm
@@ -171,37 +187,55 @@ class Engine(Trainer):  # type: ignore[misc]
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         step, history = self.state.global_step, self.state.log_history
-        if not all(bool(parameter.isfinite().all()) for parameter in self.model.parameters()):
+        if not self._is_finite():
             self._watch(float("nan"), self._norm, step)
         own = {name: tensor.to(self.args.device) for name, tensor in pack_random().items()}
         everyone = {name: self.accelerator.gather(t[None]).cpu() for name, t in own.items()}
+        trained = self.model.model
+        saved = trained if self._bare is None else gather_model(trained, self._bare)
+        state = gather_optimiser(self.optimizer.state_dict())
         if self.is_world_process_zero():
             write_checkpoint(
-                self.output, step, self.args.world_size, lambda place: self._fill(place, everyone)
+                self.output,
+                step,
+                self.args.world_size,
+                lambda place: self._fill(place, saved, state, everyone),
             )
             write_curve(self.output, history)
         validated = any(entry["step"] == step and "eval_loss" in entry for entry in history)
         self.keeper.saved(step, self.state.best_global_step, proved=validated)
         self.accelerator.wait_for_everyone()
 
-    def _fill(self, folder: Path, random: dict[str, Tensor]) -> None:
-        tensors, texts = pack_optimiser(self.optimizer.state_dict(), self.lr_scheduler.state_dict())
-        save_model(self.model.model, folder / MODEL)
+    def _is_finite(self) -> bool:
+        """Return whether all parameters are finite, in all processes."""
+        parts = (own_part(parameter) for parameter in self.model.parameters())
+        found = torch.tensor([all(bool(part.isfinite().all()) for part in parts)])
+        return bool(self.accelerator.gather(found.to(self.args.device)).all())
+
+    def _fill(
+        self, folder: Path, model: nn.Module, optimiser: dict[str, Any], random: dict[str, Tensor]
+    ) -> None:
+        tensors, texts = pack_optimiser(optimiser, self.lr_scheduler.state_dict())
+        save_model(model, folder / MODEL)
         write_tensors(folder / OPTIMISER, tensors, texts)
         write_tensors(folder / RANDOM, random)
         self.state.save_to_json(str(folder / CURVE))
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        load_exactly(self.model.model, self._saved(resume_from_checkpoint).tensors(MODEL))
+        tensors, own = (
+            read_checkpoint(Path(resume_from_checkpoint)).tensors(MODEL),
+            self.model.model,
+        )
+        load_exactly(own, shard_model(tensors, own))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is None:
             return
-        saved = self._saved(checkpoint)
+        saved = read_checkpoint(Path(checkpoint))
         state, schedule = unpack_optimiser(
             saved.tensors(OPTIMISER), saved.texts(OPTIMISER), self.optimizer.state_dict()
         )
-        self.optimizer.load_state_dict(state)
+        self.optimizer.load_state_dict(shard_optimiser(state, self.optimizer))
         self.lr_scheduler.load_state_dict(schedule)
 
     def _load_scaler(self, checkpoint: str | None) -> None:
@@ -210,15 +244,16 @@ class Engine(Trainer):  # type: ignore[misc]
     def _load_rng_state(self, checkpoint: str | None) -> None:
         if checkpoint is None:
             return
-        everyone = self._saved(checkpoint).tensors(RANDOM)
-        place = self.args.process_index
-        restore_random({name: rows[place] for name, rows in everyone.items()})
-
-    def _saved(self, checkpoint: str) -> SavedStep:
-        saved = read_checkpoint(Path(checkpoint))
-        if saved.processes != self.args.world_size:
-            raise ValueError(
-                f"checkpoint must be resumed by as many processes as wrote it, {saved.processes}, "
-                f"got {self.args.world_size}"
+        saved, place = read_checkpoint(Path(checkpoint)), self.args.process_index
+        if saved.processes == self.args.world_size:
+            everyone = saved.tensors(RANDOM)
+            restore_random({name: rows[place] for name, rows in everyone.items()})
+            return
+        seeds = np.random.SeedSequence([self.recipe.seed, saved.step, place])
+        set_seed(int(seeds.generate_state(1)[0]))
+        if self.is_world_process_zero():
+            warnings.warn(
+                f"checkpoint of {saved.processes} processes is resumed by {self.args.world_size}: "
+                "the same batches and rates, but dropout draws other numbers",
+                stacklevel=2,
             )
-        return saved

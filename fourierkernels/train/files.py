@@ -1,10 +1,16 @@
-"""Folders that are written completely, and survive a loss of power, or not at all."""
+"""Folders that are written completely, and survive a loss of power, or not at all.
+
+A folder that is being written is locked by ``flock``, which the kernel releases when its holder
+ends, however it ends. So what a killed process has left is told from what a living one is writing.
+"""
 
 import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 UNFINISHED = ".unfinished-"
 
@@ -28,9 +34,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     """
     if folder.exists():
         return
-    scratch = folder.parent / f"{UNFINISHED}{folder.name}-{os.getpid()}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
+    scratch, lock = _begin(folder)
     try:
         fill(scratch)
         for path in (*scratch.iterdir(), scratch):
@@ -43,12 +47,21 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
         _force_to_disk(folder.parent)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
 
 
 def remove_unfinished(parent: Path) -> None:
-    """Remove what killed processes left of folders that they were writing."""
+    """Remove what killed processes left of folders that they were writing.
+
+    What a living process is writing stays, and so does all on a file system without locks.
+    """
     for scratch in parent.glob(f"{UNFINISHED}*"):
-        shutil.rmtree(scratch, ignore_errors=True)
+        with suppress(OSError):  # another process removes or finishes it
+            lock = _lock(scratch, wait=False)
+            if lock is not None:
+                shutil.rmtree(scratch, ignore_errors=True)
+                os.close(lock)
 
 
 def file_digest(path: Path) -> str:
@@ -74,3 +87,31 @@ def _force_to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _begin(folder: Path) -> tuple[Path, int | None]:
+    """Return a new folder beside another, and the descriptor that locks it, if it can be."""
+    while True:
+        scratch = folder.with_name(f"{UNFINISHED}{folder.name}-{uuid4().hex[:8]}")
+        scratch.mkdir(parents=True)
+        with suppress(FileNotFoundError):  # removed as left behind, before it was locked
+            lock = _lock(scratch, wait=True)
+            if scratch.is_dir():
+                return scratch, lock
+            if lock is not None:
+                os.close(lock)
+
+
+def _lock(folder: Path, *, wait: bool) -> int | None:
+    """Return a descriptor that locks a folder until it is closed; None where that cannot be."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # locked by another process, or no locks here
+        os.close(handle)
+        return None
+    return handle

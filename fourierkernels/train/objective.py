@@ -39,8 +39,12 @@ class WithLoss(nn.Module):
 
     def __init__(self, model: nn.Module, objective: Objective) -> None:
         super().__init__()
-        self.model, self._loss = model, objective.loss
+        self.model, self._objective = model, objective
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         """Return the loss of a batch."""
-        return {"loss": self._loss(self.model, batch)}
+        return {"loss": self._objective.loss(self.model, batch)}
+
+    def validate(self, process: int, processes: int) -> tuple[float, ...]:
+        """Return sums over the share of a process, of the losses and of ones first."""
+        return self._objective.validate(self.model, process, processes)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import torch
@@ -15,7 +16,8 @@ from fourierkernels.train.run_setup import Setup
 from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 
-_PROBE = 8  # sequences of the pass that is timed
+_PROBE = 8  # sequences of the passes that are timed
+_MOST_PASSES, _MOST_SECONDS = 9, 2.0  # no further pass after either
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Plan:
     memory : int
         Bytes of parameters, gradients, the optimiser's two moments and the activations of a batch.
     seconds : float
-        From a timed pass of a few sequences on this machine, without validations.
+        From timed passes of a few sequences on this machine, without validations.
     """
 
     parameters: int
@@ -78,7 +80,11 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
 
 
 def _probe(model: nn.Module, goal: Objective, batch: Batch) -> tuple[float, int]:
-    """Return the time of a pass there and back, and the bytes that it keeps for the way back."""
+    """Return the time of a pass there and back, and the bytes that it keeps for the way back.
+
+    The first pass is not timed. Of short passes, several are, since the next ones may still find
+    memory to be allocated and threads to be started; the median leaves those out.
+    """
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -90,10 +96,12 @@ def _probe(model: nn.Module, goal: Objective, batch: Batch) -> tuple[float, int]
     model.train()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
-    begun = time.perf_counter()
-    goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
-    seconds = time.perf_counter() - begun
-    return seconds, sum(size for place, size in kept.items() if place not in own)
+    times: list[float] = []
+    while len(times) < _MOST_PASSES and sum(times) < _MOST_SECONDS:
+        begun = time.perf_counter()
+        goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
+        times.append(time.perf_counter() - begun)
+    return median(times), sum(size for place, size in kept.items() if place not in own)
 
 
 def _readable(seconds: float) -> str:

@@ -61,7 +61,9 @@ def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any
         If TensorBoard is asked for and not installed.
     """
     if tensorboard and find_spec("tensorboard") is None:
-        raise ImportError("tensorboard needs a package of its own: pip install tensorboard")
+        raise ImportError(
+            "--tensorboard needs a package of its own: pip install 'fourierkernels[tensorboard]'"
+        )
     processes, on_cpu = int(os.environ.get("WORLD_SIZE", "1")), not torch.accelerator.is_available()
     micro = recipe.accumulation * processes
     if recipe.batch % micro:

@@ -13,6 +13,7 @@ from torch import nn
 
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
+from fourierkernels.run_folder import RESULTS
 from fourierkernels.study import write_study
 from fourierkernels.train.checkpoints import (
     MODEL,
@@ -53,9 +54,15 @@ def train(
         the language study ``vocabulary.txt`` and ``test.ids``.
     resume : bool
         Go on from the last checkpoint in that folder, or begin anew if there is none yet. On a CPU
-        the result is the same, to the bit, as if the run had not been interrupted.
+        and with as many processes as before, the result is the same, to the bit, as if the run had
+        not been interrupted; with another number of them dropout draws other numbers, which a
+        warning says.
     limit : int, optional
-        Stop after so many updates, to be resumed.
+        Stop when so many updates have been made in all, those before a resumption included, to be
+        resumed later. A run that has made as many already is measured as it is.
+    tensorboard : bool
+        Write the curve for TensorBoard as well (``tensorboard --logdir OUTPUT``); needs the extra
+        of that name.
     cache : Path, optional
         Folder of token files.
 
@@ -89,7 +96,7 @@ def train(
     goal = study.objective(preset, data, run.recipe)
     batches: Any = study.batches(preset, data, run.recipe)
     engine = Engine(model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard)
-    _train(engine, output, resume=resume)
+    _train(engine, output, resume=resume, limit=limit)
     if not first:
         return []
     seconds = time.perf_counter() - begun
@@ -136,7 +143,7 @@ def evaluate(
     return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
 
 
-def _train(engine: Engine, output: Path, *, resume: bool) -> None:
+def _train(engine: Engine, output: Path, *, resume: bool, limit: int | None) -> None:
     saved = last_checkpoint(output) if resume and checkpoint_steps(output) else None
     if saved is None:
         engine.train()
@@ -147,7 +154,7 @@ def _train(engine: Engine, output: Path, *, resume: bool) -> None:
     if engine.is_world_process_zero():
         write_curve(output, history)  # the run may have died before it came to that
     engine.keeper.saved(saved.step, best, proved=over)
-    if not over:
+    if not over and (limit is None or saved.step < limit):
         engine.train(resume_from_checkpoint=str(saved.folder))
 
 
@@ -205,4 +212,4 @@ def _write_results(
     }
     rows = [asdict(row) for row in measured]
     packages = (*_PACKAGES, *study.packages)
-    write_study(output, "results", rows, config, source=Path(__file__), packages=packages)
+    write_study(output, RESULTS, rows, config, source=Path(__file__), packages=packages)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fourierkernels.run_folder import SETUP, find_run
 from fourierkernels.train.files import write_text
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.validation import check_choice
 
-SETUP = "study.json"
 FORMAT = 1
 
 
@@ -34,6 +34,8 @@ class Setup:
     ------
     ValueError
         If a name is unknown.
+    TypeError
+        If the mixer has no such option.
     """
 
     study: str
@@ -47,6 +49,7 @@ class Setup:
         study = choose_study(self.study)
         choose_preset(study, self.preset)
         check_choice("mixer", self.mixer, study.mixers())
+        study.check_options(self.mixer, self.mixer_options)
 
 
 def setup(
@@ -122,7 +125,7 @@ def run_folder(path: Path) -> Path:
     ValueError
         If there is none.
     """
-    for place in (path, path.parent, path.parent.parent):
-        if (place / SETUP).is_file():
-            return place
-    raise ValueError(f"checkpoint must be in the folder of a training run, got {path}")
+    found = find_run(path)
+    if found is None:
+        raise ValueError(f"checkpoint must be in the folder of a training run, got {path}")
+    return found

@@ -1,6 +1,6 @@
 """This package's models out of their files: how each is run on what it reads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,18 @@ from fourierkernels.checkpoints.load import Checkpoint
 from fourierkernels.mixing import PaddingIgnoredWarning
 
 MORE_PAIRS = [*PAIRS, ([4, 4], [1, 5, 6])]
+
+
+@pytest.fixture(autouse=True)
+def _weights_are_the_same_each_time() -> Iterator[None]:
+    """Draw weights from a seed: one draw in two hundred magnifies rounding beyond the tolerance.
+
+    Fourier weights near zeros of the sine, layer upon layer, do so. In such a draw the last bit of
+    the weights moves a map by 1.5e-9, the batch by 1.2e-9.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 @pytest.mark.parametrize("mixer", ["softmax", "gaussian", "fourier"])

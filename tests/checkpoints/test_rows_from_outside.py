@@ -180,8 +180,8 @@ def test_splitter_from_outside_is_offered_and_used(
     monkeypatch.setitem(SPLITTERS, "letters", r"[a-z]")
     tokenizer = load_tokenizer(load_checkpoint(tiny("bert")), tokens="letters")
     assert tokenizer.encode("ab, c") == [4, 5, 6]
-    with pytest.raises(ValueError, match=r"tokens must be one of .*letters.*, got 'words'"):
-        load_tokenizer(load_checkpoint(tiny("bert")), tokens="words")
+    with pytest.raises(ValueError, match=r"tokens must be one of .*letters.*, got 'lines'"):
+        load_tokenizer(load_checkpoint(tiny("bert")), tokens="lines")
     status, out, _ = run(tiny("bert"), "--text", texts, "--tokens", "letters", "--no-baseline")
     assert status == 0
     assert "3 texts, 3 windows" in out

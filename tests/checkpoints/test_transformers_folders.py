@@ -205,7 +205,7 @@ def test_package_is_found_without_being_imported(
         ("bert-base-uncased", "nothing is downloaded"),
         ("no_such_package:model", "installed package, got no_such_package"),
         ("numpy:no_such_folder", "a folder inside package numpy, got no_such_folder"),
-        ("numpy:linalg", "a folder with a config.json, got numpy:linalg"),
+        ("numpy:linalg", "or with the study.json of a training run, got numpy:linalg"),
         ("numpy:..", r"a folder inside package numpy, got \.\."),
         ("numpy:../numpy", "a folder with a config.json"),
         ("numpy:/etc", "a folder inside package numpy, got /etc"),

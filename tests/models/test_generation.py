@@ -96,6 +96,26 @@ def test_prompts_of_several_lengths_are_continued_as_each_alone(mixer: str) -> N
         assert (together.tokens[row, n:] == 2).all()
 
 
+def test_a_mask_after_the_softmax_is_written_with_in_whole_passes_only() -> None:
+    model = language("softmax", mixer_options={"mask": "after"}).eval()
+    with pytest.raises(ValueError, match="prefill needs outputs that later tokens leave alone"):
+        models.generate(model, PROMPTS, new_tokens=2)
+    written = models.generate(model, PROMPTS, new_tokens=2, temperature=0, cache=False)
+    assert written.lengths.tolist() == [7, 3, 5]
+
+
+def test_text_of_several_blocks_is_written_from_nodes_as_from_whole_passes() -> None:
+    """Beyond 128 tokens the causal DFT streams: prompts end inside and at the end of a block."""
+    model = language("causal_dft", length=130).double().eval()
+    assert model.blocks[0].mixer.streams
+    prompts = [tokens(1, n, vocabulary=V, seed=n)[0].tolist() for n in (64, 40)]
+    written = [
+        models.generate(model, prompts, new_tokens=40, temperature=0, cache=cache).tokens
+        for cache in (True, False)
+    ]
+    assert torch.equal(*written)
+
+
 def test_the_most_probable_words_are_those_of_whole_passes() -> None:
     model = model_of()
     found = models.generate(model, tokens(4, 6, vocabulary=V), new_tokens=9, temperature=0.0)
@@ -239,6 +259,15 @@ def test_text_may_fill_the_model_and_no_more() -> None:
         ({"prompts": [[1], []]}, ValueError, r"prompts\[1\] must hold at least one id, got none"),
         ({"prompts": [[1], [V]]}, ValueError, rf"prompts\[1\] must be in \[0, {V}\), got {V}"),
         ({"prompts": [[1.5]]}, TypeError, r"prompts\[0\] must be integers, got torch.float32"),
+        ({"prompts": "ab"}, TypeError, r"prompts must be a tensor \(B, N\) or rows .* got 'ab'"),
+        ({"prompts": b"ab"}, TypeError, "prompts must be a tensor .* or rows of ids, got b'ab'"),
+        ({"prompts": 3}, TypeError, "prompts must be a tensor .* or rows of ids, got 3"),
+        ({"prompts": torch.tensor(3)}, TypeError, "prompts must be .* rows of ids, got tensor"),
+        ({"prompts": {"a": 1}}, TypeError, "prompts must be a tensor .* or rows of ids, got {"),
+        ({"prompts": [[1], "ab"]}, TypeError, r"prompts\[1\] must be integers, got 'ab'"),
+        ({"prompts": [["a"]]}, TypeError, r"prompts\[0\] must be integers, got \['a'\]"),
+        ({"prompts": [None]}, TypeError, r"prompts\[0\] must be integers, got None"),
+        ({"prompts": [1, 2]}, ValueError, r"prompts\[0\] must be a row of ids, got 1"),
         ({"prompts": [[1] * 21]}, ValueError, r"prompts\[0\] must be at most length = 20 long"),
     ],
 )

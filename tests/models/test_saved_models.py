@@ -143,6 +143,22 @@ def test_a_config_of_an_earlier_version_has_fewer_fields(tmp_path: Path) -> None
     assert torch.equal(again.log_probabilities(text), model.eval().log_probabilities(text))
 
 
+@pytest.mark.parametrize("preset", ["fourier", "dft_both"])
+def test_a_translation_model_of_an_earlier_version_is_read(preset: str, tmp_path: Path) -> None:
+    """Places of mixers and lengths of sources were not options; alone, a source had its own."""
+    model = translation(preset)
+    config = asdict(model.config)
+    for name in ("attention_layers", "decoder_attention_layers", "reader_options"):
+        config.pop(name)
+    config.pop("source_lengths")
+    head = {"fourierkernels_class": "TranslationModel", "config": json.dumps(config)}
+    write_tensors(tmp_path / "m.safetensors", model.state_dict(), head)
+    again = load_model(tmp_path / "m.safetensors")
+    assert again.config == model.config
+    text = torch.arange(3, 12)[None]
+    assert torch.equal(again(text, text), model.eval()(text, text))
+
+
 def test_tied_weights_are_tied_again(tmp_path: Path) -> None:
     save_model(
         models.PretrainingEncoder(encoder_config(tied_output=True)), tmp_path / "m.safetensors"

@@ -56,7 +56,7 @@ def test_source_padding_changes_nothing_under_attention() -> None:
 
 def _sentences(model: models.TranslationModel, longest: int) -> list[list[int]]:
     """Every sequence that ends, and every one cut off at the limit."""
-    words = [w for w in range(model.config.vocabulary) if w != model.config.end_id]
+    words = range(3, model.config.vocabulary)  # neither padding nor start nor end
     ended = [
         [*middle, model.config.end_id]
         for n in range(longest - 1)
@@ -68,7 +68,7 @@ def _sentences(model: models.TranslationModel, longest: int) -> list[list[int]]:
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("preset", ["dft_both", "attention"])
 def test_a_wide_beam_finds_the_best_of_all_sentences(preset: str, alpha: float) -> None:
-    model = translation(preset, vocabulary=5, length=6).double().eval()
+    model = translation(preset, vocabulary=7, length=6).double().eval()
     with torch.no_grad():  # sharper than at the start, so that lengths differ
         model.embedding.weight.mul_(3.0)
     source, longest = torch.tensor([[3, 4, 3], [4, 4, 2]]), 4
@@ -94,8 +94,8 @@ def test_a_beam_of_one_is_greedy() -> None:
     for row in range(4):
         written = [model.config.start_id]
         while written[-1] != model.config.end_id and len(written) < model.config.length:
-            logits = model(source[row : row + 1], torch.tensor([written]))
-            written.append(int(logits[0, -1].argmax()))
+            logits = model(source[row : row + 1], torch.tensor([written]))[0, -1]
+            written.append(2 + int(logits[2:].argmax()))  # neither padding nor the start
         assert found[row, : len(written)].tolist() == written
 
 
@@ -112,9 +112,9 @@ def test_search_goes_on_while_a_beginning_can_still_win() -> None:
     """A longer sentence divides by more: -1.5 becomes -0.375 at 19 tokens and α = 1."""
     tokens = torch.ones(1, 1, 3, dtype=torch.long)
     beam = _Beam(tokens, torch.tensor([[-1.5]]), tokens, torch.tensor([[-1.0]]))
-    assert not _settled(beam, longest=20, alpha=1.0)
-    assert _settled(beam, longest=20, alpha=0.0)
-    assert _settled(beam._replace(log_p=torch.tensor([[-4.1]])), longest=20, alpha=1.0)
+    assert not _settled(beam, longest=20, alpha=1.0, keep=1)
+    assert _settled(beam, longest=20, alpha=0.0, keep=1)
+    assert _settled(beam._replace(log_p=torch.tensor([[-4.1]])), longest=20, alpha=1.0, keep=1)
 
 
 def test_length_penalty_is_that_of_gnmt() -> None:

@@ -200,7 +200,7 @@ def test_published_checkpoint_runs_from_the_command_line(run: Run, texts: Path) 
         (["nowhere"], "checkpoint must be an existing folder, a file or PACKAGE:FOLDER"),
         (["{fnet}", "--tokens", "whitespace"], "checkpoint must have attention, got none"),
         (["{one_head}", "--tokens", "whitespace"], "at least 2 heads"),
-        (["{bert}", "--tokens", "letters"], "tokens must be one of auto, whitespace, smiles, ids"),
+        (["{bert}", "--tokens", "letters"], "tokens must be one of auto, words, whitespace,"),
         (["{bert}", "--std", "layers"], "spread (--std) must be one of pairs-texts, pairs, texts"),
         (["{bert}", "--metric", "euclid"], "metric must be one of frobenius,"),
         (["{bert}", "--batch-size", "0"], "batch_size must be at least 1, got 0"),

@@ -1,7 +1,16 @@
 """The rooms of the package and the direction of their imports."""
 
 # Each room, from the ground up, with what it may import besides the foundations and itself.
-FOUNDATIONS = ("arrays", "validation", "version", "lazy", "console", "study")
+FOUNDATIONS = (
+    "arrays",
+    "validation",
+    "version",
+    "lazy",
+    "console",
+    "study",
+    "words",
+    "run_folder",
+)
 ROOMS: dict[str, tuple[str, ...]] = {
     "sinc": (),
     "kernels": ("sinc",),

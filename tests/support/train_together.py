@@ -1,46 +1,105 @@
-"""One of several processes that train together; writes the gradients of the first one.
+"""One of several processes that train together, each with whole parameters or with its share.
 
-Started by ``torchrun``; the arguments are the folders of the text, the tokens and the output.
+Started by ``torchrun``: FUNCTION and its arguments, the folders of the text, the tokens and the
+output first.
 """
 
+import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from training_runs import short_run
 
 from fourierkernels.models.tensor_files import write_tensors
+from fourierkernels.train import run as runs
 from fourierkernels.train.engine import Engine
 from fourierkernels.train.objective import Objective
+from fourierkernels.train.sharding import whole
 from fourierkernels.train.studies import language
 
+FEW: dict[str, Any] = {"batch": 8, "precision": "float64", "seed": 3, "accumulation": 2}
 
-def gradients(texts: Path, cache: Path, output: Path) -> None:
-    """Train in float64 for three updates, without dropout; keep each gradient before clipping."""
-    torch.set_num_threads(1)
-    run = short_run(texts, batch=8, steps=3, precision="float64", seed=3, accumulation=2)
+
+class Watching(Engine):
+    """Keeps each gradient before clipping."""
+
+    def _clip_grad_norm(self, model: Any) -> Any:
+        self.gradients = getattr(self, "gradients", {})
+        for name, parameter in self.model.model.named_parameters():
+            self.gradients[f"{self.state.global_step}.{name}"] = whole(parameter.grad).clone()
+        return super()._clip_grad_norm(model)
+
+
+class Sharded(Watching):
+    """Shares its parameters as on accelerators: accelerate itself leaves FSDP out on CPUs.
+
+    Its state is made what ``accelerate launch --use_fsdp`` makes of it where there are any; the
+    rest, from sharding to clipping, is accelerate's and torch's.
+    """
+
+    def create_accelerator_and_postprocess(self) -> None:
+        super().create_accelerator_and_postprocess()
+        state = self.accelerator.state
+        state.distributed_type = DistributedType.FSDP
+        state.fsdp_plugin = FullyShardedDataParallelPlugin(
+            fsdp_version=2,
+            auto_wrap_policy="transformer_based_wrap",
+            transformer_cls_names_to_wrap=["Block"],
+            cpu_ram_efficient_loading=True,  # as accelerate launch has it
+        )
+        self.is_fsdp_enabled = True
+
+
+def without_dropout() -> Any:
     preset = language.PRESETS["tiny"]
-    preset = replace(preset, model={**preset.model, "dropout": 0.0})
+    return replace(preset, model={**preset.model, "dropout": 0.0})
+
+
+def gradients(texts: Path, cache: Path, output: Path, engine: type[Watching] = Watching) -> None:
+    """Train in float64 for three updates, without dropout, and write all gradients."""
+    torch.set_num_threads(1)
+    run = short_run(texts, steps=3, **FEW)
+    preset = without_dropout()
     data = language.read(preset, run.data, cache=cache)
     torch.manual_seed(run.recipe.seed)
     model = language.build(preset, data, "fourier", {}).double()
     goal: Objective = language.objective(preset, data, run.recipe)
     batches = language.batches(preset, data, run.recipe)
-    found: dict[str, torch.Tensor] = {}
+    trainer = engine(model, goal, batches, run.recipe, output)
+    trainer.train()
+    if trainer.is_world_process_zero():
+        write_tensors(output / "gradients.safetensors", trainer.gradients)
 
-    class Watching(Engine):
-        def _clip_grad_norm(self, model: Any) -> Any:
-            for name, parameter in self.model.model.named_parameters():
-                found[f"{self.state.global_step}.{name}"] = parameter.grad.clone()
-            return super()._clip_grad_norm(model)
 
-    engine = Watching(model, goal, batches, run.recipe, output)
-    engine.train()
-    if engine.is_world_process_zero():
-        write_tensors(output / "gradients.safetensors", found)
+def gradients_both_ways(texts: Path, cache: Path, output: Path) -> None:
+    """Train with whole parameters, then with shared ones."""
+    gradients(texts, cache, output / "whole")
+    gradients(texts, cache, output / "sharded", Sharded)
+
+
+def sharded(
+    texts: Path, cache: Path, output: Path, dropout: str, resume: str = "", die_after: str = ""
+) -> None:
+    """Train a run of twelve updates with shared parameters; the first process may kill itself."""
+
+    class Dying(Sharded):
+        def training_step(self, *given: Any, **options: Any) -> torch.Tensor:
+            if str(self.state.global_step) == die_after and not self.args.process_index:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().training_step(*given, **options)
+
+    torch.set_num_threads(1)
+    runs.Engine = Dying  # type: ignore[misc]
+    if not float(dropout):
+        language.PRESETS["tiny"] = without_dropout()
+    runs.train(short_run(texts, **FEW), output, cache=cache, resume=bool(resume))
 
 
 if __name__ == "__main__":
-    gradients(*map(Path, sys.argv[1:4]))
+    function, texts, cache, output, *rest = sys.argv[1:]
+    globals()[function](Path(texts), Path(cache), Path(output), *rest)

@@ -7,7 +7,8 @@ import multiprocessing
 import os
 import resource
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 
 from fourierkernels.train import run_setup
 from fourierkernels.train.data.corpora import read_corpus
+from fourierkernels.train.data.token_files import build_token_files
 from fourierkernels.train.run import train
 from fourierkernels.train.run_setup import Setup
 
@@ -87,6 +89,18 @@ def error_of(call: Callable[[], Any]) -> str:
 def read_texts(texts: Path, folder: Path) -> None:
     """Number the words of a text."""
     read_corpus(texts, folder=folder)
+
+
+def number_and_wait(folder: Path, queue: Any) -> None:
+    """Begin to build token files, tell so, and go on building until this process is killed."""
+
+    def lines(split: str) -> Iterator[list[str]]:
+        yield ["a", "b"]
+        if split == "test":
+            queue.put("at work")
+            time.sleep(600)
+
+    build_token_files("slow", "slow", lines, digest="slow", folder=folder)
 
 
 def start(target: Callable[..., None], *arguments: Any) -> Any:

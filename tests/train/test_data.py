@@ -1,6 +1,7 @@
 """Readers: what is read is what the published code reads, and bad data is one clear error."""
 
 import json
+import multiprocessing
 import shutil
 import tracemalloc
 from collections.abc import Callable
@@ -9,13 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training_runs import read_texts, start
+from training_runs import number_and_wait, read_texts, start
 
+from fourierkernels.train import files
 from fourierkernels.train.data import corpora
 from fourierkernels.train.data.corpora import CORPORA, read_corpus
 from fourierkernels.train.data.plain import words_of
 from fourierkernels.train.data.token_files import build_token_files, open_token_files
-from fourierkernels.train.data.vocabulary import Vocabulary, count_words
+from fourierkernels.train.data.vocabulary import count_words
+from fourierkernels.train.files import write_folder
+from fourierkernels.words import Vocabulary
 
 LINES = {
     "train": " = Title = \n \n The cat sat , the <unk> Cat . \n the cat \n",
@@ -217,6 +221,43 @@ def test_token_files_appear_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="test text must have at least two words, got 0"):
         build_token_files("x", "x", lines, digest="x", folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(
+    texts: Path, tmp_path: Path
+) -> None:
+    queue = multiprocessing.get_context("forkserver").Queue()
+    process = start(number_and_wait, tmp_path, queue)
+    try:
+        assert queue.get(timeout=60) == "at work"
+        (left,) = tmp_path.iterdir()
+        read_corpus(texts, folder=tmp_path)
+        assert left.is_dir()
+        assert {path.name for path in left.iterdir()} >= {"train.bin", "valid.bin"}
+    finally:
+        process.kill()
+        process.join()
+    assert left.is_dir()
+    read_corpus(texts, most=100, folder=tmp_path)
+    assert not left.exists()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_folder_that_is_taken_for_a_left_one_before_it_is_locked_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, taken = files._lock, []
+
+    def late(folder: Path, *, wait: bool) -> int | None:
+        if not taken:
+            taken.append(folder)
+            files.remove_unfinished(tmp_path)
+        return lock(folder, wait=wait)
+
+    monkeypatch.setattr(files, "_lock", late)
+    write_folder(tmp_path / "a", lambda folder: (folder / "x").touch())
+    assert [path.name for path in tmp_path.rglob("*")] == ["a", "x"]
+    assert len(taken) == 1
 
 
 def test_processes_may_read_the_same_text_at_once(texts: Path, tmp_path: Path) -> None:

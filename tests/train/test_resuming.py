@@ -115,6 +115,17 @@ def test_run_with_a_limit_goes_on_as_if_it_had_none(
     assert same_results(tmp_path / "whole", tmp_path / "parts") == []
 
 
+@pytest.mark.parametrize("limit", [2, 4])
+def test_limit_counts_the_updates_before_a_resumption(
+    limit: int, request_run: Setup, cache: Path, tmp_path: Path
+) -> None:
+    train_here(request_run, tmp_path, cache, limit=4)
+    before = [path.read_bytes() for path in sorted(tmp_path.glob("checkpoint-*/*"))]
+    assert train_here(request_run, tmp_path, cache, limit=limit, resume=True)
+    assert checkpoint_steps(tmp_path) == [4]
+    assert [path.read_bytes() for path in sorted(tmp_path.glob("checkpoint-*/*"))] == before
+
+
 def test_run_longer_than_an_epoch_is_resumed_in_the_same_order(
     texts: Path, cache: Path, tmp_path: Path
 ) -> None:

@@ -217,13 +217,15 @@ def test_foreign_state_of_the_trainer_is_one_clear_error(
     assert "trainer_state.json must be a state of the Trainer" in message
 
 
-def test_checkpoint_of_more_processes_is_refused(
+def test_checkpoint_of_more_processes_is_resumed_with_a_warning(
     begun: Path, resumed: Callable[[Path], str]
 ) -> None:
-    """Each process has random numbers of its own, so that fewer could not go on as before."""
+    """Each process has random numbers of its own, so that fewer do not go on quite as before."""
     manifest = begun / "checkpoint-4" / MANIFEST
     manifest.write_text(manifest.read_text().replace('"processes": 1', '"processes": 2'))
-    assert "must be resumed by as many processes as wrote it, 2, got 1" in resumed(begun)
+    with pytest.warns(UserWarning, match="of 2 processes is resumed by 1: .* other numbers"):
+        assert resumed(begun) == "none"
+    assert last_checkpoint(begun).processes == 1
 
 
 def test_checkpoint_of_transformers_is_refused(begun: Path, resumed: Callable[[Path], str]) -> None:

@@ -1,5 +1,6 @@
 """``fourierkernels train`` and ``evaluate``: from a text on disk to numbers, and clear errors."""
 
+import csv
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from training_runs import short_run, train_here
 
 from fourierkernels import cli
 from fourierkernels.train import train_command
@@ -115,13 +117,29 @@ def test_bad_options_are_one_line(
     assert err.count("\n") == 1
 
 
-def test_unknown_option_of_a_mixer_is_one_line(call: Call, texts: Path, tmp_path: Path) -> None:
-    status, _, err = call(
-        "train", "language", "--data", texts, "--output", tmp_path / "r", "--mixer-option", "x=1"
-    )
-    assert status == 2
-    assert "error: " in err
-    assert "'x'" in err
+OF_FOURIER = "allow_signed, bias, dropout, eps, learn_radius, power, radius, radius_shape"
+
+
+@pytest.mark.parametrize(
+    ("mixer", "option", "rule"),
+    [
+        ("fourier", "foo=2", f"option of mixer fourier must be one of {OF_FOURIER}, got 'foo'"),
+        ("softmax", "power=2", "option of mixer softmax must be one of bias, "),
+        ("none", "foo=2", "option of mixer none must be absent: it has none, got 'foo'"),
+        ("fourier", "heads=2", f"must be one of {OF_FOURIER}, got 'heads'"),
+        ("fourier", "bias=x", "bias of mixer fourier must be true or false, got 'x'"),
+        ("fourier", "power=x", "power must be an integer, got 'x'"),
+        ("fourier", "radius=-1", "radius must be finite and greater than 0, got -1"),
+    ],
+)
+def test_bad_option_of_a_mixer_is_one_line(
+    call: Call, mixer: str, option: str, rule: str, texts: Path, tmp_path: Path
+) -> None:
+    run = ("train", "language", "--data", texts, "--output", tmp_path / "r", "--mixer", mixer)
+    status, _, err = call(*run, "--mixer-option", option)
+    assert (status, err.count("\n")) == (2, 1)
+    assert rule in err
+    assert "__init__" not in err
 
 
 def test_tensorboard_that_is_not_installed_is_one_line(
@@ -134,7 +152,33 @@ def test_tensorboard_that_is_not_installed_is_one_line(
         "train", "language", "--data", texts, "--output", tmp_path / "r", "--tensorboard"
     )
     assert (status, err.count("\n")) == (2, 1)
-    assert "tensorboard needs a package of its own: pip install tensorboard" in err
+    assert "needs a package of its own: pip install 'fourierkernels[tensorboard]'" in err
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of tensorboard's own imports
+def test_tensorboard_has_the_losses_of_the_curve(texts: Path, cache: Path, tmp_path: Path) -> None:
+    events = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="tensorboard is missing"
+    )
+    run = short_run(texts, steps=4, log_every=2)
+    train_here(run, tmp_path, cache, limit=2, tensorboard=True)
+    train_here(run, tmp_path, cache, resume=True, tensorboard=True)
+    found: dict[tuple[str, int], float] = {}
+    for folder in {path.parent for path in tmp_path.rglob("events.out.tfevents.*")}:
+        board = events.EventAccumulator(str(folder)).Reload()
+        for ours, theirs in {"loss": "train/loss", "valid_loss": "eval/loss"}.items():
+            if theirs in board.Tags()["scalars"]:
+                found |= {(ours, event.step): event.value for event in board.Scalars(theirs)}
+    with (tmp_path / "curve.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    expected = {
+        (name, int(row["step"])): float(row[name])
+        for row in rows
+        for name in ("loss", "valid_loss")
+        if row[name]
+    }
+    assert sorted(found) == [("loss", 2), ("loss", 4), ("valid_loss", 4)]
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("given", ["missing", "weights.bin"])

@@ -73,7 +73,10 @@ def _class_and_config(request: LoadRequest) -> tuple[str, Config]:
     except ValueError as error:
         if name is not None:
             raise
-        raise ValueError(f"model_class must be named for a file of weights: {error}") from error
+        raise ValueError(
+            f"model_class must be named for a file of weights: {error}; or preset, for the "
+            "FourierFormer authors' language models (--preset small)"
+        ) from error
     if name not in (None, saved):
         raise ValueError(f"model_class must be {saved} for this file, got {name}")
     return saved, config

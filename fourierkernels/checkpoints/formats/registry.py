@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.formats.installed_class import load_installed
 from fourierkernels.checkpoints.formats.package_models import load_package_model
+from fourierkernels.checkpoints.formats.published_models import load_published
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.timm_models import load_timm
 from fourierkernels.checkpoints.formats.transformers_models import load_folder, load_pretrained
@@ -46,6 +47,9 @@ FORMATS = {
         ),
         CheckpointFormat(
             "folder of transformers", lambda request: request.files.folder is not None, load_folder
+        ),
+        CheckpointFormat(
+            "published language model", lambda request: request.preset is not None, load_published
         ),
     )
 }

@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.word_lists import WordList
 from fourierkernels.models.tensor_files import load_exactly, read_tensors
 
 Config = Mapping[str, Any]
@@ -20,6 +21,10 @@ class LoadRequest:
     ----------
     config : mapping or None
         Content of the config for a file of weights; None if none was given.
+    preset : str or None
+        Sizes of a model of the FourierFormer authors' code.
+    words : WordList or None
+        The words of a language model of words.
     """
 
     files: CheckpointFiles
@@ -28,6 +33,8 @@ class LoadRequest:
     part: str | None = None
     task_head: bool = False
     random_weights: bool = False
+    preset: str | None = None
+    words: WordList | None = None
 
     def fill(self, model: nn.Module) -> nn.Module:
         """Return the model with the weights of the file, or as it is for random weights."""

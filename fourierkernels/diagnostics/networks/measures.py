@@ -4,6 +4,7 @@ To add a measure, write a class with `add` and `summary` and give one of them to
 :func:`fourierkernels.diagnostics.networks.profile.measure_heads`.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.examples import Example
+from fourierkernels.diagnostics.maps import has_short_rows
 from fourierkernels.diagnostics.networks.samples import HeadSample
 from fourierkernels.diagnostics.resampling import NullAccumulator, NullComparison
 from fourierkernels.diagnostics.statistic_summary import (
@@ -73,7 +75,7 @@ class Statistics:
     names : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`; or a key of
         :data:`~fourierkernels.diagnostics.statistics.SETS`, for those in it that have a meaning
-        for the network.
+        for the network; none has where rows sum to less than one.
     seed : int
         Of the bootstrap.
     """
@@ -90,8 +92,20 @@ class Statistics:
             self._names = self._chosen(sample)
             if self._names:
                 self._accumulator = StatisticAccumulator(self._names, seed=self._seed)
+        if self._accumulator is not None and isinstance(self._asked, str):
+            self._leave_out_short_rows(sample)
         if self._accumulator is not None:
             self._accumulator.add(_statistics(sample, self._names), number=sample.index)
+
+    def _leave_out_short_rows(self, sample: HeadSample) -> None:
+        """Drop a set of statistics, with a warning, where rows are less than probabilities."""
+        if has_short_rows(sample.maps):
+            warnings.warn(
+                "statistics are left out: rows of attention maps sum to less than one, as with a "
+                "constant in the denominator (eps)",
+                stacklevel=5,
+            )
+            self._accumulator = None
 
     def _chosen(self, sample: HeadSample) -> list[str]:
         known = [row.name for row in STATISTICS.values() if _has_meaning(row, sample)]

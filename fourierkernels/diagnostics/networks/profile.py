@@ -74,6 +74,8 @@ def measure_heads(
         del sample
         if progress is not None:
             progress(counts.texts * next(done) / counts.windows)
+    if context is None and tokenizer is not None and tokenizer.stream:
+        context = checkpoint.limit
     _check_counts(counts, context)
     return counts
 

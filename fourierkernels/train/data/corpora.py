@@ -6,6 +6,7 @@ Adding a corpus is adding a row: the command line, its help and the tests read t
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fourierkernels.train.data.plain import has_texts, open_texts
 from fourierkernels.train.data.python_text import open_python
@@ -37,6 +38,10 @@ class Corpus:
         Words of the training text that are rarer are ``<unk>``.
     counts : mapping of str to int
         Tokens of each split where they are known, by which a file cut off is recognised.
+    splitter : str
+        How a line is split into words, a key of :data:`~fourierkernels.words.WORD_SPLITTERS`.
+    blank_lines : bool
+        Whether a line without words is read, as one ``<eos>``, or left out.
     """
 
     title: str
@@ -47,6 +52,8 @@ class Corpus:
     needs_folder: bool = True
     least_count: int = 1
     counts: Mapping[str, int] | None = None
+    splitter: str = "words"
+    blank_lines: bool = True
 
 
 # The first row that recognises a folder reads it. Counts: Merity, Xiong, Bradbury and Socher,
@@ -59,6 +66,7 @@ CORPORA: dict[str, Corpus] = {
         recognises=lambda folder: is_wikitext(folder, "wikitext-103"),
         open=open_wikitext,
         counts={"train": 103_227_021, "valid": 217_646, "test": 245_569},
+        splitter="whitespace",
     ),
     "wikitext-2": Corpus(
         title="WikiText-2, a fiftieth of it",
@@ -67,6 +75,7 @@ CORPORA: dict[str, Corpus] = {
         recognises=lambda folder: is_wikitext(folder, "wikitext-2"),
         open=open_wikitext,
         counts={"train": 2_088_628, "valid": 217_646, "test": 245_569},
+        splitter="whitespace",
     ),
     "text": Corpus(
         title="plain text",
@@ -84,6 +93,7 @@ CORPORA: dict[str, Corpus] = {
         open=open_python,
         needs_folder=False,
         least_count=3,
+        blank_lines=False,
     ),
 }
 
@@ -124,6 +134,18 @@ def read_corpus(
     if row.counts is not None:
         _check_counts(files, row.counts)
     return files
+
+
+def splitting(corpus: str) -> dict[str, Any]:
+    """Return how the lines of a corpus become words, for the results of a run; {} if unknown.
+
+    Examples
+    --------
+    >>> splitting("wikitext-103")
+    {'splitter': 'whitespace', 'blank_lines': True}
+    """
+    row = CORPORA.get(corpus)
+    return {} if row is None else {"splitter": row.splitter, "blank_lines": row.blank_lines}
 
 
 def _find(data: str | Path) -> tuple[str, Path]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from fourierkernels.train.data.source import Source, source_of_files
 from fourierkernels.train.data.token_files import SPLITS
-from fourierkernels.train.data.vocabulary import END, UNKNOWN
+from fourierkernels.words import END, WORD
 
-_WORD = re.compile(rf"{re.escape(UNKNOWN)}|\w+|[^\w\s]")
+_WORD = re.compile(WORD)
 _HELD_OUT = 20  # one file in so many is for validation, another one for the test
 
 

@@ -9,8 +9,6 @@ it appears complete or not at all.
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.train.data.vocabulary import END, Vocabulary, count_words
-from fourierkernels.train.files import write_folder
+from fourierkernels.train.data.vocabulary import count_words
+from fourierkernels.train.files import remove_unfinished, write_folder
+from fourierkernels.words import END, Vocabulary
 
 SPLITS = ("train", "valid", "test")
 FORMAT = 1
@@ -130,24 +129,21 @@ def open_token_files(folder: Path) -> TokenFiles:
 def _build(
     home: Path, names: Mapping[str, str], lines: Lines, least_count: int, most: int | None
 ) -> None:
+    remove_unfinished(home.parent)
     vocabulary = count_words(lines("train"), least_count=least_count, most=most)
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=".unfinished-") as scratch:
+
+    def fill(folder: Path) -> None:
         counts, unknown = {}, {}
         for split in SPLITS:
-            file = Path(scratch) / f"{split}.bin"
+            file = folder / f"{split}.bin"
             counts[split], unknown[split] = _number(file, lines(split), vocabulary)
             if counts[split] < 2:
                 raise ValueError(f"{split} text must have at least two words, got {counts[split]}")
+        vocabulary.save(folder / "vocabulary.txt")
+        facts = json.dumps({**names, "counts": counts, "unknown": unknown}, indent=2)
+        (folder / FACTS).write_text(facts + "\n", encoding="utf-8")
 
-        def fill(folder: Path) -> None:
-            for split in SPLITS:
-                shutil.move(Path(scratch) / f"{split}.bin", folder / f"{split}.bin")
-            vocabulary.save(folder / "vocabulary.txt")
-            facts = json.dumps({**names, "counts": counts, "unknown": unknown}, indent=2)
-            (folder / FACTS).write_text(facts + "\n", encoding="utf-8")
-
-        write_folder(home, fill)  # another process may have been faster: its files are the same
+    write_folder(home, fill)  # another process may have been faster: its files are the same
 
 
 def _number(file: Path, lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> tuple[int, int]:

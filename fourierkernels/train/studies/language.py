@@ -12,19 +12,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.mixing.registry import mixer_names
+from fourierkernels.mixing.registry import check_options, mixer_names
 from fourierkernels.models import LanguageModel, language_config
-from fourierkernels.train.data.corpora import read_corpus
+from fourierkernels.run_folder import IDS, VOCABULARY
+from fourierkernels.train.data.corpora import read_corpus, splitting
 from fourierkernels.train.data.token_files import TokenFiles
-from fourierkernels.train.data.vocabulary import Vocabulary
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.perplexity import perplexities, plain_loss
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.segments import Batch, Segments, Tokens
 from fourierkernels.train.studies.language_presets import PRESETS
 from fourierkernels.train.studies.study import Measured, Preset, Study
+from fourierkernels.words import Vocabulary
 
-VOCABULARY, IDS = "vocabulary.txt", "test.ids"
 _PAPER_CORPUS = "wikitext-103"
 _LINES = 64  # of test.ids
 
@@ -134,6 +134,11 @@ def check(folder: Path, data: TokenFiles) -> None:
     Vocabulary.load(folder / VOCABULARY).check_same(data.vocabulary, folder)
 
 
+def facts(preset: Preset, data: TokenFiles) -> Mapping[str, Any]:
+    """Return how the lines of a text become words."""
+    return splitting(data.corpus)
+
+
 STUDY = Study(
     title="Language modelling: the FourierFormer paper's tables 1, 4 and 5",
     presets=PRESETS,
@@ -143,6 +148,8 @@ STUDY = Study(
     batches=batches,
     objective=objective,
     measure=measure,
+    facts=facts,
+    check_options=check_options,
     prepare=prepare,
     check=check,
 )

@@ -115,6 +115,8 @@ class Study:
         From a preset, the data, a mixer and a trained model to the numbers of the paper's table.
         Its options are `splits`, `positions` and `folder`, that of the run, or None: there it
         leaves what other commands read.
+    check_options : callable
+        From a mixer and its options, raises ValueError or TypeError if it has no such options.
     prepare : callable
         Writes into the folder of a run, before it starts, how its data are read: the vocabulary.
     check : callable
@@ -133,6 +135,7 @@ class Study:
     batches: Callable[[Preset, Any, Recipe], Updates]
     objective: Callable[[Preset, Any, Recipe], Objective]
     measure: Callable[..., list[Measured]]
+    check_options: Callable[[str, Mapping[str, Any]], object]
     prepare: Callable[[Path, Any], None]
     check: Callable[[Path, Any], None]
     facts: Callable[[Preset, Any], Mapping[str, Any]] = lambda preset, data: {}

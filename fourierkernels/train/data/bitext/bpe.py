@@ -17,9 +17,9 @@ except ImportError as missing:
         f"subwords need tokenizers ({missing}): pip install 'fourierkernels[train]'"
     ) from missing
 
-from fourierkernels.train.data.vocabulary import Vocabulary
 from fourierkernels.train.files import write_text
 from fourierkernels.validation import check_integer
+from fourierkernels.words import Vocabulary
 
 PADDING, START, STOP, UNKNOWN = 0, 1, 2, 3
 MARKS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their numbers

@@ -5,8 +5,6 @@ Texts are read pair by pair, three times: to split them, to learn the subwords, 
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ from fourierkernels.train.data.bitext.splitting import (
     survey,
 )
 from fourierkernels.train.data.token_files import FACTS, SPLITS, cache_folder, number_type
-from fourierkernels.train.files import write_folder
+from fourierkernels.train.files import remove_unfinished, write_folder
 
 FORMAT = 1
 _CHUNK = 1000  # pairs that are encoded together
@@ -154,10 +152,12 @@ def _build(
     bpe: Bpe,
     rule: LengthRule,
 ) -> None:
+    remove_unfinished(home.parent)
     classes = length_class(rule.longest) + 1
     dropped = {**plan.dropped, **{split: plan.dropped.get(split, Counter()) for split in SPLITS}}
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=".unfinished-") as scratch:
-        shards = Shards(Path(scratch), classes, number_type(len(bpe)), UNKNOWN)
+
+    def fill(folder: Path) -> None:
+        shards = Shards(folder, classes, number_type(len(bpe)), UNKNOWN)
         for chunk in _chunks(source, plan.parts):
             sides = (bpe.encode([pair[side] for pair, _ in chunk]) for side in (0, 1))
             for ours, theirs, (_, split) in zip(*sides, chunk, strict=True):
@@ -170,15 +170,11 @@ def _build(
             "crossing": plan.crossing,
             "crossing_at_random": plan.crossing_at_random,
         }
+        bpe.save(folder / BPE)
+        text = json.dumps({**names, **facts}, indent=2) + "\n"
+        (folder / FACTS).write_text(text, encoding="utf-8")
 
-        def fill(folder: Path) -> None:
-            for path in shards.files():
-                shutil.move(path, folder / path.name)
-            bpe.save(folder / BPE)
-            text = json.dumps({**names, **facts}, indent=2) + "\n"
-            (folder / FACTS).write_text(text, encoding="utf-8")
-
-        write_folder(home, fill)
+    write_folder(home, fill)
 
 
 def _chunks(source: PairSource, parts: Parts) -> Iterator[list[tuple[Pair, str]]]:

@@ -17,7 +17,7 @@ from fourierkernels.train.data.bitext.bpe import Bpe
 from fourierkernels.train.data.bitext.filters import filter_table
 from fourierkernels.train.data.bitext.shards import INDEX
 from fourierkernels.train.data.token_files import mapped, number_type, read_facts
-from fourierkernels.train.data.vocabulary import Vocabulary
+from fourierkernels.words import Vocabulary
 
 BPE = "bpe.json"
 _NAMES = (

@@ -62,11 +62,6 @@ class Shards:
             counts[split] = self._join(split, shards)
         return {"counts": counts, "classes": classes, "unknown": self._unknown}
 
-    def files(self) -> Iterator[Path]:
-        """Yield the files that :meth:`join` wrote."""
-        for split in SPLITS:
-            yield from (self._folder / f"{split}.{ending}" for ending in ("bin", "index"))
-
     def _join(self, split: str, shards: Sequence["_Shard"]) -> int:
         start = 0
         numbers, places = self._folder / f"{split}.bin", self._folder / f"{split}.index"

@@ -1,0 +1,73 @@
+"""Which mixer stands in which layer of a stack of blocks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fourierkernels.models.blocks import NO_OPTIONS, BlockConfig, check_attention_layers
+from fourierkernels.validation import check_integer
+
+Mixers = str | Sequence[str]
+
+
+def place_mixers(
+    config: BlockConfig,
+    mixers: Mixers,
+    options: Mapping[str, Any],
+    *,
+    layers: int,
+    attention_layers: int = 0,
+) -> list[BlockConfig]:
+    """Return the hyperparameters of each layer.
+
+    Parameters
+    ----------
+    config : BlockConfig
+        What all layers share.
+    mixers : str or sequence of str
+        One mixer for all layers, or one for each.
+    options : mapping
+        Options of the one mixer; of several, from their names to options.
+    attention_layers : int
+        Last layers that have softmax attention instead.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many mixers as layers, or options of a mixer that is not there.
+
+    Examples
+    --------
+    >>> shared = BlockConfig(8, 16, causal=True)
+    >>> placed = place_mixers(shared, "causal_dft", {}, layers=3, attention_layers=1)
+    >>> [layer.mixer for layer in placed]
+    ['causal_dft', 'causal_dft', 'softmax']
+    """
+    check_integer("layers", layers)
+    kept = check_attention_layers(attention_layers, layers)
+    names = [mixers] * layers if isinstance(mixers, str) else list(mixers)
+    if len(names) != layers:
+        raise ValueError(f"mixer must be one or one for each of {layers} layers, got {len(names)}")
+    own = [(name, options_of(name, mixers, options)) for name in names]
+    own[layers - kept :] = [("softmax", NO_OPTIONS)] * kept
+    return [replace(config, mixer=name, mixer_options=given) for name, given in own]
+
+
+def options_of(name: str, mixers: Mixers, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a mixer among those that stand in a stack; none if it does not.
+
+    Raises
+    ------
+    ValueError
+        If one of several mixers is given options and is not there.
+    """
+    if isinstance(mixers, str):
+        return options if name == mixers else NO_OPTIONS
+    unknown = sorted(set(options) - set(mixers))
+    if unknown:
+        raise ValueError(
+            f"options must be of the mixers {', '.join(sorted(set(mixers)))}, by their names, "
+            f"got {unknown[0]!r}"
+        )
+    own: Mapping[str, Any] = options.get(name, NO_OPTIONS)
+    return own

@@ -1,0 +1,135 @@
+"""Translation of many sentences: read in windows, searched in batches of like length, in order.
+
+A sentence's translation does not depend on its batch, so batches are made as suits the machine.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from fourierkernels.models.search import beam_search
+from fourierkernels.models.translation import TranslationModel
+from fourierkernels.validation import check_integer
+
+Sentence = Sequence[int] | Tensor
+
+
+def translate(
+    model: TranslationModel,
+    sources: Iterable[Sentence],
+    *,
+    beam: int = 4,
+    length_penalty: float = 0.6,
+    longest: int | None = None,
+    batch_tokens: int = 2048,
+    window: int = 1024,
+) -> Iterator[list[int]]:
+    """Yield the best translation of each source, in their order.
+
+    Memory is bounded: at most `window` sources are read ahead, sorted by length and searched in
+    batches.
+
+    Parameters
+    ----------
+    model : TranslationModel
+        In evaluation mode; otherwise dropout stays on.
+    sources : iterable of ids
+        Each a sequence of integers or a tensor ``(n,)``, without padding; any number, also
+        generated one by one.
+    beam, length_penalty, longest
+        As for :func:`beam_search`.
+    batch_tokens : int
+        Most source tokens in a batch, padding counted; a longer sentence goes alone.
+    window : int
+        Most sources read before the first of them is yielded.
+
+    Yields
+    ------
+    list of int
+        Ids of the translation without start, end and padding.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option breaks its rule, or a source is empty or holds no ids of the model; the message
+        counts sources from 0.
+
+    Examples
+    --------
+    >>> from fourierkernels.models.translation_sizes import translation_config
+    >>> model = TranslationModel(translation_config("dft_both", size="tiny", vocabulary=20)).eval()
+    >>> len(list(translate(model, [[3, 4, 5], [6]], longest=5)))
+    2
+    """
+    sizes = (check_integer("batch_tokens", batch_tokens), check_integer("window", window))
+    options = {"beam": check_integer("beam", beam), "longest": longest, "keep": 1}
+    return _stream(model, iter(sources), *sizes, {**options, "length_penalty": length_penalty})
+
+
+def _stream(
+    model: TranslationModel,
+    sources: Iterator[Sentence],
+    batch_tokens: int,
+    window: int,
+    options: dict[str, object],
+) -> Iterator[list[int]]:
+    first = 0
+    while read := [_ids(source, first + i) for i, source in enumerate(islice(sources, window))]:
+        found: dict[int, list[int]] = {}
+        for batch in like_lengths([len(ids) for ids in read], batch_tokens):
+            words = _search(model, [read[i] for i in batch], options)
+            found |= zip(batch, words, strict=True)
+        first += len(read)
+        yield from (found[i] for i in range(len(read)))
+
+
+def like_lengths(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+    """Return batches of places, longest sentences first, of at most `batch_tokens` with padding.
+
+    Examples
+    --------
+    >>> like_lengths([2, 9, 3, 8], 18)
+    [[1, 3], [2, 0]]
+    """
+    batches: list[list[int]] = []
+    room = 0
+    for place in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if not room:
+            batches.append([])
+            room = max(1, batch_tokens // lengths[place])
+        batches[-1].append(place)
+        room -= 1
+    return batches
+
+
+def _search(
+    model: TranslationModel, sources: Sequence[Tensor], options: dict[str, object]
+) -> list[list[int]]:
+    config, device = model.config, model.embedding.weight.device
+    padded = torch.nn.utils.rnn.pad_sequence(
+        list(sources), batch_first=True, padding_value=config.padding_id
+    )
+    found = beam_search(model, padded.to(device), **options)  # type: ignore[arg-type]
+    return [_words(row, config.end_id, config.padding_id) for row in found.tokens[:, 0].tolist()]
+
+
+def _words(row: list[int], end_id: int, padding_id: int) -> list[int]:
+    """Return what stands between the start and the end or the padding."""
+    last = next((i for i, word in enumerate(row[1:], 1) if word in (end_id, padding_id)), len(row))
+    return row[1:last]
+
+
+def _ids(source: Sentence, place: int) -> Tensor:
+    """Return one source as ids ``(n,)``."""
+    name = f"sources[{place}]"
+    try:
+        ids = torch.as_tensor(source)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} must be integers, got {source!r}") from error
+    if ids.ndim != 1 or not ids.numel():
+        raise ValueError(f"{name} must hold at least one id in a row, got shape {tuple(ids.shape)}")
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype is torch.bool:
+        raise TypeError(f"{name} must be integers, got {ids.dtype}")
+    return ids.long().cpu()

@@ -1,0 +1,96 @@
+"""What a report measures on: what was given, or what a training run keeps of its test text."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from fourierkernels.checkpoints import CheckpointFiles, TextFile, read_images, read_texts
+from fourierkernels.checkpoints.word_lists import find_words
+from fourierkernels.run_folder import IDS, VOCABULARY
+
+
+class Inputs(Protocol):
+    """What can be read again for every network: a list, or texts or images in files."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield texts, pairs of texts, or paths of images."""
+
+
+def choose_inputs(
+    inputs: str | Path | Inputs | None,
+    files: CheckpointFiles,
+    other: CheckpointFiles | None,
+    options: Mapping[str, Any],
+) -> Inputs:
+    """Return inputs that every network reads again: what was given, or what a run keeps.
+
+    Parameters
+    ----------
+    inputs : str, Path, Inputs or None
+        A path is that of texts or of images.
+    options : mapping
+        With "tokens", "preset" and "vocabulary".
+
+    Raises
+    ------
+    TypeError
+        For an iterator, which is read once.
+    ValueError
+        As for :func:`own_inputs`.
+    """
+    if inputs is None:
+        return own_inputs(files, other)
+    if isinstance(inputs, str | Path):
+        folder = Path(inputs).is_dir()
+        blank_lines = not folder and keeps_blank_lines(files, options)
+        return read_images(inputs) if folder else read_texts(inputs, blank_lines=blank_lines)
+    if isinstance(inputs, Iterator):
+        raise TypeError("inputs must be readable twice, a list or a text file, got an iterator")
+    return inputs
+
+
+def keeps_blank_lines(files: CheckpointFiles, options: Mapping[str, Any]) -> bool:
+    """Return whether empty lines of a text are texts, as in the training of a language model."""
+    published = options["preset"] is not None
+    words = find_words(files, vocabulary=options["vocabulary"], published=published)
+    return options["tokens"] != "ids" and words is not None and words.blank_lines
+
+
+def own_inputs(files: CheckpointFiles, other: CheckpointFiles | None = None) -> TextFile:
+    """Return the token ids that a training run keeps of its test text, a context per line.
+
+    Parameters
+    ----------
+    other : CheckpointFiles, optional
+        Another checkpoint that is to read them.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is of no training run, its run keeps none, or the other one is of a run
+        with other words.
+    """
+    ids = None if files.run is None else files.run / IDS
+    if ids is None or not ids.is_file():
+        found = "" if ids is None else f" and no {ids}"
+        raise ValueError(
+            "text, ids or images must be given, one of them: --text FILE, --ids FILE or "
+            f"--images FOLDER, got none{found}"
+        )
+    words = [_words(one) for one in (files, other) if one is not None and one.run is not None]
+    if len(set(words)) > 1:
+        raise ValueError(f"against must have the words of {files} to read its {IDS}, got {other}")
+    return read_texts(ids)
+
+
+def inputs_digest(inputs: Any) -> str:
+    """Return the SHA-256 of files, or of other inputs as if a file held one per line."""
+    if hasattr(inputs, "sha256"):
+        return str(inputs.sha256)
+    return hashlib.sha256("".join(f"{one}\n" for one in inputs).encode()).hexdigest()
+
+
+def _words(files: CheckpointFiles) -> bytes | None:
+    file = None if files.run is None else files.run / VOCABULARY
+    return file.read_bytes() if file is not None and file.is_file() else None
