@@ -6,6 +6,7 @@ SETUP = "study.json"
 BEST = "model.safetensors"
 VOCABULARY = "vocabulary.txt"
 IDS = "test.ids"
+SUBWORDS = "bpe.json"
 RESULTS = "results"  # .json and .csv
 
 

@@ -18,6 +18,7 @@ from fourierkernels.cli.rates import rates
 from fourierkernels.cli.sweep import sweep
 from fourierkernels.cli.theorems import theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
+from fourierkernels.cli.translate import translate
 
 __all__ = ["app", "main"]
 
@@ -44,6 +45,7 @@ for command in (rates, theorems, sweep):
     app.command()(command)
 app.command(cls=CorporaAtHelp)(train)
 app.command()(evaluate)
+app.command()(translate)
 app.command(cls=NamesAtHelp)(heads)
 app.command()(bench)
 app.add_typer(cuda, name="cuda")

@@ -14,7 +14,7 @@ class CorporaAtHelp(TyperCommand):
 
     def format_help(self, *arguments: Any) -> None:
         """Fill in the names and where data are had, then write the help."""
-        from fourierkernels.train import CORPORA, STUDIES
+        from fourierkernels.train import BITEXTS, CORPORA, STUDIES
 
         studies = [
             f"{name}: {study.title}. Presets: "
@@ -24,7 +24,7 @@ class CorporaAtHelp(TyperCommand):
         ]
         corpora = [
             f"{name}: {row.title}. Had: {row.had}. Layout: {row.layout}."
-            for name, row in CORPORA.items()
+            for name, row in (*CORPORA.items(), *BITEXTS.items())
         ]
         self.epilog = "\n\n".join(("Studies.", *studies, "Data.", *corpora))
         super().format_help(*arguments)
@@ -32,7 +32,7 @@ class CorporaAtHelp(TyperCommand):
 
 _Study = Annotated[str, typer.Argument(help="A study, see below.")]
 _Data = Annotated[
-    str | None, typer.Option(help="Folder of the text, or a corpus without one; see below.")
+    str | None, typer.Option(help="Folder of the data, or a corpus without one; see below.")
 ]
 _Mixer = Annotated[str | None, typer.Option(help="Token mixer; fourier by default.")]
 _Options = Annotated[

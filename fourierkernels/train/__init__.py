@@ -14,17 +14,20 @@ Examples
 from fourierkernels.lazy import loaded_on_first_use
 
 _HOMES = {
+    "BITEXTS": "fourierkernels.train.data.bitext.corpora",
     "CORPORA": "fourierkernels.train.data.corpora",
     "STUDIES": "fourierkernels.train.studies.registry",
     "SCHEDULES": "fourierkernels.train.schedules",
     "Recipe": "fourierkernels.train.recipe",
     "Setup": "fourierkernels.train.run_setup",
+    "compare_translations": "fourierkernels.train.translation_measures",
     "evaluate": "fourierkernels.train.run",
     "plan": "fourierkernels.train.planning",
     "read_corpus": "fourierkernels.train.data.corpora",
     "setup": "fourierkernels.train.run_setup",
     "train": "fourierkernels.train.run",
     "train_command": "fourierkernels.train.train_command",
+    "translate_command": "fourierkernels.train.translate_command",
 }
 __all__ = sorted(_HOMES)
 

@@ -73,10 +73,15 @@ def text_lines(path: Path, *, most: int | None = None) -> Iterator[str]:
     """
     with open_bytes(path) as content:
         try:
-            for number, line in enumerate(_bounded(content, most), start=1):
-                yield _decoded(line, path, number, cut=most is not None and len(line) == most)
+            yield from lines_of_bytes(content, path, most=most)
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise ValueError(f"{path} must be a whole gzip file, got {error}") from error
+
+
+def lines_of_bytes(content: IO[bytes], name: object, *, most: int | None = None) -> Iterator[str]:
+    """Yield the lines of an open UTF-8 file, which messages call `name`; see :func:`text_lines`."""
+    for number, line in enumerate(_bounded(content, most), start=1):
+        yield _decoded(line, name, number, cut=most is not None and len(line) == most)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -94,7 +99,7 @@ def _bounded(content: IO[bytes], most: int | None) -> Iterator[bytes]:
             line = content.readline(most)
 
 
-def _decoded(line: bytes, path: Path, number: int, *, cut: bool) -> str:
+def _decoded(line: bytes, path: object, number: int, *, cut: bool) -> str:
     try:
         text = line.decode("utf-8", errors="ignore" if cut else "strict")
     except UnicodeDecodeError as error:

@@ -2,9 +2,10 @@
 
 from fourierkernels.train.studies.language import STUDY as LANGUAGE
 from fourierkernels.train.studies.study import Preset, Study
+from fourierkernels.train.studies.translation import STUDY as TRANSLATION
 from fourierkernels.validation import check_choice
 
-STUDIES: dict[str, Study] = {"language": LANGUAGE}
+STUDIES: dict[str, Study] = {"language": LANGUAGE, "translation": TRANSLATION}
 
 
 def choose_study(name: str) -> Study:

@@ -1,0 +1,78 @@
+"""``fourierkernels translate``: lines of text through a trained translation model."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fourierkernels.cli.output import check_file, complete_file
+
+_Checkpoint = Annotated[
+    Path, typer.Argument(help="Folder of a run or of one of its checkpoints, or a file of weights.")
+]
+_File = Annotated[
+    Path | None,
+    typer.Argument(help="Text, one sentence per line, plain or .gz; standard input without."),
+]
+_Output = Annotated[Path | None, typer.Option(help="Write there; standard output without.")]
+_Beam = Annotated[int, typer.Option(min=1, help="Hypotheses of the search; 1 is greedy.")]
+_Penalty = Annotated[float, typer.Option(help="Exponent of the length penalty; 0 is none.")]
+
+
+def translate(
+    checkpoint: _Checkpoint,
+    file: _File = None,
+    output: _Output = None,
+    beam: _Beam = 4,
+    length_penalty: _Penalty = 0.6,
+) -> None:
+    """Translate a text line by line; an empty line stays empty.
+
+    Example: fourierkernels translate translation-tiny-dft_encoder text.en --output text.it
+    """
+    from fourierkernels.train import translate_command  # loads torch
+
+    if output is not None:
+        check_file("output", output)
+    found = translate_command.translate_text(
+        checkpoint, file, beam=beam, length_penalty=length_penalty, warn=_Warning()
+    )
+    with _counted(found, shown=output is not None or not sys.stdout.isatty()) as lines:
+        if output is None:
+            sys.stdout.writelines(f"{line}\n" for line in lines)
+            return
+        with complete_file(output) as part, part.open("w", encoding="utf-8") as text:
+            text.writelines(f"{line}\n" for line in lines)
+
+
+class _Warning:
+    """Tells of the first line that is cut off, and that there may be others."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def __call__(self, number: int, subwords: int, most: int) -> None:
+        """Write one line on standard error, once."""
+        if not self._told:
+            sys.stderr.write(
+                f"warning: line {number} has {subwords:,} subwords; of this and other lines the "
+                f"model reads the first {most:,}\n"
+            )
+        self._told = True
+
+
+@contextmanager
+def _counted(lines: Iterable[str], *, shown: bool) -> Iterator[Iterable[str]]:
+    """Yield the same lines; on a terminal their number is shown while they are read."""
+    if not (shown and sys.stderr.isatty()):
+        yield lines
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.completed:,} lines"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield progress.track(lines, total=None)
