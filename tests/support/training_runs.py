@@ -21,6 +21,7 @@ from fourierkernels.train.data.token_files import build_token_files
 from fourierkernels.train.run import train
 from fourierkernels.train.run_setup import Setup
 
+Call = Callable[..., tuple[int, str, str]]  # a command, from options to status, output, messages
 STEPS = 12
 _MODULES = ["fourierkernels.train.run", "training_runs"]
 

@@ -1,11 +1,16 @@
-"""A small real text, and short training runs on it."""
+"""Small corpora, short training runs on them, and commands."""
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from training_runs import short_run, train_here, write_texts
+from training_runs import Call, short_run, train_here, write_texts
+from translation_runs import mini, mini_run, train_mini, write_corpus
 
+from fourierkernels import cli
 from fourierkernels.train.run_setup import Setup
+from fourierkernels.train.studies import translation
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +34,35 @@ def finished(request_run: Setup, cache: Path, tmp_path_factory: pytest.TempPathF
     output = tmp_path_factory.mktemp("finished") / "run"
     train_here(request_run, output, cache)
     return output
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Pairs of sentences, and the preset "mini" for a model that reads them."""
+    translation.PRESETS["mini"] = mini()
+    yield write_corpus(tmp_path_factory.mktemp("corpus"))
+    del translation.PRESETS["mini"]
+
+
+@pytest.fixture(scope="session")
+def translator(corpus: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a translation run that was not interrupted; not to be changed."""
+    output = tmp_path_factory.mktemp("translation") / "run"
+    train_mini(mini_run(corpus), output, cache)
+    return output
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cache: Path) -> Call:
+    """Run a command in this process; return exit status, output and messages."""
+    monkeypatch.setenv("FOURIERKERNELS_CACHE", str(cache))
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fourierkernels", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return run

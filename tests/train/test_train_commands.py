@@ -4,33 +4,13 @@ import csv
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from training_runs import short_run, train_here
+from training_runs import Call, short_run, train_here
 
-from fourierkernels import cli
 from fourierkernels.train import train_command
 from fourierkernels.train.data.corpora import CORPORA
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cache: Path) -> Call:
-    """Run a command in this process; return exit status, output and messages."""
-    monkeypatch.setenv("FOURIERKERNELS_CACHE", str(cache))
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fourierkernels", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    return run
 
 
 def test_help_tells_where_data_are_had_and_how_they_lie(call: Call) -> None:
@@ -93,7 +73,7 @@ def test_plan_is_shown_before_anything_is_written(call: Call, texts: Path, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (("speech",), "study must be one of language, got 'speech'"),
+        (("speech",), "study must be one of language, translation, got 'speech'"),
         (("language", "--preset", "huge"), "preset must be one of mini, tiny"),
         (("language", "--mixer", "fnet"), "mixer must be one of softmax"),
         (("language", "--preset", "small"), "data must be named for this preset"),
