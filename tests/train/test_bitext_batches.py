@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
+from fourierkernels.models import TranslationModel, translation_config
 from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.models.translation import TranslationModel, translation_config
 from fourierkernels.train.checkpoints import last_checkpoint
 from fourierkernels.train.data.bitext.batches import PairBatches, collate, one_pass, source_rows
 from fourierkernels.train.data.bitext.classes import BatchRule, length_class, padded_length
