@@ -1,6 +1,5 @@
 """Softmax attention whose causal mask acts after the softmax, and what that does to time."""
 
-import math
 
 import pytest
 import torch
@@ -15,13 +14,14 @@ def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=generator)
 
 
-def mixer(mask: str = "after") -> SoftmaxMixer:
+def mixer(mask: str = "after", scale: float | None = None) -> SoftmaxMixer:
     torch.manual_seed(0)
-    return SoftmaxMixer(E, heads=H, causal=True, mask=mask).double()
+    return SoftmaxMixer(E, heads=H, causal=True, mask=mask, scale=scale).double()
 
 
 def obvious(mixer: SoftmaxMixer, x: torch.Tensor) -> torch.Tensor:
-    """M ⊙ softmax(QKᵀ/√D) V, head by head, as section 3.1.2 writes it."""
+    """M ⊙ softmax(QKᵀ/√D) V, head by head, as section 3.1.2 writes it, or by another scale."""
+    scale = (E // H) ** -0.5 if mixer.scale is None else mixer.scale
     heads = []
     for h in range(H):
         part = slice(h * E // H, (h + 1) * E // H)
@@ -33,13 +33,14 @@ def obvious(mixer: SoftmaxMixer, x: torch.Tensor) -> torch.Tensor:
                 mixer.value_projection,
             )
         )
-        weights = torch.softmax(query @ key.mT / math.sqrt(E // H), dim=-1)
+        weights = torch.softmax(scale * query @ key.mT, dim=-1)
         heads.append((torch.ones(N, N, dtype=x.dtype).tril() * weights) @ value)
     return mixer.output_projection(torch.cat(heads, dim=-1))
 
 
-def test_mask_after_is_the_formula_with_and_without_its_map() -> None:
-    layer, x = mixer(), numbers(2, N, E)
+@pytest.mark.parametrize("scale", [None, 0.7])
+def test_mask_after_is_the_formula_with_and_without_its_map(scale: float | None) -> None:
+    layer, x = mixer(scale=scale), numbers(2, N, E)
     torch.testing.assert_close(layer(x), obvious(layer, x), rtol=1e-12, atol=1e-12)
     slow = layer.combine(layer.mixing_matrix(x) @ layer.values(x))
     torch.testing.assert_close(layer(x), slow, rtol=1e-12, atol=1e-12)
