@@ -40,7 +40,7 @@ documents for IWSLT'14 (``examples/translation/README.md`` of https://github.com
 fairseq): 512 features, feed-forward 1,024, 4 heads, dropout 0.3, 10,000 subwords, rate 5e-4 after
 4,000 updates, Adam with decay 1e-4, label smoothing 0.1 and about 4,096 tokens an update. The
 number of updates is ours. "tiny" and "small" are ours, too: small models of the same make whose
-runs are over in minutes and in an hour on a CPU, measured on some of the sentences alone.
+runs are over in minutes and in an hour or two on a CPU, measured on some of the sentences alone.
 """
 
 from typing import Any
@@ -103,7 +103,7 @@ def _small_recipe(**settings: Any) -> Recipe:
 
 PRESETS = {
     "tiny": Preset(
-        summary="2 + 2 layers, 64 features, 2,000 subwords: two minutes or so on two cores",
+        summary="2 + 2 layers, 64 features, 2,000 subwords: a few minutes on one core",
         model={"size": "tiny", "length": 64},
         recipe=_small_recipe(
             steps=600,
@@ -118,19 +118,19 @@ PRESETS = {
         budget=2_000,
     ),
     "small": Preset(
-        summary="3 + 3 layers, 256 features, 8,000 subwords: an hour or so on two cores",
+        summary="3 + 3 layers, 256 features, 8,000 subwords: an hour or two on two cores",
         model={"size": "small", "length": 128},
         recipe=_small_recipe(
-            steps=3_000,
+            steps=2_000,
             learning_rate=1.5e-3,
-            warmup=600,
+            warmup=400,
             evaluate_every=500,
             save_every=500,
             log_every=50,
         ),
         most_words=8_000,
         positions=1_000,
-        budget=4_000,
+        budget=3_000,
     ),
     "iwslt": Preset(
         summary="6 + 6 layers, 512 features, feed-forward 1,024, 10,000 subwords: small corpora",
