@@ -1,6 +1,5 @@
 """Softmax attention whose causal mask acts after the softmax, and what that does to time."""
 
-
 import pytest
 import torch
 
