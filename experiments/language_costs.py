@@ -4,14 +4,15 @@
 
 Forward, backward, clip and update of the preset "twin" (6 layers of 8 heads of 16 features,
 context 256, 8 segments) on one thread: processor time of the kernels in turns, its ratio to that of
-softmax, and the peak memory of a fresh process each. --data is a folder that data_manuals.py wrote.
+softmax, and the peak memory of a fresh process each (on Linux). --data is a folder that
+data_manuals.py wrote.
 
 Writes language_costs as CSV, one row per kernel, with its provenance as JSON.
 """
 
 import argparse
 import multiprocessing
-import resource
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,8 @@ def _peak(kernel: str, preset: str, data: str) -> float:
     steps = Steps(kernel, preset, data)
     for _ in range(3):
         steps.seconds()
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)  # Linux: KiB
+    status = Path("/proc/self/status").read_text(encoding="utf-8")  # ru_maxrss has the parent's
+    return round(int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024)
 
 
 def main() -> None:
