@@ -40,7 +40,8 @@ documents for IWSLT'14 (``examples/translation/README.md`` of https://github.com
 fairseq): 512 features, feed-forward 1,024, 4 heads, dropout 0.3, 10,000 subwords, rate 5e-4 after
 4,000 updates, Adam with decay 1e-4, label smoothing 0.1 and about 4,096 tokens an update. The
 number of updates is ours. "tiny" and "small" are ours, too: small models of the same make whose
-runs are over in minutes and in an hour or two on a CPU, measured on some of the sentences alone.
+runs take minutes ("tiny", measured) and hours on a CPU; both are measured on some of the sentences
+alone.
 """
 
 from typing import Any
@@ -118,7 +119,7 @@ PRESETS = {
         budget=2_000,
     ),
     "small": Preset(
-        summary="3 + 3 layers, 256 features, 8,000 subwords: an hour or two on two cores",
+        summary="3 + 3 layers, 256 features, 8,000 subwords: hours on a CPU, see --plan",
         model={"size": "small", "length": 128},
         recipe=_small_recipe(
             steps=2_000,
