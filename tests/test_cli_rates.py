@@ -74,7 +74,7 @@ def test_help_carries_an_example() -> None:
         (["rates", "--smallest", "5", "--largest", "3"], "smallest and largest must keep"),
         (["rates", "--bogus"], "No such option"),
         (["bogus"], "No such command"),
-        (["heads", "missing-folder", "--text", "missing.txt"], "must exist"),
+        (["heads", "missing-folder", "--text", "missing.txt"], "must be an existing folder"),
     ],
 )
 def test_errors_are_one_line_with_status_two_and_leave_nothing(

@@ -111,8 +111,11 @@ STUDIES = sorted(  # others are shared by these
 )
 LONG = {  # even in their quick mode: whole networks, several of them, or many sizes
     "experiments/benchmarks/heads.py",
+    "experiments/benchmarks/kernel_limits.py",
     "experiments/benchmarks/mixers.py",
+    "experiments/genera.py",
     "experiments/language_costs.py",
+    "experiments/language_heads.py",
     "experiments/language_tables.py",
     "experiments/linear_attention.py",
     "experiments/rates_density.py",

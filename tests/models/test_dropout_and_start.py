@@ -203,7 +203,9 @@ def test_gpt2_starts_with_smaller_outputs_of_its_sublayers() -> None:
         assert spread(parameters(model, ending)) == near(0.02 / 4)
     assert spread(parameters(model, "widen.weight")) == near(0.02)
     assert torch.equal(parameters(model, "norm.weight"), torch.ones(17 * 64))
-    with pytest.raises(ValueError, match="start must be one of transformer_xl, gpt2, got 'bert'"):
+    with pytest.raises(
+        ValueError, match="start must be one of transformer_xl, gpt2, unit, got 'bert'"
+    ):
         language(start="bert")
 
 
