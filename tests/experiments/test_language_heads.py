@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import numba
 import numpy as np
 import pytest
 import torch
+from study_modules import RESULTS, study_module
 from training_runs import write_texts
 
 from fourierkernels.checkpoints import attention_calls
@@ -17,8 +17,6 @@ from fourierkernels.diagnostics import head_distances
 from fourierkernels.models import load_model
 from fourierkernels.train import setup, train
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-RESULTS = EXPERIMENTS / "results"
 TWINS = sorted(path.stem for path in RESULTS.glob("language_*.safetensors"))
 
 needs_twins = pytest.mark.skipif(not TWINS, reason="no trained twins are committed")
@@ -26,16 +24,8 @@ needs_twins = pytest.mark.skipif(not TWINS, reason="no trained twins are committ
 
 @pytest.fixture(scope="module")
 def study() -> Iterator[ModuleType]:
-    before = torch.get_num_threads(), numba.get_num_threads()
-    sys.path.insert(0, str(EXPERIMENTS))  # a study finds its neighbours as python runs it
-    try:
-        import language_heads
-    finally:
-        sys.path.remove(str(EXPERIMENTS))
-    language_heads.use_one_thread()
-    yield language_heads
-    torch.set_num_threads(before[0])
-    numba.set_num_threads(before[1])
+    with study_module("language_heads") as module:
+        yield module
 
 
 def read(name: str) -> list[dict[str, str]]:

@@ -2,36 +2,24 @@
 
 import csv
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import numba
 import numpy as np
 import pytest
 import torch
 from scipy.stats import ttest_rel
+from study_modules import RESULTS, study_module
 
 from fourierkernels.mixing import create_mixer
-
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-RESULTS = EXPERIMENTS / "results"
 
 
 @pytest.fixture(scope="module")
 def study() -> Iterator[ModuleType]:
-    before = torch.get_num_threads(), numba.get_num_threads()
-    sys.path.insert(0, str(EXPERIMENTS))  # a study finds its neighbours as python runs it
-    try:
-        import language_tables
-    finally:
-        sys.path.remove(str(EXPERIMENTS))
-    language_tables.use_one_thread()
-    yield language_tables
-    torch.set_num_threads(before[0])
-    numba.set_num_threads(before[1])
+    with study_module("language_tables") as module:
+        yield module
 
 
 def read(name: str) -> list[dict[str, str]]:

@@ -10,32 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-import numba
 import numpy as np
 import pytest
 import torch
 from scipy.stats import ttest_rel
+from study_modules import RESULTS, study_module
 
 from fourierkernels.checkpoints import attention_calls
 from fourierkernels.diagnostics import head_distances
 from fourierkernels.models import load_model
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-RESULTS = EXPERIMENTS / "results"
-
 
 @pytest.fixture(scope="module")
 def study() -> Iterator[ModuleType]:
-    before = torch.get_num_threads(), numba.get_num_threads()
-    sys.path.insert(0, str(EXPERIMENTS))  # a study finds its neighbours as python runs it
-    try:
-        import twin_heads
-    finally:
-        sys.path.remove(str(EXPERIMENTS))
-    twin_heads.use_one_thread()
-    yield twin_heads
-    torch.set_num_threads(before[0])
-    numba.set_num_threads(before[1])
+    with study_module("twin_heads") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")
