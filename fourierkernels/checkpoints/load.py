@@ -49,7 +49,7 @@ def load_checkpoint(
     ----------
     checkpoint : str, Path or CheckpointFiles
         A folder as transformers saves it; a file of weights (.safetensors, or .pt, .pth, .bin
-        with tensors only); the folder of a training run (:func:`fourierkernels.train.train`), for
+        with tensors only); the folder of a training run (``fourierkernels.train.train``), for
         its best model; ``PACKAGE:PATH`` for one of these in an installed package; or what
         :func:`~fourierkernels.checkpoints.find.find_checkpoint` returned for one of them.
     model_class : str, optional

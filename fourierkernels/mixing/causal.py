@@ -92,7 +92,7 @@ class CausalDFTMixer(StreamingMixer):
     method : {"halving", "chirp", "matrix"}
         As in :func:`causal_dft`. The default is the one that is exactly causal.
     decoding : {"auto", "row", "stream"}
-        How a step of decoding is computed, see :class:`StreamingMixer`.
+        How a step of decoding is computed, see ``StreamingMixer``.
     **options
         Options of :class:`TokenMixer`.
 

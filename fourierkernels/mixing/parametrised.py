@@ -38,7 +38,7 @@ class ParametrisedDFTMixer(StreamingMixer):
     causal : bool
         Take the masked matrix.
     decoding : {"auto", "row", "stream"}
-        How a step of decoding is computed in the causal form, see :class:`StreamingMixer`.
+        How a step of decoding is computed in the causal form, see ``StreamingMixer``.
     **options
         Options of :class:`TokenMixer`.
 

@@ -248,7 +248,7 @@ def create_mixer(
     ValueError
         If the name is unknown, or the mixer has no form of this kind, causal or not.
     TypeError
-        If the mixer has no such option, which :func:`check_options` tells.
+        If the mixer has no such option, which ``check_options`` tells.
 
     Examples
     --------

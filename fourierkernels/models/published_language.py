@@ -1,7 +1,7 @@
 """Language models of the code that the FourierFormer authors published, from its state dicts.
 
 [nguyen2022fourierformer]_; names and shapes are in
-:mod:`fourierkernels.models.published_names`. What the shapes do not say is that of a preset: the
+``fourierkernels.models.published_names``. What the shapes do not say is that of a preset: the
 number of heads (unless every feature has a radius), the length, the cutoffs, the power and what is
 added to the denominator.
 
