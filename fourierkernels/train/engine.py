@@ -46,7 +46,7 @@ from fourierkernels.train.optimisers import (
     is_healthy,
 )
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.rhythm import Rhythm, trainer_arguments
+from fourierkernels.train.rhythm import Lines, Rhythm, trainer_arguments
 from fourierkernels.train.segments import Batch, one_batch
 from fourierkernels.train.sharding import (
     check_sharding,
@@ -115,7 +115,7 @@ class Engine(Trainer):  # type: ignore[misc]
             data_collator=one_batch,
             train_dataset=data,
             eval_dataset=[],  # validation is the objective's; the Trainer only asks for it
-            callbacks=[Rhythm(recipe, limit)],
+            callbacks=[Rhythm(recipe, limit), Lines(recipe.steps)],
         )
         self._bare = skeleton(model) if check_sharding(self.accelerator) else None
         self.remove_callback(PrinterCallback)

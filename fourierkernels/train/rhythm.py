@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,35 @@ class Rhythm(TrainerCallback):  # type: ignore[misc]
         """Stop a run that makes no progress."""
         control.should_training_stop |= is_over(self._recipe, state.global_step, state.log_history)
         return control
+
+
+class Lines(TrainerCallback):  # type: ignore[misc]
+    """Writes a line for each entry of the curve, where there is no terminal for a progress bar."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps, self._last = steps, (0, 0.0)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Start the clock."""
+        self._last = state.global_step, time.perf_counter()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **rest: Any) -> None:
+        """Write what is logged to standard error."""
+        shown = {name: logs[name] for name in ("loss", "grad_norm", "eval_loss") if name in logs}
+        if not shown or not state.is_world_process_zero or sys.stderr.isatty():
+            return
+        numbers = ", ".join(f"{name} {value:.4g}" for name, value in shown.items())
+        sys.stderr.write(
+            f"step {state.global_step:,} of {self._steps:,}: {numbers}{self._pace(state)}\n"
+        )
+        sys.stderr.flush()
+
+    def _pace(self, state: Any) -> str:
+        (step, begun), now = self._last, time.perf_counter()
+        if state.global_step == step:
+            return ""
+        self._last = state.global_step, now
+        return f", {(now - begun) / (state.global_step - step):.2g} s a step"
 
 
 def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any:

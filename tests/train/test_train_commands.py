@@ -161,6 +161,22 @@ def test_tensorboard_has_the_losses_of_the_curve(texts: Path, cache: Path, tmp_p
     assert found == pytest.approx(expected, rel=1e-6)
 
 
+def test_a_run_in_the_background_says_how_far_it_is(
+    texts: Path, cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A line for each of the curve; its pace is over the steps since the line before."""
+    train_here(short_run(texts, steps=4, log_every=2), tmp_path, cache)
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("step ")]
+    assert [line.split(":")[0] for line in lines] == ["step 2 of 4", "step 4 of 4", "step 4 of 4"]
+    with (tmp_path / "curve.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(rows[k]["loss"]) for k in (0, 1)] == pytest.approx(
+        [float(line.split("loss ")[1].split(",")[0]) for line in lines[:2]], rel=1e-3
+    )
+    assert lines[0].endswith(" s a step")
+    assert lines[2].split(": ")[1] == f"eval_loss {float(rows[1]['valid_loss']):.4g}"
+
+
 @pytest.mark.parametrize("given", ["missing", "weights.bin"])
 def test_evaluating_what_is_no_run_is_one_line(call: Call, given: str, tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(b"x")
