@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints import attention_calls
-from fourierkernels.diagnostics import head_distances, head_statistics, sharpened_maps
+from fourierkernels.diagnostics import head_distances, sharpened_maps
 from fourierkernels.diagnostics.maps import row_entropies
 from fourierkernels.mixing import FourierMixer
 from fourierkernels.models import LanguageModel, load_model
@@ -34,6 +34,7 @@ from fourierkernels.train.studies.registry import choose_preset, choose_study
 HEAD_SIZE = 16
 WINDOWS = 32  # of the test text, for the maps
 POWERS = (1, 2, 3, 4, 5, 6)
+STAGES = ("untrained", "sharpened", "trained")
 KERNELS = ("softmax", "gaussian", *(f"l = {power}" for power in POWERS))
 
 
@@ -141,26 +142,48 @@ def learned_radii(model: nn.Module) -> str:
 
 
 def heads_before_and_after(network: Network, data: str, trained: LanguageModel) -> dict[str, float]:
-    """Return distances and entropies before and after training, and those of the control.
-
-    The control is the untrained network with each row sharpened to the entropy of the trained one.
-    """
+    """Return mean distances and entropies of each stage; the control is the sharpened network."""
     run = network.setup(data)
-    study = choose_study("language")
-    preset = choose_preset(study, network.preset)
-    text = study.read(preset, data)
-    torch.manual_seed(network.seed)  # as the engine draws the first weights
-    start = study.build(preset, text, network.mixer, run.mixer_options)
+    text = choose_study("language").read(choose_preset(choose_study("language"), run.preset), data)
     windows = even_windows(text.tokens("test"), trained.config.length, WINDOWS)
-    before, after = (maps_of(model, windows) for model in (start, trained))
-    control = [sharpened_maps(b, row_entropies(a)) for b, a in zip(before, after, strict=True)]
-    found = {}
-    for name, maps in (("untrained", before), ("trained", after), ("control", control)):
-        distances = np.array([pair_distances(layers) for layers in maps])
-        found[f"distance {name}"] = float(distances.mean())
-        entropy = [head_statistics(layers, names=["entropy"])["entropy"] for layers in maps]
-        found[f"entropy {name}"] = float(np.mean(entropy))
-    return found
+    measured = measure_stages(untrained_network(run, text), trained, windows)
+    measured["control"] = measured.pop("sharpened")
+    return {
+        f"{name} {stage}": float(values.mean())
+        for stage in ("untrained", "trained", "control")
+        for name, values in measured[stage].items()
+    }
+
+
+def untrained_network(run: Setup, text: Any) -> LanguageModel:
+    """Return the network with which the training of a run began."""
+    study = choose_study(run.study)
+    torch.manual_seed(run.recipe.seed)  # as the engine draws the first weights
+    network: LanguageModel = study.build(
+        choose_preset(study, run.preset), text, run.mixer, run.mixer_options
+    )
+    return network
+
+
+def measure_stages(
+    start: LanguageModel, trained: LanguageModel, windows: Tensor
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return distances ``(windows, L, pairs)`` and entropies ``(windows, L)`` of each stage.
+
+    "sharpened" is the untrained network with each row of each head sharpened, or blunted, to the
+    entropy of the trained row.
+    """
+    found: dict[str, dict[str, list[Any]]] = {s: {"distance": [], "entropy": []} for s in STAGES}
+    for window in windows:  # one at a time: at n = 256 the maps of a window are 25 MB
+        before, after = (maps_of(model, window[None]) for model in (start, trained))
+        sharpened = sharpened_maps(before, row_entropies(after))
+        for stage, maps in zip(STAGES, (before, sharpened, after), strict=True):
+            found[stage]["distance"].append(pair_distances(maps))
+            found[stage]["entropy"].append(row_entropies(maps).mean(axis=(1, 2)))
+    return {
+        stage: {name: np.array(values) for name, values in own.items()}
+        for stage, own in found.items()
+    }
 
 
 def even_windows(tokens: Any, length: int, count: int) -> Tensor:
@@ -170,13 +193,9 @@ def even_windows(tokens: Any, length: int, count: int) -> Tensor:
 
 
 @torch.inference_mode()
-def maps_of(model: LanguageModel, windows: Tensor) -> list[np.ndarray]:
-    """Return the maps of each window, ``(L, H, n, n)``, in double precision."""
+def maps_of(model: LanguageModel, window: Tensor) -> np.ndarray:
+    """Return the maps of a window ``(1, n)``, ``(L, H, n, n)``, in double precision."""
     model.eval()
-    return [_maps(model, window[None]) for window in windows]
-
-
-def _maps(model: LanguageModel, window: Tensor) -> np.ndarray:
     calls = attention_calls(model, window, window)
     n = window.shape[1]
     return torch.stack([call.part("maps", 0, n, n) for call in calls]).double().numpy()

@@ -33,18 +33,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from _language_networks import (
     even_windows,
     learned_radii,
-    maps_of,
-    pair_distances,
+    measure_stages,
+    untrained_network,
     use_one_thread,
 )
 from torch import Tensor
 
-from fourierkernels.diagnostics import sharpened_maps
-from fourierkernels.diagnostics.maps import row_entropies
 from fourierkernels.models import LanguageModel, load_model, save_model
 from fourierkernels.study import write_study
 from fourierkernels.train import setup, train
@@ -54,8 +51,7 @@ from fourierkernels.train.studies.registry import choose_preset, choose_study
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 SPLITS = ("train", "test")
-STAGES = ("untrained", "sharpened", "trained")
-WINDOWS = 32
+WINDOWS = 16
 DRAWS, LEVEL, SEED = 9_999, 0.95, 0
 Measures = dict[tuple[str, str, str], dict[str, np.ndarray]]  # (network, split, stage) -> arrays
 
@@ -64,27 +60,9 @@ def networks(folder: Path) -> tuple[LanguageModel, LanguageModel, Any]:
     """Return the network of a run before training, after it in half precision, and its text."""
     run, _ = load_setup(folder)
     study = choose_study(run.study)
-    preset = choose_preset(study, run.preset)
-    text = study.read(preset, run.data)
-    torch.manual_seed(run.recipe.seed)  # as the engine draws the first weights
-    start = study.build(preset, text, run.mixer, run.mixer_options)
+    text = study.read(choose_preset(study, run.preset), run.data)
     trained = load_model(folder / "model.safetensors")
-    return start, trained.half().float(), text
-
-
-def measure(start: LanguageModel, trained: LanguageModel, windows: Tensor) -> dict[str, Any]:
-    """Return distances ``(windows, L, pairs)`` and entropies ``(windows, L)`` of each stage."""
-    found: dict[str, dict[str, list[Any]]] = {s: {"distance": [], "entropy": []} for s in STAGES}
-    for window in windows:  # one at a time: the maps of a window are 25 MB
-        (before,), (after,) = (maps_of(model, window[None]) for model in (start, trained))
-        sharpened = sharpened_maps(before, row_entropies(after))
-        for stage, maps in zip(STAGES, (before, sharpened, after), strict=True):
-            found[stage]["distance"].append(pair_distances(maps))
-            found[stage]["entropy"].append(row_entropies(maps).mean(axis=(1, 2)))
-    return {
-        stage: {name: np.array(values) for name, values in own.items()}
-        for stage, own in found.items()
-    }
+    return untrained_network(run, text), trained.half().float(), text
 
 
 def layer_rows(measures: Measures) -> list[dict[str, Any]]:
@@ -170,7 +148,7 @@ def study(runs: list[Path], output: Path, windows: int) -> None:
         for split in SPLITS:
             tokens = even_windows(text.tokens(split), trained.config.length, windows)
             write_ids(output / f"language_heads_{split}.txt", tokens)
-            for stage, own in measure(start, trained, tokens).items():
+            for stage, own in measure_stages(start, trained, tokens).items():
                 measures[name, split, stage] = own
     tables = {
         "language_heads": layer_rows(measures),

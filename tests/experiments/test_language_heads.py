@@ -86,7 +86,7 @@ def test_the_control_is_as_sharp_as_the_trained_network() -> None:
 
 @pytest.mark.parametrize("name", TWINS)
 def test_published_distances_are_those_of_the_published_weights(name: str) -> None:
-    """Two windows of the 32: their mean is near the table's, and their own distances are exact."""
+    """Two windows of the 16: their mean is near the table's, and their own distances are exact."""
     model = load_model(RESULTS / f"{name}.safetensors").float()
     tokens = windows("test", 2)
     assert tokens.shape == (2, 256)
@@ -108,7 +108,7 @@ def test_the_published_table_is_that_of_the_published_weights(name: str) -> None
     model = load_model(RESULTS / f"{name}.safetensors").float()
     pairs = np.triu_indices(8, k=1)
     found = []
-    for window in windows("test", 32):
+    for window in windows("test", 16):
         calls = attention_calls(model, window[None], window[None])
         found.append([head_distances(c.maps[0].double(), metric="frobenius")[pairs] for c in calls])
     rows = [r for r in read("language_heads") if keys(r) == (name, "test", "trained")]
