@@ -118,7 +118,7 @@ PRESETS = {
         {"dim": 128, "layers": 4, "heads": 8, "hidden": 512},
     ),
     "twin": Preset(
-        summary="6 layers of 8 heads of 16 features, context 256: half an hour or so on one core",
+        summary="6 layers of 8 heads of 16 features, context 256: an hour or so on one core",
         model={"preset": "small", "dim": 128, "layers": 6, "heads": 8, "hidden": 256} | _OURS,
         recipe=Recipe(
             steps=2_000,
@@ -134,7 +134,7 @@ PRESETS = {
         mixer_options=_FOURIER,
         data="python",
         most_words=8_000,
-        positions=5_000,
+        positions=1_000,
     ),
     "small": Preset(
         summary="the paper's small models: 16 layers, 128 features, context 256",
