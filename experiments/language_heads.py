@@ -2,7 +2,7 @@
 
     python experiments/language_heads.py RUN [RUN ...] [--output FOLDER] [--quick]
 
-Each RUN is a folder that the training command has made (half an hour of one core each):
+Each RUN is a folder that the training command has made (an hour or so of one core each):
 
     python experiments/data_manuals.py
     fourierkernels train language --preset twin --data manuals --mixer softmax --output softmax
@@ -114,7 +114,7 @@ def run_row(name: str, folder: Path, trained: LanguageModel) -> dict[str, Any]:
     facts = json.loads((folder / "results.json").read_text(encoding="utf-8"))["config"]
     with (folder / "results.csv").open(encoding="utf-8") as file:
         measured = {f"{r['split']} {r['metric']}": float(r["value"]) for r in csv.DictReader(file)}
-    shown = ("preset", "mixer", "parameters", "words", "steps", "best_step", "seconds", "peak_mib")
+    shown = ("preset", "mixer", "parameters", "words", "steps", "best_step")
     return {
         "network": name,
         **{key: facts[key] for key in shown},
