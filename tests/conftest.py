@@ -19,15 +19,14 @@ settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give each process of ``pytest -n`` one numerical thread and its own compiled code.
-
-    numba's cache has no lock: of two processes that compile a function for different types at the
-    same moment, one may later load the other's code.
-    """
+    """Give each process of ``pytest -n`` one numerical thread, and what another has compiled."""
     if config.getoption("numprocesses", None):
         os.environ |= ONE_THREAD  # the processes inherit it, and what they start does
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         os.environ["NUMBA_CACHE_DIR"] = str(config.cache.mkdir(f"numba-{worker}"))
+        from shared_compilation import share_compiled_code  # reads the variable
+
+        share_compiled_code(config.cache.mkdir("numba"))
 
 
 @pytest.fixture
