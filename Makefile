@@ -9,7 +9,7 @@ STAMP := .venv/.installed
 WORKERS ?= logical
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help env test test-slow test-all lint types book clean
+.PHONY: help env test test-quick test-slow test-all lint types book clean
 
 help:
 	@echo "make test       lint, types, and the tests but the slow ones (WORKERS=2 for two processes)"
@@ -40,7 +40,11 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-test: lint types
+# Types are checked beside the tests: mypy uses one core.
+test: lint
+	$(MAKE) --no-print-directory --jobs=2 types test-quick
+
+test-quick: $(STAMP)
 	$(PYTEST) -m "not slow"
 
 test-slow: $(STAMP)

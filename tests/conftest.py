@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,14 @@ settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give each process of ``pytest -n`` one numerical thread and its own compiled code.
-
-    numba's cache has no lock: of two processes that compile a function for different types at the
-    same moment, one may later load the other's code.
-    """
+    """Give each process of ``pytest -n`` one numerical thread, and what another has compiled."""
     if config.getoption("numprocesses", None):
         os.environ |= ONE_THREAD  # the processes inherit it, and what they start does
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         os.environ["NUMBA_CACHE_DIR"] = str(config.cache.mkdir(f"numba-{worker}"))
+        from shared_compilation import share_compiled_code  # reads the variable
+
+        share_compiled_code(config.cache.mkdir("numba"))
 
 
 @pytest.fixture
@@ -67,20 +67,31 @@ def texts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(
+def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """Run the command line in this process; return exit status, output and messages."""
+) -> Callable[..., "CompletedProcess[str]"]:
+    """Run a command in this process, as the program runs it in one of its own."""
 
     from fourierkernels import cli
 
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fourierkernels", "heads", *map(str, arguments)])
+    def call(*arguments: object) -> "CompletedProcess[str]":
+        monkeypatch.setattr(sys, "argv", ["fourierkernels", *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as stopped:
             cli.main()
         out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
+        return CompletedProcess(sys.argv, int(stopped.value.code or 0), out, err)
+
+    return call
+
+
+@pytest.fixture
+def run(command: Callable[..., "CompletedProcess[str]"]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command heads; return exit status, output and messages."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        done = command("heads", *arguments)
+        return done.returncode, done.stdout, done.stderr
 
     return call
 

@@ -4,6 +4,7 @@ import csv
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,12 @@ from interrupts import hears_interrupts
 
 from fourierkernels.exact_error import optimum
 
-
-def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fourierkernels.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+PROGRAM = [sys.executable, "-m", "fourierkernels.cli"]
 
 
-def test_rates_prints_the_table_of_the_issue() -> None:
-    done = run("rates", "--density", "laplace", "--power", "1", "2", "4")
+def test_rates_prints_the_table_of_the_issue(command: Run) -> None:
+    done = command("rates", "--density", "laplace", "--power", "1", "2", "4")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     for header in ("n", "best radius", "exact MISE", "local slope", "paper's rate", "sharp rate"):
@@ -37,9 +36,9 @@ def test_rates_prints_the_table_of_the_issue() -> None:
     assert "gaussian" in done.stdout  # the control
 
 
-def test_rates_draws_and_writes(tmp_path: Path) -> None:
+def test_rates_draws_and_writes(command: Run, tmp_path: Path) -> None:
     picture, table = tmp_path / "rates.png", tmp_path / "rates.csv"
-    done = run(
+    done = command(
         "rates", "--power", "1", "--largest", "4", "--plot", str(picture), "--output", str(table)
     )
     assert done.returncode == 0, done.stderr
@@ -52,10 +51,11 @@ def test_rates_draws_and_writes(tmp_path: Path) -> None:
 
 
 def test_help_carries_an_example() -> None:
-    for command in ("rates", "heads"):
-        shown = run(command, "--help")
+    """In a process of its own, as are those of the README."""
+    for name in ("rates", "heads"):
+        shown = subprocess.run([*PROGRAM, name, "--help"], capture_output=True, text=True)
         assert shown.returncode == 0
-        assert f"fourierkernels {command}" in " ".join(shown.stdout.split())
+        assert f"fourierkernels {name}" in " ".join(shown.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,14 @@ def test_help_carries_an_example() -> None:
     ],
 )
 def test_errors_are_one_line_with_status_two_and_leave_nothing(
-    arguments: list[str], message: str, tmp_path: Path
+    arguments: list[str],
+    message: str,
+    command: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    done = run(*arguments, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = command(*arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
@@ -88,9 +93,9 @@ def test_errors_are_one_line_with_status_two_and_leave_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rates_refuses_a_folder_as_output_and_leaves_no_part(tmp_path: Path) -> None:
+def test_rates_refuses_a_folder_as_output_and_leaves_no_part(command: Run, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    done = run("rates", "--power", "1", "--output", str(tmp_path / "folder"))
+    done = command("rates", "--power", "1", "--output", str(tmp_path / "folder"))
     assert done.returncode == 2
     assert "output must be a file, got the folder" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]

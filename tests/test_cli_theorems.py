@@ -1,21 +1,24 @@
 """``fourierkernels theorems`` as a user meets it."""
 
 import csv
-import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from fourierkernels.theory.theorems import entries, verify
 
-
-def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "fourierkernels.cli", "theorems", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+Run = Callable[..., "CompletedProcess[str]"]
 
 
-def test_one_statement_in_one_setting_is_told_with_its_reasons() -> None:
+@pytest.fixture
+def run(command: Run) -> Run:
+    return partial(command, "theorems")
+
+
+def test_one_statement_in_one_setting_is_told_with_its_reasons(run: Run) -> None:
     done = run("3a ordinary smooth", "--density", "laplace", "--kernel", "fourier1")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -32,7 +35,7 @@ def test_one_statement_in_one_setting_is_told_with_its_reasons() -> None:
         assert piece in shown
 
 
-def test_a_setting_alone_is_put_to_every_theorem_on_densities(tmp_path: Path) -> None:
+def test_a_setting_alone_is_put_to_every_theorem_on_densities(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     done = run("--density", "laplace", "--kernel", "fourier4", "--output", str(path))
     assert done.returncode == 0, done.stderr
@@ -44,7 +47,7 @@ def test_a_setting_alone_is_put_to_every_theorem_on_densities(tmp_path: Path) ->
     assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
 
 
-def test_names_alone_choose_rows_of_the_table() -> None:
+def test_names_alone_choose_rows_of_the_table(run: Run) -> None:
     done = run("1", "3b supersmooth", "--no-simulate")
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if ", D = " in line and "n^-" in line]
@@ -69,7 +72,7 @@ def test_names_alone_choose_rows_of_the_table() -> None:
         (["--output", "/no/such/folder/t.csv"], "output must be in an existing folder"),
     ],
 )
-def test_what_is_wrong_is_one_line(arguments: list[str], message: str) -> None:
+def test_what_is_wrong_is_one_line(run: Run, arguments: list[str], message: str) -> None:
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""

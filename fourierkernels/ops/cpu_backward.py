@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Saved
 from fourierkernels.ops.bits import constant, power_of_two
+from fourierkernels.ops.compiled import entry, inner
 from fourierkernels.ops.cpu_dropout import draw, drop
 from fourierkernels.ops.cpu_layout import Array, Layout, choose_run, flat, from_tiles, lay_out
 from fourierkernels.ops.cpu_packing import pack_queries
@@ -140,14 +141,14 @@ def _mask_gradient(found: Array, mask: Tensor | None, query: Tensor) -> Tensor:
     return torch.from_numpy(found.sum(axis=1) if shared else found).view(mask.shape)
 
 
-@njit(cache=True, error_model="numpy")
+@entry(error_model="numpy")
 def _backward_serially(layout, settings, saved, results):
     slabs = results.key.shape[1]
     for task in range(len(results.mask) * slabs):
         _backward_group(task // slabs, task % slabs, layout, settings, saved, results)
 
 
-@njit(parallel=True, cache=True, error_model="numpy")
+@entry(parallel=True, error_model="numpy")
 def _backward_in_parallel(layout_leaves, setting_leaves, saved_leaves, result_leaves):
     slabs = result_leaves[1].shape[1]
     for task in prange(len(result_leaves[3]) * slabs):
@@ -162,7 +163,7 @@ def _backward_in_parallel(layout_leaves, setting_leaves, saved_leaves, result_le
         _backward_group(task // slabs, slab, layout, settings, saved, results)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _backward_group(group, slab, layout, settings, saved, results):
     """Take a slab of queries through the heads that share a mask, or through one head."""
     each, (per_batch, per_head) = layout.mask.heads, results.groups
@@ -174,7 +175,7 @@ def _backward_group(group, slab, layout, settings, saved, results):
             _backward_slab(batch * each + head, (group, slab), layout, settings, saved, results)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _backward_slab(head, place, layout, settings, saved, results):
     n, slabs, like = layout.queries.shape[2], results.key.shape[1], layout.keys.rows
     start, stop = place[1] * n // slabs, (place[1] + 1) * n // slabs
@@ -189,7 +190,7 @@ def _backward_slab(head, place, layout, settings, saved, results):
         _backward_tile((head, start, tile), place, layout, settings, saved, work, results)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _backward_tile(here, place, layout, settings, saved, work, results):
     """Add what a tile of keys and the queries of a slab give each other."""
     (head, start, tile), first, power = here, here[2] * TILE, settings.power
@@ -218,7 +219,7 @@ def _backward_tile(here, place, layout, settings, saved, work, results):
                 dq[i, d] += add_slopes(width, np.uintp(d), query, columns, pull, dk)
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inner(error_model="numpy", forceinline=True)
 def _add_row(here, place, count, layout, settings, saved, work, results):
     """Fill in B of a query and a tile from its weights, and add to dv and to dmask."""
     (head, i, tile), (group, slab), first = here, place, here[2] * TILE
@@ -239,7 +240,7 @@ def _add_row(here, place, count, layout, settings, saved, work, results):
         add_to_mask(count, first, pull, results.mask[group, row])
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _normalise(width, mantissas, exponents, top, total):
     """Turn mantissas into P; a row without weight has an infinite total."""
     scale = constant(1.0, total) / total

@@ -5,10 +5,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from torch import Tensor
 
 from fourierkernels.ops.bits import constant
+from fourierkernels.ops.compiled import inner
 from fourierkernels.ops.dropout import threshold
 
 _ROUNDS = 10
@@ -33,7 +33,7 @@ def prepare_dropout(p: float, seed: Tensor | None, dtype: np.dtype) -> Dropout:
     return Dropout(low, high, np.uint32(threshold(p)), dtype.type(1 / (1 - p)))
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def drop(dropout, width, words, weights, kept):
     """Fill `kept` with the weights, and zeros for those that are dropped."""
     zero = constant(0.0, weights[0])
@@ -41,7 +41,7 @@ def drop(dropout, width, words, weights, kept):
         kept[j] = weights[j] if np.uint32(words[j]) >= dropout.least else zero
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def draw(dropout, place, width, words):
     """Fill in the words of the first keys of a tile, four to a counter; counters fill vectors.
 

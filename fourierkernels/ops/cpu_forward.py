@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.ops.arguments import Inputs, Options, Rows
 from fourierkernels.ops.bits import constant, power_of_two
+from fourierkernels.ops.compiled import entry, inner
 from fourierkernels.ops.cpu_dropout import draw, drop
 from fourierkernels.ops.cpu_layout import Array, choose_run, lay_out
 from fourierkernels.ops.cpu_packing import pack_queries
@@ -76,14 +77,14 @@ def forward(inputs: Inputs, options: Options) -> Rows:
     return Rows(output, significand, exponent, weights, query.new_zeros((*rows[:2], 0)))
 
 
-@njit(cache=True, error_model="numpy")
+@entry(error_model="numpy")
 def _forward_serially(layout, settings, results):
     blocks = (layout.queries.shape[2] + ROWS - 1) // ROWS
     for task in range(layout.queries.shape[1] * blocks):
         _forward_rows(task // blocks, task % blocks, layout, settings, results)
 
 
-@njit(parallel=True, cache=True, error_model="numpy")
+@entry(parallel=True, error_model="numpy")
 def _forward_in_parallel(layout_leaves, setting_leaves, result_leaves):
     blocks = (layout_leaves[0].shape[2] + ROWS - 1) // ROWS
     for task in prange(layout_leaves[0].shape[1] * blocks):
@@ -96,7 +97,7 @@ def _forward_in_parallel(layout_leaves, setting_leaves, result_leaves):
         _forward_rows(task // blocks, block, layout, settings, results)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _forward_rows(head, block, layout, settings, results):
     first = block * ROWS
     rows = min(ROWS, layout.queries.shape[2] - first)
@@ -127,7 +128,7 @@ def _forward_rows(head, block, layout, settings, results):
     _finish_rows(head, first, rows, layout, settings, work, running, results)
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def _is_plain(place, layout, settings):
     """Return whether nothing in a tile is masked, dropped, spoilt or to be kept."""
     head, _, tile = place
@@ -135,7 +136,7 @@ def _is_plain(place, layout, settings):
     return not (asked or layout.keys.spoilt[head, tile] or layout.values.spoilt[head, tile])
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _finish_rows(head, first, rows, layout, settings, work, running, results):
     """Divide the sums of rows by their totals."""
     output, significand = results.output[head], results.significand[head]
@@ -154,7 +155,7 @@ def _finish_rows(head, first, rows, layout, settings, work, running, results):
             _spread(head, row, layout, settings.causal, work, results.weights[head, row])
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _forward_tile(place, rows, layout, settings, work, running, kept):
     """Add a tile of keys to the sums of the rows."""
     (head, first, tile), start, power = place, place[2] * TILE, settings.power
@@ -189,7 +190,7 @@ def _forward_tile(place, rows, layout, settings, work, running, kept):
     add_products(rows, extent(most).stretch, work.weights, values, running.sums)
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inner(error_model="numpy", forceinline=True)
 def _finish_tile(place, i, counts, layout, settings, work, running, kept):
     """Drop weights of a row and a tile, mind values that are not finite, keep what is wanted."""
     (head, first, tile), (count, most), weights = place, counts, work.weights[i]
@@ -203,10 +204,11 @@ def _finish_tile(place, i, counts, layout, settings, work, running, kept):
         add_spoilt_values(given, exponents, weights, running.sums[i])
     if settings.weights:
         running.stored[i, tile] = running.tops[i]
-        kept[head, row, start : start + most] = weights[:most]
+        for j in range(most):  # assigning a slice would also compile error messages for 4 s
+            kept[head, row, start + j] = weights[j]
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _normalise(stored, top, scale, weights):
     """Bring a row of weights, tile by tile over an exponent, to one exponent and its total."""
     for tile in range(len(stored)):
@@ -215,7 +217,7 @@ def _normalise(stored, top, scale, weights):
             weights[j] *= factor
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _spread(head, row, layout, causal, work, weights):
     """Fill the weights of a row whose total is NaN: NaN for the pairs that no mask hides."""
     factors, shifts = work.weights[ROWS], work.integers[1]

@@ -7,15 +7,15 @@ is recorded beside them brings NaN back where it belongs.
 """
 
 import numpy as np
-from numba import njit
 
 from fourierkernels.ops.bits import constant
+from fourierkernels.ops.compiled import entry, inner
 from fourierkernels.ops.pairs import LANES, SUMMING, TILE
 
 _BLOCK = LANES  # keys transposed together: a line of the cache
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def pack_queries(parts, head, start, stop):
     """Return rows [u, sin u, cos u] per feature, ``(rows, 3D)``, and reaches, ``(rows,)``.
 
@@ -36,7 +36,7 @@ def pack_queries(parts, head, start, stop):
     return rows, reaches
 
 
-@njit(cache=True, error_model="numpy")
+@entry(error_model="numpy")
 def pack_keys(parts):
     """Return rows, reach, doubts and spoilt tiles of v, sin v, cos v ``(3, H, M, D)``."""
     _, heads, m, dim = parts.shape
@@ -62,7 +62,7 @@ def pack_keys(parts):
     return rows, reach, doubts, spoilt
 
 
-@njit(cache=True, error_model="numpy")
+@entry(error_model="numpy")
 def pack_values(values):
     """Return columns, an even number of them, and spoilt tiles of values ``(1, H, M, C)``."""
     _, heads, m, width = values.shape
@@ -81,7 +81,7 @@ def pack_values(values):
     return columns, spoilt
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _transpose(parts, place, row):
     """Copy some of ``(p, H, M, k)`` into a tile, ``(k · p · 256,)``; zeros to a vector's end."""
     (several, _, _, width), (head, first, count) = parts.shape, place
@@ -97,7 +97,7 @@ def _transpose(parts, place, row):
                     column[j] = 0
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _reach(x):
     """Return the largest size of a row's entries, and 0, or NaN if one is not finite."""
     most = doubt = constant(0.0, x[0])

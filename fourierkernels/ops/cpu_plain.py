@@ -6,9 +6,8 @@ A row's work on a tile takes half a microsecond, of which the layout's many arra
 function to function, would be a third: here only the arrays in use are.
 """
 
-from numba import njit
-
 from fourierkernels.ops.bits import constant
+from fourierkernels.ops.compiled import inner
 from fourierkernels.ops.cpu_products import add_products
 from fourierkernels.ops.cpu_running import raise_top, take_scale
 from fourierkernels.ops.cpu_weights import extent, keys_in_sight
@@ -16,7 +15,7 @@ from fourierkernels.ops.pairs import TILE, highest_exponent, sinc_pairs
 from fourierkernels.ops.series import far_limit
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inner(error_model="numpy", forceinline=True)
 def add_plain_tile(rows, place, layout, settings, work, running):
     """Add a tile of keys to the sums of the rows; arguments as those of the general case."""
     head, first, tile = place
@@ -38,7 +37,7 @@ def add_plain_tile(rows, place, layout, settings, work, running):
     add_products(rows, extent(most).stretch, work.weights, values, running.sums)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _weigh_rows(
     rows, most, seen, power, queries, reaches, columns, far, weights, exponents, running
 ):

@@ -3,14 +3,14 @@
 """Products of weights and values, compiled: eight rows share a tile of values."""
 
 import numpy as np
-from numba import njit
 
 from fourierkernels.ops.bits import constant
+from fourierkernels.ops.compiled import inner
 from fourierkernels.ops.cpu_weights import HIDDEN
 from fourierkernels.ops.pairs import SUMMING, TILE
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def add_products(rows, width, weights, columns, sums):
     """Add weights (8, 256) times a tile of C columns to the first sums (8, C)."""
     for i in range(0, rows, 4):
@@ -22,7 +22,7 @@ def add_products(rows, width, weights, columns, sums):
                 sums[i + row, k + 1] += parts[2 * row + 1]
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _eight_products(width, a, b, c, d, start, columns):
     """Sum the products of four rows of weights and two columns, all in registers."""
     a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = constant(0.0, a[0])
@@ -39,7 +39,7 @@ def _eight_products(width, a, b, c, d, start, columns):
     return a0, a1, b0, b1, c0, c1, d0, d1
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def add_spoilt_values(given, exponents, weights, sums):
     """Add what :class:`Values` left out: values ``(count, C)`` not finite of pairs not hidden."""
     for j in range(len(given)):

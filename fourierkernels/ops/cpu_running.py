@@ -5,10 +5,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from fourierkernels.ops.bits import constant, power_of_two
+from fourierkernels.ops.compiled import inner
 from fourierkernels.ops.cpu_layout import Array
 from fourierkernels.ops.pairs import SUMMING
 
@@ -22,7 +22,7 @@ class Running(NamedTuple):
     stored: NDArray[np.int32]  # (16, tiles)
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inner(error_model="numpy", forceinline=True)
 def raise_top(i, top, sums, totals, tops):
     """Bring the sums of row i to an exponent if it is higher: arrays of :class:`Running`."""
     if top <= tops[i]:
@@ -34,7 +34,7 @@ def raise_top(i, top, sums, totals, tops):
     tops[i] = top
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def take_scale(width, mantissas, exponents, top):
     """Turn mantissas into weights over 2**top; return their sum."""
     total = constant(0.0, mantissas[0])

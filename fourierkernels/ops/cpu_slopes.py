@@ -3,9 +3,9 @@
 """Sums of the derivative over a query and a tile of keys, compiled."""
 
 import numpy as np
-from numba import njit
 
 from fourierkernels.ops.bits import constant
+from fourierkernels.ops.compiled import inner
 from fourierkernels.ops.cpu_dropout import drop
 from fourierkernels.ops.cpu_weights import HIDDEN
 from fourierkernels.ops.pairs import SUMMING, TILE
@@ -17,7 +17,7 @@ _ONE, _TWO, _THREE = np.uintp(1), np.uintp(2), np.uintp(3)
 _NEAR = 0.25  # square of the distance below which the slope is its series
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def fill_pull(width, grad, dweight, columns, dropout, words, pull):
     """Fill in dP = W/P (dO·v + dW) of a query and a tile; `dweight` is empty if dW = 0."""
     for j in range(width):
@@ -32,7 +32,7 @@ def fill_pull(width, grad, dweight, columns, dropout, words, pull):
         drop(dropout, width, words, pull, pull)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def finish_pull(width, delta, weights, exponents, pull):
     """Turn dP into B = P (dP - Δ); 0 for hidden pairs, whatever the query's Δ is."""
     for j in range(width):
@@ -40,14 +40,14 @@ def finish_pull(width, delta, weights, exponents, pull):
         pull[j] = part if exponents[j] != HIDDEN else constant(0.0, delta)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _add_pair(width, left, right, start, columns, pull):
     for j in range(width):
         first, second = columns[start + np.uintp(j)], columns[start + np.uintp(TILE + j)]
         pull[j] += left * first + right * second
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def add_outer(width, grad, weights, exponents, columns):
     """Add a query's W dO to a tile of dv."""
     for c in range(len(grad)):
@@ -59,13 +59,13 @@ def add_outer(width, grad, weights, exponents, columns):
                     columns[c * TILE + j] += grad[c] * weights[j]
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _add_multiple(width, factor, weights, start, columns):
     for j in range(width):
         columns[start + np.uintp(j)] += factor * weights[j]
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def add_to_mask(count, first, pull, row):
     """Add B of the first keys of a tile to a row of the mask's gradient, or to its one entry."""
     if len(row) == 1:
@@ -76,7 +76,7 @@ def add_to_mask(count, first, pull, row):
             row[first + j] += pull[j]
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def add_slopes(width, d, query, row, pull, dk):
     """Add B t to a feature of dk (its sign, R and l are applied at the end); return Σ_j B t."""
     u, sin_u, cos_u = query[_THREE * d], query[_THREE * d + _ONE], query[_THREE * d + _TWO]

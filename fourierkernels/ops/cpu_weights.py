@@ -5,9 +5,9 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from fourierkernels.ops.bits import constant
+from fourierkernels.ops.compiled import inner
 from fourierkernels.ops.cpu_dropout import Dropout
 from fourierkernels.ops.cpu_layout import Keys, Layout, Mask, Values
 from fourierkernels.ops.cpu_settings import Settings
@@ -19,14 +19,14 @@ _LOG2_E = 1.0 / math.log(2.0)
 _LARGEST_BIAS = 1e9  # in log2: beyond it exponents leave their 32 bits
 
 
-@njit(cache=True)
+@inner()
 def tiles_in_sight(row, layout, causal):
     """Return how many tiles of keys a row sees."""
     tiles = layout.keys.reach.shape[1]
     return min(tiles, row // TILE + 1) if causal else tiles
 
 
-@njit(cache=True)
+@inner()
 def keys_in_sight(row, tile, layout, causal):
     """Return how many keys of a tile, from its first, a row may see; at most 0 if none."""
     start = tile * TILE
@@ -34,13 +34,13 @@ def keys_in_sight(row, tile, layout, causal):
     return min(count, row + 1 - start) if causal else count
 
 
-@njit(cache=True)
+@inner()
 def extent(count):
     """Return how far loops go that take the first keys of a tile."""
     return Extent(-(-count // LANES) * LANES, -(-count // STRETCH) * STRETCH)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def read_mask(place, count, mask, factors, shifts):
     """Fill in exp(bias) = factor 2^shift, 0 where hidden; return the end of the keys in sight.
 
@@ -60,7 +60,7 @@ def read_mask(place, count, mask, factors, shifts):
     return end
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inner(error_model="numpy", forceinline=True)
 def weigh(query, reach, keys, count, power, mask, mantissas, exponents):
     """Fill in the weights of a query and the first keys of a tile; 0 to the stretch's end.
 
@@ -92,7 +92,7 @@ def weigh(query, reach, keys, count, power, mask, mantissas, exponents):
         exponents[j] = np.int32(HIDDEN)
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@inner(error_model="numpy", forceinline=True)
 def _apply_mask(count, factors, shifts, mantissas, exponents):
     for j in range(count):
         hidden = factors[j] == 0
@@ -100,7 +100,7 @@ def _apply_mask(count, factors, shifts, mantissas, exponents):
         exponents[j] = np.int32(HIDDEN) if hidden else exponents[j] + shifts[j]
 
 
-@njit(cache=True)
+@inner()
 def nested(layout, settings):
     """Return a layout and settings of their leaves: see `cpu_layout.flattened`."""
     q, a, b, c, d, e, f, g, bias, heads, s0, s1, s2, s3, m = layout

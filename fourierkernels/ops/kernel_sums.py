@@ -11,11 +11,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.ops.bits import constant, power_of_two
+from fourierkernels.ops.compiled import entry, inner
 from fourierkernels.ops.pairs import (
     NOWHERE,
     SUMMING,
@@ -85,19 +86,19 @@ def sum_pairs(queries: Queries, samples: Samples, shape: Shape, rounding: np.flo
     return sums
 
 
-@njit(cache=True, error_model="numpy")
+@entry(error_model="numpy")
 def _sum_serially(queries, samples, shape, rounding, sums):
     for start in range(0, len(queries.rows), _QUERIES):
         _sum_block(start, queries, samples, shape, rounding, sums)
 
 
-@njit(parallel=True, cache=True, error_model="numpy")
+@entry(parallel=True, error_model="numpy")
 def _sum_in_parallel(queries, samples, shape, rounding, sums):
     for block in prange((len(queries.rows) + _QUERIES - 1) // _QUERIES):
         _sum_block(block * _QUERIES, queries, samples, shape, rounding, sums)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _sum_block(start, queries, samples, shape, rounding, sums):
     stop = min(start + _QUERIES, len(queries.rows))
     like = queries.rows
@@ -126,7 +127,7 @@ def _sum_block(start, queries, samples, shape, rounding, sums):
                 sums.numerator[i, k] += _dot(k + 1, columns, mantissas)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _rescale(i, top, sums):
     """Bring the sums of a query to a higher exponent."""
     shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))
@@ -137,7 +138,7 @@ def _rescale(i, top, sums):
     sums.exponent[i] = top
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _sinc_noise(factors, reach, noise):
     """Turn the least |sin u| into relative errors: |cot u - 1/u| <= 2 / |sin u| per factor."""
     one, most = constant(1.0, reach), constant(2.0 * factors, reach) * reach
@@ -145,7 +146,7 @@ def _sinc_noise(factors, reach, noise):
         noise[j] = min(one, most / noise[j])
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _gaussian_noise(dim, reach, rounding, noise):
     """Turn squared distances into relative errors: from Σ|u_d| and the rounding of the square."""
     one = constant(1.0, reach)
@@ -154,7 +155,7 @@ def _gaussian_noise(dim, reach, rounding, noise):
         noise[j] = min(one, reach * np.sqrt(constant(dim, reach) * square) + rounding * square)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _add_weights(used, rounding, top, mantissas, exponents, noise):
     """Scale the mantissas to one exponent; return the sum of weights and the bound on its error."""
     total = error = constant(0.0, rounding)
@@ -167,7 +168,7 @@ def _add_weights(used, rounding, top, mantissas, exponents, noise):
     return total, error
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _dot(k, columns, mantissas):
     total = constant(0.0, mantissas[0])
     for j in range(TILE):

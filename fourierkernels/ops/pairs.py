@@ -16,11 +16,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.ops.bits import constant, exponent, mantissa
+from fourierkernels.ops.compiled import inner
 from fourierkernels.ops.series import exp_series, sinc_series
 
 TILE = 256
@@ -64,7 +64,7 @@ def tiles(x: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.ascontiguousarray(padded.transpose(0, 2, 1)).reshape(len(padded), k * TILE)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def sinc_pairs(query, row, extent, power, distant, mantissas, exponents, least):
     """Fill mantissas and exponents with those of ∏_d sinc(u_d - v_d)^power, for a tile of v.
 
@@ -94,7 +94,7 @@ def sinc_pairs(query, row, extent, power, distant, mantissas, exponents, least):
     raise_to(power, extent.stretch, mantissas, exponents)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _all_features(query, row, width, mantissas, exponents, least):
     dim, d = len(query) // 3, 0
     while d + 4 <= dim:
@@ -107,7 +107,7 @@ def _all_features(query, row, width, mantissas, exponents, least):
         _one_feature(np.uintp(d), query, row, width, mantissas, exponents, least)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def gaussian_pairs(query, row, base, mantissas, exponents, squares):
     """Fill mantissas and exponents with those of 2**base exp(-|u - v|²/2), and squares |u - v|².
 
@@ -128,7 +128,7 @@ def gaussian_pairs(query, row, base, mantissas, exponents, squares):
         mantissas[j], exponents[j] = exp2_parts(log2)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def exp2_parts(log2):
     """Return 2**log2 as a factor in [2**-1/2, 2**1/2] and an int32 exponent, for log2 <= 1e9."""
     log2 = max(log2, constant(-1e9, log2))
@@ -136,7 +136,7 @@ def exp2_parts(log2):
     return exp_series((log2 - whole) * constant(math.log(2.0), log2)), np.int32(whole)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def highest_exponent(width, mantissas, exponents, top, used):
     """Return the highest exponent of a pair that counts, or `top` if that is higher.
 
@@ -150,7 +150,7 @@ def highest_exponent(width, mantissas, exponents, top, used):
     return highest
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def raise_to(power, width, mantissas, exponents):
     """Raise a tile to an integer power: the bits of the power from the top, a squaring for each."""
     bit = 1
@@ -169,7 +169,7 @@ def raise_to(power, width, mantissas, exponents):
             _multiply(width, base, mantissas)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _raise_and_split(power, bit, width, mantissas, exponents):
     """Take the exponent out after each product, which would overflow at high powers."""
     base, base_exponents = mantissas.copy(), exponents.copy()
@@ -183,19 +183,19 @@ def _raise_and_split(power, bit, width, mantissas, exponents):
             mantissas[j] = mantissa(product)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _square(width, mantissas):
     for j in range(width):
         mantissas[j] *= mantissas[j]
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _multiply(width, base, mantissas):
     for j in range(width):
         mantissas[j] *= base[j]
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _start(width, mantissas, exponents, least):
     for j in range(width):  # a loop vectorises; filling a slice does not
         mantissas[j] = constant(1.0, mantissas[0])
@@ -204,7 +204,7 @@ def _start(width, mantissas, exponents, least):
             least[j] = constant(1.0, mantissas[0])
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _factor(d, query, row, j):
     """Return numerator and denominator of sinc(u_d - v_dj), and its relative error's divisor."""
     k, i = _ROW * d + j, _COLUMNS * d
@@ -216,7 +216,7 @@ def _factor(d, query, row, j):
     return (series if near else s), (one if near else x), (one if near else abs(s))
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _distant_features(query, row, width, mantissas, exponents, least):
     """Take features one by one, and the exponent out of a distance before dividing by it."""
     for d in range(len(query) // 3):
@@ -229,7 +229,7 @@ def _distant_features(query, row, width, mantissas, exponents, least):
                 least[j] = min(least[j], size)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _one_feature(d, query, row, width, mantissas, exponents, least):
     for j in range(width):
         top, bottom, size = _factor(d, query, row, np.uintp(j))
@@ -240,7 +240,7 @@ def _one_feature(d, query, row, width, mantissas, exponents, least):
             least[j] = min(least[j], size)
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _two_features(d, query, row, width, mantissas, exponents, least):
     for j in range(width):
         top_0, bottom_0, size_0 = _factor(d, query, row, np.uintp(j))
@@ -252,7 +252,7 @@ def _two_features(d, query, row, width, mantissas, exponents, least):
             least[j] = min(least[j], min(size_0, size_1))
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy", forceinline=True)
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _four_features(d, query, row, width, mantissas, exponents, least):
     for j in range(width):
         top_0, bottom_0, size_0 = _factor(d, query, row, np.uintp(j))
@@ -270,13 +270,13 @@ def _four_features(d, query, row, width, mantissas, exponents, least):
             least[j] = min(least[j], min(min(size_0, size_1), min(size_2, size_3)))
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _add_square(query, row, squares):
     for j in range(TILE):
         squares[j] += (query[0] - row[j]) ** 2
 
 
-@njit(cache=True, fastmath=SUMMING, error_model="numpy")
+@inner(fastmath=SUMMING, error_model="numpy")
 def _add_four_squares(query, row, squares):
     for j in range(TILE):
         near = (query[0] - row[j]) ** 2 + (query[1] - row[TILE + j]) ** 2

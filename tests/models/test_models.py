@@ -1,15 +1,16 @@
 """Every model: assembled with every mixer, trained, compiled, distributed, inspected."""
 
+import multiprocessing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch.multiprocessing
 from tiny_models import TINY, V, decision, encoder_config, language, numbers, tokens, trajectory
 from tiny_training import train, train_together
 from torch import nn
+from training_runs import start
 
 from fourierkernels import models
 from fourierkernels.mixing import mixer_names, mixing_matrices
@@ -55,11 +56,8 @@ def test_a_language_model_of_one_band_compiles_as_one_graph(mixer: str) -> None:
 
 def test_every_model_trains_distributed_over_two_processes(tmp_path: Path) -> None:
     meeting = (tmp_path / "meeting").as_uri()
-    context = torch.multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    workers = [context.Process(target=train_together, args=(r, meeting, queue)) for r in range(2)]
-    for worker in workers:
-        worker.start()
+    queue = multiprocessing.get_context("forkserver").Queue()
+    workers = [start(train_together, rank, meeting, queue) for rank in range(2)]
     results = dict(queue.get(timeout=120) for _ in workers)
     for worker in workers:
         worker.join()

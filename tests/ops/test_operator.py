@@ -47,8 +47,11 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("mask", MASKS)
+# Schema, fake tensors and traced graphs see of the options numbers that are handed on.
+REGISTERED = [*product(MASKS, ["even"]), *product(["none"], [o for o in OPTIONS if o != "even"])]
+
+
+@pytest.mark.parametrize(("mask", "options"), REGISTERED)
 def test_operator_is_registered_as_torch_wants_it(mask: str, options: str) -> None:
     opcheck(attend, (*inputs(), MASKS[mask], None, *OPTIONS[options], *PLAIN))
 

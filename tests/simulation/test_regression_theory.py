@@ -1,11 +1,9 @@
 """Large-sample regression error: against quadrature, closed forms, and the simulation."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from tolerances import MONTE_CARLO_SIGMAS
 
 from fourierkernels.densities import REGRESSION_FUNCTIONS, as_density
@@ -21,22 +19,17 @@ FINITE_ORDER = [name for name, kernel in KERNELS.items() if math.isfinite(kernel
 NOISE = 0.3
 
 
-def by_quad(density: str, function: str, kernel: str, x: float, r: float) -> tuple[float, float]:
-    """Bias and n times the variance at one point, by adaptive quadrature."""
+def by_gauss(density: str, function: str, kernel: str, x: float, r: float) -> tuple[float, float]:
+    """Bias and n times the variance at one point, by 30 nodes of Gauss on panels of 1/2 at most."""
     p, f, k = as_density(density).pdf, REGRESSION_FUNCTIONS[function].value, KERNELS[kernel].value
-
-    def integral(g: object) -> float:
-        ends = np.unique([*np.linspace(x - 30.0, x + 30.0, 121), 0.0, 1.0])
-        return sum(quad(g, a, b, epsabs=1e-13)[0] for a, b in pairwise(ends))  # type: ignore[arg-type]
-
-    def shape(y: float) -> float:
-        return float(r * k(r * (x - y)) * p(y))
-
-    mass = integral(shape)
-    bias = integral(lambda y: shape(y) * (f(y) - f(x))) / mass
-    second = integral(
-        lambda y: shape(y) * r * k(r * (x - y)) * (NOISE**2 + (f(y) - f(x) - bias) ** 2)
-    )
+    ends = np.unique([*np.linspace(x - 30.0, x + 30.0, 121), 0.0, 1.0])
+    nodes, weights = np.polynomial.legendre.leggauss(30)
+    half = 0.5 * np.diff(ends)[:, None]
+    y, dy = ends[:-1, None] + half * (1.0 + nodes), half * weights
+    shape, rise = r * k(r * (x - y)), f(y) - f(x)
+    mass = np.sum(shape * p(y) * dy)
+    bias = np.sum(shape * p(y) * rise * dy) / mass
+    second = np.sum(shape**2 * p(y) * (NOISE**2 + (rise - bias) ** 2) * dy)
     return bias, second / mass**2
 
 
@@ -44,13 +37,11 @@ def by_quad(density: str, function: str, kernel: str, x: float, r: float) -> tup
 @pytest.mark.parametrize(
     ("density", "function"), [("gaussian", "sine"), ("laplace", "kink"), ("beta", "jump")]
 )
-def test_fixed_radius_terms_agree_with_adaptive_quadrature(
-    density: str, function: str, kernel: str
-) -> None:
+def test_fixed_radius_terms_agree_with_quadrature(density: str, function: str, kernel: str) -> None:
     terms = regression_at_radius(
         density, function, kernel, n=1, radius=3.0, at=[[0.4]], noise_variance=NOISE**2
     )
-    bias, variance = by_quad(density, function, kernel, 0.4, 3.0)
+    bias, variance = by_gauss(density, function, kernel, 0.4, 3.0)
     assert terms.bias[0] == pytest.approx(bias, rel=1e-7, abs=1e-9)
     assert terms.variance[0] == pytest.approx(variance, rel=1e-7)
 

@@ -82,7 +82,7 @@ def test_a_task_and_a_rule_from_outside_run(
         replace(SMALL, radii=("four",))
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 3])  # with two, below
 def test_numbers_do_not_depend_on_the_number_of_workers(
     workers: int, expected: dict[Cell, tuple[float, ...]], tmp_path: Path
 ) -> None:
@@ -247,7 +247,7 @@ def test_a_killed_run_keeps_what_it_finished_and_leaves_no_worker(
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), "end of workers")
     before = path.read_bytes()
     before = before[: before.rfind(b"\n") + 1]
-    assert numbers(run_sweep(SLOW, path, workers=2)) == slow_expected
+    assert numbers(run_sweep(SLOW, path)) == slow_expected
     assert path.read_bytes().startswith(before)  # finished cells were not computed again
     assert count_lines(path) == 13
 

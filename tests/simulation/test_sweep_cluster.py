@@ -37,37 +37,48 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", str, list[int]]]:
-    script = tmp_path / "cluster.py"
+Cluster = tuple["subprocess.Popen[str]", str, list[int]]
+
+
+def start_cluster(script: Path) -> Cluster:
     script.write_text(CLUSTER, encoding="utf-8")
-    with subprocess.Popen(
-        [sys.executable, str(script)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        address, *pids = process.stdout.readline().split()
-        yield process, address, [int(pid) for pid in pids]
-        process.kill()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, str(script)], text=True, **pipes)
+    assert process.stdout is not None
+    address, *pids = process.stdout.readline().split()
+    return process, address, [int(pid) for pid in pids]
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[list[Cluster]]:
+    """All that were started, to be ended."""
+    started: list[Cluster] = []
+    yield started
+    for process, *_ in started:
+        with process:
+            process.kill()
+
+
+@pytest.fixture
+def cluster(clusters: list[Cluster], tmp_path: Path) -> Cluster:
+    """A cluster that another test has left running, or a new one."""
+    if not clusters or clusters[-1][0].poll() is not None:
+        clusters.append(start_cluster(tmp_path / "cluster.py"))
+    return clusters[-1]
 
 
 def values(done: object) -> dict[Cell, tuple[float, ...]]:
     return {cell: outcome.values for cell, outcome in done.items()}  # type: ignore[attr-defined]
 
 
-def test_a_worker_killed_in_the_middle_changes_nothing(
-    cluster: tuple[object, str, list[int]], tmp_path: Path
-) -> None:
+def test_a_worker_killed_in_the_middle_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
     _, address, pids = cluster
     path, killed = tmp_path / "results.jsonl", []
 
     def kill_one(finished: int, total: int) -> None:
         if finished == 3 and not killed:
-            os.kill(pids[0], signal.SIGKILL)
-            killed.append(pids[0])
+            killed.append(pids.pop())
+            os.kill(killed[0], signal.SIGKILL)
 
     done = run_sweep(SWEEP, path, scheduler=address, progress=kill_one)
     assert killed
@@ -77,7 +88,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
 
 
 def test_a_scheduler_that_goes_away_is_told_and_finished_cells_are_kept(
-    cluster: tuple["subprocess.Popen[str]", str, list[int]], tmp_path: Path
+    cluster: Cluster, tmp_path: Path
 ) -> None:
     process, address, pids = cluster
     path = tmp_path / "results.jsonl"

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,13 +29,18 @@ SMALL = [
 ]
 
 
-def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "fourierkernels.cli", "sweep", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_sweep_prints_its_table_and_goes_on_from_the_file_alone(tmp_path: Path) -> None:
-    first = run("r.jsonl", *SMALL, "--workers", "2", cwd=tmp_path)
+@pytest.fixture
+def run(command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a sweep in the test's folder."""
+    monkeypatch.chdir(tmp_path)
+    return partial(command, "sweep")
+
+
+def test_sweep_prints_its_table_and_goes_on_from_the_file_alone(run: Run, tmp_path: Path) -> None:
+    first = run("r.jsonl", *SMALL, "--workers", "2")
     assert first.returncode == 0, first.stderr
     assert first.stderr == ""
     rows = [line.split() for line in first.stdout.splitlines() if line.split()[:1] == ["gaussian"]]
@@ -45,7 +52,7 @@ def test_sweep_prints_its_table_and_goes_on_from_the_file_alone(tmp_path: Path) 
     ]
     lines = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "r.jsonl").write_bytes(b"".join(lines[:4]))
-    again = run("r.jsonl", cwd=tmp_path)
+    again = run("r.jsonl")
     assert again.stdout == first.stdout
     assert len(read_results(tmp_path / "r.jsonl")[1]) == 8
 
@@ -59,9 +66,9 @@ def test_sweep_prints_its_table_and_goes_on_from_the_file_alone(tmp_path: Path) 
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(
-    arguments: list[str], message: str, tmp_path: Path
+    arguments: list[str], message: str, run: Run, tmp_path: Path
 ) -> None:
-    done = run(*arguments, cwd=tmp_path)
+    done = run(*arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
@@ -69,16 +76,16 @@ def test_errors_are_one_line_and_leave_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_sweep_and_a_foreign_file_are_refused_in_one_line(tmp_path: Path) -> None:
-    run("r.jsonl", *SMALL, cwd=tmp_path)
+def test_another_sweep_and_a_foreign_file_are_refused_in_one_line(run: Run, tmp_path: Path) -> None:
+    run("r.jsonl", *SMALL)
     before = (tmp_path / "r.jsonl").read_bytes()
-    done = run("r.jsonl", *SMALL, "--seed", "5", cwd=tmp_path)
+    done = run("r.jsonl", *SMALL, "--seed", "5")
     assert "error: results must be of the same sweep, got r.jsonl with seed = 0 (now 5)" in (
         done.stderr
     )
     assert (tmp_path / "r.jsonl").read_bytes() == before
     (tmp_path / "notes.txt").write_text("my notes\n", encoding="utf-8")
-    done = run("notes.txt", cwd=tmp_path)
+    done = run("notes.txt")
     assert done.stderr == (
         "error: results must be of a sweep, got notes.txt: no valid header line\n"
     )
@@ -124,14 +131,14 @@ def test_an_interrupt_says_so_and_keeps_finished_cells(workers: str, tmp_path: P
     assert 2 <= len(read_results(path)[1]) < 200
 
 
-def test_an_address_without_a_port_is_one_line(tmp_path: Path) -> None:
-    done = run("r.jsonl", *SMALL, "--scheduler", "nonsense", cwd=tmp_path)
+def test_an_address_without_a_port_is_one_line(run: Run, tmp_path: Path) -> None:
+    done = run("r.jsonl", *SMALL, "--scheduler", "nonsense")
     assert done.returncode == 2
     assert "scheduler must be reachable, got 'nonsense' (missing port" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_results_are_a_file(tmp_path: Path) -> None:
-    done = run("/dev/null", *SMALL, cwd=tmp_path)
+def test_results_are_a_file(run: Run) -> None:
+    done = run("/dev/null", *SMALL)
     assert done.returncode == 2
     assert done.stderr == "error: results must be a file, got the device /dev/null\n"

@@ -1,7 +1,7 @@
 """One of several processes that train together, each with whole parameters or with its share.
 
 Started by ``torchrun``: FUNCTION and its arguments, the folders of the text, the tokens and the
-output first.
+output first; or by :func:`one_of`.
 """
 
 import os
@@ -98,6 +98,15 @@ def sharded(
     if not float(dropout):
         language.PRESETS["tiny"] = without_dropout()
     runs.train(short_run(texts, **FEW), output, cache=cache, resume=bool(resume))
+
+
+def one_of(rank: int, processes: int, port: int, function: str, *arguments: Any) -> None:
+    """Call a function as one of several processes that ``torchrun`` starts on a machine."""
+    place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes}
+    place |= {"LOCAL_WORLD_SIZE": processes, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ |= {name: str(value) for name, value in place.items()}
+    os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    globals()[function](*arguments)
 
 
 if __name__ == "__main__":

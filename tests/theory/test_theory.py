@@ -80,8 +80,7 @@ def test_error_scales_with_the_units_of_the_data(
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("dim", [2, 3, 5, 10])
-def test_product_densities_agree_with_the_formula_multiplied_out(kernel: str, dim: int) -> None:
+def test_product_densities_agree_with_the_formula_multiplied_out(kernel: str) -> None:
     """∏A - 2∏B + ∏C from one-dimensional integrals by the trapezoid rule."""
     radius, n = 1.7, 40
     t = np.linspace(0, 60, 2_000_001)
@@ -89,9 +88,10 @@ def test_product_densities_agree_with_the_formula_multiplied_out(kernel: str, di
     a, b, c, v = (
         np.trapezoid(f, t) / math.pi for f in (power, power * kept, power * kept**2, kept**2)
     )
-    error = mise("gaussian", kernel, n=n, radius=radius, dim=dim)
-    assert error.bias2 == pytest.approx(a**dim - 2 * b**dim + c**dim, rel=1e-4)
-    assert error.variance == pytest.approx((v**dim - c**dim) / n, rel=1e-4)
+    for dim in (2, 3, 5, 10):
+        error = mise("gaussian", kernel, n=n, radius=radius, dim=dim)
+        assert error.bias2 == pytest.approx(a**dim - 2 * b**dim + c**dim, rel=1e-4)
+        assert error.variance == pytest.approx((v**dim - c**dim) / n, rel=1e-4)
 
 
 def test_no_cancellation_where_the_bias_is_tiny() -> None:

@@ -1,14 +1,13 @@
 """Small corpora, short training runs on them, and commands."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from training_runs import Call, short_run, train_here, write_texts
 from translation_runs import mini, mini_run, train_mini, write_corpus
 
-from fourierkernels import cli
 from fourierkernels.train.run_setup import Setup
 from fourierkernels.train.studies import translation
 
@@ -53,16 +52,14 @@ def translator(corpus: Path, cache: Path, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cache: Path) -> Call:
+def call(
+    monkeypatch: pytest.MonkeyPatch, command: Callable[..., "CompletedProcess[str]"], cache: Path
+) -> Call:
     """Run a command in this process; return exit status, output and messages."""
     monkeypatch.setenv("FOURIERKERNELS_CACHE", str(cache))
 
     def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fourierkernels", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
+        done = command(*arguments)
+        return done.returncode, done.stdout, done.stderr
 
     return run

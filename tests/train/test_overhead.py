@@ -1,5 +1,6 @@
 """The engine costs little: its time per step is compared with a bare loop on the same model."""
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.run_setup import Setup
 from fourierkernels.train.studies import language
 
-STEPS, ROUNDS, MOST = 40, 7, 1.10
+STEPS, ROUNDS, ATTEMPTS, MOST = 40, 5, 4, 1.10
 RARELY = {"evaluate_every": 1000, "save_every": 1000, "log_every": 20}
 
 
@@ -60,24 +61,36 @@ class Timed(Engine):
         return super().training_step(*given, **options)
 
 
+def share_of_a_bare_loop(run: Setup, cache: Path, output: Path) -> float:
+    """Return the median of the engine's times, each over the mean of the loops before and after.
+
+    What slows the machine for longer than a round slows both.
+    """
+    bare = [bare_loop(*parts(run, cache), run.recipe)]
+    shares = []
+    for number in range(ROUNDS):
+        engine = Timed(*parts(run, cache), run.recipe, output / str(number))
+        engine.train()
+        bare.append(bare_loop(*parts(run, cache), run.recipe))
+        shares.append(engine.seconds / (0.5 * (bare[-2] + bare[-1])))
+    return median(shares)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mixer", ["softmax", "fourier"])
 def test_engine_costs_at_most_a_tenth_of_a_bare_loop(
     mixer: str, texts: Path, cache: Path, tmp_path: Path
 ) -> None:
-    """Processor time, the least of several rounds, since other processes only add to it.
+    """Processor time, measured again if it is more: other processes take the memory's share too.
 
     A step of the smallest preset takes about 15 ms; of larger ones, the share is less.
     """
     torch.set_num_threads(1)
     run = short_run(texts, mixer=mixer, steps=STEPS, batch=16, **RARELY)
-    bare, ours = [], []
-    for number in range(ROUNDS):
-        bare.append(bare_loop(*parts(run, cache), run.recipe))
-        engine = Timed(*parts(run, cache), run.recipe, tmp_path / str(number))
-        engine.train()
-        ours.append(engine.seconds)
-    assert min(ours) <= MOST * min(bare), f"{min(ours) / STEPS:.4f} and {min(bare) / STEPS:.4f} s"
+    found: list[float] = []
+    while len(found) < ATTEMPTS and min(found, default=math.inf) > MOST:
+        found.append(share_of_a_bare_loop(run, cache, tmp_path / str(len(found))))
+    assert min(found) <= MOST, found
 
 
 def step_of_attention(mixer: str) -> Callable[[], None]:

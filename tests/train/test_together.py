@@ -1,6 +1,7 @@
 """Several processes train as one does."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import train_together
-from training_runs import error_of, short_run, train_here
+from training_runs import error_of, short_run, start, train_here
 
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.train.checkpoints import SavedStep, last_checkpoint
@@ -39,12 +40,22 @@ def torchrun(*arguments: object, folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
 
 
+def together(function: str, *arguments: object) -> None:
+    """Do what `torchrun` does, in two processes that need not load torch anew."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    two = [start(train_together.one_of, rank, 2, port, function, *arguments) for rank in range(2)]
+    for process in two:
+        process.join()
+    assert [process.exitcode for process in two] == [0, 0]
+
+
 @pytest.fixture(scope="module")
 def trained(texts: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders of a run by one process, by two with whole parameters and by two that share them."""
     folder = tmp_path_factory.mktemp("together")
     train_together.gradients(texts, cache, folder / "one")
-    torchrun(TOGETHER, "gradients_both_ways", texts, cache, folder, folder=folder)
+    together("gradients_both_ways", texts, cache, folder)
     return folder
 
 
@@ -86,12 +97,12 @@ def differences(one: SavedStep, two: SavedStep, *, at_most: float = 1e-12) -> li
 @pytest.mark.slow
 def test_run_of_shared_parameters_that_is_killed_ends_the_same(texts: Path, tmp_path: Path) -> None:
     """To the bit, dropout included."""
-    run, cache = [TOGETHER, "sharded", texts, tmp_path / "tokens"], tmp_path
-    torchrun(*run, tmp_path / "whole", 0.1, folder=cache)
+    run = ["sharded", texts, tmp_path / "tokens"]
+    together(*run, tmp_path / "whole", 0.1)
     with pytest.raises(AssertionError, match="SIGKILL"):
-        torchrun(*run, tmp_path / "parts", 0.1, "", 7, folder=cache)
+        torchrun(TOGETHER, *run, tmp_path / "parts", 0.1, "", 7, folder=tmp_path)
     assert last_checkpoint(tmp_path / "parts").step == 6
-    torchrun(*run, tmp_path / "parts", 0.1, "resume", folder=cache)
+    together(*run, tmp_path / "parts", 0.1, "resume")
     saved = [last_checkpoint(tmp_path / name) for name in ("whole", "parts")]
     assert [(s.step, s.processes) for s in saved] == [(12, 2)] * 2
     assert differences(*saved, at_most=0.0) == []
