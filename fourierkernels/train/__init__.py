@@ -20,6 +20,8 @@ _HOMES = {
     "SCHEDULES": "fourierkernels.train.schedules",
     "Recipe": "fourierkernels.train.recipe",
     "Setup": "fourierkernels.train.run_setup",
+    "Teacher": "fourierkernels.train.teacher",
+    "choose_teacher": "fourierkernels.train.teacher",
     "compare_translations": "fourierkernels.train.translation_measures",
     "evaluate": "fourierkernels.train.run",
     "plan": "fourierkernels.train.planning",
