@@ -30,6 +30,7 @@ _HOMES = {
     "train": "fourierkernels.train.run",
     "train_command": "fourierkernels.train.train_command",
     "translate_command": "fourierkernels.train.translate_command",
+    "write_distilled": "fourierkernels.train.distilled_text",
 }
 __all__ = sorted(_HOMES)
 
