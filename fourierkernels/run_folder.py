@@ -1,6 +1,9 @@
 """The folder of a training run: the files that training leaves for other commands."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 SETUP = "study.json"
 BEST = "model.safetensors"
@@ -20,3 +23,28 @@ def find_run(path: Path) -> Path | None:
     """
     places = (path, path.parent, path.parent.parent)
     return next((place for place in places if (place / SETUP).is_file()), None)
+
+
+def read_results(folder: Path) -> Mapping[str, Any]:
+    """Return what the results of a run name beside its numbers; nothing if it has none yet.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged.
+
+    Examples
+    --------
+    >>> dict(read_results(Path("nowhere")))
+    {}
+    """
+    file = folder / f"{RESULTS}.json"
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))["config"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{file} must hold the results of a run, got {error!r}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{file} must hold the results of a run, got another file")
+    return found

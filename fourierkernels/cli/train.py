@@ -57,6 +57,19 @@ _Board = Annotated[
         "--tensorboard", help="Write TensorBoard's files too; needs the extra of that name."
     ),
 ]
+_Teacher = Annotated[
+    Path | None,
+    typer.Option(
+        help="Learn from a trained model, too: folder of its run or of a checkpoint, or its file "
+        "of weights. It has to read the same words; its mixer and size may be others."
+    ),
+]
+_Weight = Annotated[
+    float | None, typer.Option(help="Share of the teacher in the loss, in (0, 1]; 0.5 by default.")
+]
+_Temperature = Annotated[
+    float | None, typer.Option(help="Divides the logits of teacher and model; 1 by default.")
+]
 
 
 def train(
@@ -71,12 +84,19 @@ def train(
     seed: _Seed = None,
     plan: _Plan = False,
     tensorboard: _Board = False,
+    teacher: _Teacher = None,
+    teacher_weight: _Weight = None,
+    temperature: _Temperature = None,
 ) -> None:
     """Train a model of a study and measure it; keep its best and its last checkpoint.
 
     Several processes: torchrun --nproc-per-node 2 -m fourierkernels.cli train STUDY. On GPUs they
     may share the parameters: accelerate launch --use_fsdp --fsdp_version 2 -m fourierkernels.cli
     train STUDY.
+
+    With a teacher the loss is that of distillation, word by word: (1 - w) times the study's and
+    w T² times the divergence of the model from the teacher at temperature T. The run keeps the
+    digest of its weights; resumed, it needs the same ones.
 
     Example: fourierkernels train language --mixer fourier --preset tiny
     """
@@ -90,15 +110,16 @@ def train(
         preset=preset,
         seed=seed,
         resumed=output if resume else None,
+        teacher=teacher,
+        teacher_weight=teacher_weight,
+        temperature=temperature,
     )
     console = standard_output()
     if plan:
         console.print(train_command.plan_table(run))
         return
     folder = output or Path(f"{run.study}-{run.preset}-{run.mixer}")
-    measured = train_command.train(
-        run, folder, resume=resume, limit=limit_steps, tensorboard=tensorboard
-    )
-    if measured:
+    options: dict[str, Any] = {"resume": resume, "limit": limit_steps, "tensorboard": tensorboard}
+    if measured := train_command.train(run, folder, **options):
         console.print(train_command.results_table(measured))
         console.print(f"written: {folder}", soft_wrap=True, markup=False)

@@ -18,6 +18,13 @@ _File = Annotated[
     typer.Argument(help="Text, one sentence per line, plain or .gz; standard input without."),
 ]
 _Output = Annotated[Path | None, typer.Option(help="Write there; standard output without.")]
+_Corpus = Annotated[
+    str | None,
+    typer.Option(
+        help="Folder of a corpus, instead of a file: write it to the new folder OUTPUT, named as "
+        "in distilled-en-it, with translations as the targets of training."
+    ),
+]
 _Beam = Annotated[int, typer.Option(min=1, help="Hypotheses of the search; 1 is greedy.")]
 _Penalty = Annotated[float, typer.Option(help="Exponent of the length penalty; 0 is none.")]
 
@@ -28,13 +35,22 @@ def translate(
     output: _Output = None,
     beam: _Beam = 4,
     length_penalty: _Penalty = 0.6,
+    corpus: _Corpus = None,
 ) -> None:
     """Translate a text line by line; an empty line stays empty.
 
+    With --corpus, a corpus for distillation, sentence by sentence: another model that is trained
+    on it learns from the translations of this one, in the same subwords.
+
     Example: fourierkernels translate translation-tiny-dft_encoder text.en --output text.it
     """
-    from fourierkernels.train import translate_command  # loads torch
+    from fourierkernels.train import translate_command, write_distilled  # loads torch
 
+    if corpus is not None:
+        if file is not None or output is None:
+            raise ValueError(f"corpus must come with --output and no file, got {output} and {file}")
+        write_distilled(checkpoint, output, data=corpus, beam=beam, length_penalty=length_penalty)
+        return
     if output is not None:
         check_file("output", output)
     found = translate_command.translate_text(

@@ -20,6 +20,8 @@ _HOMES = {
     "SCHEDULES": "fourierkernels.train.schedules",
     "Recipe": "fourierkernels.train.recipe",
     "Setup": "fourierkernels.train.run_setup",
+    "Teacher": "fourierkernels.train.teacher",
+    "choose_teacher": "fourierkernels.train.teacher",
     "compare_translations": "fourierkernels.train.translation_measures",
     "evaluate": "fourierkernels.train.run",
     "plan": "fourierkernels.train.planning",
@@ -28,6 +30,7 @@ _HOMES = {
     "train": "fourierkernels.train.run",
     "train_command": "fourierkernels.train.train_command",
     "translate_command": "fourierkernels.train.translate_command",
+    "write_distilled": "fourierkernels.train.distilled_text",
 }
 __all__ = sorted(_HOMES)
 

@@ -2,10 +2,29 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from fourierkernels.train.segments import Batch
+
+
+class Scored(NamedTuple):
+    """What a model predicts for the words of a batch.
+
+    Attributes
+    ----------
+    scores : Tensor
+        Logits or log-probabilities of all words, ``(n, V)``, without rows of padding.
+    words : Tensor
+        The words that come, ``(n,)``.
+    count : Tensor
+        By which a sum over the n words is divided for the mean that is minimised.
+    """
+
+    scores: Tensor
+    words: Tensor
+    count: Tensor
 
 
 @dataclass(frozen=True)

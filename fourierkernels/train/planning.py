@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.parameters import count_parameters
+from fourierkernels.train.distillation import load_teacher, objective_of
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.optimisers import as_precision
 from fourierkernels.train.run_setup import Setup
@@ -31,7 +32,8 @@ class Plan:
     epochs : float
         Times the text is read.
     memory : int
-        Bytes of parameters, gradients, the optimiser's two moments and the activations of a batch.
+        Bytes of parameters, gradients, the optimiser's two moments and the activations of a batch,
+        and of a teacher's parameters.
     seconds : float
         From timed passes of a few sequences on this machine, without validations.
     """
@@ -58,17 +60,18 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
     Raises
     ------
     ValueError
-        If the data cannot be read.
+        If the data cannot be read, or the teacher does not read them.
     """
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
     data = study.read(preset, run.data, cache=cache)
     recipe = run.recipe
+    teacher = load_teacher(run, data)
     torch.manual_seed(recipe.seed)
     model = as_precision(study.build(preset, data, run.mixer, run.mixer_options), recipe.precision)
     updates = study.batches(preset, data, recipe)
     batch, times = updates.probe(_PROBE)
-    seconds, activations = _probe(model, study.objective(preset, data, recipe), batch)
-    held = 4 * sum(p.numel() * p.element_size() for p in model.parameters())
+    seconds, activations = _probe(model, objective_of(run, data, model, teacher), batch)
+    held = 4 * _bytes(model) + (0 if teacher is None else _bytes(teacher))
     return Plan(
         parameters=count_parameters(model),
         words=len(data.vocabulary),
@@ -102,6 +105,10 @@ def _probe(model: nn.Module, goal: Objective, batch: Batch) -> tuple[float, int]
         goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
         times.append(time.perf_counter() - begun)
     return median(times), sum(size for place, size in kept.items() if place not in own)
+
+
+def _bytes(model: nn.Module) -> int:
+    return sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
 
 
 def _readable(seconds: float) -> str:

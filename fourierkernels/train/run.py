@@ -23,12 +23,14 @@ from fourierkernels.train.checkpoints import (
     read_curve,
 )
 from fourierkernels.train.curve import is_over, write_curve
+from fourierkernels.train.distillation import load_teacher, objective_of
 from fourierkernels.train.engine import Engine
 from fourierkernels.train.files import remove_unfinished
 from fourierkernels.train.optimisers import as_precision
 from fourierkernels.train.run_setup import Setup, load_setup, run_folder, save_setup
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.studies.study import Measured
+from fourierkernels.train.teacher import compared
 
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 
@@ -74,8 +76,8 @@ def train(
     Raises
     ------
     ValueError
-        If data cannot be read, the folder belongs to another run, a checkpoint is damaged, or the
-        run diverges.
+        If data cannot be read, the folder belongs to another run, a checkpoint is damaged, the
+        teacher is gone, has changed or does not read the data, or the run diverges.
     OSError
         If a checkpoint cannot be written; the last one is kept.
     """
@@ -83,19 +85,18 @@ def train(
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
     data = study.read(preset, run.data, cache=cache)
     _check_folder(output, run, data.digest, resume=resume)
-    if first:
-        output.mkdir(parents=True, exist_ok=True)
-        remove_unfinished(output)
-        save_setup(output, run, data.digest)
-        study.prepare(output, data)
-    begun = time.perf_counter()
+    begun, teacher = time.perf_counter(), load_teacher(run, data)  # draws numbers, too
     torch.manual_seed(run.recipe.seed)
     model = as_precision(
         study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
     )
-    goal = study.objective(preset, data, run.recipe)
+    goal = objective_of(run, data, model, teacher)
+    if first:
+        _begin(output, run, data)
     batches: Any = study.batches(preset, data, run.recipe)
     engine = Engine(model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard)
+    if teacher is not None:
+        teacher.to(engine.args.device)
     _train(engine, output, resume=resume, limit=limit)
     if not first:
         return []
@@ -143,6 +144,14 @@ def evaluate(
     return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
 
 
+def _begin(output: Path, run: Setup, data: Any) -> None:
+    """Write what a run is into its folder."""
+    output.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(output)
+    save_setup(output, run, data.digest)
+    choose_study(run.study).prepare(output, data)
+
+
 def _train(engine: Engine, output: Path, *, resume: bool, limit: int | None) -> None:
     saved = last_checkpoint(output) if resume and checkpoint_steps(output) else None
     if saved is None:
@@ -168,7 +177,9 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
     earlier, known = load_setup(output)
     if digest != known:
         raise ValueError(f"data must be those the run in {output} began with, got others")
-    ours, theirs = (asdict(given) | given.recipe.as_json() for given in (run, earlier))
+    ours, theirs = (
+        asdict(given) | given.recipe.as_json() | compared(given.teacher) for given in (run, earlier)
+    )
     names = [name for name in ours if ours[name] != theirs[name] and name not in {"data", "recipe"}]
     if names:
         raise ValueError(
@@ -197,6 +208,7 @@ def _write_results(
         "mixer": run.mixer,
         "mixer_options": dict(run.mixer_options),
         "recipe": run.recipe.as_json(),
+        "teacher": None if run.teacher is None else asdict(run.teacher),
         "corpus": data.corpus,
         "source": data.source,
         "words": len(data.vocabulary),

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fourierkernels.run_folder import SETUP, find_run
 from fourierkernels.train.files import write_text
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.train.studies.registry import STUDIES, choose_preset, choose_study
+from fourierkernels.train.teacher import Teacher
 from fourierkernels.validation import check_choice
 
 FORMAT = 1
@@ -29,11 +30,13 @@ class Setup:
         Options beside those of the preset.
     data : str or None
         A folder or the name of a corpus; that of the preset if None.
+    teacher : Teacher or None
+        The model that it learns from beside the data.
 
     Raises
     ------
     ValueError
-        If a name is unknown.
+        If a name is unknown, or a teacher is named in a study that has none.
     TypeError
         If the mixer has no such option.
     """
@@ -44,9 +47,13 @@ class Setup:
     recipe: Recipe
     mixer_options: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
+    teacher: Teacher | None = None
 
     def __post_init__(self) -> None:
         study = choose_study(self.study)
+        if self.teacher is not None and study.scores is None:
+            able = ", ".join(name for name, row in STUDIES.items() if row.scores is not None)
+            raise ValueError(f"study must be one of {able} for a teacher, got {self.study!r}")
         choose_preset(study, self.preset)
         check_choice("mixer", self.mixer, study.mixers())
         study.check_options(self.mixer, self.mixer_options)
@@ -59,9 +66,12 @@ def setup(
     mixer: str = "fourier",
     mixer_options: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
+    teacher: Teacher | None = None,
     **changes: Any,
 ) -> Setup:
     """Return a run of a study, with changes to the recipe of its preset.
+
+    :func:`~fourierkernels.train.teacher.choose_teacher` makes a teacher of a trained model.
 
     Examples
     --------
@@ -70,7 +80,7 @@ def setup(
     """
     recipe = replace(choose_preset(choose_study(study), preset).recipe, **changes)
     named = None if data is None else _place(data)
-    return Setup(study, preset, mixer, recipe, dict(mixer_options or {}), named)
+    return Setup(study, preset, mixer, recipe, dict(mixer_options or {}), named, teacher)
 
 
 def _place(data: str | Path) -> str:
@@ -90,6 +100,7 @@ def save_setup(output: Path, run: Setup, digest: str) -> None:
         "data": run.data,
         "digest": digest,
         "recipe": run.recipe.as_json(),
+        "teacher": None if run.teacher is None else asdict(run.teacher),
     }
     write_text(output / SETUP, json.dumps(facts, indent=2) + "\n")
 
@@ -110,8 +121,10 @@ def load_setup(output: Path) -> tuple[Setup, str]:
         written = facts["format"]
         if written == FORMAT:
             names = {key: facts[key] for key in ("study", "preset", "mixer", "mixer_options")}
-            recipe = Recipe.from_json(facts["recipe"])
-            return Setup(**names, data=facts["data"], recipe=recipe), str(facts["digest"])
+            names["recipe"] = Recipe.from_json(facts["recipe"])
+            taught = facts.get("teacher")  # runs of before there were any do not say
+            names["teacher"] = None if taught is None else Teacher(**taught)
+            return Setup(**names, data=facts["data"]), str(facts["digest"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} must describe a training run, got {error!r}") from error
     raise ValueError(f"{file} must have format {FORMAT} of training runs, got {written}")

@@ -10,6 +10,7 @@ from fourierkernels.train.planning import plan
 from fourierkernels.train.run import evaluate, train
 from fourierkernels.train.run_setup import Setup, load_setup, setup
 from fourierkernels.train.studies.study import Measured
+from fourierkernels.train.teacher import amend_teacher
 from fourierkernels.validation import check_choice
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ def choose_run(
     preset: str | None,
     seed: int | None,
     resumed: Path | None,
+    teacher: Path | None = None,
+    teacher_weight: float | None = None,
+    temperature: float | None = None,
 ) -> Setup:
     """Return the run that options describe; what a resumed run was asked for need not be repeated.
 
@@ -69,13 +73,18 @@ def choose_run(
     ----------
     resumed : Path or None
         Folder of the run to resume, if one is named.
+    teacher : Path or None
+        A trained model to learn from, with its share of the loss and its temperature.
     """
     given = {"preset": preset, "mixer": mixer, "data": data}
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    taught = {"weight": teacher_weight, "temperature": temperature}
     if resumed is None:
         named |= {} if seed is None else {"seed": seed}
+        named["teacher"] = amend_teacher(None, teacher, **taught)
         return setup(study, mixer_options=mixer_options, **named)
     earlier, _ = load_setup(resumed)
+    named["teacher"] = amend_teacher(earlier.teacher, teacher, **taught)
     if data is not None:
         named["data"] = setup(study, data=data).data
     recipe = earlier.recipe if seed is None else replace(earlier.recipe, seed=seed)

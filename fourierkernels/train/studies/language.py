@@ -17,7 +17,7 @@ from fourierkernels.models import LanguageModel, language_config
 from fourierkernels.run_folder import IDS, VOCABULARY
 from fourierkernels.train.data.corpora import read_corpus, splitting
 from fourierkernels.train.data.token_files import TokenFiles
-from fourierkernels.train.objective import Objective
+from fourierkernels.train.objective import Objective, Scored
 from fourierkernels.train.perplexity import perplexities, plain_loss
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.segments import Batch, Segments, Tokens
@@ -93,6 +93,14 @@ def objective(preset: Preset, data: TokenFiles, recipe: Recipe) -> Objective:
     return Objective(loss, validate, even)
 
 
+def scores(model: nn.Module, batch: Batch) -> Scored:
+    """Return log p of all words at each place, ``(B N, V)``, also of those in rare bands."""
+    assert isinstance(model, LanguageModel)
+    words = batch["targets"].flatten()
+    count = torch.tensor(float(len(words)))
+    return Scored(model.log_probabilities(batch["tokens"]).flatten(0, 1), words, count)
+
+
 def measure(
     preset: Preset,
     data: TokenFiles,
@@ -152,6 +160,7 @@ STUDY = Study(
     check_options=check_options,
     prepare=prepare,
     check=check,
+    scores=scores,
 )
 
 

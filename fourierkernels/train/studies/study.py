@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from fourierkernels.train.objective import Objective
+from fourierkernels.train.objective import Objective, Scored
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.segments import Batch
 
@@ -125,6 +125,9 @@ class Study:
         From a preset and the data to what ``results.json`` says besides.
     packages : tuple of str
         Distributions whose versions it names besides.
+    scores : callable or None
+        From a model and a batch to the scores of all words, which a teacher's are compared with;
+        None if no model of the study learns from a teacher.
     """
 
     title: str
@@ -140,3 +143,4 @@ class Study:
     check: Callable[[Path, Any], None]
     facts: Callable[[Preset, Any], Mapping[str, Any]] = lambda preset, data: {}
     packages: tuple[str, ...] = ()
+    scores: Callable[[nn.Module, Batch], Scored] | None = None

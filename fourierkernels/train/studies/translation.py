@@ -18,10 +18,10 @@ from fourierkernels.models import (
     translation_config,
     translation_loss,
 )
-from fourierkernels.run_folder import SUBWORDS
+from fourierkernels.run_folder import SUBWORDS, read_results
 from fourierkernels.train.bleu import check_sacrebleu, signature
 from fourierkernels.train.data.bitext.classes import BatchRule, padded_length
-from fourierkernels.train.objective import Objective
+from fourierkernels.train.objective import Objective, Scored
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.study import Preset, Study, Updates
@@ -127,16 +127,31 @@ def objective(preset: Preset, data: "PairFiles", recipe: Recipe) -> Objective:
     return Objective(loss, validate, math.log(len(data.vocabulary)), further=("accuracy",))
 
 
+def scores(model: nn.Module, batch: Batch) -> Scored:
+    """Return the logits after each token of a target but those after its end, ``(n, V)``."""
+    assert isinstance(model, TranslationModel)
+    words = batch["target"][:, 1:]
+    kept = words != model.config.padding_id
+    logits = model(batch["source"], batch["target"][:, :-1])
+    return Scored(logits[kept], words[kept], batch["tokens"].sum())
+
+
 def prepare(folder: Path, data: "PairFiles") -> None:
     """Write the subwords of a run into its folder."""
     data.bpe.save(folder / SUBWORDS)
 
 
 def check(folder: Path, data: "PairFiles") -> None:
-    """Refuse a corpus that is encoded by other subwords than those of a run."""
+    """Refuse a corpus of other subwords or, where a run has ended, languages than those of it."""
     from fourierkernels.train.data.bitext.bpe import Bpe
 
     Bpe.load(folder / SUBWORDS).vocabulary.check_same(data.vocabulary, folder)
+    known = read_results(folder).get("languages", data.languages)
+    if known != data.languages:
+        raise ValueError(
+            f"data must be from {' to '.join(known)}, as those of {folder}, "
+            f"got {' to '.join(data.languages)}"
+        )
 
 
 def facts(preset: Preset, data: "PairFiles") -> Mapping[str, Any]:
@@ -165,6 +180,7 @@ STUDY = Study(
     check_options=check_options,
     prepare=prepare,
     check=check,
+    scores=scores,
     packages=("tokenizers", "sacrebleu"),
 )
 

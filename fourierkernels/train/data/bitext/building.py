@@ -62,9 +62,10 @@ def build_pair_files(
     Raises
     ------
     ValueError
-        If a text cannot be read, or a split has no pair.
+        If a text cannot be read, a split has no pair, or the texts come with more subwords.
     """
     rule = rule or LengthRule()
+    given = _given(source, size)
     known = hashlib.sha256(f"pairs {FORMAT} {source.digest} {size}".encode()).hexdigest()
     key = hashlib.sha256(f"{known} {rule} {WIDTH}".encode()).hexdigest()
     parent = cache_folder() if folder is None else folder
@@ -72,9 +73,16 @@ def build_pair_files(
     if not home.is_dir():
         plan = _plan(source)
         names = {"corpus": corpus, "source": source.name, "digest": key}
-        bpe = _learnt(parent / f"bpe-{known[:28]}", source, plan.parts, size)
+        place = parent / f"bpe-{known[:28]}"
+        bpe = _learnt(place, source, plan.parts, size) if given is None else given
         _build(home, names | {"languages": list(source.languages)}, source, plan, bpe, rule)
     return open_pair_files(home)
+
+
+def split_texts(source: PairSource) -> Iterator[tuple[str, Pair]]:
+    """Yield the pairs of a corpus that are in a split, with its name; no length is filtered."""
+    for chunk in _chunks(source, _plan(source).parts):
+        yield from ((split, pair) for pair, split in chunk)
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,16 @@ def _count(dropped: Counter[str], parts: Parts) -> None:
     for reason, part in ((DUPLICATE, COPY), (CROSSING, CROSSED)):
         if count := int((parts == part).sum()):
             dropped[reason] += count
+
+
+def _given(source: PairSource, size: int) -> Bpe | None:
+    """Return the subwords that a corpus comes with, if it does."""
+    if source.subwords is None:
+        return None
+    bpe = Bpe.load(source.subwords)
+    if len(bpe) > size:
+        raise ValueError(f"{source.subwords} must have at most {size} subwords, got {len(bpe)}")
+    return bpe
 
 
 def _learnt(home: Path, source: PairSource, parts: Parts, size: int) -> Bpe:

@@ -73,7 +73,7 @@ BITEXTS: dict[str, Bitext] = {
         title="line-aligned texts",
         had="your own; experiments/data_bitext.py fetches manuals in English, Italian and German",
         layout="train.SRC, train.TGT, valid.SRC, … (or .gz); or any NAME.SRC and NAME.TGT, with "
-        "NAME.documents if known, split here",
+        "NAME.documents if known, split here; bpe.json of a run to read its subwords",
         recognises=has_lines,
         open=open_lines,
     ),

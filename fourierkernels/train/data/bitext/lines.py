@@ -1,10 +1,13 @@
 """Line-aligned texts: line n of one file is the translation of line n of the other."""
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from fourierkernels.run_folder import SUBWORDS
 from fourierkernels.train.data.bitext.pairs import (
     WHOLE,
     Pair,
@@ -17,6 +20,7 @@ from fourierkernels.train.data.bitext.pairs import (
     split_names,
 )
 from fourierkernels.train.data.token_files import SPLITS
+from fourierkernels.train.files import file_digest
 
 DOCUMENTS = "documents"
 _NAME = re.compile(r"(?P<stem>.+?)\.(?P<language>[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)(?:\.gz)?")
@@ -35,7 +39,9 @@ def open_lines(folder: Path, pair: tuple[str, str] | None) -> PairSource:
     """Return the texts of files such as ``train.en`` and ``train.it``, plain or ``.gz``.
 
     Those named train, valid and test are these splits; others are read together and split here.
-    A file ``STEM.documents`` has the document of each line; without it each pair stands alone.
+    A file ``STEM.documents`` has the document of each line; without it each pair stands alone. With
+    a file ``bpe.json``, as a run leaves it, the texts are read as these subwords; else theirs are
+    learnt.
 
     Parameters
     ----------
@@ -63,7 +69,12 @@ def open_lines(folder: Path, pair: tuple[str, str] | None) -> PairSource:
         ]
         for split, own in wanted.items()
     }
-    return source_of_lines(folder.resolve().name, languages, files)
+    source = source_of_lines(folder.resolve().name, languages, files)
+    subwords = folder / SUBWORDS
+    if not subwords.is_file():
+        return source
+    digest = hashlib.sha256(f"{source.digest} {file_digest(subwords)}".encode()).hexdigest()
+    return replace(source, digest=digest, subwords=subwords)
 
 
 def source_of_lines(

@@ -51,6 +51,9 @@ class PairSource:
         From a split and a counter, which is given what the reader itself leaves out, to the pairs.
     splits : tuple of str
         "train", "valid" and "test" as they are distributed, or "all", which is to be split.
+    subwords : Path or None
+        A file of subwords that the texts come with; None if they are to be learnt. The digest
+        covers it.
     """
 
     name: str
@@ -58,6 +61,7 @@ class PairSource:
     digest: str
     pairs: Callable[[str, Counter[str]], Iterator[Pair]]
     splits: tuple[str, ...] = (WHOLE,)
+    subwords: Path | None = None
 
 
 Sides = tuple[Path, Path]

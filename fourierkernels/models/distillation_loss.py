@@ -1,0 +1,146 @@
+"""The loss of word-level distillation: a student learns the words and a teacher's distribution.
+
+Of each word, with logits z of the student and z' of the teacher, the share w of the teacher, the
+temperature T, and q the word itself with label smoothing, it is
+
+    (1 - w) H(q, softmax(z)) + w T² KL(softmax(z' / T) ‖ softmax(z / T)).
+
+[kim2016sequence]_ section 3.1 has it at T = 1, with the cross-entropy of the teacher, which differs
+by a constant. T² keeps the size of the gradient at any temperature [hinton2015distilling]_.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
+
+from fourierkernels.models.residual import check_rate
+from fourierkernels.validation import check_number
+
+_CHUNK = 1 << 22  # scores whose logarithms are in memory at a time
+
+
+def distillation_sum(
+    scores: Tensor,
+    teacher: Tensor,
+    words: Tensor,
+    *,
+    smoothing: float,
+    weight: float,
+    temperature: float,
+) -> Tensor:
+    """Return the sum of the loss over n words, a scalar, in float32 or wider.
+
+    Only the gradient, ``(n, V)``, is kept for the way back: it is computed beside the loss, some
+    rows at a time. The teacher gets none.
+
+    Parameters
+    ----------
+    scores, teacher : Tensor
+        Logits, or log-probabilities, of student and teacher, ``(n, V)``.
+    words : Tensor
+        The words that come, ``(n,)``.
+    smoothing : float
+        ε in [0, 1): the word has the probability 1 - ε, and each of the V words ε/V more.
+    weight : float
+        The share w of the teacher, in (0, 1].
+    temperature : float
+        T > 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number breaks its rule, or shapes differ.
+
+    Examples
+    --------
+    >>> z = torch.tensor([[0.0, 1.0, 2.0]])
+    >>> settings = {"smoothing": 0.0, "weight": 1.0, "temperature": 2.0}
+    >>> distillation_sum(z, z, torch.tensor([1]), **settings)
+    tensor(0.)
+    """
+    check_rate("smoothing", smoothing)
+    check_share(weight)
+    check_number("temperature", temperature, above=0.0)
+    if scores.shape != teacher.shape:
+        raise ValueError(
+            f"teacher must have the shape of scores, {tuple(scores.shape)}, "
+            f"got {tuple(teacher.shape)}"
+        )
+    given = (scores, teacher, words, smoothing, weight, temperature)
+    found: Tensor = _Chunked.apply(*given)  # type: ignore[no-untyped-call]
+    return found
+
+
+def check_share(value: object, name: str = "weight") -> float:
+    """Return the teacher's share of the loss, a number in (0, 1]."""
+    share = check_number(name, value)
+    if not 0 < share <= 1:
+        raise ValueError(f"{name} must be in (0, 1], got {value}")
+    return share
+
+
+def plain_sum(
+    scores: Tensor,
+    teacher: Tensor,
+    words: Tensor,
+    smoothing: float,
+    weight: float,
+    temperature: float,
+) -> Tensor:
+    """Return the same sum from the formula, all at once."""
+    hard = cross_entropy(scores, words, reduction="sum", label_smoothing=smoothing)
+    own, theirs = (log_softmax(z / temperature, dim=-1) for z in (scores, teacher))
+    soft = kl_div(own, theirs, reduction="sum", log_target=True)
+    return (1 - weight) * hard + weight * temperature**2 * soft
+
+
+def gradient_of_sum(
+    scores: Tensor,
+    teacher: Tensor,
+    words: Tensor,
+    smoothing: float,
+    weight: float,
+    temperature: float,
+) -> Tensor:
+    """Return the gradient of :func:`plain_sum` with respect to the scores, ``(n, V)``.
+
+    (1 - w) (softmax(z) - q) + w T (softmax(z / T) - softmax(z' / T)).
+    """
+    own, theirs = (softmax(z / temperature, dim=-1) for z in (scores, teacher))
+    soft = own - theirs
+    hard = softmax(scores, dim=-1) - smoothing / scores.shape[-1]
+    hard.scatter_add_(-1, words[:, None], hard.new_full((len(words), 1), smoothing - 1))
+    return hard.mul_(1 - weight).add_(soft, alpha=weight * temperature)
+
+
+class _Chunked(torch.autograd.Function):
+    """:func:`plain_sum` of some rows after others, each with its gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, teacher: Tensor, words: Tensor, *settings: float
+    ) -> Tensor:
+        """Return the sum and keep its gradient, if one is wanted."""
+        dtype = torch.promote_types(scores.dtype, torch.float32)
+        total = torch.zeros((), dtype=dtype, device=scores.device)
+        gradient = torch.empty_like(scores) if ctx.needs_input_grad[0] else None
+        rows = max(1, _CHUNK // scores.shape[-1])
+        for start in range(0, len(scores), rows):
+            part = slice(start, start + rows)
+            given = scores[part].to(dtype), teacher[part].to(dtype), words[part]
+            total += plain_sum(*given, *settings)
+            if gradient is not None:
+                gradient[part] = gradient_of_sum(*given, *settings)
+        ctx.save_for_backward(gradient)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of the student's scores."""
+        (gradient,) = ctx.saved_tensors
+        own = None if gradient is None else gradient * upstream.to(gradient.dtype)
+        return own, None, None, None, None, None
