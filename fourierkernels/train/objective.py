@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from fourierkernels.train.segments import Batch
 
 
-class Scored(NamedTuple):
+@dataclass(frozen=True)
+class Scored:
     """What a model predicts for the words of a batch.
 
     Attributes

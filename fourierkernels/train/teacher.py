@@ -4,7 +4,6 @@ Word-level distillation, [kim2016sequence]_ section 3.1;
 :mod:`fourierkernels.models.distillation_loss` has the loss.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -102,7 +101,7 @@ def teacher_files(path: Path) -> tuple[Path, Path]:
     return home, file
 
 
-def compared(teacher: Teacher | None) -> Mapping[str, Any]:
+def compared(teacher: Teacher | None) -> dict[str, Any]:
     """Return all that must not change when a run is resumed: not where the teacher lies."""
     names = {"teacher": "digest", "teacher_weight": "weight", "temperature": "temperature"}
     return {name: getattr(teacher, field, None) for name, field in names.items()}
