@@ -14,13 +14,15 @@ from typing import Any
 import torch
 from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from training_runs import short_run
+from translation_runs import mini, mini_run
 
 from fourierkernels.models.tensor_files import write_tensors
 from fourierkernels.train import run as runs
 from fourierkernels.train.engine import Engine
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.sharding import whole
-from fourierkernels.train.studies import language
+from fourierkernels.train.studies import language, translation
+from fourierkernels.train.teacher import choose_teacher
 
 FEW: dict[str, Any] = {"batch": 8, "precision": "float64", "seed": 3, "accumulation": 2}
 
@@ -74,6 +76,26 @@ def gradients(texts: Path, cache: Path, output: Path, engine: type[Watching] = W
     trainer.train()
     if trainer.is_world_process_zero():
         write_tensors(output / "gradients.safetensors", trainer.gradients)
+
+
+def distilled_gradients(corpus: Path, cache: Path, output: Path, teacher: str) -> None:
+    """Train a student in float64 for three updates, without dropout, and write all gradients."""
+    torch.set_num_threads(1)
+    preset = mini()
+    translation.PRESETS["mini"] = replace(preset, model={**preset.model, "dropout": 0.0})
+    few = {"steps": 3, "batch": 4, "precision": "float64", "accumulation": 2}
+    run = mini_run(corpus, "dft_encoder", teacher=choose_teacher(teacher), **few)
+    seen: list[Watching] = []
+
+    class Seen(Watching):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            seen.append(self)
+
+    runs.Engine = Seen  # type: ignore[misc]
+    runs.train(run, output, cache=cache)
+    if seen[0].is_world_process_zero():
+        write_tensors(output / "gradients.safetensors", seen[0].gradients)
 
 
 def gradients_both_ways(texts: Path, cache: Path, output: Path) -> None:

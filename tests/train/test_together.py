@@ -24,8 +24,8 @@ SUPPORT = TOGETHER.parent
 ROOT = SUPPORT.parents[1]
 
 
-def torchrun(*arguments: object, folder: Path) -> None:
-    """Start two processes of one thread that talk by gloo."""
+def torchrun(*arguments: object, folder: Path, processes: int = 2) -> None:
+    """Start processes of one thread that talk by gloo."""
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -33,7 +33,7 @@ def torchrun(*arguments: object, folder: Path) -> None:
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(SUPPORT))),
     }
     launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
-    command = [sys.executable, *launch, "--nproc-per-node=2", *map(str, arguments)]
+    command = [sys.executable, *launch, f"--nproc-per-node={processes}", *map(str, arguments)]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -81,6 +81,22 @@ def test_checkpoint_of_two_processes_is_that_of_one(kind: str, trained: Path) ->
     assert differences(one, two) == []
     curves = [np.genfromtxt(trained / name / "curve.csv", delimiter=",") for name in ("one", kind)]
     np.testing.assert_allclose(curves[1], curves[0], rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_student_of_two_processes_gets_the_gradients_of_one(
+    corpus: Path, cache: Path, translator: Path, tmp_path: Path
+) -> None:
+    """Each process has the whole teacher; batches are shared and gradients accumulated."""
+    run = [TOGETHER, "distilled_gradients", corpus, cache]
+    for name, processes in (("one", 1), ("two", 2)):
+        torchrun(*run, tmp_path / name, translator, folder=tmp_path, processes=processes)
+        assert last_checkpoint(tmp_path / name).processes == processes
+    one, two = (read_tensors(tmp_path / f"{n}/gradients.safetensors") for n in ("one", "two"))
+    assert one.keys() == two.keys()
+    assert len(one) > 60
+    for name, gradient in one.items():
+        assert (two[name] - gradient).abs().max() <= 1e-12 * max(1, gradient.abs().max()), name
 
 
 def differences(one: SavedStep, two: SavedStep, *, at_most: float = 1e-12) -> list[str]:
