@@ -75,6 +75,27 @@ class Measured:
     published: float | None = None
 
 
+@dataclass(frozen=True)
+class Counted:
+    """What a study calls its data where they are counted, in tables and results.
+
+    Attributes
+    ----------
+    classes, unit_of_classes : str
+        All that can be predicted, and one such thing, in the plural.
+    examples, unit_of_examples : str
+        What is trained on, and one such thing, in the plural.
+    """
+
+    classes: str = "vocabulary"
+    unit_of_classes: str = "words"
+    examples: str = "training text"
+    unit_of_examples: str = "tokens"
+
+
+TEXT = Counted()
+
+
 class Updates(Protocol):
     """The training batches of a run, in their order: a data set of torch."""
 
@@ -125,6 +146,8 @@ class Study:
         From a preset and the data to what ``results.json`` says besides.
     packages : tuple of str
         Distributions whose versions it names besides.
+    counted : Counted
+        What its data are called.
     """
 
     title: str
@@ -140,3 +163,4 @@ class Study:
     check: Callable[[Path, Any], None]
     facts: Callable[[Preset, Any], Mapping[str, Any]] = lambda preset, data: {}
     packages: tuple[str, ...] = ()
+    counted: Counted = TEXT
