@@ -10,6 +10,7 @@ BEST = "model.safetensors"
 VOCABULARY = "vocabulary.txt"
 IDS = "test.ids"
 SUBWORDS = "bpe.json"
+SERIES = "series.json"  # classes, channels and what standardises them
 RESULTS = "results"  # .json and .csv
 
 

@@ -121,6 +121,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/rates_density.py",
     "experiments/rates_regression.py",
     "experiments/real_heads.py",
+    "experiments/series_small.py",
     "experiments/theorems.py",
     "experiments/twin_heads.py",
 }

@@ -14,7 +14,7 @@ class CorporaAtHelp(TyperCommand):
 
     def format_help(self, *arguments: Any) -> None:
         """Fill in the names and where data are had, then write the help."""
-        from fourierkernels.train import BITEXTS, CORPORA, STUDIES
+        from fourierkernels.train import ARCHIVES, BITEXTS, CORPORA, STUDIES
 
         studies = [
             f"{name}: {study.title}. Presets: "
@@ -24,7 +24,7 @@ class CorporaAtHelp(TyperCommand):
         ]
         corpora = [
             f"{name}: {row.title}. Had: {row.had}. Layout: {row.layout}."
-            for name, row in (*CORPORA.items(), *BITEXTS.items())
+            for name, row in (*CORPORA.items(), *BITEXTS.items(), *ARCHIVES.items())
         ]
         self.epilog = "\n\n".join(("Studies.", *studies, "Data.", *corpora))
         super().format_help(*arguments)

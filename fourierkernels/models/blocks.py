@@ -46,7 +46,9 @@ class BlockConfig:
     reader_options : mapping or None
         Its options; None for those of a mixer of the same name, without its causal mask.
     norm : {"pre", "post"}
-        Place of the LayerNorms.
+        Place of the norms.
+    norm_kind : {"layer", "batch"}
+        LayerNorm, or batch normalisation over the tokens that are no padding.
     attention_bias : bool
         Whether the projections of attention have biases.
     dropout : float
@@ -77,6 +79,7 @@ class BlockConfig:
     drop_path: float = 0.0
     attention_bias: bool = True
     reader_options: Mapping[str, Any] | None = None
+    norm_kind: str = "layer"
 
 
 class BlockState(NamedTuple):
@@ -141,11 +144,11 @@ class Block(nn.Module):
     ) -> Tensor:
         """Map tokens ``(B, N, E)``; the memory is ``(B, M, E)``, True in a padding is ignored."""
         if self.mixer is not None and self.around_mixer is not None:
-            inner = self.around_mixer.enter(x)
-            x = self.around_mixer.leave(x, self.mixer(inner, padding=padding))
+            inner = self.around_mixer.enter(x, padding)
+            x = self.around_mixer.leave(x, self.mixer(inner, padding=padding), padding)
         if self.reader is not None and memory is not None:
-            x = self._read(x, self.reader.memory(memory), memory_padding)
-        return self._feed(x)
+            x = self._read(x, self.reader.memory(memory), memory_padding, padding)
+        return self._feed(x, padding)
 
     def start(self, memory: Tensor | None = None) -> BlockState:
         """Return the state before the first token; keys and values of the memory are kept."""
@@ -183,15 +186,22 @@ class Block(nn.Module):
         """Whether padded tokens reach no others."""
         return self.mixer is None or self.mixer.masks_padding
 
-    def _read(self, x: Tensor, memory: State, padding: Tensor | None) -> Tensor:
+    def _read(
+        self,
+        x: Tensor,
+        memory: State,
+        memory_padding: Tensor | None,
+        padding: Tensor | None = None,
+    ) -> Tensor:
         assert self.reader is not None  # whoever has a memory has a reader
         assert self.around_reader is not None
-        change = self.reader.read(self.around_reader.enter(x), memory, padding=padding)
-        return self.around_reader.leave(x, change)
+        inner = self.around_reader.enter(x, padding)
+        change = self.reader.read(inner, memory, padding=memory_padding)
+        return self.around_reader.leave(x, change, padding)
 
-    def _feed(self, x: Tensor) -> Tensor:
-        inner = self.around_feed_forward.enter(x)
-        return self.around_feed_forward.leave(x, self.feed_forward(inner))
+    def _feed(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
+        inner = self.around_feed_forward.enter(x, padding)
+        return self.around_feed_forward.leave(x, self.feed_forward(inner), padding)
 
 
 def build_blocks(config: BlockConfig, layers: int, *, attention_layers: int = 0) -> nn.ModuleList:
@@ -243,6 +253,7 @@ def _residual(config: BlockConfig, dropout: float) -> Residual:
         eps=config.norm_eps,
         dropout=dropout,
         drop_path=config.drop_path,
+        kind=config.norm_kind,
     )
 
 

@@ -1,25 +1,29 @@
-"""The residual connection around a sublayer: LayerNorm, dropout, stochastic depth.
+"""The residual connection around a sublayer: its norm, dropout, stochastic depth.
 
 pre:  x + f(norm(x))            post:  norm(x + f(x))
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.models.step_norm import StepNorm
 from fourierkernels.validation import check_choice, check_number
 
 NORMS = ("pre", "post")
+NORM_KINDS: dict[str, Callable[..., nn.Module]] = {"layer": nn.LayerNorm, "batch": StepNorm}
 
 
 class Residual(nn.Module):
-    """The LayerNorm, dropout and sum around a sublayer, before (`enter`) and after it (`leave`).
+    """The norm, dropout and sum around a sublayer, before (`enter`) and after it (`leave`).
 
     Parameters
     ----------
     dim : int
         Features E of a token.
     norm : {"pre", "post"}
-        Place of the LayerNorm.
+        Place of the norm.
     eps : float
         Its epsilon.
     dropout : float
@@ -27,28 +31,39 @@ class Residual(nn.Module):
     drop_path : float
         Probability of leaving the change out for a whole sequence of the batch, in training only
         (stochastic depth); those that stay are scaled up.
+    kind : {"layer", "batch"}
+        LayerNorm, or batch normalisation over the steps that are no padding.
     """
 
     def __init__(
-        self, dim: int, *, norm: str, eps: float, dropout: float, drop_path: float
+        self,
+        dim: int,
+        *,
+        norm: str,
+        eps: float,
+        dropout: float,
+        drop_path: float,
+        kind: str = "layer",
     ) -> None:
         super().__init__()
         self.before = check_choice("norm", norm, list(NORMS)) == "pre"
-        self.norm = nn.LayerNorm(dim, eps=eps)
+        self.norm = NORM_KINDS[check_choice("norm_kind", kind, list(NORM_KINDS))](dim, eps=eps)
         self.dropout = nn.Dropout(dropout)
         self.drop_path = check_rate("drop_path", drop_path)
 
-    def enter(self, x: Tensor) -> Tensor:
-        """Return what the sublayer gets."""
-        normed: Tensor = self.norm(x) if self.before else x
-        return normed
+    def enter(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
+        """Return what the sublayer gets; the padding ``(B, N)`` of the tokens counts in no mean."""
+        return self._normed(x, padding) if self.before else x
 
-    def leave(self, x: Tensor, change: Tensor) -> Tensor:
+    def leave(self, x: Tensor, change: Tensor, padding: Tensor | None = None) -> Tensor:
         """Return the tokens with the change that the sublayer proposes."""
         total: Tensor = x + self._thin(self.dropout(change))
-        if not self.before:
-            total = self.norm(total)
-        return total
+        return total if self.before else self._normed(total, padding)
+
+    def _normed(self, x: Tensor, padding: Tensor | None) -> Tensor:
+        over_steps = isinstance(self.norm, StepNorm)
+        normed: Tensor = self.norm(x, padding) if over_steps else self.norm(x)
+        return normed
 
     def _thin(self, change: Tensor) -> Tensor:
         if not (self.training and self.drop_path):

@@ -14,6 +14,7 @@ Examples
 from fourierkernels.lazy import loaded_on_first_use
 
 _HOMES = {
+    "ARCHIVES": "fourierkernels.train.data.series.problems",
     "BITEXTS": "fourierkernels.train.data.bitext.corpora",
     "CORPORA": "fourierkernels.train.data.corpora",
     "STUDIES": "fourierkernels.train.studies.registry",

@@ -10,8 +10,10 @@ from fourierkernels.train.files import write_text
 from fourierkernels.train.recipe import Recipe
 
 CURVE_TABLE = "curve.csv"
+OF_TEST = "test_"
 _VALIDATED, _OWN_LOSS = "eval_", "eval_loss"
-# Column -> what the Trainer calls it; what else an objective validates has a column valid_NAME.
+# Column -> what the Trainer calls it; what else an objective validates has a column valid_NAME, or
+# NAME if it is of the test.
 _COLUMNS = {
     "step": "step",
     "loss": "loss",
@@ -56,4 +58,8 @@ def write_curve(output: Path, history: Iterable[Mapping[str, Any]]) -> None:
 def _columns(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the columns, and what the Trainer calls them, for all that was validated."""
     names = (name for entry in entries for name in entry if name.startswith(_VALIDATED))
-    return _COLUMNS | {f"valid_{name.removeprefix(_VALIDATED)}": name for name in names}
+    return _COLUMNS | {_column(name.removeprefix(_VALIDATED)): name for name in names}
+
+
+def _column(name: str) -> str:
+    return name if name.startswith(OF_TEST) else f"valid_{name}"

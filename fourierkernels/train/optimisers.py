@@ -13,6 +13,7 @@ from fourierkernels.train.schedules import SCHEDULES
 OPTIMISER_CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
+    "radam": torch.optim.RAdam,
 }
 
 

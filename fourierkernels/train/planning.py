@@ -16,6 +16,7 @@ from fourierkernels.train.optimisers import as_precision
 from fourierkernels.train.run_setup import Setup
 from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.train.studies.study import TEXT, Counted
 
 _PROBE = 8  # sequences of the passes that are timed
 _MOST_PASSES, _MOST_SECONDS = 9, 2.0  # no further pass after either
@@ -28,7 +29,7 @@ class Plan:
     Attributes
     ----------
     parameters, words, tokens : int
-        Of the model, of the vocabulary, of the training text.
+        Of the model, of the vocabulary, of the training text; or what the study counts instead.
     epochs : float
         Times the text is read.
     memory : int
@@ -36,6 +37,8 @@ class Plan:
         and of a teacher's parameters.
     seconds : float
         From timed passes of a few sequences on this machine, without validations.
+    counted : Counted
+        What the study calls its data.
     """
 
     parameters: int
@@ -44,12 +47,17 @@ class Plan:
     epochs: float
     memory: int
     seconds: float
+    counted: Counted = TEXT
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield names and values for display."""
         yield "parameters", f"{self.parameters:,}"
-        yield "vocabulary", f"{self.words:,} words"
-        yield "training text", f"{self.tokens:,} tokens, read {self.epochs:.2g} times"
+        names = self.counted
+        yield names.classes, f"{self.words:,} {names.unit_of_classes}"
+        yield (
+            names.examples,
+            f"{self.tokens:,} {names.unit_of_examples}, read {self.epochs:.2g} times",
+        )
         yield "memory", f"{self.memory / 2**20:,.0f} MiB"
         yield "time", f"{_readable(self.seconds)} on this machine, validations aside"
 
@@ -79,6 +87,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
         epochs=recipe.steps / updates.updates_per_epoch,
         memory=int(held + activations * times / recipe.accumulation),
         seconds=seconds * times * recipe.steps,
+        counted=study.counted,
     )
 
 

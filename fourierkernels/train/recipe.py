@@ -9,7 +9,7 @@ from fourierkernels.validation import check_choice, check_integer, check_number
 
 PRECISIONS = ("float32", "bfloat16", "float64")
 ORDERS = ("streams", "shuffled")
-OPTIMISERS = ("adam", "adamw")
+OPTIMISERS = ("adam", "adamw", "radam")
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Recipe:
         A key of :data:`~fourierkernels.train.schedules.SCHEDULES`.
     warmup : int
         Updates until the rate is at its largest.
-    optimiser : {"adam", "adamw"}
-        Adam adds its weight decay to the gradient, AdamW to the update; neither decays biases,
-        norms and radii.
+    optimiser : {"adam", "adamw", "radam"}
+        Adam and RAdam add their weight decay to the gradient, AdamW to the update; none decays
+        biases, norms and radii.
     clip : float or None
         Largest norm of a gradient.
     label_smoothing : float

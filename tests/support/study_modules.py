@@ -15,15 +15,22 @@ RESULTS = EXPERIMENTS / "results"
 
 
 @contextmanager
-def study_module(name: str) -> Iterator[ModuleType]:
-    """Yield a study that computes in one thread; the threads are given back afterwards."""
+def study_module(name: str, *, threads: bool = True) -> Iterator[ModuleType]:
+    """Yield a study that computes in one thread; the threads are given back afterwards.
+
+    Parameters
+    ----------
+    threads : bool
+        Whether it computes at all.
+    """
     before = torch.get_num_threads(), numba.get_num_threads()
     sys.path.insert(0, str(EXPERIMENTS))  # a study finds its neighbours as python runs it
     try:
         study = import_module(name)
     finally:
         sys.path.remove(str(EXPERIMENTS))
-    study.use_one_thread()
+    if threads:
+        study.use_one_thread()
     try:
         yield study
     finally:

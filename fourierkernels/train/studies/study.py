@@ -75,6 +75,27 @@ class Measured:
     published: float | None = None
 
 
+@dataclass(frozen=True)
+class Counted:
+    """What a study calls its data where they are counted, in tables and results.
+
+    Attributes
+    ----------
+    classes, unit_of_classes : str
+        All that can be predicted, and one such thing, in the plural.
+    examples, unit_of_examples : str
+        What is trained on, and one such thing, in the plural.
+    """
+
+    classes: str = "vocabulary"
+    unit_of_classes: str = "words"
+    examples: str = "training text"
+    unit_of_examples: str = "tokens"
+
+
+TEXT = Counted()
+
+
 class Updates(Protocol):
     """The training batches of a run, in their order: a data set of torch."""
 
@@ -128,6 +149,8 @@ class Study:
     scores : callable or None
         From a model and a batch to the scores of all words, which a teacher's are compared with;
         None if no model of the study learns from a teacher.
+    counted : Counted
+        What its data are called.
     """
 
     title: str
@@ -144,3 +167,4 @@ class Study:
     facts: Callable[[Preset, Any], Mapping[str, Any]] = lambda preset, data: {}
     packages: tuple[str, ...] = ()
     scores: Callable[[nn.Module, Batch], Scored] | None = None
+    counted: Counted = TEXT

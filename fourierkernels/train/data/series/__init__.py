@@ -1,0 +1,1 @@
+"""Time series with a class each."""
