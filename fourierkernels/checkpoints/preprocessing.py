@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.checkpoints.images import MODES, Preprocessing, Resampling
+from fourierkernels.image_files import MODES, Preprocessing, Resampling
 from fourierkernels.validation import check_integer, check_number
 
 MOST_SIDE = 4096  # of an image that a network reads
