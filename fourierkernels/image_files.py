@@ -123,13 +123,9 @@ class Preprocessing:
         normed = (pixels.reshape(*pixels.shape[:2], self.channels) - self.mean) / self.std
         return np.ascontiguousarray(normed.transpose(2, 0, 1), dtype=np.float32)
 
-    def converted(self, image: Image.Image) -> Image.Image:
-        """Return the image upright and of the channels that are read."""
-        return ImageOps.exif_transpose(image).convert(MODES[self.channels])
-
     def shaped(self, image: Image.Image) -> Image.Image:
         """Return the image upright, of the channels and of the size that are read."""
-        turned = self.converted(image)
+        turned = ImageOps.exif_transpose(image).convert(MODES[self.channels])
         if self.size is not None:
             height, width = _resized(turned.height, turned.width, self.size)
             turned = turned.resize((width, height), Resampling(self.resample))
