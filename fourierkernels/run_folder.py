@@ -7,6 +7,8 @@ BEST = "model.safetensors"
 VOCABULARY = "vocabulary.txt"
 IDS = "test.ids"
 SUBWORDS = "bpe.json"
+CLASSES = "classes.txt"
+PREPROCESSING = "preprocessor_config.json"
 RESULTS = "results"  # .json and .csv
 
 

@@ -16,6 +16,7 @@ from fourierkernels.lazy import loaded_on_first_use
 _HOMES = {
     "BITEXTS": "fourierkernels.train.data.bitext.corpora",
     "CORPORA": "fourierkernels.train.data.corpora",
+    "IMAGE_SETS": "fourierkernels.train.data.images.sets",
     "STUDIES": "fourierkernels.train.studies.registry",
     "SCHEDULES": "fourierkernels.train.schedules",
     "Recipe": "fourierkernels.train.recipe",

@@ -55,22 +55,23 @@ class Setup:
 def setup(
     study: str,
     *,
-    preset: str = "tiny",
+    preset: str | None = None,
     mixer: str = "fourier",
     mixer_options: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     **changes: Any,
 ) -> Setup:
-    """Return a run of a study, with changes to the recipe of its preset.
+    """Return a run of a study, with changes to the recipe of its preset, or of its default one.
 
     Examples
     --------
     >>> setup("language", preset="small", mixer="softmax", seed=2).recipe.steps
     500000
     """
-    recipe = replace(choose_preset(choose_study(study), preset).recipe, **changes)
+    size = choose_study(study).default if preset is None else preset
+    recipe = replace(choose_preset(choose_study(study), size).recipe, **changes)
     named = None if data is None else _place(data)
-    return Setup(study, preset, mixer, recipe, dict(mixer_options or {}), named)
+    return Setup(study, size, mixer, recipe, dict(mixer_options or {}), named)
 
 
 def _place(data: str | Path) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from torch import nn
 
+from fourierkernels.train.data.images.augmentation import Augmentation
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.segments import Batch
@@ -31,10 +32,12 @@ class Preset:
     most_words : int or None
         Largest vocabulary; the corpus's own if None.
     positions : int or None
-        Windows of a sliding evaluation, or sentences of each split that are translated; all if
-        None.
+        Windows of a sliding evaluation, sentences of each split that are translated, or images
+        that are classified; all if None.
     budget : int or None
         Tokens of a batch, where its size follows the length of its sequences.
+    augmentation : Augmentation or None
+        What is done to training images; nothing if None.
     published : mapping of str to mapping
         The paper's numbers by mixer and by what the study names them.
     """
@@ -47,6 +50,7 @@ class Preset:
     most_words: int | None = None
     positions: int | None = None
     budget: int | None = None
+    augmentation: Augmentation | None = None
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -73,6 +77,24 @@ class Measured:
     value: float
     positions: int
     published: float | None = None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a study calls that of which its models predict one, and that of which its data are.
+
+    Attributes
+    ----------
+    outputs_of, outputs : str
+        "vocabulary" and "words", for instance.
+    data, items : str
+        "training text" and "tokens".
+    """
+
+    outputs_of: str = "vocabulary"
+    outputs: str = "words"
+    data: str = "training text"
+    items: str = "tokens"
 
 
 class Updates(Protocol):
@@ -125,6 +147,10 @@ class Study:
         From a preset and the data to what ``results.json`` says besides.
     packages : tuple of str
         Distributions whose versions it names besides.
+    default : str
+        The preset that is taken where none is named.
+    terms : Terms
+        What its data are called in plans and results.
     """
 
     title: str
@@ -140,3 +166,5 @@ class Study:
     check: Callable[[Path, Any], None]
     facts: Callable[[Preset, Any], Mapping[str, Any]] = lambda preset, data: {}
     packages: tuple[str, ...] = ()
+    default: str = "tiny"
+    terms: Terms = Terms()
