@@ -11,6 +11,8 @@ VOCABULARY = "vocabulary.txt"
 IDS = "test.ids"
 SUBWORDS = "bpe.json"
 SERIES = "series.json"  # classes, channels and what standardises them
+CLASSES = "classes.txt"
+PREPROCESSING = "preprocessor_config.json"
 RESULTS = "results"  # .json and .csv
 
 

@@ -114,6 +114,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/benchmarks/kernel_limits.py",
     "experiments/benchmarks/mixers.py",
     "experiments/genera.py",
+    "experiments/images_small.py",
     "experiments/language_costs.py",
     "experiments/language_heads.py",
     "experiments/language_tables.py",

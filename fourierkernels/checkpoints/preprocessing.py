@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.checkpoints.images import MODES, Preprocessing, Resampling
+from fourierkernels.image_files import MODES, Preprocessing, Resampling
+from fourierkernels.run_folder import PREPROCESSING
 from fourierkernels.validation import check_integer, check_number
 
 MOST_SIDE = 4096  # of an image that a network reads
@@ -36,7 +37,7 @@ def read_preprocessing(
     if channels not in MODES:
         raise ValueError(f"channels must be 1 or 3 to read images, got {channels}")
     default = Preprocessing(channels, (height, width))
-    file = None if folder is None else folder / "preprocessor_config.json"
+    file = None if folder is None else folder / PREPROCESSING
     if file is None or not file.is_file():
         return default
     try:

@@ -14,7 +14,7 @@ class CorporaAtHelp(TyperCommand):
 
     def format_help(self, *arguments: Any) -> None:
         """Fill in the names and where data are had, then write the help."""
-        from fourierkernels.train import ARCHIVES, BITEXTS, CORPORA, STUDIES
+        from fourierkernels.train import ARCHIVES, BITEXTS, CORPORA, IMAGE_SETS, STUDIES
 
         studies = [
             f"{name}: {study.title}. Presets: "
@@ -24,7 +24,8 @@ class CorporaAtHelp(TyperCommand):
         ]
         corpora = [
             f"{name}: {row.title}. Had: {row.had}. Layout: {row.layout}."
-            for name, row in (*CORPORA.items(), *BITEXTS.items(), *ARCHIVES.items())
+            for registry in (CORPORA, BITEXTS, IMAGE_SETS, ARCHIVES)
+            for name, row in registry.items()
         ]
         self.epilog = "\n\n".join(("Studies.", *studies, "Data.", *corpora))
         super().format_help(*arguments)
@@ -39,7 +40,9 @@ _Options = Annotated[
     list[str] | None,
     typer.Option("--mixer-option", help="NAME=VALUE for the mixer, as power=2; repeat for more."),
 ]
-_Preset = Annotated[str | None, typer.Option(help="Size of the study; tiny by default.")]
+_Preset = Annotated[
+    str | None, typer.Option(help="Size of the study; tiny by default, digits of images.")
+]
 _Output = Annotated[
     Path | None, typer.Option(help="Folder of the run; STUDY-PRESET-MIXER by default.")
 ]

@@ -34,6 +34,8 @@ class VisionConfig:
         a weight of attention, and a number inside the feed-forward; None takes `dropout`.
     drop_path : float
         Probability of leaving a sublayer of the last block out for a whole image.
+    std : float
+        Deviation of initial weights of dense layers, of the class token and of positions.
     """
 
     image: int = 224
@@ -52,6 +54,7 @@ class VisionConfig:
     attention_dropout: float | None = None
     feed_forward_dropout: float | None = None
     drop_path: float = 0.1
+    std: float = 0.02
 
     @property
     def tokens(self) -> int:
@@ -88,20 +91,24 @@ class VisionTransformer(nn.Module):
     torch.Size([2, 5])
     """
 
+    without_decay = ("prefix", "positions")  # no_weight_decay in models.py of both codes
+
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
         self.config = config
-        prefix = 1 + config.distilled
+        prefix, std = 1 + config.distilled, config.std  # a class token, and a teacher's
         self.patches = nn.Conv2d(config.channels, config.dim, config.patch, stride=config.patch)
-        self.prefix = nn.Parameter(0.02 * torch.randn(1, prefix, config.dim))  # class, teacher
-        self.positions = nn.Parameter(0.02 * torch.randn(1, config.tokens, config.dim))
+        self.prefix = nn.Parameter(
+            config.std * torch.randn(1, prefix, config.dim)
+        )  # class, teacher
+        self.positions = nn.Parameter(std * torch.randn(1, config.tokens, config.dim))
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = build_blocks(
             block_config(config, length=config.tokens, norm="pre", activation="gelu"), config.layers
         )
         self.final_norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.heads = nn.ModuleList(nn.Linear(config.dim, config.classes) for _ in range(prefix))
-        initialise(self)
+        initialise(self, std=std)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits ``(B, classes)``: of the class token, or the mean of both heads."""

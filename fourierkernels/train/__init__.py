@@ -17,6 +17,7 @@ _HOMES = {
     "ARCHIVES": "fourierkernels.train.data.series.problems",
     "BITEXTS": "fourierkernels.train.data.bitext.corpora",
     "CORPORA": "fourierkernels.train.data.corpora",
+    "IMAGE_SETS": "fourierkernels.train.data.images.sets",
     "STUDIES": "fourierkernels.train.studies.registry",
     "SCHEDULES": "fourierkernels.train.schedules",
     "Recipe": "fourierkernels.train.recipe",

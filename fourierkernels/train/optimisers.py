@@ -20,12 +20,20 @@ OPTIMISER_CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
 def create_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return the optimiser of a recipe for the parameters of a model.
 
-    Weights of dense layers and embeddings decay; vectors do not: biases, norms and radii.
+    Weights of dense layers and embeddings decay; vectors do not: biases, norms and radii, and
+    nothing that a module names in its ``without_decay``.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    kept = {
+        id(getattr(module, name))
+        for module in model.modules()
+        for name in getattr(module, "without_decay", ())
+    }
+    decaying = [p.ndim >= 2 and id(p) not in kept for p in trained]
     groups = [
-        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+        {"params": [p for p, does in zip(trained, decaying, strict=True) if does == decays]}
+        | {"weight_decay": recipe.weight_decay if decays else 0.0}
+        for decays in (True, False)
     ]
     return OPTIMISER_CLASSES[recipe.optimiser](
         [group for group in groups if group["params"]],

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -16,7 +16,7 @@ from fourierkernels.train.optimisers import as_precision
 from fourierkernels.train.run_setup import Setup
 from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.registry import choose_preset, choose_study
-from fourierkernels.train.studies.study import TEXT, Counted
+from fourierkernels.train.studies.study import Terms
 
 _PROBE = 8  # sequences of the passes that are timed
 _MOST_PASSES, _MOST_SECONDS = 9, 2.0  # no further pass after either
@@ -29,15 +29,15 @@ class Plan:
     Attributes
     ----------
     parameters, words, tokens : int
-        Of the model, of the vocabulary, of the training text; or what the study counts instead.
+        Of the model, of the vocabulary (or classes), of the training text (or images).
     epochs : float
-        Times the text is read.
+        Times the data are read.
     memory : int
         Bytes of parameters, gradients, the optimiser's two moments and the activations of a batch,
         and of a teacher's parameters.
     seconds : float
         From timed passes of a few sequences on this machine, without validations.
-    counted : Counted
+    terms : Terms
         What the study calls its data.
     """
 
@@ -47,17 +47,13 @@ class Plan:
     epochs: float
     memory: int
     seconds: float
-    counted: Counted = TEXT
+    terms: Terms = field(default_factory=Terms)
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield names and values for display."""
         yield "parameters", f"{self.parameters:,}"
-        names = self.counted
-        yield names.classes, f"{self.words:,} {names.unit_of_classes}"
-        yield (
-            names.examples,
-            f"{self.tokens:,} {names.unit_of_examples}, read {self.epochs:.2g} times",
-        )
+        yield self.terms.outputs_of, f"{self.words:,} {self.terms.outputs}"
+        yield self.terms.data, f"{self.tokens:,} {self.terms.items}, read {self.epochs:.2g} times"
         yield "memory", f"{self.memory / 2**20:,.0f} MiB"
         yield "time", f"{_readable(self.seconds)} on this machine, validations aside"
 
@@ -87,7 +83,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
         epochs=recipe.steps / updates.updates_per_epoch,
         memory=int(held + activations * times / recipe.accumulation),
         seconds=seconds * times * recipe.steps,
-        counted=study.counted,
+        terms=study.terms,
     )
 
 

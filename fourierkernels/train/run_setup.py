@@ -62,14 +62,14 @@ class Setup:
 def setup(
     study: str,
     *,
-    preset: str = "tiny",
+    preset: str | None = None,
     mixer: str = "fourier",
     mixer_options: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     teacher: Teacher | None = None,
     **changes: Any,
 ) -> Setup:
-    """Return a run of a study, with changes to the recipe of its preset.
+    """Return a run of a study, with changes to the recipe of its preset, or of its default one.
 
     :func:`~fourierkernels.train.teacher.choose_teacher` makes a teacher of a trained model.
 
@@ -78,9 +78,10 @@ def setup(
     >>> setup("language", preset="small", mixer="softmax", seed=2).recipe.steps
     500000
     """
-    recipe = replace(choose_preset(choose_study(study), preset).recipe, **changes)
+    size = choose_study(study).default if preset is None else preset
+    recipe = replace(choose_preset(choose_study(study), size).recipe, **changes)
     named = None if data is None else _place(data)
-    return Setup(study, preset, mixer, recipe, dict(mixer_options or {}), named, teacher)
+    return Setup(study, size, mixer, recipe, dict(mixer_options or {}), named, teacher)
 
 
 def _place(data: str | Path) -> str:

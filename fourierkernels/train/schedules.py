@@ -44,6 +44,25 @@ def _transformer_xl(done: int, warmup: int, steps: int) -> float:
     return 1.0 if done == 0 else (1 + math.cos(math.pi * min(done / steps, 1.0))) / 2
 
 
+_DEIT_WARMUP = 5  # epochs
+_DEIT_FIRST, _DEIT_LAST = 1e-3, 1e-2  # rates of 1e-6 and 1e-5, as factors of 1e-3
+
+
+def _deit(done: int, warmup: int, steps: int) -> float:
+    """Return the factor of DeiT, whose rates change by epochs; the warm-up has five.
+
+    ``main.py`` of https://github.com/facebookresearch/deit sets a rate after the epoch of its
+    number, so each comes an epoch late. The cosine runs from the first epoch
+    (``timm/scheduler/cosine_lr.py`` of https://github.com/huggingface/pytorch-image-models).
+    """
+    epoch = max(warmup // _DEIT_WARMUP, 1)
+    number = max(done // epoch - 1, 0)
+    if number < _DEIT_WARMUP:
+        return _DEIT_FIRST + (1 - _DEIT_FIRST) * number / _DEIT_WARMUP
+    share = min(number * epoch / steps, 1.0)
+    return _DEIT_LAST + (1 - _DEIT_LAST) * (1 + math.cos(math.pi * share)) / 2
+
+
 SCHEDULES: dict[str, Schedule] = {
     "constant": _warm(lambda done, warmup, steps: 1.0),
     "linear": _warm(_linear),
@@ -51,4 +70,5 @@ SCHEDULES: dict[str, Schedule] = {
     # [vaswani2017attention]_ section 5.3: the rate falls as the root of the number of updates.
     "inverse_root": _warm(_inverse_root),
     "transformer_xl": _transformer_xl,
+    "deit": _deit,
 }

@@ -14,10 +14,10 @@ import transformers
 from batches import check_batches
 from PIL import Image
 
-from fourierkernels.checkpoints import images
-from fourierkernels.checkpoints.images import Preprocessing, read_images
+from fourierkernels.checkpoints.images import read_images
 from fourierkernels.checkpoints.load import load_checkpoint
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
+from fourierkernels.image_files import IMAGE_FORMATS, Preprocessing
 
 Tiny = Callable[[str], Path]
 SIZES = [(20, 30), (31, 17), (8, 8), (5, 40)]
@@ -51,7 +51,7 @@ def test_images_are_found_in_order_and_their_digest_follows_their_content(folder
     assert read_images(folder).sha256 != found.sha256
 
 
-@pytest.mark.parametrize("suffix", sorted(images.IMAGE_FORMATS))
+@pytest.mark.parametrize("suffix", sorted(IMAGE_FORMATS))
 def test_every_known_format_is_read(suffix: str, tmp_path: Path) -> None:
     mode = "L" if suffix == ".pgm" else "RGB"
     image = Image.new(mode, (6, 4), 128 if mode == "L" else (128, 128, 128))

@@ -10,6 +10,7 @@ FOUNDATIONS = (
     "study",
     "words",
     "run_folder",
+    "image_files",
 )
 ROOMS: dict[str, tuple[str, ...]] = {
     "sinc": (),

@@ -128,7 +128,7 @@ def _masks_padding(module: nn.Module) -> bool:
 
 
 def _vision(model: Any, request: LoadRequest) -> Checkpoint:
-    config = model.config
+    config, home = model.config, request.files.run
     shape = (config.channels, config.image, config.image)
     return image_checkpoint(
         model,
@@ -136,7 +136,7 @@ def _vision(model: Any, request: LoadRequest) -> Checkpoint:
         files=request.files,
         shape=shape,
         patch=(config.patch, config.patch),
-        preprocess=read_preprocessing(None, height=shape[1], width=shape[2], channels=shape[0]),
+        preprocess=read_preprocessing(home, height=shape[1], width=shape[2], channels=shape[0]),
     )
 
 

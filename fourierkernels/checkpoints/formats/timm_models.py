@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.formats.request import Config, LoadRequest
-from fourierkernels.checkpoints.images import Preprocessing, Resampling
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run
+from fourierkernels.image_files import Preprocessing, Resampling
 
 
 def load_timm(request: LoadRequest) -> Checkpoint:

@@ -1,12 +1,18 @@
 """The table of studies; adding one is adding a file and a row."""
 
+from fourierkernels.train.studies.images import STUDY as IMAGES
 from fourierkernels.train.studies.language import STUDY as LANGUAGE
 from fourierkernels.train.studies.series import STUDY as SERIES
 from fourierkernels.train.studies.study import Preset, Study
 from fourierkernels.train.studies.translation import STUDY as TRANSLATION
 from fourierkernels.validation import check_choice
 
-STUDIES: dict[str, Study] = {"language": LANGUAGE, "translation": TRANSLATION, "series": SERIES}
+STUDIES: dict[str, Study] = {
+    "language": LANGUAGE,
+    "translation": TRANSLATION,
+    "images": IMAGES,
+    "series": SERIES,
+}
 
 
 def choose_study(name: str) -> Study:

@@ -33,7 +33,7 @@ from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.series_presets import ACCURACY, PRESETS, SeriesPreset
-from fourierkernels.train.studies.study import Counted, Measured, Preset, Study
+from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 
 CORRECT = "correct series"
 LAST, BEST = f"{ACCURACY}, last update", f"{ACCURACY}, best epoch of the test set"
@@ -199,7 +199,7 @@ STUDY = Study(
     check_options=check_options,
     prepare=prepare,
     check=check,
-    counted=Counted("labels", "classes", "training series", "series"),
+    terms=Terms("labels", "classes", "training series", "series"),
 )
 
 

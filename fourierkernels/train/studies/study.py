@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from torch import nn
 
+from fourierkernels.train.data.images.augmentation import Augmentation
 from fourierkernels.train.objective import Objective, Scored
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.segments import Batch
@@ -31,10 +32,12 @@ class Preset:
     most_words : int or None
         Largest vocabulary; the corpus's own if None.
     positions : int or None
-        Windows of a sliding evaluation, or sentences of each split that are translated; all if
-        None.
+        Windows of a sliding evaluation, sentences of each split that are translated, or images
+        that are classified; all if None.
     budget : int or None
         Tokens of a batch, where its size follows the length of its sequences.
+    augmentation : Augmentation or None
+        What is done to training images; nothing if None.
     published : mapping of str to mapping
         The paper's numbers by mixer and by what the study names them.
     """
@@ -47,6 +50,7 @@ class Preset:
     most_words: int | None = None
     positions: int | None = None
     budget: int | None = None
+    augmentation: Augmentation | None = None
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -76,24 +80,21 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What a study calls its data where they are counted, in tables and results.
+class Terms:
+    """What a study calls that of which its models predict one, and that of which its data are.
 
     Attributes
     ----------
-    classes, unit_of_classes : str
-        All that can be predicted, and one such thing, in the plural.
-    examples, unit_of_examples : str
-        What is trained on, and one such thing, in the plural.
+    outputs_of, outputs : str
+        "vocabulary" and "words", for instance.
+    data, items : str
+        "training text" and "tokens".
     """
 
-    classes: str = "vocabulary"
-    unit_of_classes: str = "words"
-    examples: str = "training text"
-    unit_of_examples: str = "tokens"
-
-
-TEXT = Counted()
+    outputs_of: str = "vocabulary"
+    outputs: str = "words"
+    data: str = "training text"
+    items: str = "tokens"
 
 
 class Updates(Protocol):
@@ -149,8 +150,10 @@ class Study:
     scores : callable or None
         From a model and a batch to the scores of all words, which a teacher's are compared with;
         None if no model of the study learns from a teacher.
-    counted : Counted
-        What its data are called.
+    default : str
+        The preset that is taken where none is named.
+    terms : Terms
+        What its data are called in plans and results.
     """
 
     title: str
@@ -167,4 +170,5 @@ class Study:
     facts: Callable[[Preset, Any], Mapping[str, Any]] = lambda preset, data: {}
     packages: tuple[str, ...] = ()
     scores: Callable[[nn.Module, Batch], Scored] | None = None
-    counted: Counted = TEXT
+    default: str = "tiny"
+    terms: Terms = Terms()

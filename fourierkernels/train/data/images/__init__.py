@@ -1,0 +1,1 @@
+"""Readers of labelled images, and the batches that a run makes of them."""

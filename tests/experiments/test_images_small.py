@@ -1,0 +1,56 @@
+"""The small table of image classifiers compares like with like."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+from study_modules import study_module
+
+
+@pytest.fixture(scope="module")
+def study() -> Iterator[ModuleType]:
+    with study_module("images_small") as module:
+        yield module
+
+
+def test_every_kernel_has_the_same_starts_seeds_and_updates(study: ModuleType) -> None:
+    given = defaultdict(list)
+    for own in study.networks(study.Settings()):
+        given[own.kernel].append((own.sharpness, own.seed, own.steps))
+    assert len(given) == 3
+    assert len({tuple(found) for found in given.values()}) == 1
+
+
+def test_sharper_start_is_the_radius_of_the_paper(study: ModuleType) -> None:
+    _, options = study.kernel_options("l = 4", max(study.Settings().sharpness))
+    assert options["radius"] == pytest.approx(1.0)
+
+
+def test_differences_are_paired_by_seed_and_corrected(study: ModuleType) -> None:
+    rng, settings = np.random.default_rng(0), study.Settings()
+    metrics = [f"{s} {m}" for s in study.SPLITS for m in ("top-1", "cross-entropy")]
+    rows: list[dict[str, Any]] = [
+        {"kernel": own.kernel, "sharpness": own.sharpness, "seed": own.seed}
+        | {metric: float(rng.normal()) for metric in metrics}
+        for own in study.networks(settings)
+    ]
+    found = study.summaries(rows[::-1], settings)
+    assert len(found) == 3 * 2 * 2
+    for line in found:
+        values = {
+            name: [
+                row[f"{line['split']} top-1"]
+                for row in rows
+                if (row["kernel"], row["sharpness"]) == (name, line["sharpness"])
+            ]
+            for name in (line["kernel"], "softmax")
+        }
+        assert line["top-1"] == pytest.approx(np.mean(values[line["kernel"]]))
+        if line["kernel"] != "softmax":
+            test = ttest_rel(values[line["kernel"]], values["softmax"])
+            ends = test.confidence_interval(1 - 0.05 / 4)
+            assert (line["top-1 low"], line["top-1 high"]) == pytest.approx((ends.low, ends.high))
