@@ -142,7 +142,6 @@ def study(runs: list[Path], output: Path, windows: int) -> None:
     for folder in runs:
         name = f"language_{folder.name}"
         start, trained, text = networks(folder)
-        rows.append(run_row(name, folder, trained))
         save_model(trained.half(), output / f"{name}.safetensors")
         trained.float()
         for split in SPLITS:
@@ -150,6 +149,7 @@ def study(runs: list[Path], output: Path, windows: int) -> None:
             write_ids(output / f"language_heads_{split}.txt", tokens)
             for stage, own in measure_stages(start, trained, tokens).items():
                 measures[name, split, stage] = own
+        rows.append(run_row(name, folder, trained))
     tables = {
         "language_heads": layer_rows(measures),
         "language_heads_differences": differences(measures),

@@ -124,7 +124,6 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/real_heads.py",
     "experiments/series_small.py",
     "experiments/theorems.py",
-    "experiments/twin_heads.py",
 }
 
 
@@ -138,7 +137,7 @@ def test_every_study_is_listed_with_results_that_exist() -> None:
     assert sorted(f"experiments/{row[1].strip(' `')}" for row in rows) == STUDIES
     committed = {path.stem for path in (ROOT / "experiments/results").iterdir()}
     listed = {Path(name).stem for row in rows for name in re.findall(r"`([^`]+)`", row[4])}
-    assert {name for name in committed if not name.startswith("twin_heads_")} <= listed
+    assert committed <= listed
 
 
 @pytest.mark.parametrize(

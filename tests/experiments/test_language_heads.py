@@ -76,12 +76,16 @@ def test_intervals_are_over_windows_the_same_in_both(study: ModuleType) -> None:
 
 @needs_twins
 def test_the_control_is_as_sharp_as_the_trained_network() -> None:
+    """But for a few rows of 32,768, whose two largest weights are equal: no power tells them apart.
+
+    Each of them is blunter by at most log 2.
+    """
     rows = {(r["network"], r["split"], r["stage"], r["layer"]): r for r in read("language_heads")}
     assert len(TWINS) >= 2
     for (network, split, stage, layer), row in rows.items():
         if stage == "sharpened":
             trained = rows[network, split, "trained", layer]
-            assert float(row["entropy"]) == pytest.approx(float(trained["entropy"]), abs=1e-6)
+            assert float(row["entropy"]) == pytest.approx(float(trained["entropy"]), abs=1e-4)
 
 
 @pytest.mark.parametrize("name", TWINS)
