@@ -132,7 +132,7 @@ def _random_box(
     height, width = size
     for _ in range(_ATTEMPTS):
         area = rng.uniform(*areas) * height * width
-        ratio = math.exp(rng.uniform(*map(math.log, ratios)))
+        ratio = math.exp(rng.uniform(math.log(ratios[0]), math.log(ratios[1])))
         across, down = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 1 <= across <= width and 1 <= down <= height:
             top = int(rng.integers(height - down + 1))

@@ -28,7 +28,8 @@ _APPLIED = 0.5
 _SPREAD = 0.5
 _STRONGEST = 10.0
 _MIDDLE = 128  # darker values are raised by solarize_add
-_FILL = {"RGB": (124, 116, 104), "L": 116}  # what comes in from outside
+# What comes in from outside, by the mode of the image.
+_FILL: dict[str, float | tuple[float, ...]] = {"RGB": (124, 116, 104), "L": 116}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -116,7 +116,8 @@ def _class_names(content: bytes, file: Path) -> Mapping[int, str]:
     from scipy.io import loadmat
 
     try:
-        table = np.atleast_1d(loadmat(io.BytesIO(content), squeeze_me=True)["synsets"])
+        file_like: Any = io.BytesIO(content)  # the stubs know paths alone
+        table = np.atleast_1d(loadmat(file_like, squeeze_me=True)["synsets"])
         names = {
             int(row["ILSVRC2012_ID"]): str(row["WNID"])
             for row in table

@@ -91,7 +91,7 @@ class Pixels:
         for split in self.images:
             for array in (self.images[split], self.labels[split]):
                 digest.update(f"{split} {array.shape} {array.dtype.str}".encode())
-                digest.update(np.ascontiguousarray(array))
+                digest.update(np.ascontiguousarray(array).tobytes())
         return LabelledImages(
             corpus,
             source,
