@@ -143,8 +143,9 @@ def train_network(network: Network, data: Path) -> dict[str, Any]:
         output = Path(scratch) / "run"
         with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
             measured = train(network.setup(data), output)
-        curve = list(csv.DictReader((output / "curve.csv").open(encoding="utf-8")))
+        text = (output / "curve.csv").read_text(encoding="utf-8")
         model = load_model(output / "model.safetensors")
+    curve = list(csv.DictReader(io.StringIO(text)))
     of_test = {row.metric: row for row in measured if row.split == "test"}
     losses = {int(row["step"]): float(row["valid_loss"]) for row in curve if row["valid_loss"]}
     return {

@@ -231,7 +231,7 @@ def test_run_remembers_the_whole_path_of_its_text(
 
 def test_unknown_names_are_listed() -> None:
     for given, rule in (
-        ({"study": "speech"}, "study must be one of language, translation, got 'speech'"),
+        ({"study": "speech"}, "study must be one of language, translation, series, got 'speech'"),
         (
             {"preset": "huge"},
             "preset must be one of mini, tiny, little, twin, small, medium, got 'huge'",

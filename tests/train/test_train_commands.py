@@ -73,7 +73,7 @@ def test_plan_is_shown_before_anything_is_written(call: Call, texts: Path, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (("speech",), "study must be one of language, translation, got 'speech'"),
+        (("speech",), "study must be one of language, translation, series, got 'speech'"),
         (("language", "--preset", "huge"), "preset must be one of mini, tiny"),
         (("language", "--mixer", "fnet"), "mixer must be one of softmax"),
         (("language", "--preset", "small"), "data must be named for this preset"),
