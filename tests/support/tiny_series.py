@@ -23,7 +23,7 @@ HEADER = """# two channels
 
 
 def waves(count: int, seed: int) -> str:
-    """Return lines of series of 8 to 16 steps whose frequency is that of their class."""
+    """Return lines of series of 8 to 16 steps whose frequency and mean are those of their class."""
     rng = np.random.default_rng(seed)
     lines = []
     for place in range(count):
@@ -31,7 +31,7 @@ def waves(count: int, seed: int) -> str:
         angle = {"slow": 0.4, "fast": 1.6, "still": 0.0}[label] * np.arange(steps)
         shift = rng.uniform(0, 2 * np.pi)
         wave = np.stack([np.sin(angle + shift), np.cos(angle + shift)])
-        noisy = 5 * wave + 0.5 * rng.normal(size=wave.shape) + [[100.0], [-3.0]]
+        noisy = 2 * wave + 0.5 * rng.normal(size=wave.shape) + [[100.0 + 3 * (place % 3)], [-3.0]]
         channels = (",".join(f"{value:.4f}" for value in channel) for channel in noisy)
         lines.append(f"{':'.join(channels)}:{label}\n")
     return "".join(lines)

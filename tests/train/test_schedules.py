@@ -92,7 +92,7 @@ def test_vectors_do_not_decay() -> None:
         ({"batch": 2.5}, "batch must be an integer, got 2.5"),
         ({"learning_rate": 0.0}, "learning_rate must be finite and greater than 0, got 0"),
         ({"schedule": "step"}, "schedule must be one of .*, got 'step'"),
-        ({"optimiser": "sgd"}, "optimiser must be one of adam, adamw, got 'sgd'"),
+        ({"optimiser": "sgd"}, "optimiser must be one of adam, adamw, radam, got 'sgd'"),
         ({"precision": "float16"}, "precision must be one of .*, got 'float16'"),
         ({"label_smoothing": 1.0}, r"label_smoothing must be in \[0, 1\), got 1.0"),
         ({"accumulation": 3}, "accumulation must divide batch = 4, got 3"),

@@ -167,11 +167,12 @@ def test_other_training_series_are_refused(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mixer", ["fourier", "fnet", "random"])
 def test_class_of_a_series_does_not_depend_on_the_others(mixer: str, data: SeriesData) -> None:
     torch.manual_seed(1)
-    model = series.build(PRESETS["tiny"], data, mixer, {}).double().eval()
+    model = series.build(PRESETS["tiny"], data, mixer, {}).eval()
     split = data.splits["test"]
     batch = series._logits(model, collate(split, range(6)))
     alone = [series._logits(model, collate(split, [place])) for place in range(6)]
-    torch.testing.assert_close(batch, torch.cat(alone), rtol=1e-11, atol=1e-11)
+    assert batch.std() > 1e-2
+    torch.testing.assert_close(batch, torch.cat(alone), rtol=1e-4, atol=1e-5)
 
 
 def test_several_processes_add_up_to_one(data: SeriesData) -> None:

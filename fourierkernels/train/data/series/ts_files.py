@@ -44,7 +44,7 @@ class TsFile:
     @property
     def channels(self) -> int:
         """Channels of every series."""
-        return self.series[0].shape[1]
+        return int(self.series[0].shape[1])
 
 
 @dataclass(frozen=True)
