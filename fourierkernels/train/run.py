@@ -88,7 +88,7 @@ def train(
         remove_unfinished(output)
         save_setup(output, run, data.digest)
         study.prepare(output, data)
-    begun = time.perf_counter()
+    begun = time.perf_counter(), time.process_time()
     torch.manual_seed(run.recipe.seed)
     model = as_precision(
         study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
@@ -99,7 +99,7 @@ def train(
     _train(engine, output, resume=resume, limit=limit)
     if not first:
         return []
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
     best = _keep_best(output).to(engine.args.device)
     measured = study.measure(
         preset, data, run.mixer, best, positions=preset.positions, folder=output
@@ -189,7 +189,7 @@ def _keep_best(output: Path) -> nn.Module:
 def _write_results(
     output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
 ) -> None:
-    model, seconds = facts["model"], facts["seconds"]
+    model, (seconds, processor_seconds) = facts["model"], facts["seconds"]
     last, study = last_checkpoint(output), choose_study(run.study)
     config = {
         "study": run.study,
@@ -206,6 +206,7 @@ def _write_results(
         "steps": last.step,
         "best_step": read_curve(last.folder)["best_global_step"],
         "seconds": round(seconds, 1),
+        "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
         "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # Linux: KiB
         "processes": last.processes,
         **study.facts(choose_preset(study, run.preset), data),
