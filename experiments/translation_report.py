@@ -153,12 +153,16 @@ def difference(
     name: str, own: Rows, theirs: Rows, folders: dict[tuple[str, int], Path], comparisons: int
 ) -> dict[str, Any]:
     """Return the differences of one model and attention from the seeds that both have."""
-    reference = {row["seed"]: row for row in theirs}
-    pairs = [(row, reference[row["seed"]]) for row in own if row["seed"] in reference]
+    shared = {row["seed"] for row in own} & {row["seed"] for row in theirs}
+    own, theirs = ([row for row in side if row["seed"] in shared] for side in (own, theirs))
+    pairs = list(zip(own, theirs, strict=True))
     level = 1 - (1 - LEVEL) / comparisons
     found: dict[str, Any] = {"model": name, "seeds": len(pairs), "comparisons": comparisons}
     if pairs:
-        sides = [[folders[row["model"], row["seed"]] for row in side] for side in zip(*pairs)]
+        sides = [
+            [folders[row["model"], row["seed"]] for row in side]
+            for side in zip(*pairs, strict=True)
+        ]
         bleu = compare_translations(*sides, split=SPLIT, resamples=RESAMPLES, level=level)
         found |= {"BLEU": bleu.bleu, "BLEU low, sentences": bleu.low}
         found |= {"BLEU high, sentences": bleu.high}
