@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from fourierkernels.models import TranslationModel, load_model
-from fourierkernels.run_folder import BEST, SETUP
+from fourierkernels.models import TranslationModel, load_model, save_model
+from fourierkernels.run_folder import BEST, SETUP, SUBWORDS
 from fourierkernels.train import Setup, setup, train
 from fourierkernels.train.files import write_text
 from fourierkernels.train.run_setup import load_setup
@@ -52,13 +52,14 @@ class Model:
 
 
 _PLACEMENTS = (
-    *("attention", "dft_encoder", "dft_decoder", "dft_both"),
-    *("hard_gaussian_reader", "dft_last2", "parametrised_both", "hard_gaussian_both"),
-    *("fourier_encoder", "fourier"),
+    *("attention", "dft_encoder", "dft_decoder", "dft_both", "hard_gaussian_reader"),
+    *("parametrised_both", "hard_gaussian_both", "fourier_encoder", "fourier", "dft_last2"),
 )
-# The last two of a decoder's layers are all that small presets have: here one keeps attention.
-_OPTIONS: dict[str, dict[str, Any]] = {}
-MODELS = {name: Model(name, _OPTIONS.get(name, {})) for name in _PLACEMENTS}
+MODELS = {
+    **{name: Model(name) for name in _PLACEMENTS},
+    # The last two are all the layers that a small decoder has: here one of them keeps attention.
+    "dft_last1": Model("dft_last2", {"decoder_attention_layers": 1}),
+}
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,18 @@ def finish(run: Run) -> dict[str, Any]:
         "training_seconds": "" if found["resumed"] else facts["processor_seconds"],
         **found["numbers"],
     }
+
+
+def keep(run: Run, folder: Path) -> None:
+    """Write a run in half precision into a folder that ``translate`` and ``heads`` read.
+
+    It has the weights, the subwords and what was asked for, without the place of the corpus.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    save_model(load_model(run.folder / BEST).half(), folder / BEST)
+    write_text(folder / SUBWORDS, (run.folder / SUBWORDS).read_text(encoding="utf-8"))
+    facts = json.loads((run.folder / SETUP).read_text(encoding="utf-8"))
+    write_text(folder / SETUP, json.dumps(facts | {"data": None}, indent=2) + "\n")
 
 
 def _measured(run: Run) -> dict[str, Any]:

@@ -15,7 +15,8 @@ encoder by attention matters most, a decoder that reads it at fixed places. Othe
 Writes, each CSV with its provenance as JSON:
 translation_report              one row per model and length class, with the report's number;
 translation_report_differences  each model less attention: intervals over sentences and over seeds;
-translation_report_runs         one row per run: parameters, processor time, perplexity, scores.
+translation_report_runs         one row per run: parameters, processor time, perplexity, scores;
+translation_report_attention/   the first model of attention in half precision, with its subwords.
 
 Runs are kept in --runs; those that are finished are not repeated, and one that was interrupted
 resumes. The tables are of all finished runs there: --seeds without a number trains none and writes
@@ -35,7 +36,7 @@ from typing import Any
 import data_bitext
 import numpy as np
 from _language_networks import use_one_thread
-from _translation_runs import MODELS, REPORT, SPLIT, Run, Settings, finish
+from _translation_runs import MODELS, REPORT, SPLIT, Run, Settings, finish, keep
 from language_tables import LEVEL, interval
 
 from fourierkernels.study import kept_or_scratch, write_study
@@ -47,6 +48,7 @@ ROOT = Path(__file__).parents[1]
 REFERENCE = "attention"
 MAIN = (REFERENCE, "dft_encoder", "dft_decoder", "dft_both", "hard_gaussian_reader")
 SEEDS = (0, 1, 2)
+KEPT = "translation_report_attention"
 SCORES = ("BLEU", "BLEU-1", "BLEU-4")
 MEAN = ", mean of classes"
 RESAMPLES = 10_000
@@ -194,8 +196,15 @@ def study(
     settings: Settings,
     chosen: Iterable[tuple[str, int]],
     workers: int,
+    kept: Path | None = None,
 ) -> tuple[dict[str, Rows], dict[str, Any]]:
-    """Train what is chosen and not yet trained; return the tables of all finished runs."""
+    """Train what is chosen and not yet trained; return the tables of all finished runs.
+
+    Parameters
+    ----------
+    kept : Path, optional
+        Folder into which the first run of attention is written, small enough to be committed.
+    """
     corpus = runs / "corpus" if data is None else data
     if not corpus.exists():
         _, origin = data_bitext.fetch(corpus, PAIR, quick=settings is QUICK)
@@ -207,6 +216,8 @@ def study(
     rows = [finish(run) for run in there]
     counts = json.loads((there[0].folder / REPORT).read_text(encoding="utf-8"))["counts"]
     folders = {(run.model, run.seed): run.folder for run in there}
+    if kept is not None:
+        keep(next((run for run in there if run.model == REFERENCE), there[0]), kept)
     tables = {
         "translation_report": class_rows(rows, counts, settings.preset),
         "translation_report_differences": differences(rows, folders),
@@ -249,7 +260,8 @@ def main() -> None:
     settings = QUICK if options.quick else Settings(options.preset, options.sentences)
     with kept_or_scratch(None if options.quick else options.runs) as runs:
         chosen = [(model, seed) for seed in options.seeds for model in options.models]
-        tables, facts = study(runs, options.data, settings, chosen, options.workers)
+        kept = options.output / KEPT
+        tables, facts = study(runs, options.data, settings, chosen, options.workers, kept)
     config = {**asdict(settings), **facts, "resamples": RESAMPLES, "level": LEVEL, "threads": 1}
     for name, rows in tables.items():
         if rows:

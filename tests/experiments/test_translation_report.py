@@ -1,7 +1,5 @@
-"""The tables of the translation report compare runs of the same sentences, and say what they are."""
+"""The tables of the translation report compare runs of the same sentences, seed by seed."""
 
-import csv
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +20,7 @@ from fourierkernels.train.translation_measures import (
     write_translations,
 )
 
-WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+WORDS = [f"word{n}" for n in range(12)]
 
 
 @pytest.fixture(scope="module")
