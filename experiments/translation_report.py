@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of a corpus; fetched by default")
     parser.add_argument("--runs", type=Path, default=Path("translation-runs"))
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
-    parser.add_argument("--preset", choices=list(PRESETS), default="tiny")
+    parser.add_argument("--preset", choices=list(PRESETS), default="little")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=MAIN)
     parser.add_argument("--seeds", type=int, nargs="*", default=SEEDS)
     parser.add_argument("--sentences", type=int, default=1000)
