@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from fourierkernels.models import TranslationModel, load_model, save_model
@@ -24,12 +25,14 @@ from fourierkernels.train.run_setup import load_setup
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.translation_measures import (
     bleu_rows,
+    read_translations,
     translate_split,
     write_translations,
 )
 
 REPORT = "report.json"
 SPLIT = "test"
+PAIRS = 32  # of the test text, kept beside a checkpoint
 
 
 @dataclass(frozen=True)
@@ -151,13 +154,19 @@ def finish(run: Run) -> dict[str, Any]:
 def keep(run: Run, folder: Path) -> None:
     """Write a run in half precision into a folder that ``translate`` and ``heads`` read.
 
-    It has the weights, the subwords and what was asked for, without the place of the corpus.
+    It has the weights, the subwords, what was asked for, without the place of the corpus, and some
+    test sentences with their references, one per line, in source.txt and target.txt.
     """
     folder.mkdir(parents=True, exist_ok=True)
     save_model(load_model(run.folder / BEST).half(), folder / BEST)
     write_text(folder / SUBWORDS, (run.folder / SUBWORDS).read_text(encoding="utf-8"))
     facts = json.loads((run.folder / SETUP).read_text(encoding="utf-8"))
     write_text(folder / SETUP, json.dumps(facts | {"data": None}, indent=2) + "\n")
+    rows = read_translations(run.folder, SPLIT)
+    places = np.linspace(0, len(rows) - 1, min(PAIRS, len(rows))).round().astype(int)
+    for name, side in (("source", "source"), ("target", "reference")):
+        text = "".join(f"{rows[place][side]}\n" for place in places)
+        write_text(folder / f"{name}.txt", text)
 
 
 def _measured(run: Run) -> dict[str, Any]:

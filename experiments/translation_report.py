@@ -16,7 +16,8 @@ Writes, each CSV with its provenance as JSON:
 translation_report              one row per model and length class, with the report's number;
 translation_report_differences  each model less attention: intervals over sentences and over seeds;
 translation_report_runs         one row per run: parameters, processor time, perplexity, scores;
-translation_report_attention/   the first model of attention in half precision, with its subwords.
+translation_report_attention/   for `translate` and `heads`: the first model of attention in half
+                                precision, its subwords, some test pairs.
 
 Runs are kept in --runs; those that are finished are not repeated, and one that was interrupted
 resumes. The tables are of all finished runs there: --seeds without a number trains none and writes

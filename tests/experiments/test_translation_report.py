@@ -1,5 +1,6 @@
 """The tables of the translation report compare runs of the same sentences, seed by seed."""
 
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import ttest_rel
-from study_modules import study_module
+from study_modules import RESULTS, study_module
 
 pytest.importorskip("sacrebleu")
 
-from fourierkernels.models import TRANSLATION_PRESETS
+from fourierkernels import head_report
+from fourierkernels.models import TRANSLATION_PRESETS, load_model
+from fourierkernels.train.bleu import bleu_of, sentence_counts
+from fourierkernels.train.text_translation import translate_lines
+from fourierkernels.train.translate_command import load_translator
 from fourierkernels.train.translation_measures import (
     bleu_rows,
     compare_translations,
@@ -151,3 +157,45 @@ def test_a_study_is_resumed_and_its_finished_runs_are_read(
     other = study.Settings("tiny", 4, {**study.QUICK.recipe, "steps": 3})
     with pytest.raises(ValueError, match="runs must be a folder of runs of these settings"):
         study.study(tmp_path, tmp_path / "corpus", other, [], 1)
+
+
+KEPT = RESULTS / "translation_report_attention"
+needs_kept = pytest.mark.skipif(not KEPT.is_dir(), reason="no trained model is committed")
+
+
+def kept_lines(name: str, count: int) -> list[str]:
+    return (KEPT / f"{name}.txt").read_text(encoding="utf-8").splitlines()[:count]
+
+
+@needs_kept
+def test_the_kept_model_is_small_and_names_no_place() -> None:
+    assert (KEPT / "model.safetensors").stat().st_size < 4e6
+    assert {p.dtype for p in load_model(KEPT / "model.safetensors").parameters()} == {torch.float16}
+    assert json.loads((KEPT / "study.json").read_text(encoding="utf-8"))["data"] is None
+
+
+@needs_kept
+def test_the_kept_model_translates_better_than_chance() -> None:
+    """Its 8 shortest sentences; words of the references are found in their translations."""
+    model, bpe = load_translator(KEPT)
+    model.float().eval()
+    found = list(translate_lines(model, bpe, kept_lines("source", 8)))
+    expected = kept_lines("target", 8)
+    own, shifted = (
+        bleu_of(sentence_counts(found, references)).bleu_1
+        for references in (expected, expected[1:] + expected[:1])
+    )
+    assert own > shifted
+
+
+@needs_kept
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_heads_of_the_kept_model_are_read_in_each_part(part: str) -> None:
+    sources, targets = kept_lines("source", 3), kept_lines("target", 3)
+    inputs = sources if part == "encoder" else list(zip(sources, targets, strict=True))
+    report = head_report(KEPT, inputs, part=part, baseline=False, examples=1)
+    (summary,) = report.summaries().values()
+    assert summary.mean.shape == (2,)
+    assert (summary.mean > 0).all()
+    words = report.first.examples[0].keys if part == "cross" else report.first.examples[0].queries
+    assert "".join(words[1:-1] if part != "decoder" else words[1:]).strip("▁")
