@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from data_manuals import Block, all_blocks, download
 
@@ -242,6 +242,32 @@ def facts_of(found: Sequence[tuple[str, Line]], files: PairFiles) -> dict[str, o
     }
 
 
+def fetch(
+    output: Path, pair: str, *, pages: Path | None = None, quick: bool = False
+) -> tuple[list[tuple[str, Line]], dict[str, Any]]:
+    """Write the sentences of the manuals; return them and which packages they are from.
+
+    Parameters
+    ----------
+    pages : Path, optional
+        Folder of packages that have been unpacked; they are downloaded by default.
+    quick : bool
+        Take pages of an example instead.
+    """
+    language = pair.split("-")[1]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, origin = pages or Path(scratch), {}
+        if quick:
+            example(folder := Path(scratch), language)
+        elif not pages:
+            origin = download(folder, packages(language))
+        found = list(lines_of_manuals(folder, language))
+        if not found:
+            raise SystemExit(f"error: no page of the manuals in two languages in {folder}")
+        write(output, pair, found)
+    return found, origin
+
+
 def main() -> None:
     """Fetch, align, write, report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -250,18 +276,9 @@ def main() -> None:
     parser.add_argument("--pages", type=Path, help="folder of unpacked packages")
     parser.add_argument("--quick", action="store_true", help="pages of an example")
     options = parser.parse_args()
-    language = options.pair.split("-")[1]
+    found, origin = fetch(options.output, options.pair, pages=options.pages, quick=options.quick)
+    size = 100 if options.quick else VOCABULARY
     with tempfile.TemporaryDirectory() as scratch:
-        folder, origin = options.pages or Path(scratch), {}
-        if options.quick:
-            example(folder := Path(scratch), language)
-        elif not options.pages:
-            origin = download(folder, packages(language))
-        found = list(lines_of_manuals(folder, language))
-        if not found:
-            raise SystemExit(f"error: no page of the manuals in two languages in {folder}")
-        write(options.output, options.pair, found)
-        size = 100 if options.quick else VOCABULARY
         files = read_bitext(options.output, pair=options.pair, size=size, folder=Path(scratch))
     facts = facts_of(found, files)
     text = json.dumps({"packages": origin, **facts}, indent=2) + "\n"

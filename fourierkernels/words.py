@@ -9,6 +9,7 @@ from pathlib import Path
 
 END = "<eos>"
 UNKNOWN = "<unk>"
+MARKS = ("<pad>", "<s>", "</s>", UNKNOWN)  # the first subwords of a translation run
 
 # One match is one word, a run of letters or digits, or one punctuation mark. ``<eos>`` in a text is
 # punctuation and a word, since only the end of a line may be ``<eos>``.

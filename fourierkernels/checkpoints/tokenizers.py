@@ -7,6 +7,7 @@ import transformers
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
+from fourierkernels.checkpoints.subwords import subword_tokenizer
 from fourierkernels.checkpoints.tokens import (
     SPLITTERS,
     Tokenizer,
@@ -14,7 +15,12 @@ from fourierkernels.checkpoints.tokens import (
     list_tokenizer,
     token_choices,
 )
-from fourierkernels.checkpoints.word_lists import word_ids_tokenizer, word_tokenizer
+from fourierkernels.checkpoints.word_lists import (
+    has_subwords,
+    word_ids_tokenizer,
+    word_tokenizer,
+)
+from fourierkernels.run_folder import SUBWORDS
 from fourierkernels.validation import check_choice
 
 TOKENIZER_FILES = (
@@ -36,7 +42,8 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     checkpoint : Checkpoint
         Returned by :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
     tokens : str
-        "auto" for the tokenizer in the checkpoint's folder, "ids" for texts that already are ids,
+        "auto" for the tokenizer in the checkpoint's folder or the subwords of its translation run,
+        "ids" for texts that already are ids,
         or a key of :data:`~fourierkernels.checkpoints.tokens.SPLITTERS`, which splits texts into
         tokens of the folder's vocab.txt, or of the checkpoint's list of words if it has one.
 
@@ -53,6 +60,9 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         return word_tokenizer(checkpoint.words, tokens, size=size)
     if tokens == "ids":
         return ids_tokenizer()
+    files = checkpoint.files
+    if tokens == "auto" and files is not None and files.run is not None and has_subwords(files):
+        return subword_tokenizer(files.run / SUBWORDS, size=checkpoint.vocabulary or 0)
     if checkpoint.folder is None:
         raise ValueError(
             "checkpoint must lie in a folder with its tokenizer, "

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.tokens import SPLITTERS, Tokenizer, ids_tokenizer
-from fourierkernels.run_folder import RESULTS, VOCABULARY
+from fourierkernels.run_folder import RESULTS, SUBWORDS, VOCABULARY
 from fourierkernels.words import END, WORD_SPLITTERS, Vocabulary
 
 # Runs of version 0.3.0 name their corpus alone; it had no other.
@@ -69,7 +69,7 @@ def find_words(
     ValueError
         If a file is named that does not exist.
     """
-    if vocabulary is None and files.run is None and not published:
+    if vocabulary is None and not published and (files.run is None or has_subwords(files)):
         return None
     if vocabulary is not None and not Path(vocabulary).is_file():
         raise ValueError(f"vocabulary must be a file with one word per line, got {vocabulary}")
@@ -78,6 +78,11 @@ def find_words(
     if files.run is not None:
         return WordList(file, *_splitting(files.run))
     return WordList(file, "whitespace", True) if published else WordList(file)
+
+
+def has_subwords(files: CheckpointFiles) -> bool:
+    """Return whether a checkpoint is of a training run whose texts are split into subwords."""
+    return files.run is not None and (files.run / SUBWORDS).is_file()
 
 
 def _splitting(run: Path) -> tuple[str | None, bool]:

@@ -17,13 +17,13 @@ from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import MultiheadCore, check_heads
 from fourierkernels.attention.radius import RadiusShape
 from fourierkernels.mixing.masked_after import masked_after
-from fourierkernels.mixing.mixer import State, TokenMixer
+from fourierkernels.mixing.mixer import ReadingMixer, State
 from fourierkernels.validation import check_choice, check_integer, check_number
 
 MASKS = ("before", "after")
 
 
-class AttentionMixer(TokenMixer, MultiheadCore):
+class AttentionMixer(ReadingMixer, MultiheadCore):
     """Multi-head attention, batch first, over the tokens themselves or over a memory.
 
     Parameters
@@ -35,7 +35,7 @@ class AttentionMixer(TokenMixer, MultiheadCore):
     bias : bool
         Whether the four projections have one.
     **options
-        Options of :class:`TokenMixer`.
+        Options of :class:`~fourierkernels.mixing.mixer.TokenMixer`.
     """
 
     masks_padding = True
@@ -82,7 +82,9 @@ class AttentionMixer(TokenMixer, MultiheadCore):
         """Return keys and values ``(B, H, M, D)`` of another sequence, for :meth:`read`."""
         return self.split_heads(self.key_projection(tokens)), self.values(tokens)
 
-    def read(self, x: Tensor, memory: State, *, padding: Tensor | None = None) -> Tensor:
+    def read(
+        self, x: Tensor, memory: State, *, padding: Tensor | None = None, first: int = 0
+    ) -> Tensor:
         """Attend from tokens ``(B, N, E)`` to a memory; `padding` is that of the memory."""
         return self._attend(self.queries(x), memory, *merge_masks(None, padding, False, x, x))
 

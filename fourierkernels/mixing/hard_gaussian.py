@@ -8,20 +8,22 @@ a Gaussian around a neighbour. Head h of token i weighs token j by
 with σ = 1 and centres c_h that are dealt out to the heads in turn: -1 and 1 in an encoder, -1 and 0
 in a decoder, as we read the paper. The sum runs over the tokens that i may see, padding and later
 tokens left out; to normalise there is our choice. Values and the output are still projected.
-"""
 
-from typing import Any
+Reading another sequence, token i looks around place γi + c_h of it, with γ the `ratio` of the
+lengths of the two: the hard-coded cross-attention of the paper. Places before its beginning or
+after its end are nearest to its first or last token, which then gets nearly all the weight.
+"""
 
 import torch
 from torch import Tensor, nn
 
 from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import check_heads
-from fourierkernels.mixing.mixer import State, TokenMixer
+from fourierkernels.mixing.mixer import ReadingMixer, State
 from fourierkernels.validation import check_integer, check_number
 
 
-class HardGaussianMixer(TokenMixer):
+class HardGaussianMixer(ReadingMixer):
     """Attention with weights that depend on places alone; 2E² parameters beside biases.
 
     Parameters
@@ -35,8 +37,10 @@ class HardGaussianMixer(TokenMixer):
         σ, in tokens.
     bias : bool
         Whether the two projections have one.
+    ratio : float
+        γ, places of the sequence that is mixed for each token; it mixes its own at 1.
     **options
-        Options of :class:`TokenMixer`, without `zero_padding`.
+        Options of :class:`~fourierkernels.mixing.mixer.TokenMixer`, without `zero_padding`.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class HardGaussianMixer(TokenMixer):
         centres: tuple[int, ...] | list[int] | None = None,
         sigma: float = 1.0,
         bias: bool = True,
+        ratio: float = 1.0,
         length: int | None = None,
         causal: bool = False,
     ) -> None:
@@ -63,6 +68,7 @@ class HardGaussianMixer(TokenMixer):
         check_heads(check_integer("heads", heads), dim, name="heads", of="dim")
         self.num_heads = heads
         self.sigma = check_number("sigma", sigma, above=0.0)
+        self.ratio = check_number("ratio", ratio, above=0.0)
         dealt = ((-1, 0) if causal else (-1, 1)) if centres is None else tuple(centres)
         if not dealt:
             raise ValueError("centres must hold at least one place, got none")
@@ -84,15 +90,11 @@ class HardGaussianMixer(TokenMixer):
         """Return the weights, ``(B, H, N, N)``."""
         self.check_tokens(x, padding)
         seen, is_causal = merge_masks(None, padding, self.causal, x, x)
-        scores = self._scores(0, x.shape[1], like=x)
+        n = x.shape[1]
         if is_causal:
-            scores = scores.masked_fill(
-                torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf
-            )
-        scores = scores.expand(len(x), *scores.shape)
-        if seen is not None:
-            scores = scores.masked_fill(~seen, -torch.inf)
-        return scores.softmax(dim=-1)
+            seen = torch.ones(n, n, dtype=torch.bool, device=x.device).tril()
+        weights = self._weights(0, n, n, like=x, seen=seen)
+        return weights.expand(len(x), *weights.shape[-3:])
 
     def forward(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
         """Mix tokens ``(B, N, E)``; padded tokens are left out."""
@@ -105,22 +107,44 @@ class HardGaussianMixer(TokenMixer):
         seen = new if state is None else torch.cat([state[0], new], dim=-2)
         n = seen.shape[-2]
         self.check_length(n)
-        return self.combine(self._scores(n - 1, n, like=x).softmax(dim=-1) @ seen), (seen,)
+        return self.combine(self._weights(n - 1, n, n, like=x) @ seen), (seen,)
 
     def prefill(self, x: Tensor) -> tuple[Tensor, State]:
         """Mix the first tokens at once; the state is their values."""
         self.check_causal("prefill")
         return self(x), (self.values(x),)
 
+    def memory(self, tokens: Tensor) -> State:
+        """Return the values ``(B, H, M, D)`` of another sequence, for :meth:`read`."""
+        return (self.values(tokens),)
+
+    def read(
+        self, x: Tensor, memory: State, *, padding: Tensor | None = None, first: int = 0
+    ) -> Tensor:
+        """Mix a memory into tokens ``(B, N, E)``, the first of which has the place `first`."""
+        seen, _ = merge_masks(None, padding, False, x, x)
+        last, places = first + x.shape[1], memory[0].shape[-2]
+        return self.combine(self._weights(first, last, places, like=x, seen=seen) @ memory[0])
+
     def extra_repr(self) -> str:
         """Show the places, too."""
-        return f"{super().extra_repr()}, centres={self.centres}, sigma={self.sigma:g}"
+        shown = f"{super().extra_repr()}, centres={self.centres}, sigma={self.sigma:g}"
+        return shown if self.ratio == 1 else f"{shown}, ratio={self.ratio:g}"
 
-    def _scores(self, first: int, last: int, *, like: Tensor) -> Tensor:
-        """Return log w before normalising of tokens first..last-1, ``(H, last - first, last)``."""
-        options: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
-        place = torch.arange(last, **options)
-        centre = torch.tensor(self.centres, **options)
-        centre = centre[torch.arange(self.num_heads, device=like.device) % len(centre)]
-        away = place - place[first:, None] - centre[:, None, None]
-        return -0.5 * (away / self.sigma).square()
+    def _weights(
+        self, first: int, last: int, places: int, *, like: Tensor, seen: Tensor | None = None
+    ) -> Tensor:
+        """Return w of tokens first..last-1 over places that are seen, ``(…, H, tokens, places)``.
+
+        Distances are squared in single precision at least: half of it ends at 256 places.
+        """
+        dtype, device = torch.promote_types(like.dtype, torch.float32), like.device
+        centre = torch.tensor(self.centres, dtype=dtype, device=device)
+        centre = centre[torch.arange(self.num_heads, device=device) % len(centre)]
+        middle = self.ratio * torch.arange(first, last, dtype=dtype, device=device)
+        place = torch.arange(places, dtype=dtype, device=device)
+        away = place - middle[:, None] - centre[:, None, None]
+        scores = -0.5 * (away / self.sigma).square()
+        if seen is not None:
+            scores = scores.masked_fill(~seen, -torch.inf)
+        return scores.softmax(dim=-1).to(like.dtype)

@@ -164,6 +164,28 @@ class TokenMixer(nn.Module, ABC):
             raise ValueError(f"x must be one token, (batch, 1, {self.dim}), got {x.shape[1]}")
 
 
+class ReadingMixer(TokenMixer):
+    """A mixer whose tokens can also be mixed from those of another sequence, its memory."""
+
+    @abstractmethod
+    def memory(self, tokens: Tensor) -> State:
+        """Return what is read of another sequence ``(B, M, E)``, for :meth:`read`."""
+
+    @abstractmethod
+    def read(
+        self, x: Tensor, memory: State, *, padding: Tensor | None = None, first: int = 0
+    ) -> Tensor:
+        """Mix the memory into tokens ``(B, N, E)``.
+
+        Parameters
+        ----------
+        padding : Tensor or None
+            That of the memory, ``(B, M)``, True to be ignored.
+        first : int
+            Place of the first of the tokens in their sequence, for weights that depend on places.
+        """
+
+
 class FixedMixer(TokenMixer):
     """A mixer whose matrix does not depend on the tokens: y = combine(M values(x)).
 

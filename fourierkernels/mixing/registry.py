@@ -51,6 +51,8 @@ class Mixer:
         The mixer's own options with their defaults; None leaves it to `build` to refuse others.
     projects : bool
         Whether it has projections whose biases are optional without being such attention.
+    reads : bool
+        Whether it can read another sequence without being such attention.
     """
 
     build: Build
@@ -64,6 +66,12 @@ class Mixer:
     drops_weights: bool = False
     options: Mapping[str, Any] | None = None
     projects: bool = False
+    reads: bool = False
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether it builds a :class:`~fourierkernels.mixing.mixer.ReadingMixer`."""
+        return self.attention or self.reads
 
     @property
     def has_bias(self) -> bool:
@@ -160,6 +168,7 @@ MIXERS: dict[str, Mixer] = {
         formula="N²E + 2NE²",
         options=own_options(HardGaussianMixer),
         projects=True,
+        reads=True,
     ),
     "linear": _dense_row(learn=True),
     "random": _dense_row(learn=False),

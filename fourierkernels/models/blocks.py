@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fourierkernels.mixing import MIXERS, AttentionMixer, TokenMixer, create_mixer
-from fourierkernels.mixing.mixer import State
+from fourierkernels.mixing import MIXERS, TokenMixer, create_mixer
+from fourierkernels.mixing.mixer import ReadingMixer, State
 from fourierkernels.models.residual import Residual, check_rate, own_rate
 from fourierkernels.validation import check_choice, check_integer
 
@@ -42,7 +42,8 @@ class BlockConfig:
     causal : bool
         Tokens see earlier tokens only.
     reads_memory : str or None
-        The kind of attention that reads another sequence (cross-attention), if any.
+        The mixer that reads another sequence, if any: a kind of attention (cross-attention), or
+        one of fixed weights.
     reader_options : mapping or None
         Its options; None for those of a mixer of the same name, without its causal mask.
     norm : {"pre", "post"}
@@ -122,7 +123,7 @@ class Block(nn.Module):
     """
 
     mixer: TokenMixer | None
-    reader: AttentionMixer | None
+    reader: ReadingMixer | None
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -165,15 +166,26 @@ class Block(nn.Module):
         return self._feed(x), BlockState(own, None)
 
     def step(
-        self, x: Tensor, state: BlockState, *, memory_padding: Tensor | None = None
+        self,
+        x: Tensor,
+        state: BlockState,
+        *,
+        memory_padding: Tensor | None = None,
+        seen: int = 0,
     ) -> tuple[Tensor, BlockState]:
-        """Map one more token ``(B, 1, E)``: what `forward` returns for it, from the state."""
+        """Map one more token ``(B, 1, E)``: what `forward` returns for it, from the state.
+
+        Parameters
+        ----------
+        seen : int
+            Tokens before it, which a reader of fixed weights has to know.
+        """
         own = state.own
         if self.mixer is not None and self.around_mixer is not None:
             change, own = self.mixer.step(self.around_mixer.enter(x), state.own)
             x = self.around_mixer.leave(x, change)
         if state.memory is not None:
-            x = self._read(x, state.memory, memory_padding)
+            x = self._read(x, state.memory, memory_padding, first=seen)
         return self._feed(x), BlockState(own, state.memory)
 
     @property
@@ -192,11 +204,13 @@ class Block(nn.Module):
         memory: State,
         memory_padding: Tensor | None,
         padding: Tensor | None = None,
+        *,
+        first: int = 0,
     ) -> Tensor:
         assert self.reader is not None  # whoever has a memory has a reader
         assert self.around_reader is not None
         inner = self.around_reader.enter(x, padding)
-        change = self.reader.read(inner, memory, padding=memory_padding)
+        change = self.reader.read(inner, memory, padding=memory_padding, first=first)
         return self.around_reader.leave(x, change, padding)
 
     def _feed(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
@@ -268,17 +282,17 @@ def _create_mixer(config: BlockConfig, name: str) -> TokenMixer:
     )
 
 
-def _create_reader(config: BlockConfig) -> AttentionMixer | None:
+def _create_reader(config: BlockConfig) -> ReadingMixer | None:
     if config.reads_memory is None:
         return None
-    known = [name for name, row in MIXERS.items() if row.attention]
+    known = [name for name, row in MIXERS.items() if row.reads_memory]
     name = check_choice("reads_memory", config.reads_memory, known)
     own = config.reader_options
     if own is None:
         own = reader_options(config.mixer_options) if name == config.mixer else NO_OPTIONS
     plain = replace(config, causal=False, length=None, mixer_options=own)
     reader = _create_mixer(plain, name)
-    assert isinstance(reader, AttentionMixer)
+    assert isinstance(reader, ReadingMixer)
     return reader
 
 

@@ -168,7 +168,9 @@ class TranslationModel(nn.Module):
             return logits, state._replace(seen=state.seen + 1, reread=(memory, read))
         x, after = self._embed(self._checked(tokens, state.seen), first=state.seen), []
         for block, own in zip(self.decoder, state.blocks, strict=True):
-            x, new = block.step(x, own, memory_padding=state.padding)  # type: ignore[operator]
+            x, new = block.step(  # type: ignore[operator]
+                x, own, memory_padding=state.padding, seen=state.seen
+            )
             after.append(new)
         logits = linear(x[:, 0], self.embedding.weight, self.output_bias)
         return logits, state._replace(blocks=tuple(after), seen=state.seen + 1)

@@ -2,8 +2,11 @@
 
 A placement is a family of mixers and where it stands: ``dft_encoder``, ``dft_decoder``,
 ``dft_both``, and ``dft_last2``, which is both but for the last two layers of the decoder. Layers
-without it have attention, and the decoder reads the encoder by attention always: that replacing
+without it have attention, and in these the decoder reads the encoder by attention: that replacing
 this costs most is what [you2020hard]_ found and [chen_attention]_ section 6 repeats.
+``hard_gaussian_reader`` tries it: attention within both languages, and a decoder whose token i
+reads the encoder at fixed weights around γi - 1, γi and γi + 1. The report says "by fixed
+transform" and no more; a DFT of one sequence is no map from one language to the other.
 
 ============= ============================== =================================================
 family        encoder, decoder               source
@@ -49,7 +52,7 @@ class TranslationConfig:
     attention_layers, decoder_attention_layers : int
         Last layers of the encoder and of the decoder that keep softmax attention.
     reader : str
-        The attention with which the decoder reads the encoder.
+        The mixer with which the decoder reads the encoder: attention, or "hard_gaussian".
     reader_options : mapping or None
         Its options; None for those of the decoder's mixer of the same name, if there is one.
     length : int
@@ -121,9 +124,11 @@ def _placed(family: Family) -> dict[str, dict[str, Any]]:
 
 
 _EVERYWHERE: dict[str, Any] = {"mixer": "fourier", "decoder_mixer": "fourier", "reader": "fourier"}
+_AROUND: dict[str, Any] = {"centres": (-1, 0, 1)}
 TRANSLATION_PRESETS = {
     "attention": TranslationConfig(),
     "fourier": TranslationConfig(**_EVERYWHERE),
+    "hard_gaussian_reader": TranslationConfig(reader="hard_gaussian", reader_options=_AROUND),
     **{
         f"{name}_{place}": TranslationConfig(**fields)
         for name, family in FAMILIES.items()

@@ -162,8 +162,9 @@ def paired_bootstrap(
 
     Parameters
     ----------
-    one, other : ndarray, shape (n, 10)
-        Counts of the systems, of the same sentences in the same order.
+    one, other : ndarray, shape (n, 10) or (s, n, 10)
+        Counts of the systems, of the same sentences in the same order. Of systems that were trained
+        from s seeds, the mean difference of BLEU from the same seed is resampled.
     level : float
         Coverage of the interval, between 0 and 1.
 
@@ -172,17 +173,24 @@ def paired_bootstrap(
     ValueError
         If they are of different sentences, or an option breaks its rule.
     """
-    if one.shape != other.shape or not np.array_equal(one[:, 1], other[:, 1]):
+    if one.shape != other.shape or not np.array_equal(one[..., 1], other[..., 1]):
         raise ValueError("one and other must be of the same sentences, got others")
+    one, other = (counts.reshape(-1, *counts.shape[-2:]) for counts in (one, other))
     if not 0 < check_number("level", level) < 1:
         raise ValueError(f"level must be between 0 and 1, got {level}")
     found = np.empty(check_integer("resamples", resamples))
+    even = np.full(one.shape[1], 1 / one.shape[1])
     for i in range(resamples):
-        drawn = rng.integers(len(one), size=len(one))
-        found[i] = _score(one[drawn].sum(axis=0))[0] - _score(other[drawn].sum(axis=0))[0]
+        drawn = rng.multinomial(one.shape[1], even)  # how often each sentence is drawn
+        found[i] = _mean_gap(drawn @ one, drawn @ other)
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    whole = bleu_of(one).bleu - bleu_of(other).bleu
+    whole = _mean_gap(one.sum(axis=1), other.sum(axis=1))
     return Difference(whole, low, high, float((found <= 0).mean()))
+
+
+def _mean_gap(ones: Counts, others: Counts) -> float:
+    """Return the mean difference of BLEU of sums of counts, ``(s, 10)``."""
+    return float(np.mean([_score(a)[0] - _score(b)[0] for a, b in zip(ones, others, strict=True)]))
 
 
 def _score(sums: NDArray[np.int64]) -> tuple[float, float, list[float]]:

@@ -85,7 +85,8 @@ def train(
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
     data = study.read(preset, run.data, cache=cache)
     _check_folder(output, run, data.digest, resume=resume)
-    begun, teacher = time.perf_counter(), load_teacher(run, data)  # draws numbers, too
+    begun = time.perf_counter(), time.process_time()
+    teacher = load_teacher(run, data)  # draws numbers, too
     torch.manual_seed(run.recipe.seed)
     model = as_precision(
         study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
@@ -100,7 +101,7 @@ def train(
     _train(engine, output, resume=resume, limit=limit)
     if not first:
         return []
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
     best = _keep_best(output).to(engine.args.device)
     measured = study.measure(
         preset, data, run.mixer, best, positions=preset.positions, folder=output
@@ -200,7 +201,7 @@ def _keep_best(output: Path) -> nn.Module:
 def _write_results(
     output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
 ) -> None:
-    model, seconds = facts["model"], facts["seconds"]
+    model, (seconds, processor_seconds) = facts["model"], facts["seconds"]
     last, study = last_checkpoint(output), choose_study(run.study)
     config = {
         "study": run.study,
@@ -218,6 +219,7 @@ def _write_results(
         "steps": last.step,
         "best_step": read_curve(last.folder)["best_global_step"],
         "seconds": round(seconds, 1),
+        "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
         "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # Linux: KiB
         "processes": last.processes,
         **study.facts(choose_preset(study, run.preset), data),

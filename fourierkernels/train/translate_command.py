@@ -24,6 +24,8 @@ LONGEST_LINE = 40_000  # bytes that are read of a line
 def load_translator(checkpoint: Path) -> "tuple[TranslationModel, Bpe]":
     """Return the model of a run and its subwords.
 
+    Weights may be stored in half precision; a CPU computes in single precision.
+
     Parameters
     ----------
     checkpoint : Path
@@ -48,7 +50,8 @@ def load_translator(checkpoint: Path) -> "tuple[TranslationModel, Bpe]":
             f"{home / SUBWORDS} must have the {model.config.vocabulary} subwords of the model, "
             f"got {len(bpe)}"
         )
-    return model.to(torch.accelerator.current_accelerator() or "cpu"), bpe
+    device = torch.accelerator.current_accelerator()
+    return (model.float() if device is None else model.to(device)), bpe
 
 
 def translate_text(

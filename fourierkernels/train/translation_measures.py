@@ -143,26 +143,46 @@ def bleu_rows(sentences: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, flo
 
 
 def compare_translations(
-    one: Path, other: Path, *, split: str = "test", resamples: int = 1000, seed: int = 0
+    one: Path | Sequence[Path],
+    other: Path | Sequence[Path],
+    *,
+    split: str = "test",
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> Difference:
     """Return how much better the translations of one run are than those of another.
 
     Parameters
     ----------
-    one, other : Path
-        Folders of runs on the same corpus.
+    one, other : Path or sequence of Path
+        Folders of runs on the same corpus; of several, as many of each, whose differences are
+        averaged: the first of one less the first of the other, and so on.
+    level : float
+        Coverage of the interval.
 
     Raises
     ------
     ValueError
-        If one has no translations, or they are of other sentences.
+        If one has no translations, or they are of other sentences, or there are not as many of one
+        as of the other.
     """
-    runs = [read_translations(folder, split) for folder in (one, other)]
+    ours, theirs = ([side] if isinstance(side, Path) else list(side) for side in (one, other))
+    if len(ours) != len(theirs) or not ours:
+        raise ValueError(
+            f"one and other must be as many runs and at least one, got {len(ours)} and "
+            f"{len(theirs)}"
+        )
+    folders = [*ours, *theirs]
+    runs = [read_translations(folder, split) for folder in folders]
     texts = [[(row["source"], row["reference"]) for row in run] for run in runs]
-    if texts[0] != texts[1]:
-        raise ValueError(f"{other} must have the sentences of {one}, got others")
-    counts = [_counted(run)[0] for run in runs]
-    return paired_bootstrap(*counts, resamples=resamples, rng=np.random.default_rng(seed))
+    for folder, own in zip(folders, texts, strict=True):
+        if own != texts[0]:
+            raise ValueError(f"{folder} must have the sentences of {folders[0]}, got others")
+    counts = np.stack([_counted(run)[0] for run in runs])
+    half = len(ours)
+    rng = np.random.default_rng(seed)
+    return paired_bootstrap(counts[:half], counts[half:], resamples=resamples, level=level, rng=rng)
 
 
 def write_translations(folder: Path, split: str, sentences: Sequence[Mapping[str, str]]) -> None:

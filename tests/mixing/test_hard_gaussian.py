@@ -45,3 +45,45 @@ def test_bad_input_is_refused() -> None:
         HardGaussianMixer(8, heads=2, centres=())
     with pytest.raises(TypeError, match="centres must be an integer, got 'x'"):
         HardGaussianMixer(8, heads=2, centres=("x",))  # type: ignore[arg-type]
+
+
+def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+
+def test_a_memory_is_read_with_normal_densities_around_the_place_of_the_ratio() -> None:
+    """Token by token and head by head, from the definition; padding of the memory is left out."""
+    mixer = HardGaussianMixer(6, heads=3, centres=(-1, 0, 1), sigma=0.8, ratio=0.7).double()
+    x, other = numbers(2, 9, 6), numbers(2, 5, 6, seed=1)
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    values = mixer.value_projection(other)
+    expected = torch.empty_like(x)
+    for sentence, seen in enumerate((5, 3)):
+        for i in range(9):
+            heads = []
+            for head, centre in enumerate((-1, 0, 1)):
+                normal = torch.distributions.Normal(0.7 * i + centre, 0.8)
+                log_w = normal.log_prob(torch.arange(seen, dtype=torch.float64))
+                w = (log_w - log_w.max()).exp()
+                own = values[sentence, :seen, 2 * head : 2 * head + 2]
+                heads.append((w / w.sum()) @ own)
+            expected[sentence, i] = mixer.output_projection(torch.cat(heads))
+    memory = mixer.memory(other)
+    torch.testing.assert_close(mixer.read(x, memory, padding=padding), expected)
+    for i in range(9):
+        step = mixer.read(x[:, i : i + 1], memory, padding=padding, first=i)
+        torch.testing.assert_close(step[:, 0], expected[:, i])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_places_beyond_256_are_told_apart_in_half_precision(dtype: torch.dtype) -> None:
+    mixer = create_mixer("hard_gaussian", dim=2, heads=2, centres=[0])
+    weights = mixer.mixing_matrix(torch.zeros(1, 700, 2, dtype=dtype))[0, 0]
+    assert weights.argmax(dim=-1).tolist() == list(range(700))
+    assert weights.isfinite().all()
+
+
+def test_a_ratio_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="ratio must be finite and greater than 0, got 0"):
+        HardGaussianMixer(8, heads=2, ratio=0)

@@ -8,7 +8,8 @@ import torch
 from tiny_models import V, tokens, translation
 
 from fourierkernels import models
-from fourierkernels.mixing import AttentionMixer, SoftmaxMixer
+from fourierkernels.mixing import SoftmaxMixer
+from fourierkernels.mixing.mixer import ReadingMixer
 from fourierkernels.models import TRANSLATION_PRESETS, TRANSLATION_SIZES
 from fourierkernels.models.blocks import BlockConfig
 from fourierkernels.models.placement import place_mixers
@@ -41,12 +42,48 @@ def test_every_placement_runs_steps_and_is_read_back(preset: str, tmp_path: Path
     assert torch.equal(again(source, target), expected)
 
 
+READERS = {"fourier": "FourierMixer", "hard_gaussian_reader": "HardGaussianMixer"}
+
+
 @pytest.mark.parametrize("preset", TRANSLATION_PRESETS)
-def test_decoder_reads_the_encoder_by_attention(preset: str) -> None:
+def test_decoder_reads_the_encoder_by_attention_unless_it_is_named_otherwise(preset: str) -> None:
     model = translation(preset)
-    assert all(isinstance(block.reader, AttentionMixer) for block in model.decoder)
-    learned = "FourierMixer" if preset == "fourier" else "SoftmaxMixer"
-    assert {type(block.reader).__name__ for block in model.decoder} == {learned}
+    assert all(isinstance(block.reader, ReadingMixer) for block in model.decoder)
+    expected = READERS.get(preset, "SoftmaxMixer")
+    assert {type(block.reader).__name__ for block in model.decoder} == {expected}
+
+
+def test_a_fixed_reader_moves_what_it_reads_by_its_place_and_by_nothing_else() -> None:
+    """One word of the source reaches each target place with the weights of the definition."""
+    model = translation("hard_gaussian_reader", decoder_layers=1).double().eval()
+    reader = model.decoder[0].reader
+    assert reader.centres == (-1, 0, 1)
+    memory = torch.eye(7, 16, dtype=torch.float64)[None]  # source place j is feature j
+    with torch.no_grad():
+        for projection in (reader.value_projection, reader.output_projection):
+            projection.weight.copy_(torch.eye(16))
+            projection.bias.zero_()
+    read = reader.read(torch.randn(1, 5, 16).double(), reader.memory(memory))
+    for i in range(5):
+        away = torch.arange(7) - i
+        for head, centre in enumerate((-1, 0)):  # two heads of eight features
+            own = slice(8 * head, min(8 * head + 8, 7))
+            w = (-0.5 * (away - centre).double().square()).softmax(dim=0)[own]
+            torch.testing.assert_close(read[0, i, own], w)
+
+
+def test_a_fixed_reader_is_searched_alone_as_in_a_batch() -> None:
+    model = translation("hard_gaussian_reader", reader_options={"ratio": 0.8}).double().eval()
+    source = tokens(2, 6, vocabulary=V)
+    source[1, 4:] = 0
+    together = models.beam_search(model, source, beam=3)
+    alone = models.beam_search(model, source[1:, :4], beam=3)
+    torch.testing.assert_close(together.scores[1], alone.scores[0])
+    best = alone.tokens[:1, 0]
+    steps = best.shape[1] - 1
+    log_p = model(source[1:, :4], best[:, :-1]).log_softmax(dim=-1)
+    total = log_p.gather(-1, best[:, 1:, None]).sum()
+    torch.testing.assert_close(total / ((5 + steps) / 6) ** 0.6, alone.scores[0, 0])
 
 
 def test_a_family_stands_where_its_name_says() -> None:
@@ -59,7 +96,7 @@ def test_a_family_stands_where_its_name_says() -> None:
     }
     for preset, places in expected.items():
         assert kinds(translation(preset, decoder_layers=3)) == places
-    assert len(TRANSLATION_PRESETS) == 2 + sum(4 if f.decoder else 1 for f in FAMILIES.values())
+    assert len(TRANSLATION_PRESETS) == 3 + sum(4 if f.decoder else 1 for f in FAMILIES.values())
 
 
 def test_every_layer_can_have_its_own_mixer_with_its_own_options(tmp_path: Path) -> None:
@@ -154,6 +191,7 @@ def test_placements_save_what_their_mixers_do_without() -> None:
         "random_both": 2.0,
     }
     assert full - count("hard_gaussian_both", **changes) == 6 * ATTENTION
+    assert full - count("hard_gaussian_reader", **changes) == 3 * ATTENTION
     assert count("fourier_both", **changes) - full == 12  # one radius per layer
     assert count("fourier", **changes) - full == 18
     assert count("parametrised_both", **changes) - count("dft_both", **changes) == 12 * 2 * 50

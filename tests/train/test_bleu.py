@@ -84,6 +84,25 @@ def test_bootstrap_knows_a_better_system_from_an_equal_one() -> None:
     assert (same.bleu, same.low, same.high, same.share) == (0, 0, 0, 1)
 
 
+def test_bootstrap_of_several_seeds_averages_their_differences() -> None:
+    """Against a loop over the same draws that scores each seed by itself."""
+    references = [f"{text} {i} {i * i} {i % 7}" for i in range(5) for text in REFERENCES]
+    systems = [[f"{text} {i} {i % k}" for i in range(5) for text in TRANSLATIONS] for k in (3, 4)]
+    ones = np.stack(
+        [sentence_counts(references, references), sentence_counts(systems[0], references)]
+    )
+    others = np.stack([sentence_counts(texts, references) for texts in systems])
+    found = paired_bootstrap(ones, others, resamples=30, level=0.8, rng=np.random.default_rng(3))
+    rng, n, gaps = np.random.default_rng(3), len(references), []
+    for _ in range(30):
+        drawn = np.repeat(np.arange(n), rng.multinomial(n, np.full(n, 1 / n)))
+        pairs = zip(ones, others, strict=True)
+        gaps.append(np.mean([bleu_of(a[drawn]).bleu - bleu_of(b[drawn]).bleu for a, b in pairs]))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(gaps, [0.1, 0.9])))
+    whole = [bleu_of(counts).bleu for counts in (*ones, *others)]
+    assert found.bleu == pytest.approx((whole[0] + whole[1] - whole[2] - whole[3]) / 2)
+
+
 def test_bad_comparisons_are_refused() -> None:
     counts, rng = sentence_counts(TRANSLATIONS, REFERENCES), np.random.default_rng(0)
     with pytest.raises(ValueError, match="must be of the same sentences"):

@@ -148,6 +148,9 @@ def test_run_leaves_what_its_numbers_are_of(
     again = evaluate(translator, cache=cache, positions=8)
     assert {(row.split, row.metric): row.value for row in again} == found
     assert compare_translations(translator, translator, resamples=3).bleu == 0
+    assert compare_translations([translator] * 2, [translator] * 2, resamples=3).high == 0
+    with pytest.raises(ValueError, match="as many runs and at least one, got 2 and 1"):
+        compare_translations([translator] * 2, translator)
 
 
 def test_published_numbers_stand_beside_the_report_s_corpus_alone(files: PairFiles) -> None:
@@ -263,3 +266,17 @@ def test_model_without_its_subwords_is_refused(translator: Path, tmp_path: Path)
     model, bpe = load_translator(translator / "model.safetensors")
     assert model.config == load_model(translator / "model.safetensors").config
     assert len(bpe) == model.config.vocabulary
+
+
+def test_a_fixed_reader_advances_by_the_ratio_of_the_lengths_of_the_corpus(
+    files: PairFiles,
+) -> None:
+    tokens, index = files.tokens("train"), files.index("train")
+    assert len(tokens) == sum(int(n) + int(m) for _, n, m in index)
+    ratio = sum(int(n) for _, n, _ in index) / sum(int(m) for _, _, m in index)
+    assert files.length_ratio == pytest.approx(ratio, rel=1e-12)
+    build, preset = translation.build, translation.PRESETS["tiny"]
+    reader = build(preset, files, "hard_gaussian_reader", {}).decoder[0].reader
+    assert (reader.ratio, reader.centres) == (round(ratio, 4), (-1, 0, 1))
+    own = build(preset, files, "hard_gaussian_reader", {"reader_options": {"ratio": 2.0}})
+    assert own.decoder[0].reader.ratio == 2.0

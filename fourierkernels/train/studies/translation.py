@@ -69,7 +69,8 @@ def build(
 ) -> TranslationModel:
     """Return a model with random weights for the subwords of a corpus.
 
-    Sources are padded to the end of their length class, as section 4.1 has them, in any batch.
+    Sources are padded to the end of their length class, as section 4.1 has them, in any batch. A
+    reader of fixed weights advances by the ratio of the lengths in the corpus.
     """
     changes: dict[str, Any] = dict(preset.model)
     size, length = changes.pop("size"), changes["length"]
@@ -78,6 +79,9 @@ def build(
         own = getattr(placed, name)
         changes[name] = {**own, **value} if isinstance(own, Mapping) else _frozen(value)
     changes.setdefault("source_lengths", _class_ends(length))
+    if changes.get("reader", placed.reader) == "hard_gaussian":
+        own = changes.get("reader_options", placed.reader_options) or {}
+        changes["reader_options"] = {"ratio": round(data.length_ratio, 4), **own}
     return TranslationModel(
         translation_config(mixer, size=size, vocabulary=len(data.vocabulary), **changes)
     )

@@ -19,10 +19,9 @@ except ImportError as missing:
 
 from fourierkernels.train.files import write_text
 from fourierkernels.validation import check_integer
-from fourierkernels.words import Vocabulary
+from fourierkernels.words import MARKS, Vocabulary
 
-PADDING, START, STOP, UNKNOWN = 0, 1, 2, 3
-MARKS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their numbers
+PADDING, START, STOP, UNKNOWN = range(len(MARKS))
 _LEAST_COUNT = 2  # a pair of subwords that comes once is not merged, as in subword-nmt
 _PIECES = r"▁?\w+|▁?[^\w▁]|▁"
 

@@ -68,6 +68,12 @@ class PairFiles:
     bpe: Bpe = field(repr=False)
 
     @property
+    def length_ratio(self) -> float:
+        """Subwords of the sources over those of the targets, in the training pairs."""
+        index = self.index("train")
+        return float(index["source"].sum() / index["target"].sum())
+
+    @property
     def vocabulary(self) -> Vocabulary:
         """The subwords by their numbers."""
         return self.bpe.vocabulary

@@ -1,0 +1,63 @@
+"""The subwords of a translation run: the file in its folder, read without what trained it."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fourierkernels.checkpoints.tokens import Tokenizer
+from fourierkernels.words import MARKS
+
+
+def subword_tokenizer(file: Path, *, size: int) -> Tokenizer:
+    """Return the tokenizer of a file of subwords, whose sentences stand between two marks.
+
+    Parameters
+    ----------
+    size : int
+        Number of subwords that the network knows.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, of another size, or has other marks.
+    ImportError
+        If tokenizers is missing.
+    """
+    found = _read(file)
+    if found.get_vocab_size() != size:
+        raise ValueError(
+            f"{file} must have the {size} subwords of the network, got {found.get_vocab_size()}"
+        )
+    padding, start, stop, unknown = range(len(MARKS))
+    return Tokenizer(
+        encode=partial(_ids, found),
+        prefix=(start,),
+        suffix=(stop,),
+        unknown=unknown,
+        names=lambda ids: tuple(map(str, map(found.id_to_token, ids))),
+        special=frozenset({padding, start, stop}),
+    )
+
+
+def _ids(found: Any, text: str) -> list[int]:
+    ids: list[int] = found.encode(text, add_special_tokens=False).ids
+    return ids
+
+
+def _read(file: Path) -> Any:
+    """Return the tokenizer in a JSON file; no code is run."""
+    try:
+        import tokenizers
+    except ImportError as missing:
+        raise ImportError(
+            f"subwords need tokenizers ({missing}): pip install 'fourierkernels[train]'"
+        ) from missing
+    try:
+        found = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
+    except Exception as error:  # tokenizers raises nothing more exact
+        raise ValueError(f"{file} must be a file of subwords, got {error}") from error
+    marks = tuple(found.id_to_token(number) for number in range(len(MARKS)))
+    if marks != MARKS:
+        raise ValueError(f"{file} must begin with {', '.join(MARKS)}, got {marks}")
+    found.encode_special_tokens = True  # text that looks like a mark is text
+    return found
