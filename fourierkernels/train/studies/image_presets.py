@@ -54,6 +54,7 @@ The presets "digits" and "fashion" are ours: small models of the same make for s
 label smoothing and stochastic depth, a rate that falls from its largest to 0 by a cosine, and no
 augmentation but shifts and reflections of Fashion-MNIST. They add nothing to the denominator, and
 begin with weights of N(0, 1/E), since with 0.02² so few features learn little in so few updates.
+Queries and keys are then of unit size, so R begins at 0.5, as in the small language models.
 """
 
 from typing import Any
@@ -88,7 +89,7 @@ _DEIT_AUGMENTATION = Augmentation(
 )
 _DEIT_FOURIER = {"fourier": {"power": 4, "radius": 1.0, "radius_shape": "scalar", "eps": 1e-6}}
 _FOURIER: dict[str, dict[str, Any]] = {
-    "fourier": {"power": 4, "radius": 1.0, "radius_shape": "scalar"}
+    "fourier": {"power": 4, "radius": 0.5, "radius_shape": "scalar"}
 }
 
 
