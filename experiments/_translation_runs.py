@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from fourierkernels.files import write_text
 from fourierkernels.models import TranslationModel, load_model, save_model
 from fourierkernels.run_folder import BEST, SETUP, SUBWORDS
 from fourierkernels.train import Setup, setup, train
-from fourierkernels.train.files import write_text
 from fourierkernels.train.run_setup import load_setup
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.translation_measures import (

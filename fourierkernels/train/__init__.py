@@ -14,10 +14,10 @@ Examples
 from fourierkernels.lazy import loaded_on_first_use
 
 _HOMES = {
-    "ARCHIVES": "fourierkernels.train.data.series.problems",
-    "BITEXTS": "fourierkernels.train.data.bitext.corpora",
-    "CORPORA": "fourierkernels.train.data.corpora",
-    "IMAGE_SETS": "fourierkernels.train.data.images.sets",
+    "ARCHIVES": "fourierkernels.datasets.series.problems",
+    "BITEXTS": "fourierkernels.datasets.bitext.corpora",
+    "CORPORA": "fourierkernels.datasets.corpora",
+    "IMAGE_SETS": "fourierkernels.datasets.images.sets",
     "STUDIES": "fourierkernels.train.studies.registry",
     "SCHEDULES": "fourierkernels.train.schedules",
     "Recipe": "fourierkernels.train.recipe",
@@ -27,7 +27,7 @@ _HOMES = {
     "compare_translations": "fourierkernels.train.translation_measures",
     "evaluate": "fourierkernels.train.run",
     "plan": "fourierkernels.train.planning",
-    "read_corpus": "fourierkernels.train.data.corpora",
+    "read_corpus": "fourierkernels.datasets.corpora",
     "setup": "fourierkernels.train.run_setup",
     "train": "fourierkernels.train.run",
     "train_command": "fourierkernels.train.train_command",

@@ -16,8 +16,8 @@ from typing import Any
 
 from torch import Tensor
 
+from fourierkernels.files import file_digest, write_folder
 from fourierkernels.models.tensor_files import read_metadata, read_tensors
-from fourierkernels.train.files import file_digest, write_folder
 
 FORMAT = 1
 MANIFEST = "checkpoint.json"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.train.files import write_text
+from fourierkernels.files import write_text
 from fourierkernels.train.recipe import Recipe
 
 CURVE_TABLE = "curve.csv"

@@ -13,14 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.datasets.segments import Batch
+from fourierkernels.files import file_digest
 from fourierkernels.models.distillation_loss import distillation_sum
 from fourierkernels.models.saved import load_model
 from fourierkernels.run_folder import RESULTS, read_results
-from fourierkernels.train.files import file_digest
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.optimisers import as_precision
 from fourierkernels.train.run_setup import Setup, load_setup
-from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.teacher import Teacher, teacher_files
 

@@ -2,7 +2,7 @@
 
 [kim2016sequence]_ section 3.2: the student is trained on the sentences that the teacher's beam
 search finds best. Written is a folder of line-aligned texts as
-:mod:`fourierkernels.train.data.bitext.lines` reads it, with the split of the corpus and the
+:mod:`fourierkernels.datasets.bitext.lines` reads it, with the split of the corpus and the
 teacher's subwords.
 """
 
@@ -11,15 +11,15 @@ from contextlib import ExitStack
 from itertools import tee
 from pathlib import Path
 
+from fourierkernels.datasets.bitext.bpe import Bpe
+from fourierkernels.datasets.bitext.building import split_texts
+from fourierkernels.datasets.bitext.corpora import open_bitext
+from fourierkernels.datasets.bitext.lines import DOCUMENTS
+from fourierkernels.datasets.bitext.pairs import Pair, PairSource
+from fourierkernels.datasets.token_files import SPLITS
+from fourierkernels.files import write_folder
 from fourierkernels.models import TranslationModel
 from fourierkernels.run_folder import SUBWORDS
-from fourierkernels.train.data.bitext.bpe import Bpe
-from fourierkernels.train.data.bitext.building import split_texts
-from fourierkernels.train.data.bitext.corpora import open_bitext
-from fourierkernels.train.data.bitext.lines import DOCUMENTS
-from fourierkernels.train.data.bitext.pairs import Pair, PairSource
-from fourierkernels.train.data.token_files import SPLITS
-from fourierkernels.train.files import write_folder
 from fourierkernels.train.run_setup import load_setup, run_folder
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.text_translation import room, translate_lines

@@ -25,6 +25,7 @@ except ImportError as missing:
         "pip install 'fourierkernels[train]'"
     ) from missing
 
+from fourierkernels.datasets.segments import Batch, one_batch
 from fourierkernels.models.saved import save_model
 from fourierkernels.models.tensor_files import load_exactly, write_tensors
 from fourierkernels.train.checkpoints import (
@@ -47,7 +48,6 @@ from fourierkernels.train.optimisers import (
 )
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.rhythm import Lines, Rhythm, trainer_arguments
-from fourierkernels.train.segments import Batch, one_batch
 from fourierkernels.train.sharding import (
     check_sharding,
     gather_for,

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fourierkernels.train.data.images.labelled import LabelledImages
-from fourierkernels.train.data.images.updates import read_batch
+from fourierkernels.datasets.images.labelled import LabelledImages
+from fourierkernels.datasets.images.updates import read_batch
 
 _BATCH = 64  # images that are read at a time; no number depends on it
 TOPS = (1, 5)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from fourierkernels.train.segments import Batch
+from fourierkernels.datasets.segments import Batch
 
 
 @dataclass(frozen=True)

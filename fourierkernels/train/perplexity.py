@@ -13,8 +13,8 @@ from itertools import islice
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.datasets.segments import Batch, Tokens, passes, windows
 from fourierkernels.models.language import LanguageModel
-from fourierkernels.train.segments import Batch, Tokens, passes, windows
 
 # Tokens evaluated at a time. On a CPU the logits of few stay in its caches: half the time.
 _TOKENS = {"cpu": 512}

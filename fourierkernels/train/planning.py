@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.datasets.segments import Batch
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.train.distillation import load_teacher, objective_of
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.optimisers import as_precision
 from fourierkernels.train.run_setup import Setup
-from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.studies.study import Terms
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fourierkernels.files import remove_unfinished
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
 from fourierkernels.run_folder import RESULTS
@@ -25,7 +26,6 @@ from fourierkernels.train.checkpoints import (
 from fourierkernels.train.curve import is_over, write_curve
 from fourierkernels.train.distillation import load_teacher, objective_of
 from fourierkernels.train.engine import Engine
-from fourierkernels.train.files import remove_unfinished
 from fourierkernels.train.optimisers import as_precision
 from fourierkernels.train.run_setup import Setup, load_setup, run_folder, save_setup
 from fourierkernels.train.studies.registry import choose_preset, choose_study

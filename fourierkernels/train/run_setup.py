@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fourierkernels.files import write_text
 from fourierkernels.run_folder import SETUP, find_run
-from fourierkernels.train.files import write_text
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.studies.registry import STUDIES, choose_preset, choose_study
 from fourierkernels.train.teacher import Teacher

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fourierkernels.files import file_digest
 from fourierkernels.models.distillation_loss import check_share
 from fourierkernels.run_folder import BEST, find_run
-from fourierkernels.train.files import file_digest
 from fourierkernels.validation import check_number
 
 

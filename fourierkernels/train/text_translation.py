@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fourierkernels.models import TranslationModel, translate
 
 if TYPE_CHECKING:
-    from fourierkernels.train.data.bitext.bpe import Bpe
+    from fourierkernels.datasets.bitext.bpe import Bpe
 
 _WINDOW = 256  # lines that are read ahead
 _BATCH_TOKENS = {"cpu": 1024}

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from fourierkernels.datasets.source import lines_of_bytes, text_lines
 from fourierkernels.models import TranslationModel
 from fourierkernels.models.saved import load_model
 from fourierkernels.run_folder import SUBWORDS
 from fourierkernels.train.checkpoints import MODEL
-from fourierkernels.train.data.source import lines_of_bytes, text_lines
 from fourierkernels.train.run_setup import run_folder
 from fourierkernels.train.text_translation import Warn, translate_lines
 
 if TYPE_CHECKING:
-    from fourierkernels.train.data.bitext.bpe import Bpe
+    from fourierkernels.datasets.bitext.bpe import Bpe
 
 LONGEST_LINE = 40_000  # bytes that are read of a line
 
@@ -36,7 +36,7 @@ def load_translator(checkpoint: Path) -> "tuple[TranslationModel, Bpe]":
     ValueError
         If it is no such thing, or damaged, or of another study.
     """
-    from fourierkernels.train.data.bitext.bpe import Bpe
+    from fourierkernels.datasets.bitext.bpe import Bpe
 
     home = run_folder(checkpoint)
     model = load_model(checkpoint if checkpoint.is_file() else checkpoint / MODEL)

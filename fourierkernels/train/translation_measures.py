@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from fourierkernels.datasets.bitext.classes import WIDTH, BatchRule, length_class, upper_length
 from fourierkernels.models import TranslationModel, translation_loss
 from fourierkernels.train.bleu import (
     Bleu,
@@ -26,12 +27,11 @@ from fourierkernels.train.bleu import (
     paired_bootstrap,
     sentence_counts,
 )
-from fourierkernels.train.data.bitext.classes import WIDTH, BatchRule, length_class, upper_length
 from fourierkernels.train.studies.study import Measured, Preset
 from fourierkernels.train.text_translation import translated
 
 if TYPE_CHECKING:
-    from fourierkernels.train.data.bitext.pair_files import PairFiles
+    from fourierkernels.datasets.bitext.pair_files import PairFiles
 
 BEAM, LENGTH_PENALTY = 4, 0.6  # [chen_attention]_ section 5.2, [vaswani2017attention]_ section 6.1
 _COLUMNS = ("class", "source", "reference", "translation")
@@ -93,7 +93,7 @@ def validation_sums(
     part : tuple of int
         Number of this process and of all processes.
     """
-    from fourierkernels.train.data.bitext.batches import one_pass
+    from fourierkernels.datasets.bitext.batches import one_pass
 
     device = model.embedding.weight.device
     total, tokens, correct = 0.0, 0, 0

@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import ttest_rel
 from study_modules import RESULTS, study_module
 
-from fourierkernels.train.data.series.problems import PROBLEMS
-from fourierkernels.train.data.series.series_data import read_series
+from fourierkernels.datasets.series.problems import PROBLEMS
+from fourierkernels.datasets.series.series_data import read_series
 
 MEASURES = ("accuracy", "accuracy_last", "accuracy_best_of_test")
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.io import savemat
 
-from fourierkernels.train.data.images import imagenet
-from fourierkernels.train.data.images.augmentation import Augmentation
+from fourierkernels.datasets.images import imagenet
+from fourierkernels.datasets.images.augmentation import Augmentation
 from fourierkernels.train.run import train
 from fourierkernels.train.run_setup import Setup, setup
 from fourierkernels.train.studies import images

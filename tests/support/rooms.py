@@ -11,6 +11,7 @@ FOUNDATIONS = (
     "words",
     "run_folder",
     "image_files",
+    "files",
 )
 ROOMS: dict[str, tuple[str, ...]] = {
     "sinc": (),
@@ -26,7 +27,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "attention": ("ops",),
     "mixing": ("attention",),
     "models": ("mixing",),
-    "train": ("models", "mixing"),
+    "datasets": (),
+    "train": ("datasets", "models", "mixing"),
     "checkpoints": ("models", "mixing", "attention"),
     "diagnostics": ("checkpoints", "models"),
     "report": ("diagnostics", "checkpoints"),

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
+from fourierkernels.datasets.corpora import read_corpus
+from fourierkernels.datasets.token_files import build_token_files
 from fourierkernels.train import run_setup
-from fourierkernels.train.data.corpora import read_corpus
-from fourierkernels.train.data.token_files import build_token_files
 from fourierkernels.train.run import train
 from fourierkernels.train.run_setup import Setup
 

@@ -13,16 +13,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
+from fourierkernels.datasets.bitext.batches import PairBatches, collate, one_pass, source_rows
+from fourierkernels.datasets.bitext.classes import BatchRule, length_class, padded_length
+from fourierkernels.datasets.bitext.pair_files import PairFiles
+from fourierkernels.datasets.segments import Batch, one_batch
 from fourierkernels.models import TranslationModel, translation_config
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.train.checkpoints import last_checkpoint
-from fourierkernels.train.data.bitext.batches import PairBatches, collate, one_pass, source_rows
-from fourierkernels.train.data.bitext.classes import BatchRule, length_class, padded_length
-from fourierkernels.train.data.bitext.pair_files import PairFiles
 from fourierkernels.train.engine import Engine
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.segments import Batch, one_batch
 
 RULE = BatchRule(budget=1000)
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from tiny_bitext import lines, tiny_files, write_lines
 
-from fourierkernels.train.data.bitext import building
-from fourierkernels.train.data.bitext.bpe import Bpe, learn_bpe
-from fourierkernels.train.data.bitext.corpora import open_bitext, read_bitext
-from fourierkernels.train.data.bitext.pair_files import open_pair_files
-from fourierkernels.train.data.bitext.pairs import Pair
-from fourierkernels.train.data.bitext.shards import INDEX, Shards
-from fourierkernels.train.data.bitext.splitting import (
+from fourierkernels.datasets.bitext import building
+from fourierkernels.datasets.bitext.bpe import Bpe, learn_bpe
+from fourierkernels.datasets.bitext.corpora import open_bitext, read_bitext
+from fourierkernels.datasets.bitext.pair_files import open_pair_files
+from fourierkernels.datasets.bitext.pairs import Pair
+from fourierkernels.datasets.bitext.shards import INDEX, Shards
+from fourierkernels.datasets.bitext.splitting import (
     COPY,
     CROSSED,
     TEST,

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from tiny_bitext import lines, write_lines
 
-from fourierkernels.train.data.bitext import corpora
-from fourierkernels.train.data.bitext.corpora import BITEXTS, open_bitext, read_bitext
-from fourierkernels.train.data.bitext.filters import TEXT_FILTERS, LengthRule, filter_table, sieve
-from fourierkernels.train.data.bitext.iwslt import TEST_SETS
-from fourierkernels.train.data.bitext.pairs import LONGEST_LINE, Pair
-from fourierkernels.train.data.bitext.tmx import INCOMPLETE
+from fourierkernels.datasets.bitext import corpora
+from fourierkernels.datasets.bitext.corpora import BITEXTS, open_bitext, read_bitext
+from fourierkernels.datasets.bitext.filters import TEXT_FILTERS, LengthRule, filter_table, sieve
+from fourierkernels.datasets.bitext.iwslt import TEST_SETS
+from fourierkernels.datasets.bitext.pairs import LONGEST_LINE, Pair
+from fourierkernels.datasets.bitext.tmx import INCOMPLETE
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 

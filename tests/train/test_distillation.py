@@ -17,13 +17,13 @@ from translation_runs import mini, mini_run, train_mini
 
 pytest.importorskip("sacrebleu")
 
+from fourierkernels.datasets.bitext.batches import one_pass
+from fourierkernels.datasets.bitext.classes import BatchRule
+from fourierkernels.datasets.bitext.corpora import read_bitext
+from fourierkernels.datasets.bitext.pair_files import PairFiles
+from fourierkernels.datasets.bitext.updates import PairUpdates
 from fourierkernels.models import count_parameters, load_model, save_model
 from fourierkernels.train.checkpoints import last_checkpoint
-from fourierkernels.train.data.bitext.batches import one_pass
-from fourierkernels.train.data.bitext.classes import BatchRule
-from fourierkernels.train.data.bitext.corpora import read_bitext
-from fourierkernels.train.data.bitext.pair_files import PairFiles
-from fourierkernels.train.data.bitext.updates import PairUpdates
 from fourierkernels.train.distillation import load_teacher, objective_of
 from fourierkernels.train.planning import plan
 from fourierkernels.train.run_setup import Setup, load_setup

@@ -9,8 +9,8 @@ from translation_runs import mini_run
 
 pytest.importorskip("sacrebleu")
 
-from fourierkernels.train.data.bitext.corpora import read_bitext
-from fourierkernels.train.data.bitext.pair_files import PairFiles
+from fourierkernels.datasets.bitext.corpora import read_bitext
+from fourierkernels.datasets.bitext.pair_files import PairFiles
 from fourierkernels.train.distillation import load_teacher
 from fourierkernels.train.distilled_text import write_distilled
 from fourierkernels.train.teacher import choose_teacher

@@ -19,10 +19,10 @@ from fourierkernels.checkpoints import (
     read_texts,
 )
 from fourierkernels.checkpoints.word_lists import find_words
+from fourierkernels.datasets.corpora import CORPORA, splitting
+from fourierkernels.datasets.plain import words_of
+from fourierkernels.datasets.token_files import build_token_files
 from fourierkernels.models import save_model
-from fourierkernels.train.data.corpora import CORPORA, splitting
-from fourierkernels.train.data.plain import words_of
-from fourierkernels.train.data.token_files import build_token_files
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from fourierkernels.checkpoints import load_checkpoint, load_tokenizer, read_items
+from fourierkernels.datasets.bitext.bpe import START, STOP, UNKNOWN, Bpe
 from fourierkernels.run_folder import SUBWORDS
-from fourierkernels.train.data.bitext.bpe import START, STOP, UNKNOWN, Bpe
 
 TEXTS = ["7 ba du.", "12 gol ra <s> ti.", "§"]
 

@@ -11,16 +11,16 @@ import torch
 from image_runs import mini, noise
 from PIL import Image
 
-from fourierkernels.train.data.images.augmentation import Augmentation
-from fourierkernels.train.data.images.blending import (
+from fourierkernels.datasets.images.augmentation import Augmentation
+from fourierkernels.datasets.images.blending import (
     Blend,
     draw_blend,
     soft_cross_entropy,
     soft_targets,
 )
-from fourierkernels.train.data.images.distortions import DISTORTIONS, Distortion, distort
-from fourierkernels.train.data.images.labelled import LabelledImages, Pixels
-from fourierkernels.train.data.images.updates import ImageUpdates, preprocessing, read_batch
+from fourierkernels.datasets.images.distortions import DISTORTIONS, Distortion, distort
+from fourierkernels.datasets.images.labelled import LabelledImages, Pixels
+from fourierkernels.datasets.images.updates import ImageUpdates, preprocessing, read_batch
 
 SIDE, N = 8, 50
 PLAIN = Augmentation()

@@ -27,10 +27,10 @@ from sklearn.datasets import load_digits
 from study_modules import EXPERIMENTS
 from training_runs import error_of
 
-from fourierkernels.train.data.images import imagenet, sets
-from fourierkernels.train.data.images.idx import read_idx
-from fourierkernels.train.data.images.labelled import IMAGENET_MEAN, LabelledImages, held_out
-from fourierkernels.train.data.images.sets import IMAGE_SETS, read_labelled
+from fourierkernels.datasets.images import imagenet, sets
+from fourierkernels.datasets.images.idx import read_idx
+from fourierkernels.datasets.images.labelled import IMAGENET_MEAN, LabelledImages, held_out
+from fourierkernels.datasets.images.sets import IMAGE_SETS, read_labelled
 
 SPLITS = ("train", "valid", "test")
 

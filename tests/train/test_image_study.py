@@ -16,14 +16,14 @@ from training_runs import Call, error_of
 
 from fourierkernels import head_report
 from fourierkernels.checkpoints import load_checkpoint
+from fourierkernels.datasets.images.labelled import LabelledImages
+from fourierkernels.datasets.images.sets import IMAGE_SETS, read_labelled
+from fourierkernels.datasets.images.updates import read_batch
 from fourierkernels.models import count_parameters
 from fourierkernels.models.saved import load_model
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.train import image_measures
 from fourierkernels.train.checkpoints import last_checkpoint
-from fourierkernels.train.data.images.labelled import LabelledImages
-from fourierkernels.train.data.images.sets import IMAGE_SETS, read_labelled
-from fourierkernels.train.data.images.updates import read_batch
 from fourierkernels.train.image_measures import accuracy_sums, hits
 from fourierkernels.train.optimisers import create_optimiser
 from fourierkernels.train.planning import plan

@@ -14,10 +14,10 @@ import pytest
 import torch
 from training_runs import error_of, short_run, train_here
 
+from fourierkernels.datasets.corpora import read_corpus
+from fourierkernels.datasets.token_files import TokenFiles
 from fourierkernels.models import count_parameters
 from fourierkernels.models.saved import load_model
-from fourierkernels.train.data.corpora import read_corpus
-from fourierkernels.train.data.token_files import TokenFiles
 from fourierkernels.train.optimisers import create_optimiser
 from fourierkernels.train.planning import plan
 from fourierkernels.train.run import evaluate

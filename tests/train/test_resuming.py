@@ -9,9 +9,9 @@ import pytest
 import torch
 from training_runs import STEPS, short_run, start, train_and_die, train_here, train_to_end
 
+from fourierkernels.datasets.corpora import read_corpus
 from fourierkernels.models.tensor_files import read_metadata, read_tensors
 from fourierkernels.train.checkpoints import checkpoint_steps, last_checkpoint
-from fourierkernels.train.data.corpora import read_corpus
 from fourierkernels.train.run_setup import Setup
 
 SAME = ("curve.csv", "results.csv", "study.json", "vocabulary.txt")

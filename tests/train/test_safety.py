@@ -13,6 +13,7 @@ import torch
 from payload import Payload
 from training_runs import error_of, short_run, start, train_here, train_on_little_disk
 
+from fourierkernels.files import file_digest, write_folder
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.train.checkpoints import (
     MANIFEST,
@@ -21,7 +22,6 @@ from fourierkernels.train.checkpoints import (
     last_checkpoint,
     read_checkpoint,
 )
-from fourierkernels.train.files import file_digest, write_folder
 from fourierkernels.train.optimisers import create_optimiser
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.run_setup import Setup

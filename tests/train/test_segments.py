@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fourierkernels.train.segments import Segments, passes, windows
+from fourierkernels.datasets.segments import Segments, passes, windows
 
 TEXT = np.arange(1, 104, dtype=np.uint16)
 

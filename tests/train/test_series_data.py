@@ -7,8 +7,8 @@ import pytest
 from tiny_series import HEADER, LABELS, write_problem
 from training_runs import error_of
 
-from fourierkernels.train.data.series.problems import PROBLEMS
-from fourierkernels.train.data.series.series_data import (
+from fourierkernels.datasets.series.problems import PROBLEMS
+from fourierkernels.datasets.series.series_data import (
     HELD_OUT,
     SeriesData,
     SeriesSplit,
@@ -17,8 +17,8 @@ from fourierkernels.train.data.series.series_data import (
     read_series,
     statistics,
 )
-from fourierkernels.train.data.series.ts_files import TsFile, read_ts
-from fourierkernels.train.data.series.updates import SeriesUpdates, collate, one_pass
+from fourierkernels.datasets.series.ts_files import TsFile, read_ts
+from fourierkernels.datasets.series.updates import SeriesUpdates, collate, one_pass
 
 
 @pytest.fixture(scope="module")

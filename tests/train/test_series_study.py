@@ -15,11 +15,11 @@ import torch
 from tiny_series import series_run, train_series, write_problem
 from training_runs import Call, error_of
 
+from fourierkernels.datasets.series.problems import PROBLEMS
+from fourierkernels.datasets.series.series_data import SeriesData, read_series
+from fourierkernels.datasets.series.updates import collate
 from fourierkernels.models import load_model
 from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.train.data.series.problems import PROBLEMS
-from fourierkernels.train.data.series.series_data import SeriesData, read_series
-from fourierkernels.train.data.series.updates import collate
 from fourierkernels.train.planning import plan
 from fourierkernels.train.run import evaluate
 from fourierkernels.train.run_setup import setup

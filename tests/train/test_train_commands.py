@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from training_runs import Call, short_run, train_here
 
+from fourierkernels.datasets.corpora import CORPORA
 from fourierkernels.train import train_command
-from fourierkernels.train.data.corpora import CORPORA
 
 
 def test_help_tells_where_data_are_had_and_how_they_lie(call: Call) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from training_runs import Call
 
-from fourierkernels.train.data.bitext.corpora import BITEXTS
+from fourierkernels.datasets.bitext.corpora import BITEXTS
 
 pytest.importorskip("sacrebleu")
 

@@ -14,14 +14,14 @@ from translation_runs import mini, mini_run, train_mini
 
 pytest.importorskip("sacrebleu")
 
+from fourierkernels.datasets.bitext.classes import BatchRule, padded_length
+from fourierkernels.datasets.bitext.corpora import read_bitext
+from fourierkernels.datasets.bitext.pair_files import PairFiles
+from fourierkernels.datasets.bitext.updates import PairUpdates
 from fourierkernels.models import TRANSLATION_PRESETS, load_model, translation_loss
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.train.bleu import bleu_of, sentence_counts
 from fourierkernels.train.checkpoints import last_checkpoint
-from fourierkernels.train.data.bitext.classes import BatchRule, padded_length
-from fourierkernels.train.data.bitext.corpora import read_bitext
-from fourierkernels.train.data.bitext.pair_files import PairFiles
-from fourierkernels.train.data.bitext.updates import PairUpdates
 from fourierkernels.train.planning import plan
 from fourierkernels.train.run import evaluate
 from fourierkernels.train.run_setup import setup

@@ -8,7 +8,7 @@ import pytest
 from tiny_series import HEADER
 from training_runs import error_of
 
-from fourierkernels.train.data.series.ts_files import TsFile, read_ts
+from fourierkernels.datasets.series.ts_files import TsFile, read_ts
 
 LINES = "1,2,3:4,5,6:slow\n7,8:?,-1e-3:fast\n"
 

@@ -59,7 +59,7 @@ Queries and keys are then of unit size, so R begins at 0.5, as in the small lang
 
 from typing import Any
 
-from fourierkernels.train.data.images.augmentation import Augmentation
+from fourierkernels.datasets.images.augmentation import Augmentation
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.studies.study import Preset
 

@@ -13,18 +13,18 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from fourierkernels.datasets.images.augmentation import Augmentation
+from fourierkernels.datasets.images.blending import soft_cross_entropy, soft_targets
+from fourierkernels.datasets.images.labelled import LabelledImages
+from fourierkernels.datasets.images.sets import read_labelled
+from fourierkernels.datasets.segments import Batch
+from fourierkernels.files import write_text
 from fourierkernels.mixing.registry import check_options, mixer_names
 from fourierkernels.models import VisionTransformer, vision_config
 from fourierkernels.models.vision import VisionConfig
 from fourierkernels.run_folder import CLASSES, PREPROCESSING
-from fourierkernels.train.data.images.augmentation import Augmentation
-from fourierkernels.train.data.images.blending import soft_cross_entropy, soft_targets
-from fourierkernels.train.data.images.labelled import LabelledImages
-from fourierkernels.train.data.images.sets import read_labelled
-from fourierkernels.train.files import write_text
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.image_presets import PRESETS
 from fourierkernels.train.studies.study import Measured, Preset, Study, Terms, Updates
 
@@ -76,7 +76,7 @@ def build(
 
 def batches(preset: Preset, data: LabelledImages, recipe: Recipe) -> Updates:
     """Return the training images, in the order of the run."""
-    from fourierkernels.train.data.images.updates import ImageUpdates
+    from fourierkernels.datasets.images.updates import ImageUpdates
 
     return ImageUpdates(
         data,
@@ -193,7 +193,7 @@ STUDY = Study(
 
 def _write_preprocessing(file: Path, data: LabelledImages, side: int) -> None:
     """Write how images are read, as image processors of transformers do, for other commands."""
-    from fourierkernels.train.data.images.updates import preprocessing
+    from fourierkernels.datasets.images.updates import preprocessing
 
     does, square = preprocessing(data, side), {"height": side, "width": side}
     rules = {

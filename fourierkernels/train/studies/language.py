@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.datasets.corpora import read_corpus, splitting
+from fourierkernels.datasets.segments import Batch, Segments, Tokens
+from fourierkernels.datasets.token_files import TokenFiles
 from fourierkernels.mixing.registry import check_options, mixer_names
 from fourierkernels.models import LanguageModel, language_config
 from fourierkernels.run_folder import IDS, VOCABULARY
-from fourierkernels.train.data.corpora import read_corpus, splitting
-from fourierkernels.train.data.token_files import TokenFiles
 from fourierkernels.train.objective import Objective, Scored
 from fourierkernels.train.perplexity import perplexities, plain_loss
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.segments import Batch, Segments, Tokens
 from fourierkernels.train.studies.language_presets import PRESETS
 from fourierkernels.train.studies.study import Measured, Preset, Study
 from fourierkernels.words import Vocabulary

@@ -16,22 +16,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
-from fourierkernels.models import SeriesClassifier, series_config
-from fourierkernels.run_folder import SERIES
-from fourierkernels.train.checkpoints import last_checkpoint, read_curve
-from fourierkernels.train.curve import OF_TEST
-from fourierkernels.train.data.series.series_data import (
+from fourierkernels.datasets.segments import Batch
+from fourierkernels.datasets.series.series_data import (
     HELD_OUT,
     SeriesData,
     SeriesSplit,
     read_series,
 )
-from fourierkernels.train.data.series.updates import SeriesUpdates, one_pass
-from fourierkernels.train.files import write_text
+from fourierkernels.datasets.series.updates import SeriesUpdates, one_pass
+from fourierkernels.files import write_text
+from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
+from fourierkernels.models import SeriesClassifier, series_config
+from fourierkernels.run_folder import SERIES
+from fourierkernels.train.checkpoints import last_checkpoint, read_curve
+from fourierkernels.train.curve import OF_TEST
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.series_presets import ACCURACY, PRESETS, SeriesPreset
 from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 

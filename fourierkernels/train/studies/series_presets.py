@@ -52,8 +52,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fourierkernels.train.data.series.problems import PROBLEMS
-from fourierkernels.train.data.series.series_data import HELD_OUT
+from fourierkernels.datasets.series.problems import PROBLEMS
+from fourierkernels.datasets.series.series_data import HELD_OUT
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.studies.study import Preset
 

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from fourierkernels.train.data.images.augmentation import Augmentation
+from fourierkernels.datasets.images.augmentation import Augmentation
+from fourierkernels.datasets.segments import Batch
 from fourierkernels.train.objective import Objective, Scored
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.segments import Batch
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from fourierkernels.datasets.bitext.classes import BatchRule, padded_length
+from fourierkernels.datasets.segments import Batch
 from fourierkernels.models import (
     TRANSLATION_PRESETS,
     TranslationModel,
@@ -20,10 +22,8 @@ from fourierkernels.models import (
 )
 from fourierkernels.run_folder import SUBWORDS, read_results
 from fourierkernels.train.bleu import check_sacrebleu, signature
-from fourierkernels.train.data.bitext.classes import BatchRule, padded_length
 from fourierkernels.train.objective import Objective, Scored
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.segments import Batch
 from fourierkernels.train.studies.study import Preset, Study, Updates
 from fourierkernels.train.studies.translation_presets import PRESETS
 from fourierkernels.train.translation_measures import (
@@ -34,7 +34,7 @@ from fourierkernels.train.translation_measures import (
 )
 
 if TYPE_CHECKING:
-    from fourierkernels.train.data.bitext.pair_files import PairFiles
+    from fourierkernels.datasets.bitext.pair_files import PairFiles
 
 # What a run may change of a placement; all else is of the preset or of the data.
 _OPTIONS = (
@@ -59,7 +59,7 @@ def read(preset: Preset, data: str | Path | None, *, cache: Path | None = None) 
             "data must be a folder of sentences and their translations: --data FOLDER (--help "
             "says where corpora are had, experiments/data_bitext.py fetches a small one), got none"
         )
-    from fourierkernels.train.data.bitext.corpora import SIZE, read_bitext
+    from fourierkernels.datasets.bitext.corpora import SIZE, read_bitext
 
     return read_bitext(data, size=preset.most_words or SIZE, folder=cache)
 
@@ -107,7 +107,7 @@ def check_options(mixer: str, options: Mapping[str, Any]) -> None:
 
 def batches(preset: Preset, data: "PairFiles", recipe: Recipe) -> Updates:
     """Return the training batches, in the order of the run."""
-    from fourierkernels.train.data.bitext.updates import PairUpdates
+    from fourierkernels.datasets.bitext.updates import PairUpdates
 
     return PairUpdates(
         data, steps=recipe.steps, batch=recipe.batch, rule=_rule(preset), seed=recipe.seed
@@ -147,7 +147,7 @@ def prepare(folder: Path, data: "PairFiles") -> None:
 
 def check(folder: Path, data: "PairFiles") -> None:
     """Refuse a corpus of other subwords or, where a run has ended, languages than those of it."""
-    from fourierkernels.train.data.bitext.bpe import Bpe
+    from fourierkernels.datasets.bitext.bpe import Bpe
 
     Bpe.load(folder / SUBWORDS).vocabulary.check_same(data.vocabulary, folder)
     known = read_results(folder).get("languages", data.languages)
