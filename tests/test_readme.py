@@ -122,6 +122,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/rates_regression.py",
     "experiments/real_heads.py",
     "experiments/theorems.py",
+    "experiments/translation_report.py",
     "experiments/twin_heads.py",
 }
 
