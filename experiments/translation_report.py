@@ -248,8 +248,8 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("translation-runs"))
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
     parser.add_argument("--preset", choices=list(PRESETS), default="little")
-    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=MAIN)
-    parser.add_argument("--seeds", type=int, nargs="*", default=SEEDS)
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), help="five by default")
+    parser.add_argument("--seeds", type=int, nargs="*", help="0 1 2 by default")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="two steps on an example")
@@ -260,7 +260,9 @@ def main() -> None:
     use_one_thread()
     settings = QUICK if options.quick else Settings(options.preset, options.sentences)
     with kept_or_scratch(None if options.quick else options.runs) as runs:
-        chosen = [(model, seed) for seed in options.seeds for model in options.models]
+        seeds = SEEDS[: 1 if options.quick else None] if options.seeds is None else options.seeds
+        models = options.models or MAIN[: 2 if options.quick else None]
+        chosen = [(model, seed) for seed in seeds for model in models]
         kept = options.output / KEPT
         tables, facts = study(runs, options.data, settings, chosen, options.workers, kept)
     config = {**asdict(settings), **facts, "resamples": RESAMPLES, "level": LEVEL, "threads": 1}

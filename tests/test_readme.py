@@ -124,6 +124,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/real_heads.py",
     "experiments/series_small.py",
     "experiments/theorems.py",
+    "experiments/translation_report.py",
 }
 
 

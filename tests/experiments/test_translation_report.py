@@ -134,7 +134,6 @@ def test_tables_without_attention_have_no_differences(
     assert study.differences([row for row in rows if row["model"] == "fourier"], {}) == []
 
 
-@pytest.mark.slow
 def test_a_study_is_resumed_and_its_finished_runs_are_read(
     study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +152,7 @@ def test_a_study_is_resumed_and_its_finished_runs_are_read(
     assert all(row["training_seconds"] > 0 for row in runs)
     assert facts["beam"] == 4
     again, _ = study.study(tmp_path, None, study.QUICK, [], 1)
-    assert again == tables
+    assert repr(again) == repr(tables)  # a spread of one seed is NaN
     other = study.Settings("tiny", 4, {**study.QUICK.recipe, "steps": 3})
     with pytest.raises(ValueError, match="runs must be a folder of runs of these settings"):
         study.study(tmp_path, tmp_path / "corpus", other, [], 1)
