@@ -4,7 +4,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numba.core import caching
 from numba.core.caching import IndexDataCacheFile
@@ -18,9 +18,11 @@ class SharedFiles(IndexDataCacheFile):
     which the programs that it starts share with it one after the other.
     """
 
-    def __init__(self, shared: Path, cache_path: str, filename_base: str, source_stamp: Any):
+    shared: ClassVar[Path]
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
         super().__init__(cache_path, filename_base, source_stamp)
-        self._folder = shared / Path(cache_path).name
+        self._folder = self.shared / Path(cache_path).name
         self._of_all = IndexDataCacheFile(str(self._folder), filename_base, source_stamp)
 
     @contextmanager
@@ -48,4 +50,5 @@ class SharedFiles(IndexDataCacheFile):
 
 def share_compiled_code(folder: Path) -> None:
     """Let numba keep what it compiles in a folder that all processes read and write."""
-    caching.IndexDataCacheFile = lambda **options: SharedFiles(folder, **options)
+    SharedFiles.shared = folder
+    caching.IndexDataCacheFile = SharedFiles

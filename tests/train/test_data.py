@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from training_runs import number_and_wait, read_texts, start
 
+from fourierkernels import files
 from fourierkernels.datasets import corpora
 from fourierkernels.datasets.corpora import CORPORA, read_corpus
 from fourierkernels.datasets.plain import words_of
 from fourierkernels.datasets.token_files import build_token_files, open_token_files
 from fourierkernels.datasets.vocabulary import count_words
 from fourierkernels.files import write_folder
-from fourierkernels.train import files
 from fourierkernels.words import Vocabulary
 
 LINES = {
