@@ -70,7 +70,7 @@ class Mixer:
 
     @property
     def reads_memory(self) -> bool:
-        """Whether it builds a :class:`~fourierkernels.mixing.mixer.ReadingMixer`."""
+        """Whether it builds a ``ReadingMixer``."""
         return self.attention or self.reads
 
     @property
