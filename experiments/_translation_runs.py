@@ -9,8 +9,8 @@ import csv
 import io
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import torch
 from fourierkernels.files import write_text
 from fourierkernels.models import TranslationModel, load_model, save_model
 from fourierkernels.run_folder import BEST, SETUP, SUBWORDS
-from fourierkernels.train import Setup, setup, train
+from fourierkernels.train import Setup, choose_teacher, setup, train
 from fourierkernels.train.run_setup import load_setup
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.translation_measures import (
@@ -45,13 +45,13 @@ class Model:
         A key of :data:`fourierkernels.models.TRANSLATION_PRESETS`.
     options : mapping
         Options of the placement.
-    train : callable
-        From a run and its folder, with `resume` and `cache`, to a trained model in that folder.
+    teacher : str or None
+        The model whose run of the same seed it learns from beside the data.
     """
 
     placement: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    train: Callable[..., object] = train
+    teacher: str | None = None
 
 
 _PLACEMENTS = (
@@ -62,6 +62,7 @@ MODELS = {
     **{name: Model(name) for name in _PLACEMENTS},
     # The last two are all the layers that a small decoder has: here one of them keeps attention.
     "dft_last1": Model("dft_last2", {"decoder_attention_layers": 1}),
+    "dft_both_distilled": Model("dft_both", teacher="attention"),
 }
 
 
@@ -107,12 +108,14 @@ class Run:
     def setup(self) -> Setup:
         """Return what the training command is asked for."""
         row = MODELS[self.model]
+        taught = None if row.teacher is None else replace(self, model=row.teacher)
         return setup(
             "translation",
             preset=self.settings.preset,
             mixer=row.placement,
             mixer_options=row.options,
             data=self.data,
+            teacher=None if taught is None else choose_teacher(taught.folder),
             **self.settings.recipe,
             seed=self.seed,
         )
@@ -134,7 +137,7 @@ def finish(run: Run) -> dict[str, Any]:
         resumed = (run.folder / SETUP).is_file()
         own = run.setup()
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            MODELS[run.model].train(own, run.folder, resume=resumed, cache=run.runs / "cache")
+            train(own, run.folder, resume=resumed, cache=run.runs / "cache")
         found = _measured(run) | {"resumed": resumed}
         write_text(path, json.dumps(found, indent=2) + "\n")
     elif load_setup(run.folder)[0] != run.setup():

@@ -10,7 +10,9 @@ of attention. Here models of the preset "little" are trained alike from three se
 sentences of manuals, English to Italian, which data_bitext.py fetches if no --data is named:
 attention, a DFT in the encoder, in the decoder and in both, and, for the claim that reading the
 encoder by attention matters most, a decoder that reads it at fixed places. Others are named with
---models. All translate the same test sentences with a beam of four.
+--models: a DFT in all layers but the last, one with learned gains and phases, fixed Gaussians,
+Fourier attention, and a DFT that learns from the model with attention. All translate the same test
+sentences with a beam of four.
 
 Writes, each CSV with its provenance as JSON:
 translation_report              one row per model and length class, with the report's number;
@@ -64,7 +66,13 @@ Rows = list[dict[str, Any]]
 
 
 def train_all(runs: Sequence[Run], workers: int) -> None:
-    """Finish runs in their order, and say so in a line each."""
+    """Finish runs, those that learn from others after them, and say so in a line each."""
+    taught = [run for run in runs if MODELS[run.model].teacher is not None]
+    for part in ([run for run in runs if run not in taught], taught):
+        _train(part, workers)
+
+
+def _train(runs: Sequence[Run], workers: int) -> None:
     if workers == 1:
         for run in runs:
             print(line(finish(run)), flush=True)

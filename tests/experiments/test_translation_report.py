@@ -16,8 +16,11 @@ from study_modules import RESULTS, study_module
 pytest.importorskip("sacrebleu")
 
 from fourierkernels import head_report
+from fourierkernels.files import file_digest
 from fourierkernels.models import TRANSLATION_PRESETS, load_model
+from fourierkernels.run_folder import BEST
 from fourierkernels.train.bleu import bleu_of, sentence_counts
+from fourierkernels.train.run_setup import load_setup
 from fourierkernels.train.text_translation import translate_lines
 from fourierkernels.train.translate_command import load_translator
 from fourierkernels.train.translation_measures import (
@@ -69,6 +72,8 @@ def test_every_model_has_a_placement_and_its_options_are_known(study: ModuleType
     settings = study.Settings("tiny", 10)
     for name, row in study.MODELS.items():
         assert row.placement in TRANSLATION_PRESETS
+        if row.teacher is not None:
+            continue
         run = study.Run(name, 5, settings, Path("data"), Path("runs")).setup()
         assert (run.mixer, run.recipe.seed) == (row.placement, 5)
     assert set(study.MAIN) <= set(study.MODELS)
@@ -76,7 +81,8 @@ def test_every_model_has_a_placement_and_its_options_are_known(study: ModuleType
 
 def test_all_models_get_the_same_budget(study: ModuleType) -> None:
     settings = study.Settings("tiny", 10)
-    runs = [study.Run(name, 0, settings, Path("d"), Path("r")).setup() for name in study.MODELS]
+    names = [name for name, row in study.MODELS.items() if row.teacher is None]
+    runs = [study.Run(name, 0, settings, Path("d"), Path("r")).setup() for name in names]
     assert len({(run.preset, run.recipe) for run in runs}) == 1
 
 
@@ -138,15 +144,18 @@ def test_a_study_is_resumed_and_its_finished_runs_are_read(
     study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "RESAMPLES", 20)
-    chosen = [("attention", 0), ("dft_both", 0)]
-    first, facts = study.study(tmp_path, None, study.QUICK, chosen[:1], 1)
+    chosen = [("dft_both_distilled", 0), ("attention", 0), ("dft_both", 0)]
+    first, facts = study.study(tmp_path, None, study.QUICK, chosen[1:2], 1)
     kept = (tmp_path / "attention-0/report.json").stat().st_mtime_ns
     (tmp_path / "dft_both-0").mkdir()  # interrupted before its first file
     tables, _ = study.study(tmp_path, None, study.QUICK, chosen, 1)
     assert (tmp_path / "attention-0/report.json").stat().st_mtime_ns == kept
     runs = tables["translation_report_runs"]
     assert runs[0] == first["translation_report_runs"][0]
-    assert [row["model"] for row in runs] == ["attention", "dft_both"]
+    assert [row["model"] for row in runs] == ["attention", "dft_both", "dft_both_distilled"]
+    taught, _ = load_setup(tmp_path / "dft_both_distilled-0")
+    assert taught.teacher.digest == file_digest(tmp_path / "attention-0" / BEST)
+    assert runs[1]["parameters"] == runs[2]["parameters"]
     assert {row["sentences"] for row in runs} == {3}  # all that the example has
     assert runs[0]["parameters"] > runs[1]["parameters"]
     assert all(row["training_seconds"] > 0 for row in runs)
