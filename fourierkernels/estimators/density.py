@@ -180,8 +180,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         (W p̂(x_i) - w_i ∏ R_d K(0)) / (W - w_i) with W = Σ w; one sample alone has none: NaN.
         """
         check_is_fitted(self)
-        none = np.zeros((len(self.points_), 0))
-        sums = self._kept_sum().left_out(self.points_, self._own_terms(), none)
+        owners = self._images.source
+        sums = self._kept_sum().left_out(self.points_, self._own_terms(), owners)
         rest = self.weights_.sum() - self.weights_
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rest > 0, self.weights_.sum() / rest, np.nan)
@@ -205,6 +205,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
     def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         totals = prepared.at(queries, refine=False).totals()
+        if self.kernel_.nonnegative:  # rounding is not
+            totals = np.maximum(totals, 0.0)
         return np.where(self._inside(queries), totals * np.exp(self._log_scale()), 0.0)
 
     def _moved(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -212,8 +214,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         moved = points + steps / self.radius_
         low, high = self.bounds_
         with np.errstate(invalid="ignore"):  # infinite ends mirror nothing
-            moved = np.where(moved < low, 2.0 * low - moved, moved)
-            return np.where(moved > high, 2.0 * high - moved, moved)
+            folded = np.where(moved > high, 2.0 * high - moved, moved)
+            return np.where(moved < low, 2.0 * low - moved, folded)
 
     def _log_scale(self, parts: Sequence[str] | None = None) -> float:
         names = check_parts(parts, len(self.radius_))
