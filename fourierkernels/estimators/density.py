@@ -22,7 +22,7 @@ from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.exact_error import ise
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
-from fourierkernels.validation import check_integer
+from fourierkernels.validation import as_real, check_integer, check_rng
 
 
 class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
@@ -135,8 +135,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        ValueError
-            If an end is NaN or a lower end is above its upper end.
+        ValueError, TypeError
+            If an end is NaN, no number or of another length, or a lower end is above its upper end.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         0.950
         """
         check_is_fitted(self)
-        ends = [np.broadcast_to(np.asarray(end, float), self.radius_.shape) for end in (low, high)]
+        ends = [self._end(name, end) for name, end in (("low", low), ("high", high))]
         if not np.all(ends[0] <= ends[1]):
             raise ValueError(f"low must not be above high, got {low!r} and {high!r}")
         start, stop = (np.clip(end, *self.bounds_) for end in ends)
@@ -162,10 +162,12 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        ValueError
-            If the kernel is not nonnegative (odd powers): p̂ is no probability density then.
+        ValueError, TypeError
+            If the kernel is not nonnegative (odd powers): p̂ is no probability density then. If
+            `rng` is no generator.
         """
         count = check_integer("n", n)
+        check_rng(rng)
         check_is_fitted(self)
         chosen = rng.choice(len(self.points_), count, p=self.weights_ / self.weights_.sum())
         draws, missing = np.empty((count, len(self.radius_))), np.arange(count)
@@ -199,6 +201,13 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         if np.isfinite(self.bounds_).any():
             raise ValueError(f"bounds must be None for the ISE in frequency, got {self.bounds}")
         return ise(density, self.kernel_, self.points_, radius=self.radius_, weights=self.weights_)
+
+    def _end(self, name: str, end: ArrayLike) -> FloatArray:
+        values = as_real(name, end)
+        dim = len(self.radius_)
+        if values.shape not in ((), (dim,)):
+            raise ValueError(f"{name} must be a number or have shape ({dim},), got {values.shape}")
+        return np.broadcast_to(values, (dim,))
 
     def _mass(self, low: FloatArray, high: FloatArray) -> FloatArray:
         return np.asarray(box_mass(self._kept_sum, low, high) / self.weights_.sum())
