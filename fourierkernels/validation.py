@@ -39,14 +39,50 @@ def check_points(name: str, value: ArrayLike, *, dim: int | None = None) -> Floa
 
 
 def as_real(name: str, value: ArrayLike) -> FloatArray:
-    """Return `value` as a contiguous float64 array; complex or non-numeric input is refused."""
+    """Return `value` as a contiguous float64 array.
+
+    Refused are complex numbers, dates, masked entries, which an array would forget, and whatever
+    is no number.
+    """
     array = np.asarray(value)
     if np.iscomplexobj(array):
         raise ValueError(f"{name} must be real, got complex data of shape {array.shape}")
+    check_kind(name, value)
     try:
         return np.asarray(array, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numeric, got {array.dtype} data") from error
+
+
+def check_kind(name: str, value: ArrayLike) -> None:
+    """Refuse dates and masked entries, which a conversion would take for numbers.
+
+    Raises
+    ------
+    ValueError, TypeError
+    """
+    dtype = np.asarray(value).dtype
+    if dtype.kind in "mM":
+        raise TypeError(f"{name} must be numeric, got {dtype} data")
+    if np.ma.is_masked(value):
+        masked = int(np.ma.count_masked(value))
+        raise ValueError(
+            f"{name} must not be masked, got {masked} masked entries; drop or fill them"
+        )
+
+
+def check_rng(rng: object) -> np.random.Generator:
+    """Return `rng` if it is a generator; a seed is none.
+
+    Raises
+    ------
+    TypeError
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, as numpy.random.default_rng(0), got {rng!r}"
+        )
+    return rng
 
 
 def check_finite(name: str, array: FloatArray) -> FloatArray:

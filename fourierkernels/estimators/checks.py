@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.validation import check_kind
 
 #: Folders whose frames lie between a user's line and a warning: this package and scikit-learn.
 _LIBRARIES = tuple(
@@ -38,6 +39,9 @@ def warn_undefined(message: str) -> None:
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
     """Check data by scikit-learn's contract (feature names and count included), as float64."""
+    for name, values in (("X", X), ("y", options.get("y"))):
+        if values is not None:
+            check_kind(name, values)
     return validate_data(estimator, X, dtype=np.float64, order="C", **options)
 
 

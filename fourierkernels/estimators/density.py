@@ -22,7 +22,7 @@ from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.exact_error import ise
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
-from fourierkernels.validation import check_integer
+from fourierkernels.validation import as_real, check_integer, check_rng
 
 
 class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
@@ -135,8 +135,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        ValueError
-            If an end is NaN or a lower end is above its upper end.
+        ValueError, TypeError
+            If an end is NaN, no number or of another length, or a lower end is above its upper end.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         0.950
         """
         check_is_fitted(self)
-        ends = [np.broadcast_to(np.asarray(end, float), self.radius_.shape) for end in (low, high)]
+        ends = [self._end(name, end) for name, end in (("low", low), ("high", high))]
         if not np.all(ends[0] <= ends[1]):
             raise ValueError(f"low must not be above high, got {low!r} and {high!r}")
         start, stop = (np.clip(end, *self.bounds_) for end in ends)
@@ -162,10 +162,12 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        ValueError
-            If the kernel is not nonnegative (odd powers): p̂ is no probability density then.
+        ValueError, TypeError
+            If the kernel is not nonnegative (odd powers): p̂ is no probability density then. If
+            `rng` is no generator.
         """
         count = check_integer("n", n)
+        check_rng(rng)
         check_is_fitted(self)
         chosen = rng.choice(len(self.points_), count, p=self.weights_ / self.weights_.sum())
         draws, missing = np.empty((count, len(self.radius_))), np.arange(count)
@@ -180,8 +182,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         (W p̂(x_i) - w_i ∏ R_d K(0)) / (W - w_i) with W = Σ w; one sample alone has none: NaN.
         """
         check_is_fitted(self)
-        none = np.zeros((len(self.points_), 0))
-        sums = self._kept_sum().left_out(self.points_, self._own_terms(), none)
+        owners = self._images.source
+        sums = self._kept_sum().left_out(self.points_, self._own_terms(), owners)
         rest = self.weights_.sum() - self.weights_
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rest > 0, self.weights_.sum() / rest, np.nan)
@@ -200,11 +202,20 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
             raise ValueError(f"bounds must be None for the ISE in frequency, got {self.bounds}")
         return ise(density, self.kernel_, self.points_, radius=self.radius_, weights=self.weights_)
 
+    def _end(self, name: str, end: ArrayLike) -> FloatArray:
+        values = as_real(name, end)
+        dim = len(self.radius_)
+        if values.shape not in ((), (dim,)):
+            raise ValueError(f"{name} must be a number or have shape ({dim},), got {values.shape}")
+        return np.broadcast_to(values, (dim,))
+
     def _mass(self, low: FloatArray, high: FloatArray) -> FloatArray:
         return np.asarray(box_mass(self._kept_sum, low, high) / self.weights_.sum())
 
     def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         totals = prepared.at(queries, refine=False).totals()
+        if self.kernel_.nonnegative:  # rounding is not
+            totals = np.maximum(totals, 0.0)
         return np.where(self._inside(queries), totals * np.exp(self._log_scale()), 0.0)
 
     def _moved(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -212,8 +223,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         moved = points + steps / self.radius_
         low, high = self.bounds_
         with np.errstate(invalid="ignore"):  # infinite ends mirror nothing
-            moved = np.where(moved < low, 2.0 * low - moved, moved)
-            return np.where(moved > high, 2.0 * high - moved, moved)
+            folded = np.where(moved > high, 2.0 * high - moved, moved)
+            return np.where(moved < low, 2.0 * low - moved, folded)
 
     def _log_scale(self, parts: Sequence[str] | None = None) -> float:
         names = check_parts(parts, len(self.radius_))

@@ -15,6 +15,7 @@ from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum
 
 _DIGITS = 1e3  # a denominator counts as known if it is so many times its error
+_LEFT = 1e-9  # share of the own term that the others must have, or a difference has too few digits
 _OWN_FIT = 1e-9  # 1 - H_jj below which a sample is its own fit
 
 
@@ -99,7 +100,7 @@ def nadaraya_watson_design(
         weights,
         weights if repeated else np.ones(len(points)),
         ~(np.abs(sums.denominator) > known),
-        ~(np.abs(sums.denominator - own) > known),
+        ~(np.abs(sums.denominator - own) > np.maximum(known, _LEFT * np.abs(own))),
     )
 
 

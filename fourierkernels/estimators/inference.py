@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.validation import check_choice, check_integer, check_number
+from fourierkernels.validation import check_choice, check_integer, check_number, check_rng
 
 _COLUMNS = 64  # bootstrap draws summed together
 
@@ -163,6 +163,7 @@ def band(
         As :func:`interval`, and for fewer replicates.
     """
     count = check_integer("replicates", replicates, least=20)
+    check_rng(rng)
     level = _check_level(level)
     queries = model.check_queries(X)
     model, scatter = _prepare(model, noise, undersmooth)

@@ -148,11 +148,13 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     def leave_one_out(self) -> FloatArray:
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.
 
-        (f̂(x_i) - H_ii y_i) / (1 - H_ii), written with sums so that it stays exact where H_ii is
-        near 1. NaN, with one warning, where the other samples leave the fit undefined.
+        (f̂(x_i) - H_ii y_i) / (1 - H_ii), written with sums; where H_ii is near 1, the other samples
+        are summed without sample i, so that it stays exact. NaN, with one warning, where they leave
+        the fit undefined.
         """
         check_is_fitted(self)
-        sums = self._kept_sum().left_out(self.points_, self._own_terms(), self._columns())
+        owners = self._images.source
+        sums = self._kept_sum().left_out(self.points_, self._own_terms(), owners)
         self._report(sums)
         return sums.ratios().reshape(self.responses_.shape)
 
@@ -214,12 +216,13 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         value, slopes = self._kept_sum().with_slopes(queries)
         value = self._bounded(value, queries)
         self._report(value)
-        fit, columns = value.ratios(), []
+        fit, columns = value.ratios_in_units(), []
+        fit[value.undefined] = np.nan
         for slope, radius in zip(slopes, self.radius_, strict=True):
-            gap = slope.numerator - fit * slope.denominator[:, None]
             with np.errstate(divide="ignore", invalid="ignore"):
+                gap = slope.in_units - fit * slope.denominator[:, None]
                 scale = np.ldexp(radius / value.denominator, slope.exponent - value.exponent)
-                columns.append(gap * scale[:, None])
+                columns.append(value.units.scale * gap * scale[:, None])
         return np.stack(columns, axis=-1).reshape(-1, *self.responses_.shape[1:], len(slopes))
 
     def _refitted(self, responses: FloatArray, **changed: object) -> "NadarayaWatson":

@@ -16,7 +16,7 @@ from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.exact_error.ise import IseCurve, ise
 from fourierkernels.exact_error.mise import check_dimension
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.validation import check_integer, check_radius
+from fourierkernels.validation import check_integer, check_radius, check_rng
 
 __all__ = ["Estimate", "MiseEstimate", "draw", "ise", "mise"]
 
@@ -104,6 +104,7 @@ def mise(
     """
     size = check_integer("n", n)
     count = check_integer("replicates", replicates, least=2)
+    check_rng(rng)
     target, shape = as_density(density), as_kernel(kernel)
     dim = check_dimension(target, dim)
     if dim > 3:

@@ -16,7 +16,7 @@ from fourierkernels.simulation.central_box import NODES, density_at, quadrature
 from fourierkernels.simulation.conditional_moments import Task, conditional_moments, drawn_design
 from fourierkernels.simulation.noise import Noise, as_noise
 from fourierkernels.simulation.regression_errors import RegressionError
-from fourierkernels.validation import check_integer, check_points, check_radius
+from fourierkernels.validation import check_integer, check_points, check_radius, check_rng
 
 
 def mse(
@@ -70,6 +70,7 @@ def mse(
     target, shape = as_density(density), as_kernel(kernel)
     dim = _check_dim(target, dim)
     count = check_integer("replicates", replicates, least=2)
+    check_rng(rng)
     law, f = as_noise(noise), as_regression_function(function)
     points, measure = _places(target, f, dim, at)
     size = check_integer("n", n, least=2)

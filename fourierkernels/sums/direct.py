@@ -37,14 +37,14 @@ class DirectSum:
     ) -> None:
         self._radius = radius
         self._shape = compiled_shape(kernel)
-        self._centre = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)  # small arguments of sin
+        # Small arguments of sin; an outlier must not cost the others their digits.
+        self._centre = np.median(points, axis=0)
         samples = radius * (points - self._centre)
         self._samples, self._span = samples, np.abs(samples).max(axis=0)
         self._reach = float(self._span.max())
         self._eps = float(np.finfo(self.dtype).eps)
         self._rounding = 4 * self._eps + 8 * _EPS * math.sqrt(len(points))
-        self._scale = np.maximum(np.abs(responses).max(axis=0, initial=0.0), np.finfo(float).tiny)
-        columns = np.column_stack([weights, responses / self._scale * weights[:, None]])
+        columns = np.column_stack([weights, responses * weights[:, None]])
         self._tiles = Samples(tiles(self._coordinates(samples)), tiles(columns.astype(self.dtype)))
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
@@ -56,7 +56,7 @@ class DirectSum:
         laid_out = Queries(rows, base.astype(self.dtype), reach.astype(self.dtype))
         sums = sum_pairs(laid_out, self._tiles, self._shape, self.dtype(self._rounding))
         exponent = np.maximum(sums.exponent - base, _LEAST_EXPONENT).astype(np.int64)
-        return KernelSums(sums.numerator * self._scale, sums.denominator, sums.error, exponent)
+        return KernelSums(sums.numerator, sums.denominator, sums.error, exponent)
 
     def _bases(self, queries: FloatArray) -> FloatArray:
         """Return -log2 of the largest Gaussian weight where exponents would overflow, else 0."""

@@ -51,7 +51,7 @@ class TorchSum:
         self._shape = compiled_shape(kernel)
         if self._device.type != "cpu" and not self._shape.gaussian:
             _check_widths(points, responses, device)
-        self._centre = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)
+        self._centre = np.median(points, axis=0)
         samples = radius * (points - self._centre)
         self._samples, self._reach = self._moved(samples), float(np.abs(samples).max())
         self._log_weights = self._moved(np.log(weights))

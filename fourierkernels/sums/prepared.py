@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
@@ -90,18 +90,18 @@ class PreparedSum:
         """Return the sums and, per dimension d, those with shape'(u_d) in place of shape(u_d)."""
         return self._sum.with_slopes(self._checked(queries))
 
-    def left_out(self, queries: ArrayLike, own: FloatArray, responses: FloatArray) -> KernelSums:
-        """Return the sums less a term of each query: leave-one-out if they are the samples.
+    def left_out(self, queries: ArrayLike, own: FloatArray, owners: NDArray[np.intp]) -> KernelSums:
+        """Return the sums at each query without the samples that it owns: leave-one-out.
 
         Parameters
         ----------
         queries : array of shape (m, dim)
         own : array of shape (m,)
-            The term w ∏ shape to leave out of the denominator.
-        responses : array of shape (m, k)
-            The response that goes with it.
+            Σ w ∏ shape over the samples that a query owns; all have its response.
+        owners : integer array of shape (n,)
+            The query that each sample belongs to.
         """
-        return self._sum.left_out(self._checked(queries), own, responses)
+        return self._sum.left_out(self._checked(queries), own, owners)
 
     def _checked(self, queries: ArrayLike) -> FloatArray:
         return check_points("at", queries, dim=self._dim)

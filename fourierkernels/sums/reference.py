@@ -1,6 +1,6 @@
 """The reference: broadcasting over all pairs, obvious and slow. Tests compare others with it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2**22  # pairs times dimensions held at once
+_Block = tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]
 
 
 def kernel_matrix(
@@ -21,11 +22,13 @@ def kernel_matrix(
     kernel: Kernel,
     radius: FloatArray,
     parts: Sequence[str] | None = None,
+    left_out: NDArray[np.bool_] | None = None,
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Return the matrix of shapes, the relative error of its entries, and an exponent per row.
 
     Entry (j, i) is ∏_d g_d(R_d(at_jd - points_id)) / 2**exponent_j, g_d the shape or another of
-    :data:`fourierkernels.sums.parts.PARTS`, the largest of a row between 1/2 and 1 in size.
+    :data:`fourierkernels.sums.parts.PARTS`, the largest of a row between 1/2 and 1 in size. Pairs
+    that are left out ``(m, n)`` are zero and do not count as the largest.
 
     Returns
     -------
@@ -40,6 +43,8 @@ def kernel_matrix(
         log += log_factor
         sign *= sign_factor
         noise += PARTS[part].noise(kernel, u, 2 * _EPS * (1.0 + np.abs(u)))
+    if left_out is not None:
+        log[left_out] = -np.inf
     highest = log.max(axis=1, initial=-np.inf)
     highest = np.where(np.isfinite(highest), highest, 0.0)
     exponent = np.maximum(np.ceil(highest / np.log(2.0)), -(2.0**62))  # an integer of 64 bits
@@ -65,15 +70,46 @@ class ReferenceSum:
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums at queries of shape ``(m, dim)``, in blocks of bounded memory."""
+        return self._joined(self._block(queries[rows], parts) for rows in self._cut(len(queries)))
+
+    def at_others(
+        self, queries: FloatArray, names: NDArray[np.intp], owners: NDArray[np.intp]
+    ) -> KernelSums:
+        """Return the sums of shapes at queries, each without the samples whose owner it is.
+
+        Parameters
+        ----------
+        queries : array of shape (m, dim)
+        names : integer array of shape (m,)
+        owners : integer array of shape (n,)
+            The name of a query for each sample.
+        """
+        parts = ("value",) * len(self._radius)
+        return self._joined(
+            self._block(queries[rows], parts, names[rows, None] == owners)
+            for rows in self._cut(len(queries))
+        )
+
+    def _cut(self, count: int) -> list[slice]:
         rows = max(1, _BLOCK // self._points.size)
-        blocks = [self._block(queries[i : i + rows], parts) for i in range(0, len(queries), rows)]
+        return [slice(start, start + rows) for start in range(0, count, rows)]
+
+    def _joined(self, blocks: Iterable[_Block]) -> KernelSums:
         return KernelSums(*(np.concatenate(each) for each in zip(*blocks, strict=True)))
 
     def _block(
-        self, queries: FloatArray, parts: tuple[str, ...]
-    ) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
+        self,
+        queries: FloatArray,
+        parts: tuple[str, ...],
+        left_out: NDArray[np.bool_] | None = None,
+    ) -> _Block:
         matrix, noise, exponent = kernel_matrix(
-            self._points, queries, kernel=self._kernel, radius=self._radius, parts=parts
+            self._points,
+            queries,
+            kernel=self._kernel,
+            radius=self._radius,
+            parts=parts,
+            left_out=left_out,
         )
         weighted = matrix * self._weights
         size = np.abs(weighted)

@@ -1,6 +1,6 @@
 """The result of a kernel sum."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,36 +9,83 @@ from fourierkernels.arrays import FloatArray
 
 
 @dataclass(frozen=True)
+class Units:
+    """A centre and a scale for each column of responses: y = centre + scale z.
+
+    Attributes
+    ----------
+    centre, scale : arrays of shape (k,), or numbers for all columns
+    """
+
+    centre: FloatArray | float = 0.0
+    scale: FloatArray | float = 1.0
+
+    @classmethod
+    def of(cls, responses: FloatArray) -> "Units":
+        """Return units in which the responses ``(n, k)`` are below 2 in size.
+
+        A column that lies far from zero for its spread is centred at its median. Another is not:
+        a sum over small responses would lose its digits to others that are large. Scales are
+        powers of two, which round nothing.
+        """
+        middle = np.quantile(responses, 0.5, axis=0, method="lower")
+        size = np.abs(responses).max(axis=0)
+        with np.errstate(over="ignore"):
+            spread = np.abs(responses - middle).max(axis=0)
+        centred = spread < 0.5 * size
+        largest = np.where(centred, spread, size)
+        scale = np.ldexp(1.0, np.frexp(largest)[1] - 1)
+        return cls(np.where(centred, middle, 0.0), np.where(largest > 0, scale, 1.0))
+
+    def removed(self, responses: FloatArray) -> FloatArray:
+        """Return z of responses whose last axis is the columns."""
+        return np.asarray((responses - self.centre) / self.scale)
+
+    def restored(self, sums: FloatArray, weights: FloatArray | float) -> FloatArray:
+        """Return Σ w y from Σ w z and Σ w; y from z with a weight of 1."""
+        return np.asarray(self.centre * weights + self.scale * sums)
+
+
+@dataclass(frozen=True)
 class KernelSums:
     """Weighted kernel sums at m queries, scaled by a power of two each so that none underflows.
 
     The sums are of the kernel's shape (1 at 0 for the kernels of this package):
     Σ_i w_i y_i ∏_d shape(R_d(x_d - x_id)) = ``numerator · 2**exponent``, likewise `denominator`
-    without the responses y.
+    without the responses y. The responses are summed in units of their columns, so that neither a
+    large mean nor a large neighbour costs digits: y = units.centre + units.scale z.
 
     Attributes
     ----------
-    numerator : array of shape (m, k)
-        One column per response; k = 0 if there are none.
+    in_units : array of shape (m, k)
+        Σ_i w_i z_i ∏ shape, one column per response; k = 0 if there are none.
     denominator : array of shape (m,)
     error : array of shape (m,)
         Bound on the error of `denominator`, in the same scale.
     exponent : integer array of shape (m,)
+    units : Units
+        By default z = y.
     """
 
-    numerator: FloatArray
+    in_units: FloatArray
     denominator: FloatArray
     error: FloatArray
     exponent: NDArray[np.int64]
+    units: Units = field(default_factory=Units)
+
+    @property
+    def numerator(self) -> FloatArray:
+        """Σ_i w_i y_i ∏ shape, shape ``(m, k)``."""
+        return self.units.restored(self.in_units, self.denominator[:, None])
 
     def replaced(self, rows: NDArray[np.intp], other: "KernelSums") -> "KernelSums":
         """Return a copy whose rows at these places are those of `other`, in order."""
         parts = []
-        for name in ("numerator", "denominator", "error", "exponent"):
+        for name in ("in_units", "denominator", "error", "exponent"):
             values = getattr(self, name).copy()
             values[rows] = getattr(other, name)
             parts.append(values)
-        return KernelSums(*parts)
+        return KernelSums(*parts, self.units)
 
     def without(self, own: FloatArray, responses: FloatArray) -> "KernelSums":
         """Return the sums less a term of each query: leave-one-out at the samples themselves.
@@ -48,14 +95,15 @@ class KernelSums:
         own : array of shape (m,)
             The term w ∏ shape of the denominator, unscaled.
         responses : array of shape (m, k)
+            In the units of the sums.
         """
         term = np.ldexp(own, -self.exponent)
         rounding = 4 * np.finfo(float).eps * (np.abs(self.denominator) + np.abs(term))
-        return KernelSums(
-            self.numerator - term[:, None] * responses,
-            self.denominator - term,
-            self.error + rounding,
-            self.exponent,
+        return replace(
+            self,
+            in_units=self.in_units - term[:, None] * responses,
+            denominator=self.denominator - term,
+            error=self.error + rounding,
         )
 
     @property
@@ -76,7 +124,11 @@ class KernelSums:
 
     def ratios(self) -> FloatArray:
         """Numerator over denominator, shape ``(m, k)``; NaN where that is undefined."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = self.numerator / self.denominator[:, None]
+        ratio = self.units.restored(self.ratios_in_units(), 1.0)
         ratio[self.undefined] = np.nan
         return ratio
+
+    def ratios_in_units(self) -> FloatArray:
+        """Ratios of z, shape ``(m, k)``, which mean nothing where they are undefined."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.in_units / self.denominator[:, None])

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from fourierkernels.sums.device import check_device
 from fourierkernels.sums.parts import check_parts, slopes
 from fourierkernels.sums.plan import METHODS, Method, Plan, Summer, plan_sum
 from fourierkernels.sums.problem import Problem
-from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.reference import ReferenceSum
+from fourierkernels.sums.result import KernelSums, Units
 from fourierkernels.validation import check_number
 
 _RADII = (1e-100, 1e100)
 _LARGEST_SPAN = 1e15
+_LOST = 1e-3  # of a term that is subtracted: what is left has lost so many of its digits
 _SPARE = 0.25  # of the range, beyond a block that leaves it
 
 
@@ -65,14 +68,16 @@ class SampleSum:
         device: str = "cpu",
     ) -> None:
         self.device = check_device(device)
-        self.points, self.weights, self.responses = points, weights, responses
+        # A point without weight must set neither the scale of a row nor a range.
+        used = weights > 0
+        self.points, self.weights, self.units = points, weights, Units.of(responses[used])
+        self.responses = self.units.removed(responses)
         self.kernel, self.radius = kernel, _check_range(radius)
         self.method, self.tol, self.expected = method, check_tolerance(tol), expected
         self._box = Box.around(points)
-        # A point without weight must set neither the scale of a row nor a range.
-        used = weights > 0
-        samples = points, weights, responses
+        samples = points, weights, self.responses
         self._used = samples if used.all() else tuple(array[used] for array in samples)
+        self._used_places = np.flatnonzero(used)
         self._used_box = self._box if used.all() else Box.around(self._used[0])
         self._covered: Box | None = None
         self._grows = False
@@ -100,7 +105,7 @@ class SampleSum:
         names = parts or check_parts(None, len(self.radius))
         plain = set(names) == {"value"}
         method = self.plan(queries, plain=plain).method
-        sums = self._summer(method, queries).at(queries, names)
+        sums = self._summed(method, queries, names)
         if not (plain and refine):
             return sums
         rows = self._faint(sums, method)
@@ -114,8 +119,7 @@ class SampleSum:
         """
         method = self.plan(queries, plain=False).method
         names = [check_parts(None, len(self.radius)), *slopes(len(self.radius))]
-        summer = self._summer(method, queries)
-        sums = [summer.at(queries, each) for each in names]
+        sums = [self._summed(method, queries, each) for each in names]
         rows = self._faint(sums[0], method)
         if len(rows):
             sums = [
@@ -124,24 +128,37 @@ class SampleSum:
             ]
         return sums[0], sums[1:]
 
-    def left_out(self, queries: FloatArray, own: FloatArray, responses: FloatArray) -> KernelSums:
-        """Return the sums less a term of each query: leave-one-out if they are the samples.
+    def left_out(
+        self, queries: FloatArray, own: FloatArray, owners: NDArray[np.intp]
+    ) -> KernelSums:
+        """Return the sums at each query without the samples that it owns: leave-one-out.
+
+        The terms are subtracted where enough is left for that; where they are nearly all of a sum,
+        the others are summed without them.
 
         Parameters
         ----------
         queries : array of shape (m, dim)
         own : array of shape (m,)
-            The term w ∏ shape to leave out of the denominator.
-        responses : array of shape (m, k)
-            The response that goes with it.
+            Σ w ∏ shape over the samples that a query owns; all have its response.
+        owners : integer array of shape (n,)
+            The query that each sample belongs to; the first of its samples has its response.
         """
         method, names = self.plan(queries).method, check_parts(None, len(self.radius))
-        sums = self._summer(method, queries).at(queries, names).without(own, responses)
-        rows = self._faint(sums, method)
+        first = np.unique(owners, return_index=True)[1]
+        sums = self._summed(method, queries, names).without(own, self.responses[first])
+        rows = np.union1d(self._faint(sums, method), _nearly_alone(sums, own))
         if not len(rows):
             return sums
-        exact = self._exact(queries[rows], plain=True).at(queries[rows], names)
-        return sums.replaced(rows, exact.without(own[rows], responses[rows]))
+        others = self._reference.at_others(queries[rows], rows, owners[self._used_places])
+        return sums.replaced(rows, replace(others, units=self.units))
+
+    def _summed(self, method: str, queries: FloatArray, names: tuple[str, ...]) -> KernelSums:
+        return replace(self._summer(method, queries).at(queries, names), units=self.units)
+
+    @property
+    def _reference(self) -> ReferenceSum:
+        return ReferenceSum(*self._used, kernel=self.kernel, radius=self.radius)
 
     def _method(self) -> str:
         if self.device == "cpu" or self.method == "torch":
@@ -206,12 +223,13 @@ class SampleSum:
     def _summed_exactly(
         self, sums: KernelSums, rows: NDArray[np.intp], at: FloatArray, names: tuple[str, ...]
     ) -> KernelSums:
-        exact = self._exact(at, plain=set(names) == {"value"})
-        return sums.replaced(rows, exact.at(at, names))
+        refused = METHODS["direct"].refusal(self._problem(at, set(names) == {"value"}))
+        return sums.replaced(rows, self._summed("reference" if refused else "direct", at, names))
 
-    def _exact(self, at: FloatArray, *, plain: bool) -> Summer:
-        refused = METHODS["direct"].refusal(self._problem(at, plain))
-        return self._summer("reference" if refused else "direct", at)
+
+def _nearly_alone(sums: KernelSums, own: FloatArray) -> NDArray[np.intp]:
+    """Return rows in which a difference has lost three digits or more to what was subtracted."""
+    return np.flatnonzero(np.abs(sums.denominator) < _LOST * np.abs(np.ldexp(own, -sums.exponent)))
 
 
 def check_tolerance(tol: float) -> float:

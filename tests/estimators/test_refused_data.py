@@ -1,0 +1,61 @@
+"""Data that a conversion to numbers would silently change are refused by name."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fourierkernels import KernelDensity, NadarayaWatson
+from fourierkernels.simulation import mise, mse
+
+X = np.random.default_rng(0).normal(size=(50, 1))
+Y = X[:, 0]
+DATES = np.arange(50).astype("datetime64[s]")
+MASKED = np.ma.masked_array(Y, mask=Y > 1)
+density = KernelDensity("gaussian", radius=2.0).fit(X)
+regression = NadarayaWatson(radius=2.0).fit(X, Y)
+SEED = r"rng must be a numpy.random.Generator, as numpy.random.default_rng\(0\), got 3"
+SIMULATION = {"n": 9, "radius": 1.0, "replicates": 2, "rng": 3}
+
+REFUSED = {
+    "dates in X": (
+        lambda: KernelDensity().fit(DATES[:, None]),
+        "X must be numeric, got datetime64",
+    ),
+    "dates in y": (lambda: NadarayaWatson().fit(X, DATES), "y must be numeric, got datetime64"),
+    "durations in y": (
+        lambda: NadarayaWatson().fit(X, DATES - DATES[0]),
+        "y must be numeric, got timedelta64",
+    ),
+    "masked X": (lambda: density.density(MASKED[:, None]), "X must not be masked, got 10 masked"),
+    "masked y": (lambda: NadarayaWatson().fit(X, MASKED), "y must not be masked, got 10 masked"),
+    "seed for draws": (lambda: density.sample(3, rng=3), SEED),
+    "seed for a band": (lambda: regression.band(X, rng=3), SEED),
+    "seed for the MISE": (lambda: mise("gaussian", "fourier4", **SIMULATION), SEED),
+    "seed for the MSE": (lambda: mse("gaussian", "sine", "fourier4", **SIMULATION), SEED),
+    "ends of two lengths": (
+        lambda: density.probability([0.0, 1.0], 1.0),
+        r"low must be a number or have shape \(1,\), got \(2,\)",
+    ),
+    "ends of a matrix": (
+        lambda: density.probability(0.0, [[1.0]]),
+        r"high must be a number or have shape \(1,\), got \(1, 1\)",
+    ),
+    "ends that are text": (lambda: density.probability("a", 1.0), "low must be numeric, got <U1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_data_that_are_no_numbers_are_refused_by_name(name: str) -> None:
+    call: Callable[[], object]
+    call, message = REFUSED[name]
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_masked_arrays_without_a_masked_entry_are_arrays() -> None:
+    whole = np.ma.masked_array(X, mask=False)
+    assert (
+        KernelDensity(radius=2.0).fit(whole).density(X)
+        == KernelDensity(radius=2.0).fit(X).density(X)
+    ).all()
