@@ -12,7 +12,7 @@ from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.plan import METHODS, Plan, plan_sum
 from fourierkernels.sums.prepared import PreparedSum
 from fourierkernels.sums.reference import kernel_matrix
-from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.result import KernelSums, Units
 from fourierkernels.sums.samples import SampleSum, check_tolerance
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Plan",
     "PreparedSum",
     "SampleSum",
+    "Units",
     "check_tolerance",
     "kernel_matrix",
     "kernel_sum",
