@@ -187,6 +187,27 @@ def test_recorded_heads_add_up_to_what_layers_of_torch_put_out(name: str) -> Non
     }.get(name, [False] * len(calls))
 
 
+class NormalisedThrice(nn.Module):
+    """A sequence that reads itself, in three tensors, at a place named after another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.cross_reader = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: Tensor, other: Tensor) -> Tensor:
+        own = self.cross_reader(self.norm(x), self.norm(x), self.norm(x))[0]
+        return self.cross_reader(own, other, other)[0]
+
+
+@pytest.mark.parametrize("hole", [0.0, torch.nan])
+def test_a_sequence_that_reads_itself_is_told_by_its_numbers(hole: float) -> None:
+    x, other = torch.randn(2, 2, 5, 8)
+    x[0, 0, 0] = hole
+    calls = attention_calls(NormalisedThrice().eval(), x, other)
+    assert [call.cross for call in calls] == [False, True]
+
+
 @pytest.mark.parametrize("name", ["bert", "llama", "vit"])
 def test_softmax_of_recorded_queries_and_keys_is_the_recorded_map(name: str) -> None:
     model, options = hugging_face(name)
