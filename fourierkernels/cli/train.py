@@ -14,7 +14,14 @@ class CorporaAtHelp(TyperCommand):
 
     def format_help(self, *arguments: Any) -> None:
         """Fill in the names and where data are had, then write the help."""
-        from fourierkernels.train import ARCHIVES, BITEXTS, CORPORA, IMAGE_SETS, STUDIES
+        from fourierkernels.train import (
+            ARCHIVES,
+            BITEXTS,
+            CONTROL_SETS,
+            CORPORA,
+            IMAGE_SETS,
+            STUDIES,
+        )
 
         studies = [
             f"{name}: {study.title}. Presets: "
@@ -24,7 +31,7 @@ class CorporaAtHelp(TyperCommand):
         ]
         corpora = [
             f"{name}: {row.title}. Had: {row.had}. Layout: {row.layout}."
-            for registry in (CORPORA, BITEXTS, IMAGE_SETS, ARCHIVES)
+            for registry in (CORPORA, BITEXTS, IMAGE_SETS, ARCHIVES, CONTROL_SETS)
             for name, row in registry.items()
         ]
         self.epilog = "\n\n".join(("Studies.", *studies, "Data.", *corpora))
