@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fourierkernels.datasets.control.control_data import ControlData, read_control
+from fourierkernels.datasets.control.sets import CONTROL_SETS
 from fourierkernels.datasets.control.updates import ControlUpdates, one_pass
 from fourierkernels.datasets.segments import Batch
 from fourierkernels.files import write_text
@@ -208,6 +209,8 @@ STUDY = Study(
     check=check,
     packages=("gymnasium", "mujoco", "h5py"),
     terms=Terms("actions", "dimensions", "training episodes", "transitions"),
+    data=lambda: CONTROL_SETS,
+    experiment="control_small",
 )
 
 
