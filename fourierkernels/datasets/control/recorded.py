@@ -33,11 +33,11 @@ def open_recorded(file: Path) -> Episodes:
     """
     kinds = _ARRAYS | _OTHERS
     try:
-        with np.load(file, allow_pickle=False) as content:
+        with file.open("rb") as stored, np.load(stored, allow_pickle=False) as content:
             if set(content.files) != set(kinds):
                 raise ValueError(f"it has {', '.join(sorted(content.files)) or 'nothing'}")
             found = {name: content[name] for name in kinds}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"{file} must have been written by experiments/data_control.py, got {error!s:.80}"
         ) from error

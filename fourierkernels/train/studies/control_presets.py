@@ -64,7 +64,7 @@ class ControlPreset(Preset):
         Episodes that are played for each return asked for.
     """
 
-    episodes: int = 10
+    episodes: int = 20
 
 
 # Table 4: softmax and Fourier attention, normalised returns.
