@@ -19,7 +19,7 @@ Parts = dict[str, NDArray[Any]]
 
 
 class Glider:
-    """Position and speed; an action pushes. The reward is larger the nearer it is to the middle.
+    """Position and speed; an action pushes, and the more it pushes the larger is the reward.
 
     It ends where the body leaves, and after twelve steps.
     """
@@ -31,11 +31,11 @@ class Glider:
 
     def step(self, action: NDArray[np.float32]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         position, speed, one = self.state
-        speed = 0.9 * speed + 0.5 * float(action[0]) + 0.1 * float(action[1])
+        speed = 0.5 * speed + 0.2 * float(action[0]) + 0.1 * float(action[1])
         self.state = np.array([position + 0.5 * speed, speed, one])
         self.steps += 1
-        left = abs(self.state[0]) > 1.5
-        return self.state.copy(), 1.5 - abs(self.state[0]), left, self.steps >= LIMIT, {}
+        left = abs(self.state[0]) > 1.6
+        return self.state.copy(), 1.0 + float(action[0]), left, self.steps >= LIMIT, {}
 
     def close(self) -> None:
         self.state = np.full(3, np.nan)
@@ -46,24 +46,24 @@ GLIDER = Environment(
     states=3,
     actions=2,
     random=2.0,
-    expert=12.0,
-    targets=(12.0, 6.0),
+    expert=22.0,
+    targets=(18.0, 6.0),
     scale=10.0,
     limit=LIMIT,
 )
 
 
 def episodes(count: int = 40, seed: int = 0) -> list[Parts]:
-    """Return episodes of policies that push towards the middle, more or less strongly."""
+    """Return episodes of policies that push to one side, more or less strongly."""
     rng, world = np.random.default_rng(seed), Glider()
     found = []
     for place in range(count):
-        gain, state = rng.uniform(0, 1), world.reset(seed=1000 * seed + place)[0]
+        level, state = rng.uniform(-1, 1), world.reset(seed=1000 * seed + place)[0]
         own: dict[str, list[Any]] = {"observations": [], "actions": [], "rewards": []}
         over = False
         while not over:
-            aim = -gain * (state[0] + state[1])
-            action = np.tanh([aim, 0.5 * aim] + 0.05 * rng.normal(size=2)).astype(np.float32)
+            aim = level - 0.2 * state[0]
+            action = np.tanh([aim, 0.2 * aim] + 0.05 * rng.normal(size=2)).astype(np.float32)
             own["observations"].append(state)
             own["actions"].append(action)
             state, reward, left, late, _ = world.step(action)

@@ -7,7 +7,7 @@ import pickle  # noqa: TID251 (to write what is read, and what must be refused)
 import sys
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -404,10 +404,10 @@ def test_actions_that_never_change_are_refused() -> None:
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Iterator[Path]:
+def two(tmp_path: Path) -> Path:
     write_pickle(tmp_path, episodes(3))
     write_pickle(tmp_path, episodes(4), name="glider-other-v2.pkl")
-    yield tmp_path
+    return tmp_path
 
 
 def test_one_file_of_several_has_to_be_named(two: Path) -> None:
