@@ -42,6 +42,7 @@ from _language_networks import Finished, kernel_options, learned_radii, use_one_
 from data_control import QUICK as QUICK_SEARCH
 from language_tables import LEVEL, interval
 
+from fourierkernels.datasets.control.control_data import read_control
 from fourierkernels.datasets.control.generating import generate
 from fourierkernels.datasets.control.recorded import write_recorded
 from fourierkernels.models import load_model
@@ -222,6 +223,21 @@ def write_few(folder: Path) -> str:
     return str(file)
 
 
+def described(data: str) -> dict[str, Any]:
+    """Return what the networks learn from, for the provenance."""
+    read = read_control(data)
+    returns = read.episodes.returns
+    return {
+        "corpus": read.corpus,
+        "digest": read.digest,
+        "episodes": len(returns),
+        "steps": read.counts,
+        "mean_return": float(returns.mean()),
+        "largest_return": float(returns.max()),
+        "targets": read.targets,
+    }
+
+
 def study(settings: Settings, finished: Finished, data: str) -> list[dict[str, Any]]:
     """Train all networks and return their rows."""
     first = trials(settings)
@@ -245,7 +261,8 @@ def main() -> None:
         data = write_few(Path(scratch)) if options.quick else options.data
         settings = QUICK if options.quick else Settings()
         rows = study(settings, Finished(partial), data)
-    config = {**asdict(settings), "kernels": KERNELS, "level": LEVEL, "threads": 1}
+        facts = described(data)
+    config = {**asdict(settings), "kernels": KERNELS, "level": LEVEL, "threads": 1, "data": facts}
     written = {"control_networks": rows, "control_small": table(rows)}
     for name, lines in written.items():
         write_study(options.output, name, lines, config, source=Path(__file__), packages=PACKAGES)

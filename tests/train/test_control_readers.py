@@ -388,6 +388,7 @@ def test_foreign_and_damaged_npz_are_one_clear_error(tmp_path: Path) -> None:
         ({"environment": "pong"}, "environment must be one of hopper, "),
         ({"ends": np.array([], dtype=np.int64)}, "must have an episode that ends, got none in"),
         ({"ends": np.array([3, 3])}, "ends must rise to the number of steps"),
+        ({"limit": 0}, "limit must be at least 1, got 0"),
         ({"actions": np.zeros((9, 2), np.float32)}, "actions must have shape"),
     ],
 )

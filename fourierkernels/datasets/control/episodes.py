@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.datasets.control.environments import ENVIRONMENTS, Environment
-from fourierkernels.validation import check_choice
+from fourierkernels.validation import check_choice, check_integer
 
 Floats = NDArray[np.float32]
 _FIELDS = ("observations", "actions", "rewards")
@@ -82,6 +82,8 @@ def checked(episodes: Episodes) -> Episodes:
     """
     check_choice("environment", episodes.environment, list(ENVIRONMENTS))
     row, where = episodes.row, episodes.source
+    if episodes.limit is not None:
+        check_integer("limit", episodes.limit)
     n = len(episodes.observations)
     shapes = {"observations": (n, row.states), "actions": (n, row.actions), "rewards": (n,)}
     for name in _FIELDS:

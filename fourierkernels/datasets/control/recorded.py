@@ -17,8 +17,10 @@ _OTHERS = {"environment": "U", "corpus": "U", "limit": "i"}
 def write_recorded(file: Path, episodes: Episodes) -> None:
     """Write episodes, the whole file or none."""
     content = io.BytesIO()
-    arrays: dict[str, Any] = {name: getattr(episodes, name) for name in (*_ARRAYS, *_OTHERS)}
-    np.savez_compressed(content, **{name: np.asarray(value) for name, value in arrays.items()})
+    names = (*_ARRAYS, *_OTHERS)
+    arrays: dict[str, Any] = {name: np.asarray(getattr(episodes, name)) for name in names}
+    arrays["limit"] = np.asarray(episodes.limit or episodes.row.limit)
+    np.savez_compressed(content, **arrays)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(file, content.getvalue())
 
@@ -49,8 +51,10 @@ def open_recorded(file: Path) -> Episodes:
             str(found["environment"]),
             str(found["corpus"]),
             str(file),
-            *(found[name].astype(np.float32) for name in ("observations", "actions", "rewards")),
-            found["ends"].astype(np.int64),
+            observations=found["observations"].astype(np.float32),
+            actions=found["actions"].astype(np.float32),
+            rewards=found["rewards"].astype(np.float32),
+            ends=found["ends"].astype(np.int64),
             targets=tuple(found["targets"].ravel().tolist()),
             limit=int(found["limit"]),
             generated=True,
