@@ -72,9 +72,14 @@ def file_digest(path: Path) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file by a text, or leave it as it was."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file by other content, or leave it as it was."""
     part = path.with_name(f".part-{path.name}")
     try:
-        part.write_text(text, encoding="utf-8", newline="\n")
+        part.write_bytes(content)
         _force_to_disk(part)
         part.replace(path)
     finally:

@@ -11,6 +11,7 @@ VOCABULARY = "vocabulary.txt"
 IDS = "test.ids"
 SUBWORDS = "bpe.json"
 SERIES = "series.json"  # classes, channels and what standardises them
+EPISODES = "control.json"  # the environment, and what normalises states and returns
 CLASSES = "classes.txt"
 PREPROCESSING = "preprocessor_config.json"
 RESULTS = "results"  # .json and .csv

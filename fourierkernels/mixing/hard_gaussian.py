@@ -145,6 +145,8 @@ class HardGaussianMixer(ReadingMixer):
         place = torch.arange(places, dtype=dtype, device=device)
         away = place - middle[:, None] - centre[:, None, None]
         scores = -0.5 * (away / self.sigma).square()
-        if seen is not None:
-            scores = scores.masked_fill(~seen, -torch.inf)
-        return scores.softmax(dim=-1).to(like.dtype)
+        if seen is None:
+            return scores.softmax(dim=-1).to(like.dtype)
+        blind = ~seen.any(dim=-1, keepdim=True)  # padding that comes first sees nothing
+        weights = scores.masked_fill(~(seen | blind), -torch.inf).softmax(dim=-1)
+        return weights.masked_fill(blind, 0.0).to(like.dtype)

@@ -16,6 +16,7 @@ from fourierkernels.lazy import loaded_on_first_use
 _HOMES = {
     "ARCHIVES": "fourierkernels.datasets.series.archives",
     "BITEXTS": "fourierkernels.datasets.bitext.corpora",
+    "CONTROL_SETS": "fourierkernels.datasets.control.sets",
     "CORPORA": "fourierkernels.datasets.corpora",
     "IMAGE_SETS": "fourierkernels.datasets.images.sets",
     "STUDIES": "fourierkernels.train.studies.registry",

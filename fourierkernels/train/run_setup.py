@@ -85,9 +85,9 @@ def setup(
 
 
 def _place(data: str | Path) -> str:
-    """Return a folder by its whole path, which is found from elsewhere; a name as it is."""
+    """Return a folder or file by its whole path, found from elsewhere; a name as it is."""
     place = Path(data)
-    return str(place.resolve() if place.is_dir() else data)
+    return str(place.resolve() if place.exists() else data)
 
 
 def save_setup(output: Path, run: Setup, digest: str) -> None:

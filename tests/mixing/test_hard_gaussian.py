@@ -87,3 +87,20 @@ def test_places_beyond_256_are_told_apart_in_half_precision(dtype: torch.dtype) 
 def test_a_ratio_must_be_positive() -> None:
     with pytest.raises(ValueError, match="ratio must be finite and greater than 0, got 0"):
         HardGaussianMixer(8, heads=2, ratio=0)
+
+
+def test_padding_that_comes_first_sees_nothing_and_changes_nothing() -> None:
+    """Its outputs are those of no value at all, and its gradient is zero."""
+    mixer = HardGaussianMixer(6, heads=2, causal=True).double()
+    x = numbers(2, 5, 6).requires_grad_()
+    padding = torch.tensor([[True, True, False, False, False], [False] * 5])
+    weights = mixer.mixing_matrix(x, padding=padding)
+    assert torch.equal(weights[0, :, :2], torch.zeros(2, 2, 5, dtype=torch.float64))
+    found = mixer(x, padding=padding)
+    torch.testing.assert_close(found[0, 0], mixer.output_projection.bias)
+    found[~padding].square().sum().backward()
+    assert x.grad is not None
+    assert torch.equal(x.grad[0, :2], torch.zeros(2, 6, dtype=torch.float64))
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in mixer.parameters())
+    plain = mixer(x[1:], padding=padding[1:])
+    torch.testing.assert_close(found[1:], plain)

@@ -1,5 +1,6 @@
 """The table of studies; adding one is adding a file and a row."""
 
+from fourierkernels.train.studies.control import STUDY as CONTROL
 from fourierkernels.train.studies.images import STUDY as IMAGES
 from fourierkernels.train.studies.language import STUDY as LANGUAGE
 from fourierkernels.train.studies.series import STUDY as SERIES
@@ -12,6 +13,7 @@ STUDIES: dict[str, Study] = {
     "translation": TRANSLATION,
     "images": IMAGES,
     "series": SERIES,
+    "control": CONTROL,
 }
 
 

@@ -1,0 +1,1 @@
+"""Recorded episodes of continuous control: states, actions and rewards, step by step."""
