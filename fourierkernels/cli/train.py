@@ -83,6 +83,14 @@ _Teacher = Annotated[
 _Weight = Annotated[
     float | None, typer.Option(help="Share of the teacher in the loss, in (0, 1]; 0.5 by default.")
 ]
+_From = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        help="Begin with a pre-trained model: folder of a run of study masked or of a checkpoint, "
+        "or its file of weights. The study glue needs one, and takes its mixer.",
+    ),
+]
 _Temperature = Annotated[
     float | None, typer.Option(help="Divides the logits of teacher and model; 1 by default.")
 ]
@@ -104,6 +112,7 @@ def train(
     teacher: _Teacher = None,
     teacher_weight: _Weight = None,
     temperature: _Temperature = None,
+    start: _From = None,
 ) -> None:
     """Train a model of a study and measure it; keep its best and its last checkpoint.
 
@@ -134,6 +143,7 @@ def train(
         teacher=teacher,
         teacher_weight=teacher_weight,
         temperature=temperature,
+        start=start,
     )
     if plan:
         console.print(train_command.plan_table(run))

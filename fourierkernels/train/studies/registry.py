@@ -1,7 +1,9 @@
 """The table of studies; adding one is adding a file and a row."""
 
+from fourierkernels.train.studies.glue import STUDY as GLUE
 from fourierkernels.train.studies.images import STUDY as IMAGES
 from fourierkernels.train.studies.language import STUDY as LANGUAGE
+from fourierkernels.train.studies.masked import STUDY as MASKED
 from fourierkernels.train.studies.series import STUDY as SERIES
 from fourierkernels.train.studies.study import Preset, Study
 from fourierkernels.train.studies.translation import STUDY as TRANSLATION
@@ -12,6 +14,8 @@ STUDIES: dict[str, Study] = {
     "translation": TRANSLATION,
     "images": IMAGES,
     "series": SERIES,
+    "masked": MASKED,
+    "glue": GLUE,
 }
 
 
