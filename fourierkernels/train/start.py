@@ -1,4 +1,4 @@
-"""The run that another one begins with: a pre-trained model, whose weights and subwords it takes."""
+"""The run that another one begins with: a pre-trained model, its weights and its subwords."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Subwords by a unigram language model, learnt and applied by SentencePiece [kudo2018sentencepiece]_.
+"""Subwords by a unigram model, learnt and applied by SentencePiece [kudo2018sentencepiece]_.
 
 The first seven numbers are marks, in the order of those of the published FNet as transformers has
 them; a text never becomes a mark, whatever it looks like. The learning is deterministic: the same
