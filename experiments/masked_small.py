@@ -14,12 +14,12 @@ one rate and no further tuning, to tell the section of a package from its title
 (data_classification.py writes --titles, ./classification/titles by default).
 
 Differences are from BERT, but for the encoder whose DFT takes the real part twice, which is
-compared with FNet. They are paired by seed, with t intervals whose level is corrected (Bonferroni) for the
-number of comparisons; three seeds make them wide.
+compared with FNet. They are paired by seed, with t intervals whose level is corrected (Bonferroni)
+for the number of comparisons; three seeds make them wide.
 
-"stability" is the range of the validation loss over the three rates, of one seed. "unigram" (in the JSON) is what
-always guessing the most frequent subword of the training text would get right, in percent. "sizes" are BERT
-and FNet of one layer and 32 features (preset "mini") beside those above, at the rates chosen there,
+"stability" is the range of the validation loss over the three rates, of one seed. "unigram" (in the
+JSON) is what guesses by the frequencies of the training text alone would get. "sizes" are BERT and
+FNet of one layer and 32 features (preset "mini") beside those above, at the rates chosen there,
 with the processor time of a training step (forward and back, median of passes, one thread).
 
 Writes, each CSV with its provenance as JSON:

@@ -99,7 +99,7 @@ def test_pages_of_c4_are_documents_and_its_validation_is_shared(tmp_path: Path) 
         "validation 2",
         "line",
     ]
-    assert [line for _, line in source.lines("test")][0] == "validation 1"
+    assert next(source.lines("test")) == (1, "validation 1")
     with gzip.open(tmp_path / "c4-train.00001-of-00001.json.gz", "wt") as out:
         out.write('{"text": 3}\n')
     message = error_of(lambda: list(documents.open_c4(tmp_path).lines("train")))

@@ -23,7 +23,7 @@ from fourierkernels.datasets.segments import Batch
 from fourierkernels.files import write_text
 from fourierkernels.models import EncoderClassifier, PretrainingEncoder
 from fourierkernels.models.saved import load_model, saved_class
-from fourierkernels.run_folder import CLASSES, PIECES
+from fourierkernels.run_folder import CLASSES, IDS, PIECES
 from fourierkernels.train.glue_measures import MEASURES
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
@@ -34,6 +34,7 @@ from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 
 LOSS = "loss"
 _TEST = "test"
+_LINES = 64  # of test.ids
 _TOKENS = 8192  # measured at a time; no number depends on it
 
 
@@ -146,10 +147,11 @@ def measure(
     positions : int, optional
         Rows of each split that are measured, evenly spread over the file; all by default.
     folder : Path, optional
-        That of the run, into which what is predicted for rows without labels is written, as GLUE's
-        server reads it.
+        That of the run, into which are written what is predicted for rows without labels, as GLUE's
+        server reads it, and the first rows of the first test file as numbers, for other commands.
     """
     if folder is not None:
+        _write_ids(folder / IDS, data)
         for file, rows in data.unlabelled.items():
             _write_predictions(folder / f"predicted_{file}", data, model.eval(), rows)
     paper = preset.published.get(mixer, {}) if positions is None else {}
@@ -271,8 +273,19 @@ def _largest(data: LabelledTexts) -> float | None:
     """Return the share of the most frequent class of the first file of validation rows."""
     if data.task.labels == ():
         return None
-    labels = next(split for name, split in data.splits.items() if name.startswith(_TEST)).labels
+    labels = _first_test(data).labels
     return round(100 * float(np.bincount(labels.astype(int)).max() / len(labels)), 2)
+
+
+def _write_ids(path: Path, data: LabelledTexts) -> None:
+    split = _first_test(data)
+    starts = [0, *split.ends[: _LINES - 1].tolist()]
+    rows = (split.numbers[a:b].tolist() for a, b in zip(starts, split.ends.tolist(), strict=False))
+    write_text(path, "".join(f"{' '.join(map(str, row))}\n" for row in rows))
+
+
+def _first_test(data: LabelledTexts) -> Encoded:
+    return next(split for name, split in data.splits.items() if name.startswith(_TEST))
 
 
 def _write_predictions(path: Path, data: LabelledTexts, model: nn.Module, rows: Encoded) -> None:
