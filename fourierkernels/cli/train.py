@@ -128,9 +128,8 @@ def train(
     """
     from fourierkernels.train import train_command  # loads torch
 
-    console = standard_output()
     if list_studies:
-        console.print(train_command.studies_table(data, output))
+        standard_output().print(train_command.studies_table(data, output))
         return
     run = train_command.choose_run(
         study,
@@ -145,16 +144,17 @@ def train(
         temperature=temperature,
         start=start,
     )
-    if plan:
-        console.print(train_command.plan_table(run))
-    else:
-        _train(run, output, resume=resume, limit=limit_steps, tensorboard=tensorboard)
+    _train(run, output, plan=plan, resume=resume, limit=limit_steps, tensorboard=tensorboard)
 
 
-def _train(run: "Setup", output: Path | None, **options: Any) -> None:
+def _train(run: "Setup", output: Path | None, *, plan: bool, **options: Any) -> None:
+    """Show what a run will cost, or train."""
     from fourierkernels.train import train_command
 
     console = standard_output()
+    if plan:
+        console.print(train_command.plan_table(run))
+        return
     folder = output or Path(f"{run.study}-{run.preset}-{run.mixer}")
     if measured := train_command.train(run, folder, **options):
         console.print(train_command.results_table(measured))

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,8 @@ class LabelledTexts:
     vocabulary : Vocabulary
         Its classes; "score" alone where numbers are predicted.
     splits : mapping of str to Encoded
-        "train", "valid", of the training rows, and one split for each file of GLUE's validation,
-        "test" and what its measures are told apart by.
+        "train", "valid", of the training rows, and one split for each file of GLUE's validation
+        rows: "test", or "test, matched" and "test, mismatched".
     unlabelled : mapping of str to Encoded
         Files without labels, by name.
     broken : int
@@ -154,10 +155,7 @@ def open_task(
         raise ValueError(f"{home} must have {', '.join(missing)} of task {name}, got none")
     tables = {split: read_rows(path, task) for split, path in paths.items()}
     classes = _classes(home, task, {split: table.rows for split, table in tables.items()})
-
-    def encoded(rows: Sequence[Row]) -> Encoded:
-        return _encode(rows, pieces, classes, length)
-
+    encoded = partial(_encode, pieces=pieces, classes=classes, length=length)
     whole = encoded(tables["train"].rows)
     kept, chosen = _hold_out(len(whole))
     free = {file: home / file for file in task.unlabelled if (home / file).is_file()}

@@ -28,8 +28,8 @@ class Task:
         Training rows; 0 if they are not known.
     header : tuple of str or None
         Columns of labelled files that have no line of them; None if the first line names them.
-    held : mapping of str to str
-        From a suffix of measures to the file that they are of, of GLUE's validation rows.
+    held : tuple of pairs of str
+        What tells a file of GLUE's validation rows from the others, and its name.
     unlabelled : tuple of str
         Files whose labels are not given, which GLUE's server measures on.
     measures : tuple of str
