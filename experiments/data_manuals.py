@@ -137,11 +137,12 @@ def pages(folder: Path) -> Iterator[tuple[str, list[str]]]:
         yield name, blocks(named[name].read_text(encoding="utf-8", errors="replace"))
 
 
-def split(found: list[list[str]]) -> dict[str, list[str]]:
-    """Return the lines of the three texts."""
+def split(found: list[list[str]], *, documents: bool = False) -> dict[str, list[str]]:
+    """Return the lines of the three texts, with a blank one after each page if asked for."""
     held = max(len(found) // HELD_OUT, 1)
     parts = {"valid": found[:held], "test": found[held : 2 * held], "train": found[2 * held :]}
-    return {name: [line for page in part for line in page] for name, part in parts.items()}
+    end = [""] if documents else []
+    return {name: [line for page in part for line in (*page, *end)] for name, part in parts.items()}
 
 
 def once(found: list[list[str]]) -> list[list[str]]:
@@ -154,10 +155,12 @@ def once(found: list[list[str]]) -> list[list[str]]:
     return kept
 
 
-def write(output: Path, found: list[list[str]], origin: dict[str, str]) -> None:
+def write(
+    output: Path, found: list[list[str]], origin: dict[str, str], *, documents: bool = False
+) -> None:
     """Write the three texts and where they come from."""
     output.mkdir(parents=True, exist_ok=True)
-    texts = split(once(found))
+    texts = split(once(found), documents=documents)
     for name, lines in texts.items():
         (output / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     words = {name: sum(len(line.split()) for line in lines) for name, lines in texts.items()}
@@ -171,6 +174,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, default=Path("manuals"))
     parser.add_argument("--pages", type=Path, help="folder of unpacked packages")
+    parser.add_argument("--documents", action="store_true", help="blank lines between pages")
     parser.add_argument("--quick", action="store_true", help="the text of an example")
     options = parser.parse_args()
     if options.quick:
@@ -182,7 +186,7 @@ def main() -> None:
         found = [page for _, page in pages(folder)]
     if not found:
         raise SystemExit(f"error: no page of the manuals in {folder}")
-    write(options.output, found, origin)
+    write(options.output, found, origin, documents=options.documents)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ BEST = "model.safetensors"
 VOCABULARY = "vocabulary.txt"
 IDS = "test.ids"
 SUBWORDS = "bpe.json"
+PIECES = "spiece.model"  # subwords of a masked language model
 SERIES = "series.json"  # classes, channels and what standardises them
 EPISODES = "control.json"  # the environment, and what normalises states and returns
 CLASSES = "classes.txt"

@@ -10,6 +10,8 @@ from pathlib import Path
 END = "<eos>"
 UNKNOWN = "<unk>"
 MARKS = ("<pad>", "<s>", "</s>", UNKNOWN)  # the first subwords of a translation run
+# The first subwords of masked pre-training.
+PIECE_MARKS = (UNKNOWN, "<s>", "</s>", "<pad>", "[CLS]", "[SEP]", "[MASK]")
 
 # One match is one word, a run of letters or digits, or one punctuation mark. ``<eos>`` in a text is
 # punctuation and a word, since only the end of a line may be ``<eos>``.

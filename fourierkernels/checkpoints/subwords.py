@@ -1,11 +1,62 @@
-"""The subwords of a translation run: the file in its folder, read without what trained it."""
+"""The subwords of a training run: the file in its folder, read without what trained it."""
 
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fourierkernels.checkpoints.tokens import Tokenizer
-from fourierkernels.words import MARKS
+from fourierkernels.run_folder import PIECES, SUBWORDS
+from fourierkernels.words import MARKS, PIECE_MARKS
+
+
+def run_tokenizer(run: Path, *, size: int) -> Tokenizer:
+    """Return the tokenizer of a run of translation or of masked pre-training.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As for :func:`subword_tokenizer`.
+    """
+    if (run / PIECES).is_file():
+        return piece_tokenizer(run / PIECES, size=size)
+    return subword_tokenizer(run / SUBWORDS, size=size)
+
+
+def piece_tokenizer(file: Path, *, size: int) -> Tokenizer:
+    """Return the tokenizer of a file of SentencePiece, whose texts stand between two marks.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As for :func:`subword_tokenizer`.
+    """
+    try:
+        import sentencepiece
+    except ImportError as missing:
+        raise ImportError(
+            f"subwords need sentencepiece ({missing}): pip install 'fourierkernels[train]'"
+        ) from missing
+    try:
+        found = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
+        count: int = found.get_piece_size()
+    except RuntimeError as error:
+        raise ValueError(f"{file} must be a file of SentencePiece, got {error}") from error
+    marks = tuple(found.id_to_piece(list(range(min(count, len(PIECE_MARKS))))))
+    if marks != PIECE_MARKS or count != size:
+        raise ValueError(
+            f"{file} must have the {size} subwords of the network, {', '.join(PIECE_MARKS)} first, "
+            f"got {count} after {', '.join(marks)}"
+        )
+    first, separator, mask = (PIECE_MARKS.index(name) for name in ("[CLS]", "[SEP]", "[MASK]"))
+    return Tokenizer(
+        encode=lambda text: list(found.encode(text)),
+        prefix=(first,),
+        suffix=(separator,),
+        unknown=0,
+        names=lambda ids: tuple(map(str, found.id_to_piece([int(i) for i in ids]))),
+        special=frozenset(range(1, len(PIECE_MARKS))),
+        mask=mask,
+    )
 
 
 def subword_tokenizer(file: Path, *, size: int) -> Tokenizer:

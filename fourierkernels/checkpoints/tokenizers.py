@@ -7,7 +7,7 @@ import transformers
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
-from fourierkernels.checkpoints.subwords import subword_tokenizer
+from fourierkernels.checkpoints.subwords import run_tokenizer
 from fourierkernels.checkpoints.tokens import (
     SPLITTERS,
     Tokenizer,
@@ -20,7 +20,6 @@ from fourierkernels.checkpoints.word_lists import (
     word_ids_tokenizer,
     word_tokenizer,
 )
-from fourierkernels.run_folder import SUBWORDS
 from fourierkernels.validation import check_choice
 
 TOKENIZER_FILES = (
@@ -42,7 +41,7 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     checkpoint : Checkpoint
         Returned by :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
     tokens : str
-        "auto" for the tokenizer in the checkpoint's folder or the subwords of its translation run,
+        "auto" for the tokenizer in the checkpoint's folder or the subwords of its training run,
         "ids" for texts that already are ids,
         or a key of :data:`~fourierkernels.checkpoints.tokens.SPLITTERS`, which splits texts into
         tokens of the folder's vocab.txt, or of the checkpoint's list of words if it has one.
@@ -62,7 +61,7 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         return ids_tokenizer()
     files = checkpoint.files
     if tokens == "auto" and files is not None and files.run is not None and has_subwords(files):
-        return subword_tokenizer(files.run / SUBWORDS, size=checkpoint.vocabulary or 0)
+        return run_tokenizer(files.run, size=checkpoint.vocabulary or 0)
     if checkpoint.folder is None:
         raise ValueError(
             "checkpoint must lie in a folder with its tokenizer, "

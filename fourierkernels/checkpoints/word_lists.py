@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.tokens import SPLITTERS, Tokenizer, ids_tokenizer
-from fourierkernels.run_folder import RESULTS, SUBWORDS, VOCABULARY
+from fourierkernels.run_folder import PIECES, RESULTS, SUBWORDS, VOCABULARY
 from fourierkernels.words import END, WORD_SPLITTERS, Vocabulary
 
 # Runs of version 0.3.0 name their corpus alone; it had no other.
@@ -82,7 +82,8 @@ def find_words(
 
 def has_subwords(files: CheckpointFiles) -> bool:
     """Return whether a checkpoint is of a training run whose texts are split into subwords."""
-    return files.run is not None and (files.run / SUBWORDS).is_file()
+    run = files.run
+    return run is not None and any((run / name).is_file() for name in (SUBWORDS, PIECES))
 
 
 def _splitting(run: Path) -> tuple[str | None, bool]:

@@ -83,6 +83,14 @@ _Teacher = Annotated[
 _Weight = Annotated[
     float | None, typer.Option(help="Share of the teacher in the loss, in (0, 1]; 0.5 by default.")
 ]
+_From = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        help="Begin with a pre-trained model: folder of a run of study masked or of a checkpoint, "
+        "or its file of weights. The study glue needs one, and takes its mixer.",
+    ),
+]
 _Temperature = Annotated[
     float | None, typer.Option(help="Divides the logits of teacher and model; 1 by default.")
 ]
@@ -104,6 +112,7 @@ def train(
     teacher: _Teacher = None,
     teacher_weight: _Weight = None,
     temperature: _Temperature = None,
+    start: _From = None,
 ) -> None:
     """Train a model of a study and measure it; keep its best and its last checkpoint.
 
@@ -119,9 +128,8 @@ def train(
     """
     from fourierkernels.train import train_command  # loads torch
 
-    console = standard_output()
     if list_studies:
-        console.print(train_command.studies_table(data, output))
+        standard_output().print(train_command.studies_table(data, output))
         return
     run = train_command.choose_run(
         study,
@@ -134,17 +142,19 @@ def train(
         teacher=teacher,
         teacher_weight=teacher_weight,
         temperature=temperature,
+        start=start,
     )
-    if plan:
-        console.print(train_command.plan_table(run))
-    else:
-        _train(run, output, resume=resume, limit=limit_steps, tensorboard=tensorboard)
+    _train(run, output, plan=plan, resume=resume, limit=limit_steps, tensorboard=tensorboard)
 
 
-def _train(run: "Setup", output: Path | None, **options: Any) -> None:
+def _train(run: "Setup", output: Path | None, *, plan: bool, **options: Any) -> None:
+    """Show what a run will cost, or train."""
     from fourierkernels.train import train_command
 
     console = standard_output()
+    if plan:
+        console.print(train_command.plan_table(run))
+        return
     folder = output or Path(f"{run.study}-{run.preset}-{run.mixer}")
     if measured := train_command.train(run, folder, **options):
         console.print(train_command.results_table(measured))

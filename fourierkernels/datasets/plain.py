@@ -41,13 +41,23 @@ def open_texts(folder: Path) -> Source:
     ValueError
         If one of the three files is missing while another is there, or a split has no file.
     """
-    named = {split: folder / f"{split}.txt" for split in SPLITS}
-    there = [split for split, path in named.items() if path.is_file()]
+    files = text_files(folder)
+    return source_of_files(folder.resolve().name, files, words_of, f"words {END}")
+
+
+def text_files(folder: Path) -> dict[str, list[Path]]:
+    """Return the files of each split, see :func:`open_texts`."""
+    there = named_files(folder)
     if there and len(there) < len(SPLITS):
         missing = ", ".join(f"{split}.txt" for split in SPLITS if split not in there)
-        raise ValueError(f"{folder} must have {missing} beside {there[0]}.txt, got none")
-    files = {split: [path] for split, path in named.items()} if there else _split_files(folder)
-    return source_of_files(folder.resolve().name, files, words_of, f"words {END}")
+        raise ValueError(f"{folder} must have {missing} beside {next(iter(there))}.txt, got none")
+    return {split: [path] for split, path in there.items()} or _split_files(folder)
+
+
+def named_files(folder: Path) -> dict[str, Path]:
+    """Return those of train.txt, valid.txt and test.txt that are in a folder."""
+    named = {split: folder / f"{split}.txt" for split in SPLITS}
+    return {split: path for split, path in named.items() if path.is_file()}
 
 
 def _split_files(folder: Path) -> dict[str, list[Path]]:

@@ -31,15 +31,26 @@ def open_python(folder: Path) -> Source:
     folder : Path
         Not used: the texts are where Python is installed.
     """
-    version = platform.python_version()
-    build = " ".join((version, *platform.python_build()))
+    version, build = python_version()
 
     def lines(split: str) -> Iterator[Sequence[str]]:
-        documents = _documents()
-        for name in _names(split, documents):
-            yield from (words_of(line) for line in documents[name].splitlines() if line.strip())
+        for text in python_documents(split):
+            yield from (words_of(line) for line in text.splitlines() if line.strip())
 
     return Source(f"Python {version}", hashlib.sha256(build.encode()).hexdigest(), lines)
+
+
+def python_version() -> tuple[str, str]:
+    """Return the version of this Python, and what else tells its texts from those of others."""
+    version = platform.python_version()
+    return version, " ".join((version, *platform.python_build()))
+
+
+def python_documents(split: str) -> Iterator[str]:
+    """Yield the topics and the docstrings of modules of a split, in the order of their digests."""
+    documents = _documents()
+    for name in _names(split, documents):
+        yield documents[name]
 
 
 def _names(split: str, documents: Mapping[str, str]) -> list[str]:

@@ -30,6 +30,12 @@ def open_wikitext(folder: Path) -> Source:
     ValueError
         If one of the three files is missing or empty.
     """
+    home, named = wikitext_files(folder)
+    return source_of_files(home.name, named, str.split, "wikitext")
+
+
+def wikitext_files(folder: Path) -> tuple[Path, dict[str, list[Path]]]:
+    """Return the folder that has the files of tokens, and these; see :func:`open_wikitext`."""
     inside = [path for path in sorted(folder.glob("wikitext-*")) if path.is_dir()]
     home = folder if _has_tokens(folder) else inside[0]
     files = {split: home / f"wiki.{split}.tokens" for split in SPLITS}
@@ -39,8 +45,7 @@ def open_wikitext(folder: Path) -> Source:
     empty = [path.name for path in files.values() if path.stat().st_size == 0]
     if empty:
         raise ValueError(f"{empty[0]} must have text, got an empty file in {home}")
-    named = {split: [path] for split, path in files.items()}
-    return source_of_files(home.name, named, str.split, "wikitext")
+    return home, {split: [path] for split, path in files.items()}
 
 
 def _has_tokens(folder: Path) -> bool:

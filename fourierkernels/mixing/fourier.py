@@ -18,6 +18,7 @@ from fourierkernels.validation import check_choice
 
 NORMS = ("backward", "ortho")
 METHODS = ("auto", "fft", "matrix")
+REAL_PARTS = ("last", "each")
 # Longest sequence for which "auto" takes matrices, by kind of device. On TPUs they win up to 4,096
 # tokens and on GPUs never ([leethorp2021fnet]_ section 3.3), on CPUs never either (measured by
 # experiments/benchmarks/mixers.py).
@@ -82,6 +83,10 @@ class DFTMixer(FixedMixer):
         As in :func:`fourier_mixing`.
     method : {"auto", "fft", "matrix"}
         As in :func:`fourier_mixing`.
+    real_part : {"last", "each"}
+        Taken after both transforms, as in FNet, or after each of them. Without the imaginary part
+        of the first, Re(W_N Re(x W_E)) = C_N x C_E lacks the sines; the authors found it to be
+        worse ([leethorp2021fnet]_ section 3.2).
     **options
         Options of :class:`TokenMixer`. It cannot be causal, see :class:`CausalDFTMixer`.
 
@@ -99,10 +104,12 @@ class DFTMixer(FixedMixer):
         *,
         norm: str = "backward",
         method: str = "fft",
+        real_part: str = "last",
         length: int | None = None,
         zero_padding: bool = False,
     ) -> None:
         super().__init__(dim, length=length, zero_padding=zero_padding)
+        self.real_part = check_choice("real_part", real_part, list(REAL_PARTS))
         self.norm = check_choice("norm", norm, list(NORMS))
         self.method = check_choice("method", method, list(METHODS))
         longest = self.length if self.method == "matrix" else None
@@ -112,6 +119,8 @@ class DFTMixer(FixedMixer):
     def values(self, x: Tensor) -> Tensor:
         """Return the DFT over features, complex ``(B, 1, N, E)``."""
         transformed: Tensor = torch.fft.fft(x, dim=-1, norm=self.norm)
+        if self.real_part == "each":
+            transformed = transformed.real.to(transformed.dtype)
         return transformed.unsqueeze(1)
 
     def matrix(self, n: int, like: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fourierkernels.mixing.baselines import lecun_normal_
-from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.blocks import Block, build_blocks
 from fourierkernels.models.inputs import check_beside, check_tokens
 from fourierkernels.models.parameters import draw_again, initialise
 from fourierkernels.models.presets import block_config, choose_preset
@@ -60,6 +60,10 @@ class EncoderConfig:
     tied_output : bool
         Whether masked words are scored with the word vectors themselves, instead of a matrix of
         its own.
+    mixed_padding : bool
+        Whether mixers that cannot leave padding out mix it, as the authors' do, without a warning.
+    start_std : float
+        Standard deviation of the first weights, 0.02 as in the authors' code.
     """
 
     dim: int
@@ -81,6 +85,8 @@ class EncoderConfig:
     feed_forward_dropout: float | None = 0.0
     output_dropout: float | None = 0.0
     tied_output: bool = True
+    mixed_padding: bool = False
+    start_std: float = 0.02
 
 
 # Table 5; the number of heads is E/64, as in BERT and the compact models it follows.
@@ -139,7 +145,7 @@ class Encoder(nn.Module):
             attention_layers=config.attention_layers,
         )
         self.pooler = nn.Linear(config.dim, config.dim)
-        initialise(self)
+        initialise(self, std=config.start_std)
         lecun_normal_(self.projection.weight.data)
         draw_again(self, r"blocks\..*(widen|_projection)\.bias", std=0.02)
 
@@ -154,7 +160,8 @@ class Encoder(nn.Module):
             Ids ``(B, N)``; all segments are 0 if None.
         padding : Tensor or None
             Boolean ``(B, N)``, True where tokens are ignored. Fourier and dense mixers cannot
-            ignore them: they warn, or read zeros with ``mixer_options={"zero_padding": True}``.
+            ignore them: they warn, read zeros with ``mixer_options={"zero_padding": True}``, or
+            mix them with ``mixed_padding=True``.
         """
         config = self.config
         tokens = check_tokens(tokens, vocabulary=config.vocabulary, length=config.length)
@@ -164,15 +171,26 @@ class Encoder(nn.Module):
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.words(tokens) + self.segments(segments) + self.positions(places)
         x = self.dropout(self.projection(self.norm(x)))
-        return run_blocks(self.blocks, x, padding=padding)
+        for block in self.blocks:
+            x = block(x, padding=padding if not config.mixed_padding or _reads(block) else None)
+        return x
 
     def pool(self, states: Tensor) -> Tensor:
         """Return tanh of a dense layer on the first token's state, ``(B, E)``."""
         return torch.tanh(self.pooler(states[:, 0]))
 
 
+def _reads(block: nn.Module) -> bool:
+    """Return whether a block does something with padding."""
+    assert isinstance(block, Block)
+    return block.masks_padding or (block.mixer is not None and block.mixer.zero_padding)
+
+
 class PretrainingLogits(NamedTuple):
-    """Logits of the masked words ``(B, N, V)`` and of the next sentence ``(B, 2)``."""
+    """Logits of words ``(B, N, V)``, or of those at P places, and of the next sentence ``(B, 2)``.
+
+    The second logit is that of a B that does not come next.
+    """
 
     words: Tensor
     next_sentence: Tensor
@@ -193,20 +211,36 @@ class PretrainingEncoder(nn.Module):
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.output = nn.Linear(config.dim, config.vocabulary)
         self.next_sentence = nn.Linear(config.dim, 2)
-        initialise(self)
+        initialise(self, std=config.start_std)
         draw_again(self, r"(output|next_sentence)\.bias", std=0.02)
         self.encoder = Encoder(config)
         if config.tied_output:
             self.output.weight = self.encoder.words.weight
 
     def forward(
-        self, tokens: Tensor, *, segments: Tensor | None = None, padding: Tensor | None = None
+        self,
+        tokens: Tensor,
+        *,
+        segments: Tensor | None = None,
+        padding: Tensor | None = None,
+        places: Tensor | None = None,
     ) -> PretrainingLogits:
-        """Return both logits."""
+        """Return both logits.
+
+        Parameters
+        ----------
+        places : Tensor or None
+            Places ``(B, P)`` of the words that are scored; all N of them if None.
+        """
         states = self.encoder(tokens, segments=segments, padding=padding)
-        transformed = functional.gelu(self.transform(states), approximate="tanh")
+        chosen = states if places is None else _at(states, places)
+        transformed = functional.gelu(self.transform(chosen), approximate="tanh")
         words = self.output(self.norm(transformed))
         return PretrainingLogits(words, self.next_sentence(self.encoder.pool(states)))
+
+
+def _at(states: Tensor, places: Tensor) -> Tensor:
+    return states.gather(1, places[..., None].expand(-1, -1, states.shape[-1]))
 
 
 class EncoderClassifier(nn.Module):
@@ -224,7 +258,7 @@ class EncoderClassifier(nn.Module):
         super().__init__()
         self.dropout = nn.Dropout(own_rate(config.output_dropout, config.dropout))
         self.head = nn.Linear(config.dim, check_integer("classes", classes))
-        initialise(self)
+        initialise(self, std=config.start_std)
         draw_again(self, r"head\.bias", std=0.02)
         self.encoder = Encoder(config)
 

@@ -14,7 +14,7 @@ from fourierkernels.models.parameters import count_parameters
 from fourierkernels.train.distillation import load_teacher, objective_of
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.optimisers import as_precision
-from fourierkernels.train.run_setup import Setup
+from fourierkernels.train.run_setup import Setup, read_data
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.studies.study import Terms
 
@@ -67,7 +67,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
         If the data cannot be read, or the teacher does not read them.
     """
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
-    data = study.read(preset, run.data, cache=cache)
+    data = read_data(run, cache=cache)
     recipe = run.recipe
     teacher = load_teacher(run, data)
     torch.manual_seed(recipe.seed)

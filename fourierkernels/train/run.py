@@ -27,7 +27,8 @@ from fourierkernels.train.curve import is_over, write_curve
 from fourierkernels.train.distillation import load_teacher, objective_of
 from fourierkernels.train.engine import Engine
 from fourierkernels.train.optimisers import as_precision
-from fourierkernels.train.run_setup import Setup, load_setup, run_folder, save_setup
+from fourierkernels.train.run_setup import Setup, load_setup, read_data, run_folder, save_setup
+from fourierkernels.train.start import check_start
 from fourierkernels.train.studies.registry import choose_preset, choose_study
 from fourierkernels.train.studies.study import Measured
 from fourierkernels.train.teacher import compared
@@ -83,7 +84,9 @@ def train(
     """
     first = int(os.environ.get("RANK", "0")) == 0
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
-    data = study.read(preset, run.data, cache=cache)
+    if run.start is not None:
+        check_start(run.start)
+    data = read_data(run, cache=cache)
     _check_folder(output, run, data.digest, resume=resume)
     begun = time.perf_counter(), time.process_time()
     teacher = load_teacher(run, data)  # draws numbers, too
@@ -137,7 +140,7 @@ def evaluate(
     home = run_folder(checkpoint)
     run, digest = load_setup(home)
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
-    text = study.read(preset, run.data if data is None else data, cache=cache)
+    text = read_data(run, data=data, start=checkpoint, cache=cache)
     if text.digest != digest:
         study.check(home, text)
     file = checkpoint if checkpoint.is_file() else checkpoint / MODEL
@@ -179,7 +182,8 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
     if digest != known:
         raise ValueError(f"data must be those the run in {output} began with, got others")
     ours, theirs = (
-        asdict(given) | given.recipe.as_json() | compared(given.teacher) for given in (run, earlier)
+        asdict(given) | given.recipe.as_json() | compared(given.teacher) | {"start": _digest(given)}
+        for given in (run, earlier)
     )
     names = [name for name in ours if ours[name] != theirs[name] and name not in {"data", "recipe"}]
     if names:
@@ -187,6 +191,11 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
             f"{names[0]} must be that of the run in {output}, {theirs[names[0]]!r}, "
             f"got {ours[names[0]]!r}"
         )
+
+
+def _digest(run: Setup) -> str | None:
+    """Return what must not change of a start: not where it lies."""
+    return None if run.start is None else run.start.digest
 
 
 def _keep_best(output: Path) -> nn.Module:
@@ -210,6 +219,7 @@ def _write_results(
         "mixer_options": dict(run.mixer_options),
         "recipe": run.recipe.as_json(),
         "teacher": None if run.teacher is None else asdict(run.teacher),
+        **({} if run.start is None else {"start": asdict(run.start)}),
         "corpus": data.corpus,
         "source": data.source,
         study.terms.outputs: len(data.vocabulary),

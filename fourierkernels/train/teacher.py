@@ -84,8 +84,13 @@ def amend_teacher(
     return None if earlier is None else replace(earlier, **given)
 
 
-def teacher_files(path: Path) -> tuple[Path, Path]:
+def teacher_files(path: Path, name: str = "teacher") -> tuple[Path, Path]:
     """Return the folder of the teacher's run, and the file of its weights.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
 
     Raises
     ------
@@ -94,10 +99,10 @@ def teacher_files(path: Path) -> tuple[Path, Path]:
     """
     home = find_run(path)
     if home is None:
-        raise ValueError(f"teacher must be in the folder of a training run, got {path}")
+        raise ValueError(f"{name} must be in the folder of a training run, got {path}")
     file = path if path.is_file() else path / BEST
     if not file.is_file():
-        raise ValueError(f"teacher must have trained weights, got no {BEST} in {path}")
+        raise ValueError(f"{name} must have trained weights, got no {BEST} in {path}")
     return home, file
 
 

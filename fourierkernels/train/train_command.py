@@ -10,6 +10,7 @@ from fourierkernels.train.overview import overview, overview_table
 from fourierkernels.train.planning import plan
 from fourierkernels.train.run import evaluate, train
 from fourierkernels.train.run_setup import Setup, load_setup, setup
+from fourierkernels.train.start import choose_start
 from fourierkernels.train.studies.study import Measured
 from fourierkernels.train.teacher import amend_teacher
 from fourierkernels.validation import check_choice
@@ -68,6 +69,7 @@ def choose_run(
     teacher: Path | None = None,
     teacher_weight: float | None = None,
     temperature: float | None = None,
+    start: Path | None = None,
 ) -> Setup:
     """Return the run that options describe; what a resumed run was asked for need not be repeated.
 
@@ -77,6 +79,8 @@ def choose_run(
         Folder of the run to resume, if one is named.
     teacher : Path or None
         A trained model to learn from, with its share of the loss and its temperature.
+    start : Path or None
+        A trained model to begin with.
 
     Raises
     ------
@@ -91,9 +95,11 @@ def choose_run(
     if resumed is None:
         named |= {} if seed is None else {"seed": seed}
         named["teacher"] = amend_teacher(None, teacher, **taught)
-        return setup(study, mixer_options=mixer_options, **named)
+        return setup(study, mixer_options=mixer_options, start=start, **named)
     earlier, _ = load_setup(resumed)
     named["teacher"] = amend_teacher(earlier.teacher, teacher, **taught)
+    if start is not None:
+        named["start"] = choose_start(start)
     if data is not None:
         named["data"] = setup(study, data=data).data
     recipe = earlier.recipe if seed is None else replace(earlier.recipe, seed=seed)

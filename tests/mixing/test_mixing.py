@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import TOLERANCE
 
-from fourierkernels.mixing import causal_dft, fourier_mixing
+from fourierkernels.mixing import DFTMixer, causal_dft, fourier_mixing
 from fourierkernels.mixing.causal import CAUSAL_METHODS, causal_dft_matrix
 
 
@@ -126,3 +126,18 @@ def test_gradients_are_those_of_the_linear_map() -> None:
 def test_bad_input_is_refused(call: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()  # type: ignore[operator]
+
+
+def test_real_parts_of_both_transforms_leave_out_the_sines() -> None:
+    x = torch.randn(2, 6, 5, dtype=torch.float64)
+    n, k = torch.arange(6.0), torch.arange(5.0)
+    tokens, features = (
+        torch.cos(2 * torch.pi * i[:, None] * i / len(i)).double() for i in (n.double(), k.double())
+    )
+    mixer = DFTMixer(5, real_part="each")
+    torch.testing.assert_close(mixer(x), tokens @ x @ features, rtol=0, atol=1e-12)
+    by_matrix = DFTMixer(5, real_part="each", method="matrix", length=6)
+    torch.testing.assert_close(by_matrix(x), mixer(x))
+    assert not torch.allclose(DFTMixer(5)(x), mixer(x))
+    with pytest.raises(ValueError, match="real_part must be one of last, each, got 'first'"):
+        DFTMixer(5, real_part="first")

@@ -99,3 +99,30 @@ def test_classifier_reads_the_first_token() -> None:
     assert model(tokens(2, 12, vocabulary=V)).shape == (2, 3)
     with pytest.raises(ValueError, match="classes must be at least 1, got 0"):
         models.EncoderClassifier(encoder_config(), classes=0)
+
+
+def test_only_some_places_are_scored() -> None:
+    model = models.PretrainingEncoder(encoder_config()).eval()
+    text, places = tokens(2, 12, vocabulary=V), torch.tensor([[0, 3, 11], [5, 5, 2]])
+    whole, some = model(text), model(text, places=places)
+    torch.testing.assert_close(some.words[1, 2], whole.words[1, 2])
+    torch.testing.assert_close(some.words[0, 1], whole.words[0, 3])
+    assert torch.equal(some.next_sentence, whole.next_sentence)
+
+
+def test_padding_is_mixed_without_a_warning_if_asked_for() -> None:
+    text, padding = tokens(2, 12, vocabulary=V), torch.zeros(2, 12, dtype=torch.bool)
+    padding[:, 8:] = True
+    hybrid = encoder_config("fnet", attention_layers=1, mixed_padding=True)
+    model = models.Encoder(hybrid).eval()  # warnings are errors
+    masked = model(text, padding=padding)
+    assert not torch.equal(masked, model(text))  # its attention masks
+    fnet = models.Encoder(encoder_config("fnet", mixed_padding=True)).eval()
+    assert torch.equal(fnet(text, padding=padding), fnet(text))
+
+
+def test_first_weights_have_the_deviation_that_is_asked_for() -> None:
+    torch.manual_seed(0)
+    model = models.PretrainingEncoder(encoder_config(start_std=0.1))
+    assert model.encoder.words.weight.std().item() == pytest.approx(0.1, rel=0.15)
+    assert model.transform.weight.std().item() == pytest.approx(0.1, rel=0.15)

@@ -329,6 +329,30 @@ def test_a_folder_of_fnet_is_loaded(folder: Callable[..., Any], changes: dict[st
     assert whole.output.weight is whole.encoder.words.weight
 
 
+def test_published_fnet_gives_the_same_outputs_in_single_precision(
+    folder: Callable[..., Any],
+) -> None:
+    """States, both heads and the pooled state, as they are distributed: float32."""
+    torch.set_default_dtype(torch.float32)
+    path, theirs = folder()
+    ours, inner = load_pretrained_fnet(path), theirs.fnet
+    text, segments = tokens(3, 16, vocabulary=V, low=0), tokens(3, 16, vocabulary=4, low=0, seed=2)
+    with torch.no_grad():
+        found = ours(text, segments=segments)
+        other = theirs(input_ids=text, token_type_ids=segments)
+        states = ours.encoder(text, segments=segments)
+        plain = inner(input_ids=text, token_type_ids=segments)
+    pairs = (
+        (found.words, other.prediction_logits),
+        (found.next_sentence, other.seq_relationship_logits),
+        (states, plain.last_hidden_state),
+        (ours.encoder.pool(states), plain.pooler_output),
+    )
+    for mine, published in pairs:
+        assert mine.dtype == published.dtype == torch.float32
+        torch.testing.assert_close(mine, published, rtol=0.0, atol=1e-5)
+
+
 def test_a_headless_folder_and_pickled_tensors_are_loaded(folder: Callable[..., Any]) -> None:
     path, theirs = folder("FNetModel")
     (path / "model.safetensors").unlink()

@@ -1,8 +1,10 @@
 """The table of studies; adding one is adding a file and a row."""
 
 from fourierkernels.train.studies.control import STUDY as CONTROL
+from fourierkernels.train.studies.glue import STUDY as GLUE
 from fourierkernels.train.studies.images import STUDY as IMAGES
 from fourierkernels.train.studies.language import STUDY as LANGUAGE
+from fourierkernels.train.studies.masked import STUDY as MASKED
 from fourierkernels.train.studies.series import STUDY as SERIES
 from fourierkernels.train.studies.study import Preset, Study
 from fourierkernels.train.studies.translation import STUDY as TRANSLATION
@@ -14,6 +16,8 @@ STUDIES: dict[str, Study] = {
     "images": IMAGES,
     "series": SERIES,
     "control": CONTROL,
+    "masked": MASKED,
+    "glue": GLUE,
 }
 
 

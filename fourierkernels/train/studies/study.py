@@ -160,6 +160,8 @@ class Study:
     experiment : str
         The script in ``experiments/`` that compares its models in small, and whose results have
         its name.
+    starts : bool
+        Whether its models begin with those of another run, which `read` takes as `start`.
     """
 
     title: str
@@ -180,3 +182,4 @@ class Study:
     terms: Terms = Terms()
     data: Callable[[], Mapping[str, DataSet[Any]]] = dict
     experiment: str = ""
+    starts: bool = False

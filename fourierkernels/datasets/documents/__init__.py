@@ -1,0 +1,1 @@
+"""Documents to pre-train encoders on: readers, subwords, and pairs of segments with masks."""
