@@ -1,12 +1,15 @@
 """``fourierkernels train``: a study of a paper, from data on disk to a measured checkpoint."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from fourierkernels.console import standard_output
+
+if TYPE_CHECKING:
+    from fourierkernels.train import Setup
 
 
 class CorporaAtHelp(TyperCommand):
@@ -14,7 +17,8 @@ class CorporaAtHelp(TyperCommand):
 
     def format_help(self, *arguments: Any) -> None:
         """Fill in the names and where data are had, then write the help."""
-        from fourierkernels.train import ARCHIVES, BITEXTS, CORPORA, IMAGE_SETS, STUDIES
+        from fourierkernels.train import STUDIES
+        from fourierkernels.train.overview import data_rows
 
         studies = [
             f"{name}: {study.title}. Presets: "
@@ -24,14 +28,15 @@ class CorporaAtHelp(TyperCommand):
         ]
         corpora = [
             f"{name}: {row.title}. Had: {row.had}. Layout: {row.layout}."
-            for registry in (CORPORA, BITEXTS, IMAGE_SETS, ARCHIVES)
-            for name, row in registry.items()
+            for name, row in data_rows().items()
         ]
         self.epilog = "\n\n".join(("Studies.", *studies, "Data.", *corpora))
         super().format_help(*arguments)
 
 
-_Study = Annotated[str, typer.Argument(help="A study, see below.")]
+_Study = Annotated[
+    str | None, typer.Argument(help="A study, see below.", show_default="required but for --list")
+]
 _Data = Annotated[
     str | None, typer.Option(help="Folder of the data, or a corpus without one; see below.")
 ]
@@ -53,6 +58,14 @@ _Limit = Annotated[
 _Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 _Plan = Annotated[
     bool, typer.Option("--plan", help="Show parameters, tokens, memory and time; do not train.")
+]
+_List = Annotated[
+    bool,
+    typer.Option(
+        "--list",
+        help="Show each study's state: its presets, which of its data are in --data or in a folder "
+        "there, and the results of runs in --output or in the current folder.",
+    ),
 ]
 _Board = Annotated[
     bool,
@@ -76,7 +89,7 @@ _Temperature = Annotated[
 
 
 def train(
-    study: _Study,
+    study: _Study = None,
     data: _Data = None,
     mixer: _Mixer = None,
     mixer_option: _Options = None,
@@ -86,6 +99,7 @@ def train(
     limit_steps: _Limit = None,
     seed: _Seed = None,
     plan: _Plan = False,
+    list_studies: _List = False,
     tensorboard: _Board = False,
     teacher: _Teacher = None,
     teacher_weight: _Weight = None,
@@ -105,6 +119,10 @@ def train(
     """
     from fourierkernels.train import train_command  # loads torch
 
+    console = standard_output()
+    if list_studies:
+        console.print(train_command.studies_table(data, output))
+        return
     run = train_command.choose_run(
         study,
         data=data,
@@ -117,12 +135,17 @@ def train(
         teacher_weight=teacher_weight,
         temperature=temperature,
     )
-    console = standard_output()
     if plan:
         console.print(train_command.plan_table(run))
-        return
+    else:
+        _train(run, output, resume=resume, limit=limit_steps, tensorboard=tensorboard)
+
+
+def _train(run: "Setup", output: Path | None, **options: Any) -> None:
+    from fourierkernels.train import train_command
+
+    console = standard_output()
     folder = output or Path(f"{run.study}-{run.preset}-{run.mixer}")
-    options: dict[str, Any] = {"resume": resume, "limit": limit_steps, "tensorboard": tensorboard}
     if measured := train_command.train(run, folder, **options):
         console.print(train_command.results_table(measured))
         console.print(f"written: {folder}", soft_wrap=True, markup=False)

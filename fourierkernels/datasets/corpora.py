@@ -1,39 +1,24 @@
-"""The table of corpora: where each is had, how it lies on disk, and how it is read.
+"""The table of corpora: texts in one language, split into words."""
 
-Adding a corpus is adding a row: the command line, its help and the tests read the rows.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fourierkernels.datasets.plain import has_texts, open_texts
 from fourierkernels.datasets.python_text import open_python
+from fourierkernels.datasets.rows import DataSet, find_row
 from fourierkernels.datasets.source import Source
 from fourierkernels.datasets.token_files import TokenFiles, build_token_files
 from fourierkernels.datasets.wikitext import is_wikitext, open_wikitext
 
 
-@dataclass(frozen=True)
-class Corpus:
+@dataclass(frozen=True, kw_only=True)
+class Corpus(DataSet[Source]):
     """One row of :data:`CORPORA`.
 
     Attributes
     ----------
-    title : str
-        What the texts are.
-    had : str
-        Where they are had.
-    layout : str
-        How they lie on disk.
-    recognises : callable
-        Whether a folder has the files of this corpus.
-    open : callable
-        From a folder to the texts; it raises ValueError for what is missing, truncated or foreign.
-        A corpus that needs no folder ignores it.
-    needs_folder : bool
-        Whether it lies in a folder that has to be named.
     least_count : int
         Words of the training text that are rarer are ``<unk>``.
     counts : mapping of str to int
@@ -44,12 +29,6 @@ class Corpus:
         Whether a line without words is read, as one ``<eos>``, or left out.
     """
 
-    title: str
-    had: str
-    layout: str
-    recognises: Callable[[Path], bool]
-    open: Callable[[Path], Source]
-    needs_folder: bool = True
     least_count: int = 1
     counts: Mapping[str, int] | None = None
     splitter: str = "words"
@@ -89,7 +68,6 @@ CORPORA: dict[str, Corpus] = {
         title="the manual and the docstrings that Python ships",
         had="on every machine that has Python",
         layout="no folder",
-        recognises=lambda folder: False,
         open=open_python,
         needs_folder=False,
         least_count=3,
@@ -119,7 +97,7 @@ def read_corpus(
         If there is no such folder, no reader knows its files, or a text is missing, truncated or
         foreign.
     """
-    name, place = _find(data)
+    name, place = find_row(CORPORA, data)
     row = CORPORA[name]
     source = row.open(place)
     files = build_token_files(
@@ -146,24 +124,6 @@ def splitting(corpus: str) -> dict[str, Any]:
     """
     row = CORPORA.get(corpus)
     return {} if row is None else {"splitter": row.splitter, "blank_lines": row.blank_lines}
-
-
-def _find(data: str | Path) -> tuple[str, Path]:
-    place = Path(data)
-    if str(data) in CORPORA and not CORPORA[str(data)].needs_folder:
-        return str(data), place
-    if not place.is_dir():
-        free = ", ".join(name for name, row in CORPORA.items() if not row.needs_folder)
-        raise ValueError(f"data must be a folder or one of {free}, got {data}")
-    for name, row in CORPORA.items():
-        if row.recognises(place):
-            return name, place
-    layouts = "; ".join(f"{name}: {row.layout}" for name, row in CORPORA.items())
-    names = sorted(path.name for path in place.iterdir())[:5]
-    raise ValueError(
-        f"data must be a folder that a reader knows ({layouts}), "
-        f"got {place} with {', '.join(names) or 'nothing in it'}"
-    )
 
 
 def _check_counts(files: TokenFiles, counts: Mapping[str, int]) -> None:

@@ -14,7 +14,7 @@ Examples
 from fourierkernels.lazy import loaded_on_first_use
 
 _HOMES = {
-    "ARCHIVES": "fourierkernels.datasets.series.problems",
+    "ARCHIVES": "fourierkernels.datasets.series.archives",
     "BITEXTS": "fourierkernels.datasets.bitext.corpora",
     "CORPORA": "fourierkernels.datasets.corpora",
     "IMAGE_SETS": "fourierkernels.datasets.images.sets",

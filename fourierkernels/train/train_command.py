@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fourierkernels.train.overview import overview, overview_table
 from fourierkernels.train.planning import plan
 from fourierkernels.train.run import evaluate, train
 from fourierkernels.train.run_setup import Setup, load_setup, setup
@@ -23,6 +24,7 @@ __all__ = [
     "plan_table",
     "read_options",
     "results_table",
+    "studies_table",
     "train",
 ]
 
@@ -55,7 +57,7 @@ def read_options(given: Iterable[str]) -> dict[str, Any]:
 
 
 def choose_run(
-    study: str,
+    study: str | None,
     *,
     data: str | None,
     mixer: str | None,
@@ -75,7 +77,14 @@ def choose_run(
         Folder of the run to resume, if one is named.
     teacher : Path or None
         A trained model to learn from, with its share of the loss and its temperature.
+
+    Raises
+    ------
+    ValueError
+        If no study is named, or something is unknown.
     """
+    if study is None:
+        raise ValueError("study must be named (--list shows them), got none")
     given = {"preset": preset, "mixer": mixer, "data": data}
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     taught = {"weight": teacher_weight, "temperature": temperature}
@@ -105,6 +114,11 @@ def plan_table(run: Setup) -> "Table":
     for name, value in plan(run).rows():
         table.add_row(name, value)
     return table
+
+
+def studies_table(data: str | None, runs: Path | None) -> "Table":
+    """Return what there is of each study, with the data in a folder and the runs in another."""
+    return overview_table(overview(None if data is None else Path(data), runs or Path()))
 
 
 def results_table(measured: Iterable[Measured]) -> "Table":

@@ -399,13 +399,6 @@ def test_bitext_can_be_added_from_outside(tmp_path: Path, monkeypatch: pytest.Mo
     assert open_bitext(tmp_path) == ("mine", source)
 
 
-@pytest.mark.parametrize("row", BITEXTS.values(), ids=list(BITEXTS))
-def test_every_row_says_where_it_is_had_and_how_it_lies(row: corpora.Bitext) -> None:
-    assert all(len(text) > 10 for text in (row.title, row.had, row.layout))
-    for name in re.findall(r"experiments/\w+\.py", row.had):
-        assert (EXPERIMENTS.parent / name).is_file()
-
-
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict]:
     monkeypatch.syspath_prepend(str(EXPERIMENTS))

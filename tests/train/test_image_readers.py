@@ -24,7 +24,6 @@ from image_runs import (
 )
 from PIL import Image
 from sklearn.datasets import load_digits
-from study_modules import EXPERIMENTS
 from training_runs import error_of
 
 from fourierkernels.datasets.images import imagenet, sets
@@ -312,10 +311,3 @@ def test_image_set_can_be_added_from_outside(
     row = replace(IMAGE_SETS["idx"], recognises=lambda folder: True, open=lambda folder: mine)
     monkeypatch.setattr(sets, "IMAGE_SETS", {"mine": row, **IMAGE_SETS})
     assert read_labelled(tmp_path) is mine
-
-
-@pytest.mark.parametrize("row", IMAGE_SETS.values(), ids=list(IMAGE_SETS))
-def test_every_row_says_where_it_is_had_and_how_it_lies(row: sets.ImageSet) -> None:
-    assert all(len(text) > 5 for text in (row.title, row.had, row.layout))
-    for name in re.findall(r"experiments/\w+\.py", row.had):
-        assert (EXPERIMENTS.parent / name).is_file()

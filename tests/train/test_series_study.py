@@ -15,6 +15,8 @@ import torch
 from tiny_series import series_run, train_series, write_problem
 from training_runs import Call, error_of
 
+from fourierkernels.datasets.rows import DataSet
+from fourierkernels.datasets.series.archives import ARCHIVES
 from fourierkernels.datasets.series.problems import PROBLEMS
 from fourierkernels.datasets.series.series_data import SeriesData, read_series
 from fourierkernels.datasets.series.updates import collate
@@ -253,3 +255,14 @@ def test_model_keeps_its_running_statistics(run: Path, data: SeriesData) -> None
     model = load_model(run / "model.safetensors")
     norm = model.blocks[0].around_mixer.norm
     assert not torch.equal(norm.running_var, torch.ones_like(norm.running_var))
+
+
+def test_archive_can_be_added_from_outside(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = replace(read_series(folder), corpus="mine")
+    row = DataSet(
+        title="t", had="h", layout="l", recognises=lambda place: True, open=lambda *given: mine
+    )
+    monkeypatch.setattr(series, "ARCHIVES", {"mine": row, **ARCHIVES})
+    assert series.read(PRESETS["tiny"], tmp_path) is mine

@@ -41,25 +41,6 @@ PROBLEMS = {
 }
 
 
-@dataclass(frozen=True)
-class Archive:
-    """Where problems are had, and how they lie on disk."""
-
-    title: str
-    had: str
-    layout: str
-
-
-ARCHIVES = {
-    "uea": Archive(
-        title="problems of the UEA archive, multivariate time series with a class each",
-        had="https://www.timeseriesclassification.com; experiments/data_series.py fetches "
-        "JapaneseVowels and BasicMotions",
-        layout="NAME_TRAIN.ts and NAME_TEST.ts, in the folder or in its folder NAME",
-    ),
-}
-
-
 def find_files(folder: Path, problem: str | None) -> tuple[str, dict[str, Path]]:
     """Return the name of a problem and its files, by "train" and "test".
 

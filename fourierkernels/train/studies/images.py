@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from fourierkernels.datasets.images.augmentation import Augmentation
 from fourierkernels.datasets.images.blending import soft_cross_entropy, soft_targets
 from fourierkernels.datasets.images.labelled import LabelledImages
-from fourierkernels.datasets.images.sets import read_labelled
+from fourierkernels.datasets.images.sets import IMAGE_SETS, read_labelled
 from fourierkernels.datasets.segments import Batch
 from fourierkernels.files import write_text
 from fourierkernels.mixing.registry import check_options, mixer_names
@@ -188,6 +188,8 @@ STUDY = Study(
     packages=("pillow",),
     default="digits",
     terms=Terms("classes", "classes", "training images", "images"),
+    data=lambda: IMAGE_SETS,
+    experiment="images_small",
 )
 
 

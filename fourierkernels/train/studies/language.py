@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.datasets.corpora import read_corpus, splitting
+from fourierkernels.datasets.corpora import CORPORA, read_corpus, splitting
 from fourierkernels.datasets.segments import Batch, Segments, Tokens
 from fourierkernels.datasets.token_files import TokenFiles
 from fourierkernels.mixing.registry import check_options, mixer_names
@@ -161,6 +161,8 @@ STUDY = Study(
     prepare=prepare,
     check=check,
     scores=scores,
+    data=lambda: CORPORA,
+    experiment="language_tables",
 )
 
 

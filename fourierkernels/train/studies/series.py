@@ -16,12 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fourierkernels.datasets.rows import find_row
 from fourierkernels.datasets.segments import Batch
+from fourierkernels.datasets.series.archives import ARCHIVES
 from fourierkernels.datasets.series.series_data import (
     HELD_OUT,
     SeriesData,
     SeriesSplit,
-    read_series,
 )
 from fourierkernels.datasets.series.updates import SeriesUpdates, one_pass
 from fourierkernels.files import write_text
@@ -55,7 +56,8 @@ def read(preset: Preset, data: str | Path | None, *, cache: Path | None = None) 
             "experiments/data_series.py fetches two problems), got none"
         )
     problem = preset.problem if isinstance(preset, SeriesPreset) else None
-    return read_series(data, problem)
+    name, place = find_row(ARCHIVES, data)
+    return ARCHIVES[name].open(place, problem)
 
 
 def build(
@@ -200,6 +202,8 @@ STUDY = Study(
     prepare=prepare,
     check=check,
     terms=Terms("labels", "classes", "training series", "series"),
+    data=lambda: ARCHIVES,
+    experiment="series_small",
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from fourierkernels.datasets.images.augmentation import Augmentation
+from fourierkernels.datasets.rows import DataSet
 from fourierkernels.datasets.segments import Batch
 from fourierkernels.train.objective import Objective, Scored
 from fourierkernels.train.recipe import Recipe
@@ -154,6 +155,11 @@ class Study:
         The preset that is taken where none is named.
     terms : Terms
         What its data are called in plans and results.
+    data : callable
+        Returns the table of the data it can be trained on.
+    experiment : str
+        The script in ``experiments/`` that compares its models in small, and whose results have
+        its name.
     """
 
     title: str
@@ -172,3 +178,5 @@ class Study:
     scores: Callable[[nn.Module, Batch], Scored] | None = None
     default: str = "tiny"
     terms: Terms = Terms()
+    data: Callable[[], Mapping[str, DataSet[Any]]] = dict
+    experiment: str = ""

@@ -35,6 +35,8 @@ from fourierkernels.train.translation_measures import (
 
 if TYPE_CHECKING:
     from fourierkernels.datasets.bitext.pair_files import PairFiles
+    from fourierkernels.datasets.bitext.pairs import PairSource
+    from fourierkernels.datasets.rows import DataSet
 
 # What a run may change of a placement; all else is of the preset or of the data.
 _OPTIONS = (
@@ -171,6 +173,12 @@ def facts(preset: Preset, data: "PairFiles") -> Mapping[str, Any]:
     }
 
 
+def _corpora() -> "Mapping[str, DataSet[PairSource]]":
+    from fourierkernels.datasets.bitext.corpora import BITEXTS
+
+    return BITEXTS
+
+
 STUDY = Study(
     title='Translation: "Do You Really Need Attention?", tables 2 and 3',
     presets=PRESETS,
@@ -186,6 +194,8 @@ STUDY = Study(
     check=check,
     scores=scores,
     packages=("tokenizers", "sacrebleu"),
+    data=_corpora,
+    experiment="translation_report",
 )
 
 

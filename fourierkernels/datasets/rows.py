@@ -1,0 +1,77 @@
+"""One row for all tables of data sets: where a set is had, how it lies on disk, how it is opened.
+
+A study names its table; the command line, its help and the tests read the rows.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+Opened = TypeVar("Opened", covariant=True)
+
+
+def _never(folder: Path) -> bool:
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet(Generic[Opened]):
+    """One row of a table of data sets.
+
+    Attributes
+    ----------
+    title : str
+        What the data are.
+    had : str
+        Where they are had.
+    layout : str
+        How they lie on disk.
+    open : callable
+        From a folder, and what else the table's reader knows, to the data; it raises ValueError for
+        what is missing, truncated or foreign. A set that needs no folder ignores it.
+    recognises : callable
+        Whether a folder has the files of this set.
+    needs_folder : bool
+        Whether it lies in a folder that has to be named.
+    """
+
+    title: str
+    had: str
+    layout: str
+    open: Callable[..., Opened]
+    recognises: Callable[[Path], bool] = _never
+    needs_folder: bool = True
+
+
+def find_row(rows: Mapping[str, DataSet[Any]], data: str | Path) -> tuple[str, Path]:
+    """Return the name of the row that reads some data, and their place.
+
+    Parameters
+    ----------
+    rows : mapping of str to DataSet
+        The first one that recognises a folder reads it.
+    data : str or Path
+        A folder, or the name of a row that needs none.
+
+    Raises
+    ------
+    ValueError
+        If there is no such folder, or no row knows its files.
+    """
+    place = Path(data)
+    if str(data) in rows and not rows[str(data)].needs_folder:
+        return str(data), place
+    if not place.is_dir():
+        free = [name for name, row in rows.items() if not row.needs_folder]
+        rule = f"a folder or one of {', '.join(free)}" if free else "a folder"
+        raise ValueError(f"data must be {rule}, got {data}")
+    for name, row in rows.items():
+        if row.recognises(place):
+            return name, place
+    layouts = "; ".join(f"{name}: {row.layout}" for name, row in rows.items())
+    names = sorted(path.name for path in place.iterdir())[:5]
+    raise ValueError(
+        f"data must be a folder that a reader knows ({layouts}), "
+        f"got {place} with {', '.join(names) or 'nothing in it'}"
+    )
