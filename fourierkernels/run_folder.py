@@ -8,6 +8,7 @@ from typing import Any
 SETUP = "study.json"
 BEST = "model.safetensors"
 VOCABULARY = "vocabulary.txt"
+ARENA = "arena.json"  # task, tokens and classes
 IDS = "test.ids"
 SUBWORDS = "bpe.json"
 SERIES = "series.json"  # classes, channels and what standardises them

@@ -2,6 +2,7 @@
 
 from fourierkernels.train.studies.images import STUDY as IMAGES
 from fourierkernels.train.studies.language import STUDY as LANGUAGE
+from fourierkernels.train.studies.lra import STUDY as LRA
 from fourierkernels.train.studies.series import STUDY as SERIES
 from fourierkernels.train.studies.study import Preset, Study
 from fourierkernels.train.studies.translation import STUDY as TRANSLATION
@@ -12,6 +13,7 @@ STUDIES: dict[str, Study] = {
     "translation": TRANSLATION,
     "images": IMAGES,
     "series": SERIES,
+    "lra": LRA,
 }
 
 
