@@ -162,7 +162,8 @@ def test_outputs_and_gradients_are_finite_in_float32(size: float, is_causal: boo
     assert found.isfinite().all()
     assert key.grad is not None
     assert key.grad.isfinite().all()
-    assert (found.amin() >= value.amin() - 1e-4) and (found.amax() <= value.amax() + 1e-4)
+    assert found.amin() >= value.amin() - 1e-4
+    assert found.amax() <= value.amax() + 1e-4
 
 
 def test_causal_features_cannot_overflow_even_at_a_frequency_itself() -> None:

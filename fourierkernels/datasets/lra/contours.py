@@ -6,8 +6,8 @@ dashes keep a distance from all others; the published ones are drawn by
 https://github.com/drewlinsley/pathfinder, with other shapes and rates of bending.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from fourierkernels.datasets.lra.examples import (
     BYTE_TOKENS,
     ArenaData,
-    check_splits,
+    ArenaSplit,
+    Tokens,
     digest_of,
-    packed,
 )
 from fourierkernels.datasets.lra.pathfinder import CLASSES
 from fourierkernels.datasets.lra.pixels import pixel_tokens
@@ -62,36 +62,31 @@ SMALL_COUNTS = {"train": 2000, "valid": 200, "test": 400}
 _SMALL_SEED = 2020
 
 
-def draw_images(scene: Scene, rng: np.random.Generator) -> Iterator[tuple[NDArray[np.uint8], int]]:
-    """Yield images ``(side, side)`` and their classes, which take turns.
+def draw_image(scene: Scene, label: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Return an image ``(side, side)`` of a class: 1 if the dots are ends of one contour.
 
     Examples
     --------
-    >>> images = draw_images(SMALL, np.random.default_rng(0))
-    >>> [(image.shape, label) for image, label in (next(images), next(images))]
-    [((16, 16), 0), ((16, 16), 1)]
+    >>> image = draw_image(SMALL, 1, np.random.default_rng(0))
+    >>> image.shape, int(image.max())
+    ((16, 16), 255)
     """
-    label = 0
     while True:
         contours = _contours(scene, rng)
-        if contours is None:
-            continue
-        first, second = contours[:2]
-        ends = (first[0], first[-1]) if label else (first[0], second[0])
-        yield _painted(scene.side, contours, ends), label
-        label = 1 - label
+        if contours is not None:
+            first, second = contours[:2]
+            ends = (first[0], first[-1]) if label else (first[0], second[0])
+            return _painted(scene.side, contours, ends)
 
 
 def open_contours(folder: Path) -> ArenaData:
-    """Return small images, drawn anew each time, the same ones; `folder` is not used."""
-    drawn = draw_images(SMALL, np.random.default_rng(_SMALL_SEED))
-    splits = {}
-    for name, count in SMALL_COUNTS.items():
-        pairs = [next(drawn) for _ in range(count)]
-        splits[name] = packed(
-            [pixel_tokens(image) for image, _ in pairs], (own for _, own in pairs)
-        )
-    check_splits("contours", splits)
+    """Return small images, each drawn when it is first opened; `folder` is not used.
+
+    Classes take turns. An image follows from its split and its place alone.
+    """
+    splits = {
+        name: _split(number, count) for number, (name, count) in enumerate(SMALL_COUNTS.items())
+    }
     return ArenaData(
         "pathfinder",
         "contours",
@@ -102,6 +97,17 @@ def open_contours(folder: Path) -> ArenaData:
         splits,
         side=SMALL.side,
     )
+
+
+def _split(number: int, count: int) -> ArenaSplit:
+    labels = np.arange(count, dtype=np.int64) % 2
+
+    @cache
+    def opened(place: int) -> tuple[Tokens, ...]:
+        rng = np.random.default_rng([_SMALL_SEED, number, place])
+        return (pixel_tokens(draw_image(SMALL, int(labels[place]), rng)),)
+
+    return ArenaSplit(labels, np.full(count, SMALL.side**2, dtype=np.int64), opened)
 
 
 def _contours(scene: Scene, rng: np.random.Generator) -> list[Points] | None:

@@ -1,4 +1,4 @@
-"""Long sequences that are opened one at a time, by split and place, and read from disk only then."""
+"""Long sequences that are opened one at a time, by split and place, and read only then."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence

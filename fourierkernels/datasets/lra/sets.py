@@ -73,7 +73,7 @@ ARENA_SETS: dict[str, DataSet[ArenaData]] = {
     ),
     "contours": DataSet(
         title="2,600 images of dashed contours, 16 × 16 pixels, in the manner of Pathfinder",
-        had="drawn when they are read",
+        had="drawn when they are opened",
         layout="no folder",
         open=open_contours,
         needs_folder=False,
