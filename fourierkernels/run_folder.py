@@ -8,6 +8,7 @@ from typing import Any
 SETUP = "study.json"
 BEST = "model.safetensors"
 VOCABULARY = "vocabulary.txt"
+ARENA = "arena.json"  # task, tokens and classes
 IDS = "test.ids"
 SUBWORDS = "bpe.json"
 PIECES = "spiece.model"  # subwords of a masked language model

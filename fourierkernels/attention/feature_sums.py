@@ -64,27 +64,49 @@ def feature_sums(
     value : Tensor
         ``(..., M, D_v)``.
     chunk : int or None
-        None: over all keys. Otherwise over j <= i, by running sums over blocks of so many tokens
-        and the weights inside a block.
+        As in :func:`feature_products`.
 
     Returns
     -------
     Tensor, Tensor
         ``(..., N, D_v)``, and ``(..., 1, 2m)`` or causal ``(..., N, 2m)``.
     """
-    m = query_map.shape[-1] // 2
+    products, total = feature_products(query_map, key_map, value, chunk=chunk)
+    return products / (query_map.shape[-1] // 2), total
+
+
+def feature_products(
+    query_map: Tensor, key_map: Tensor, value: Tensor, *, chunk: int | None
+) -> tuple[Tensor, Tensor]:
+    """Return φ(q_i)·Σ_j φ(k_j) v_j and Σ_j φ(k_j) of F features, whatever these are.
+
+    Parameters
+    ----------
+    query_map, key_map : Tensor
+        ``(..., N, F)`` and ``(..., M, F)``; zero at keys that are left out.
+    value : Tensor
+        ``(..., M, D_v)``.
+    chunk : int or None
+        None: over all keys. Otherwise over j <= i, by running sums over blocks of so many tokens
+        and the weights inside a block.
+
+    Returns
+    -------
+    Tensor, Tensor
+        ``(..., N, D_v)``, and ``(..., 1, F)`` or causal ``(..., N, F)``.
+    """
     if chunk is None:
-        return query_map @ (key_map.mT @ value) / m, key_map.sum(dim=-2, keepdim=True)
+        return query_map @ (key_map.mT @ value), key_map.sum(dim=-2, keepdim=True)
     n = query_map.shape[-2]
     # Later keys are cut off, missing ones have no feature.
     key_map, value = (_with_length(x, n) for x in (key_map, value))
     q, k, v = (_blocks(x, min(chunk, max(n, 1))) for x in (query_map, key_map, value))
     ends = (k.mT @ v).cumsum(dim=-3)
     # Shifted, not subtracted: what a block adds must not come back as rounding.
-    before = pad(ends, (0, 0, 0, 0, 1, -1))  # (..., blocks, 2m, D_v)
+    before = pad(ends, (0, 0, 0, 0, 1, -1))  # (..., blocks, F, D_v)
     inside = (q @ k.mT).tril()
-    numerator = (q @ before + inside @ v).flatten(-3, -2)[..., :n, :]
-    return numerator / m, key_map.cumsum(dim=-2)
+    products = (q @ before + inside @ v).flatten(-3, -2)[..., :n, :]
+    return products, key_map.cumsum(dim=-2)
 
 
 def weight_sums(query_map: Tensor, total: Tensor) -> WeightSums:

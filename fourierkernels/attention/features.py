@@ -205,14 +205,26 @@ def over_heads(key_padding_mask: Tensor, key: Tensor) -> Tensor:
     return key_padding_mask[..., None, :] if key.ndim > 2 else key_padding_mask
 
 
-def _orthogonal(dim: int, m: int, power: int, generator: torch.Generator | None) -> Tensor:
+def orthogonal_normals(dim: int, m: int, generator: torch.Generator | None = None) -> Tensor:
+    """Return m standard normal rows, ``(m, dim)``, orthogonal in blocks of D ([yu2016orthogonal]_).
+
+    Examples
+    --------
+    >>> rows = orthogonal_normals(3, 3, torch.Generator().manual_seed(0))
+    >>> bool((rows @ rows.mT).fill_diagonal_(0.0).abs().max() < 1e-12)
+    True
+    """
     blocks = -(-m // dim)
     normal = torch.randn(blocks, dim, dim, **_CPU, generator=generator)
     directions, triangle = torch.linalg.qr(normal)
     # Without the signs of the diagonal Q is not uniform over the rotations.
     directions = directions * triangle.diagonal(dim1=-2, dim2=-1).sign()[:, None, :]
     norms = torch.randn(blocks, dim, dim, **_CPU, generator=generator).norm(dim=-1)
-    rows = (directions.mT * norms[..., None]).flatten(0, 1)[:m]  # normal rows, orthogonal in blocks
+    return (directions.mT * norms[..., None]).flatten(0, 1)[:m]
+
+
+def _orthogonal(dim: int, m: int, power: int, generator: torch.Generator | None) -> Tensor:
+    rows = orthogonal_normals(dim, m, generator)
     return _by_quantiles(torch.special.ndtr(rows), power)
 
 

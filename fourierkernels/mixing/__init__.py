@@ -23,6 +23,7 @@ from fourierkernels.mixing.fourier import DFTMixer, fourier_mixing
 from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
 from fourierkernels.mixing.matrices import mixing_matrices
 from fourierkernels.mixing.mixer import FixedMixer, PaddingIgnoredWarning, TokenMixer
+from fourierkernels.mixing.performer import PerformerMixer
 from fourierkernels.mixing.registry import MIXERS, Mixer, create_mixer, mixer_names
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "LinearFourierMixer",
     "Mixer",
     "PaddingIgnoredWarning",
+    "PerformerMixer",
     "Size",
     "SoftmaxMixer",
     "TokenMixer",

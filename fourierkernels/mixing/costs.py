@@ -9,7 +9,7 @@ from collections.abc import Callable
 from math import ceil, log2
 from typing import NamedTuple
 
-FEATURES = 256  # m, the default of linear Fourier attention
+FEATURES = 256  # m, the default of attention by random features
 
 
 class Size(NamedTuple):
@@ -35,6 +35,11 @@ def hard_attention(s: Size) -> float:
 def linear_attention(s: Size) -> float:
     """Count features of queries and keys, the products with them, and four projections."""
     return 6 * FEATURES * s.length * s.dim + 4 * s.length * s.dim**2
+
+
+def positive_features(s: Size) -> float:
+    """Count m features of queries and keys, the products with them, and four projections."""
+    return 4 * FEATURES * s.length * s.dim + 4 * s.length * s.dim**2
 
 
 def dense(s: Size) -> float:

@@ -1,6 +1,7 @@
-"""Fourier attention in linear time as a token mixer: random features in place of the weights."""
+"""Attention in linear time as token mixers: random features in place of the weights."""
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -23,7 +24,66 @@ from fourierkernels.mixing.mixer import State
 from fourierkernels.validation import check_choice
 
 
-class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
+class FeatureMixer(AttentionMixer):
+    """Attention by random features, which forms no weights: what such mixers have in common.
+
+    Parameters
+    ----------
+    **options
+        Options of :class:`AttentionMixer` except `dropout`: there are no weights to drop.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, dim: int, *, heads: int, **options: Any) -> None:
+        super().__init__(dim, heads=heads, **options)
+        if self.dropout:
+            raise ValueError(f"dropout must be 0 without weights to drop, got {self.dropout}")
+
+    @abstractmethod
+    def estimate(
+        self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        """Return the outputs ``(B, H, N, D)``; `padding` ``(B, M)`` is True at keys left out."""
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        return_weights: bool = False,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the estimate and, if asked for, its weights.
+
+        The estimate never forms them: they are what it makes of one-hot values. `attn_mask` is one
+        of keys alone, ``(B, 1, 1, M)``.
+        """
+        if return_weights:
+            each = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
+            one_hot = each.expand(*key.shape[:-2], *each.shape)  # value j is the unit vector j
+            weights, _ = self.attend(query, key, one_hot, **options)
+            return weights @ value, weights
+        mask: Tensor | None = options.get("attn_mask")
+        padding = None if mask is None else ~mask[:, 0, 0]
+        return self.estimate(query, key, value, padding, options.get("is_causal", False)), None
+
+    def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
+        """Return padding and time apart: together they would be one mask of N × N."""
+        return merge_masks(None, padding, False, x, x)[0], self.causal
+
+    def counted(self, x: Tensor, tokens: Tensor | None) -> Tensor:
+        """Return how many tokens there are with one more, ``(B,)``, at most the longest."""
+        count = torch.ones(x.shape[0], dtype=torch.int64, device=x.device)
+        if tokens is not None:
+            count = count + tokens
+        if self.length is not None:  # reading the count waits for a GPU
+            self.check_length(int(count[0]))
+        return count
+
+
+class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
     """Random-feature Fourier attention, with one trained radius per layer.
 
     It is the future work of [nguyen2022fourierformer]_. Training moves queries and keys apart until
@@ -51,15 +111,13 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
         What becomes of outputs whose sum of weights is lost, see
         :func:`~fourierkernels.attention.linear_fourier_attention`.
     **options
-        Options of :class:`AttentionMixer` except `dropout`: there are no weights to drop.
+        Options of ``FeatureMixer``.
 
     Examples
     --------
     >>> LinearFourierMixer(8, heads=2, features=32)(torch.zeros(1, 3, 8)).shape
     torch.Size([1, 3, 8])
     """
-
-    frequencies: Tensor
 
     def __init__(
         self,
@@ -76,8 +134,6 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
-        if self.dropout:
-            raise ValueError(f"dropout must be 0 without weights to drop, got {self.dropout}")
         self.power = check_power(power, allow_signed=False)
         self.faint = check_choice("faint", faint, list(FAINT))
         start = math.sqrt(0.375 / (power * self.head_dim)) if radius is None else radius
@@ -85,38 +141,21 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
         draws = fourier_features(self.head_dim, features, power=power, kind=kind)
         self.register_buffer("frequencies", draws.to(torch.get_default_dtype()))
 
-    def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        *,
-        return_weights: bool = False,
-        **options: Any,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return the estimate and, if asked for, its weights, some of which are negative.
-
-        The estimate never forms them: they are what it makes of one-hot values. `attn_mask` is one
-        of keys alone, ``(B, 1, 1, M)``.
-        """
-        if return_weights:
-            each = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
-            one_hot = each.expand(*key.shape[:-2], *each.shape)  # value j is the unit vector j
-            weights, _ = self.attend(query, key, one_hot, **options)
-            return weights @ value, weights
-        mask: Tensor | None = options.get("attn_mask")
-        output = linear_fourier_attention(
+    def estimate(
+        self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        """Return the estimate, some of whose weights are negative."""
+        return linear_fourier_attention(
             query,
             key,
             value,
             self.radius,
             power=self.power,
             frequencies=self.frequencies,
-            key_padding_mask=None if mask is None else ~mask[:, 0, 0],
-            is_causal=options.get("is_causal", False),
+            key_padding_mask=padding,
+            is_causal=is_causal,
             faint=self.faint,
         )
-        return output, None
 
     def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """Mix one more token ``(B, 1, E)``: the state is three sums and how many tokens they hold.
@@ -124,11 +163,7 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
         Its size does not depend on the number of tokens.
         """
         self.check_step(x)
-        count = torch.ones(x.shape[0], dtype=torch.int64, device=x.device)
-        if state is not None:
-            count = count + state[3]
-        if self.length is not None:  # reading the count waits for a GPU
-            self.check_length(int(count[0]))
+        count = self.counted(x, None if state is None else state[3])
         query, (key, value) = self.queries(x), self.memory(x)
         mixed, sums = linear_fourier_step(
             query,
@@ -149,7 +184,3 @@ class LinearFourierMixer(HeadsWithRadius, AttentionMixer):
         sums = linear_fourier_state(key, value, self.radius, frequencies=self.frequencies)
         count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
         return self(x), (*sums, count)
-
-    def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
-        """Return padding and time apart: together they would be one mask of N × N."""
-        return merge_masks(None, padding, False, x, x)[0], self.causal

@@ -19,6 +19,7 @@ from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
 from fourierkernels.mixing.mixer import TokenMixer
 from fourierkernels.mixing.options import check_own_options, own_options
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
+from fourierkernels.mixing.performer import PerformerMixer
 from fourierkernels.validation import check_choice
 
 Build = Callable[..., TokenMixer]
@@ -129,6 +130,19 @@ def _linear_fourier_row() -> Mixer:
     )
 
 
+def _performer_row() -> Mixer:
+    return Mixer(
+        _attention(PerformerMixer),
+        encoder=True,
+        decoder=True,
+        parameters=lambda s: 4 * s.dim**2,
+        operations=costs.positive_features,
+        formula=f"4mNE + 4NE², m = {costs.FEATURES}",
+        attention=True,
+        options=own_options(PerformerMixer),
+    )
+
+
 def _dense_row(learn: bool) -> Mixer:
     return Mixer(
         _without_heads(DenseMixer, learn=learn),
@@ -159,6 +173,7 @@ MIXERS: dict[str, Mixer] = {
     "gaussian": _attention_row(GaussianMixer),
     "fourier": _attention_row(FourierMixer, extra=1),
     "linear_fourier": _linear_fourier_row(),
+    "performer": _performer_row(),
     "hard_gaussian": Mixer(
         _attention(HardGaussianMixer),
         encoder=True,

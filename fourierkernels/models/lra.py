@@ -99,6 +99,19 @@ ARENA_PRESETS = {
         dropout=0.2,
         attention_dropout=0.1,
     ),
+    "pathx": ArenaConfig(
+        257,
+        2,
+        16_384,
+        dim=128,
+        hidden=128,
+        layers=1,
+        heads=4,
+        pooling="mean",
+        learned_positions=True,
+        dropout=0.2,
+        attention_dropout=0.1,
+    ),
 }
 
 

@@ -4,6 +4,7 @@ from fourierkernels.train.studies.control import STUDY as CONTROL
 from fourierkernels.train.studies.glue import STUDY as GLUE
 from fourierkernels.train.studies.images import STUDY as IMAGES
 from fourierkernels.train.studies.language import STUDY as LANGUAGE
+from fourierkernels.train.studies.lra import STUDY as LRA
 from fourierkernels.train.studies.masked import STUDY as MASKED
 from fourierkernels.train.studies.series import STUDY as SERIES
 from fourierkernels.train.studies.study import Preset, Study
@@ -18,6 +19,7 @@ STUDIES: dict[str, Study] = {
     "control": CONTROL,
     "masked": MASKED,
     "glue": GLUE,
+    "lra": LRA,
 }
 
 

@@ -1,0 +1,114 @@
+"""The Performer's attention as a token mixer: softmax attention by positive random features."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fourierkernels.attention.positive_features import (
+    EPS,
+    PositiveState,
+    gaussian_features,
+    performer_attention,
+    performer_state,
+    performer_step,
+)
+from fourierkernels.attention.validation import check_eps
+from fourierkernels.mixing.features import FeatureMixer
+from fourierkernels.mixing.mixer import State
+from fourierkernels.validation import check_integer
+
+
+class PerformerMixer(FeatureMixer):
+    """FAVOR+ of [choromanski2021rethinking]_: softmax attention in linear time, estimated.
+
+    Parameters
+    ----------
+    features : int
+        m; one set of draws for all heads, saved with the model.
+    kind : {"orthogonal", "iid"}
+        How the draws depend on each other.
+    redraw : int
+        Forward passes in training after which new features are drawn, by torch's global
+        generator; 0 keeps the first. The published code draws at every pass.
+    eps : float
+        Added to each feature.
+    **options
+        Options of ``FeatureMixer``.
+
+    Examples
+    --------
+    >>> PerformerMixer(8, heads=2, features=32)(torch.zeros(1, 3, 8)).shape
+    torch.Size([1, 3, 8])
+    """
+
+    passes: Tensor
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        heads: int,
+        features: int = 256,
+        kind: str = "orthogonal",
+        redraw: int = 0,
+        eps: float = EPS,
+        **options: Any,
+    ) -> None:
+        super().__init__(dim, heads=heads, **options)
+        self.kind, self.redraw = kind, check_integer("redraw", redraw, least=0)
+        self.eps = check_eps(eps)
+        draws = gaussian_features(self.head_dim, features, kind=kind)
+        self.register_buffer("frequencies", draws.to(torch.get_default_dtype()))
+        if self.redraw:  # saved, so that a resumed run draws when the other would have
+            self.register_buffer("passes", torch.zeros((), dtype=torch.int64))
+
+    def estimate(
+        self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        """Return the estimate, all of whose weights are positive."""
+        return performer_attention(
+            query,
+            key,
+            value,
+            frequencies=self._draws(),
+            key_padding_mask=padding,
+            is_causal=is_causal,
+            eps=self.eps,
+        )
+
+    def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Mix one more token ``(B, 1, E)``: the state is two sums and how many tokens they hold.
+
+        Its size does not depend on the number of tokens.
+        """
+        self.check_step(x)
+        count = self.counted(x, None if state is None else state[2])
+        query, (key, value) = self.queries(x), self.memory(x)
+        mixed, sums = performer_step(
+            query,
+            key,
+            value,
+            None if state is None else PositiveState(*state[:2]),
+            frequencies=self.frequencies,
+            eps=self.eps,
+        )
+        return self.combine(mixed), (*sums, count)
+
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens at once; the state is that of as many steps."""
+        self.check_causal("prefill")
+        key, value = self.memory(x)
+        sums = performer_state(key, value, frequencies=self.frequencies, eps=self.eps)
+        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
+        return self(x), (*sums, count)
+
+    def _draws(self) -> Tensor:
+        """Return the frequencies of a pass, new ones where it is time for them."""
+        if not self.redraw or not self.training:
+            return self.frequencies
+        if int(self.passes) and int(self.passes) % self.redraw == 0:
+            drawn = gaussian_features(self.head_dim, len(self.frequencies), kind=self.kind)
+            self.frequencies.copy_(drawn)
+        self.passes += 1
+        return self.frequencies.clone()  # a graph keeps them when the next pass draws others
