@@ -1,4 +1,4 @@
-"""Are networks with Gaussian or Fourier attention more robust than with softmax?
+"""How softmax, Gaussian and Fourier networks answer to corrupted inputs: is any more robust.
 
     python experiments/robustness.py [--output FOLDER] [--quick]
 

@@ -1,4 +1,4 @@
-"""Changes of maps and of predictions: the metrics' own distances, on tokens that are still there."""
+"""Changes of maps and of predictions: the distances of the metrics, on tokens that are left."""
 
 from typing import Any
 
