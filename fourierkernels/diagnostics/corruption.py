@@ -62,12 +62,15 @@ class Corruption:
         What it corrupts: "numbers", an array of any shape, or "tokens", ids ``(n,)``.
     function : callable
         From an input, a rate, a generator and an alphabet to a corrupted one.
+    most : float
+        Largest rate.
     """
 
     name: str
     of: str
     function: Callable[[NDArray[Any], float, np.random.Generator, Any], Corrupted]
     description: str
+    most: float = 1.0
 
 
 def _noise(x: NDArray[Any], rate: float, rng: np.random.Generator, _: Any) -> Corrupted:
@@ -103,7 +106,7 @@ def _deleted(tokens: NDArray[Any], rate: float, rng: np.random.Generator, _: Any
 CORRUPTIONS = {
     row.name: row
     for row in (
-        Corruption("noise", NUMBERS, _noise, "Gaussian noise, in units of the root mean square"),
+        Corruption("noise", NUMBERS, _noise, "noise, relative to the root mean square", np.inf),
         Corruption("zeroed", NUMBERS, _zeroed, "a share of the numbers set to zero"),
         Corruption("replaced", TOKENS, _replaced, "a share of the tokens replaced by others"),
         Corruption("blanked", TOKENS, _blanked, "a share of the tokens replaced by the blank"),
@@ -152,9 +155,8 @@ def corrupt(
     [7 0 7 0]
     """
     row = CORRUPTIONS[check_choice("kind", kind, list(CORRUPTIONS))]
-    most = np.inf if row.name == "noise" else 1.0
-    if not 0 <= rate <= most or not np.isfinite(rate):
-        raise ValueError(f"rate must lie in [0, {most:g}] and be finite for {kind}, got {rate}")
+    if not 0 <= rate <= row.most or not np.isfinite(rate):
+        raise ValueError(f"rate must be finite and in [0, {row.most:g}] for {kind}, got {rate}")
     if row.of == NUMBERS:
         return row.function(check_finite("values", as_real("values", values)), rate, rng, None)
     return row.function(*_tokens(values, alphabet, rate, rng))

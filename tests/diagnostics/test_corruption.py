@@ -89,10 +89,10 @@ def test_replaced_tokens_are_never_themselves_and_any_other() -> None:
     ("kind", "values", "rate", "alphabet", "message"),
     [
         ("wrong", [1.0], 0.1, None, "kind must be one of noise"),
-        ("noise", [1.0], -0.1, None, r"rate must lie in \[0, inf\] and be finite for noise, got"),
-        ("noise", [1.0], np.nan, None, "rate must lie in"),
+        ("noise", [1.0], -0.1, None, r"rate must be finite and in \[0, inf\] for noise, got -0.1"),
+        ("noise", [1.0], np.nan, None, "rate must be finite"),
         ("noise", [1.0, np.inf], 0.1, None, "values must be finite, got inf"),
-        ("zeroed", [1.0], 1.1, None, r"rate must lie in \[0, 1\].* got 1.1"),
+        ("zeroed", [1.0], 1.1, None, r"in \[0, 1\] for zeroed, got 1.1"),
         ("blanked", [1, 2], 0.1, None, "alphabet must be given for tokens, got None"),
         ("blanked", [1.0, 2.0], 0.1, ALPHABET, "integer token ids"),
         ("blanked", [[1, 2]], 0.1, ALPHABET, "integer token ids"),
