@@ -7,12 +7,14 @@ all of it together.
 
 from typing import TYPE_CHECKING
 
+from fourierkernels.diagnostics.changes import head_changes, output_changes
 from fourierkernels.diagnostics.clusters import (
     head_clusters,
     nearest_distances,
     redundancy_against_importance,
 )
 from fourierkernels.diagnostics.comparison import head_difference
+from fourierkernels.diagnostics.corruption import CORRUPTIONS, Alphabet, Corrupted, corrupt
 from fourierkernels.diagnostics.distances import METRICS, head_distances
 from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import gaussian_gap
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from fourierkernels.diagnostics.networks.lipschitz import layer_lipschitz, local_lipschitz
     from fourierkernels.diagnostics.networks.profile import profile_heads
     from fourierkernels.diagnostics.networks.pruning import head_pruning
+    from fourierkernels.diagnostics.networks.robustness import network_lipschitz, respond, steepest
     from fourierkernels.diagnostics.networks.samples import head_samples
 
 # Public name -> the module that defines it and needs torch.
@@ -38,19 +41,27 @@ _HOMES = {
     "head_samples": "fourierkernels.diagnostics.networks.samples",
     "layer_lipschitz": "fourierkernels.diagnostics.networks.lipschitz",
     "local_lipschitz": "fourierkernels.diagnostics.networks.lipschitz",
+    "network_lipschitz": "fourierkernels.diagnostics.networks.robustness",
     "profile_heads": "fourierkernels.diagnostics.networks.profile",
     "pruning_curve": "fourierkernels.diagnostics.networks.importance",
+    "respond": "fourierkernels.diagnostics.networks.robustness",
+    "steepest": "fourierkernels.diagnostics.networks.robustness",
 }
 
 __all__ = [
+    "CORRUPTIONS",
     "METRICS",
     "SPREADS",
     "STATISTICS",
+    "Alphabet",
+    "Corrupted",
     "HeadProfile",
     "HeadSummary",
     "attention_flow",
     "attention_rollout",
+    "corrupt",
     "gaussian_gap",
+    "head_changes",
     "head_clusters",
     "head_difference",
     "head_distances",
@@ -61,11 +72,15 @@ __all__ = [
     "layer_lipschitz",
     "local_lipschitz",
     "nearest_distances",
+    "network_lipschitz",
+    "output_changes",
     "permutation_null",
     "profile_heads",
     "pruning_curve",
     "redundancy_against_importance",
+    "respond",
     "sharpened_maps",
+    "steepest",
     "summarise_maps",
     "summarise_statistics",
 ]

@@ -89,6 +89,15 @@ def jensen_shannon(maps: FloatArray) -> FloatArray:
     return upper + upper.T
 
 
+def total_variation(maps: FloatArray) -> FloatArray:
+    """Mean over rows of Σ_j |p_j - q_j| / 2, for maps ``(H, n, m)``."""
+    upper = np.zeros((len(maps), len(maps)))
+    for a in range(len(maps) - 1):
+        gaps = np.abs(maps[a] - maps[a + 1 :])
+        upper[a, a + 1 :] = gaps.sum(axis=-1).mean(axis=-1) / 2
+    return upper + upper.T
+
+
 METRICS = {
     row.name: row
     for row in (
@@ -121,6 +130,16 @@ METRICS = {
             unit="nats per row",
             description="Jensen-Shannon divergence of the rows, averaged over query rows",
             source="clark2019bert, there unsmoothed sums over rows instead of their mean",
+        ),
+        HeadMetric(
+            name="total_variation",
+            function=total_variation,
+            any_length=True,
+            probabilities=True,
+            normaliser="n, the number of query rows",
+            unit="share of the weight, per row",
+            description="share of the weight of a row that lies elsewhere, averaged over rows",
+            source="",
         ),
         HeadMetric(
             name="cosine",

@@ -1,14 +1,16 @@
 """The small table of image classifiers compares like with like."""
 
+import csv
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
-from study_modules import study_module
+from study_modules import RESULTS, study_module
 
 
 @pytest.fixture(scope="module")
@@ -17,9 +19,11 @@ def study() -> Iterator[ModuleType]:
         yield module
 
 
-def test_every_kernel_has_the_same_starts_seeds_and_updates(study: ModuleType) -> None:
+@pytest.mark.parametrize("images", ["digits", "fashion"])
+def test_every_kernel_has_the_same_starts_seeds_and_updates(study: ModuleType, images: str) -> None:
     given = defaultdict(list)
-    for own in study.networks(study.Settings()):
+    for own in study.networks(study.SETTINGS[images]):
+        assert own.preset == images
         given[own.kernel].append((own.sharpness, own.seed, own.steps))
     assert len(given) == 3
     assert len({tuple(found) for found in given.values()}) == 1
@@ -54,3 +58,36 @@ def test_differences_are_paired_by_seed_and_corrected(study: ModuleType) -> None
             test = ttest_rel(values[line["kernel"]], values["softmax"])
             ends = test.confidence_interval(1 - 0.05 / 4)
             assert (line["top-1 low"], line["top-1 high"]) == pytest.approx((ends.low, ends.high))
+
+
+def test_networks_of_fashion_read_the_files_that_are_fetched(
+    study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with study_module("data_images", threads=False) as fetching:
+        monkeypatch.setattr(fetching, "COUNTS", {"train": 80, "t10k": 10})
+        fetching.write_blank(tmp_path / "blank")
+    own = study.Network("gaussian", 1.0, 1, 1, "fashion")
+    row = study.train_network(own, tmp_path / "blank")
+    assert 0 <= row["test top-1"] <= 100
+    assert row["preset"] == "fashion"
+
+
+def test_published_table_of_fashion_follows_from_its_networks(study: ModuleType) -> None:
+    networks, published = (read(name) for name in study.NAMES["fashion"])
+    settings = study.SETTINGS["fashion"]
+    texts = {"kernel", "preset", "options", "radii"}
+    rows = [
+        {name: value if name in texts else float(value) for name, value in row.items()}
+        for row in networks
+    ]
+    found = study.summaries(rows, settings)
+    assert len(found) == len(published) == 6
+    for ours, theirs in zip(found, published, strict=True):
+        for name in ("top-1", "top-1 low", "top-1 high", "cross-entropy"):
+            assert ours[name] == pytest.approx(float(theirs[name]), rel=1e-9)
+    assert all(row["test cross-entropy"] < np.log(10) / 2 for row in rows)
+
+
+def read(name: str) -> list[dict[str, str]]:
+    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))

@@ -15,6 +15,7 @@ from study_modules import RESULTS, study_module
 from fourierkernels.datasets.series.problems import PROBLEMS
 from fourierkernels.datasets.series.series_data import read_series
 
+MEASURED = ("JapaneseVowels", "BasicMotions")
 MEASURES = ("accuracy", "accuracy_last", "accuracy_best_of_test")
 
 
@@ -112,15 +113,20 @@ def test_fetched_files_can_be_read(tmp_path: Path) -> None:
             fetching.extract(tmp_path / "empty.whl", tmp_path / "series")
 
 
-def test_published_table_follows_from_the_published_networks(study: ModuleType) -> None:
-    published = read("series_small")
+@pytest.mark.parametrize("problem", MEASURED)
+def test_published_table_follows_from_the_published_networks(
+    study: ModuleType, problem: str
+) -> None:
+    of_networks, of_kernels = study.NAMES[problem]
+    published = read(of_kernels)
     numbers = {*MEASURES, "valid_loss", "sharpness"}
     networks = [
         {name: float(value) if name in numbers else value for name, value in row.items()}
-        for row in read("series_networks")
+        for row in read(of_networks)
     ]
     found = study.table(networks)
-    assert len(found) == len(published) == len(study.KERNELS) * len(study.Settings().problems)
+    settings = study.SETTINGS[problem]
+    assert len(found) == len(published) == len(study.KERNELS) * len(settings.problems)
     for ours, theirs in zip(found, published, strict=True):
         assert (ours["problem"], ours["kernel"]) == (theirs["problem"], theirs["kernel"])
         assert int(theirs["test_series"]) == PROBLEMS[theirs["problem"]].test
@@ -128,21 +134,26 @@ def test_published_table_follows_from_the_published_networks(study: ModuleType) 
             assert ours[name] == pytest.approx(float(theirs[name]), rel=1e-9, abs=1e-9)
 
 
-def test_published_accuracies_are_whole_numbers_of_series() -> None:
-    for row in read("series_networks"):
+@pytest.mark.parametrize("problem", MEASURED)
+def test_published_accuracies_are_whole_numbers_of_series(study: ModuleType, problem: str) -> None:
+    for row in read(study.NAMES[problem][0]):
         for name in MEASURES:
             correct = float(row[name]) / 100 * PROBLEMS[row["problem"]].test
             assert correct == pytest.approx(round(correct), abs=1e-9)
 
 
-def test_published_choices_are_those_of_least_validation_loss(study: ModuleType) -> None:
-    settings = json.loads((RESULTS / "series_small.json").read_text(encoding="utf-8"))["config"]
+@pytest.mark.parametrize("problem", MEASURED)
+def test_published_choices_are_those_of_least_validation_loss(
+    study: ModuleType, problem: str
+) -> None:
+    of_networks, of_kernels = study.NAMES[problem]
+    settings = json.loads((RESULTS / f"{of_kernels}.json").read_text(encoding="utf-8"))["config"]
     trials = defaultdict(dict)
-    for row in read("series_networks"):
+    for row in read(of_networks):
         if row["part"] == "trials":
             key = row["problem"], row["kernel"]
             trials[key][float(row["sharpness"])] = float(row["valid_loss"])
-    for row in read("series_small"):
+    for row in read(of_kernels):
         found = trials[row["problem"], row["kernel"]]
         assert sorted(found) == sorted(settings["sharpness"])
         assert float(row["sharpness"]) == min(found, key=found.get)

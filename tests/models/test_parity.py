@@ -143,6 +143,26 @@ def test_deit(teacher: bool) -> None:
     torch.testing.assert_close(ours(images), theirs(images).logits, **PARITY)
 
 
+def test_deit_tiny_in_single_precision() -> None:
+    """As it is published, but for two layers and ten classes."""
+    config = transformers.DeiTConfig(
+        hidden_size=192,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=768,
+        num_labels=10,
+    )
+    theirs = shaken(transformers.DeiTForImageClassificationWithTeacher(config)).float()
+    sizes = {"layers": 2, "classes": 10, "norm_eps": 1e-12}
+    ours = models.VisionTransformer(models.vision_config("deit_tiny_distilled", **sizes)).float()
+    load_exactly(ours.eval(), from_huggingface("deit", theirs.state_dict()))
+    images = torch.randn(2, 3, 224, 224, dtype=torch.float32)
+    with torch.no_grad():
+        mine, other = ours(images), theirs(images).logits
+    assert mine.dtype == torch.float32
+    torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-5)
+
+
 def _vit(config: Any) -> Any:
     names = (
         "hidden_size",
