@@ -1,6 +1,6 @@
 """Fetch a real text to train language models on: English manuals of LibreOffice and Debian.
 
-    python experiments/data_manuals.py [--output FOLDER] [--pages FOLDER] [--quick]
+    python experiments/data_manuals.py [--output FOLDER] [--pages FOLDER] [--documents] [--quick]
 
 Downloads four packages of Debian with ``apt-get download`` (23 MB; nothing is installed, no root is
 needed), unpacks them with ``dpkg-deb`` and writes train.txt, valid.txt and test.txt: one paragraph,
@@ -10,7 +10,8 @@ that an earlier page has is left out. About 730,000 words of 2,671 pages. Then:
 
     fourierkernels train language --data FOLDER
 
---pages takes pages that have been unpacked already. --quick downloads nothing and writes the text
+--documents puts a blank line after each page, for ``fourierkernels train masked``. --pages takes
+pages that have been unpacked already. --quick downloads nothing and writes the text
 of a page that it makes itself, to try the extraction.
 
 Licences: LibreOffice help MPL-2.0, Debian Reference and Developer's Reference GPL-2+, installation

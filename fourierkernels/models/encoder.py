@@ -173,7 +173,8 @@ class Encoder(nn.Module):
         x = self.dropout(self.projection(self.norm(x)))
         for block in self.blocks:
             x = block(x, padding=padding if not config.mixed_padding or _reads(block) else None)
-        return x
+        states: Tensor = x
+        return states
 
     def pool(self, states: Tensor) -> Tensor:
         """Return tanh of a dense layer on the first token's state, ``(B, E)``."""
@@ -240,6 +241,7 @@ class PretrainingEncoder(nn.Module):
 
 
 def _at(states: Tensor, places: Tensor) -> Tensor:
+    """Return the states ``(B, P, E)`` at places ``(B, P)``."""
     return states.gather(1, places[..., None].expand(-1, -1, states.shape[-1]))
 
 

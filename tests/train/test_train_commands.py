@@ -10,7 +10,7 @@ import pytest
 from training_runs import Call, short_run, train_here
 
 from fourierkernels.datasets.corpora import CORPORA
-from fourierkernels.train import train_command
+from fourierkernels.train import STUDIES, train_command
 
 
 def test_help_tells_where_data_are_had_and_how_they_lie(call: Call) -> None:
@@ -73,7 +73,7 @@ def test_plan_is_shown_before_anything_is_written(call: Call, texts: Path, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (("speech",), "study must be one of language, translation, images, series, got 'speech'"),
+        (("speech",), f"study must be one of {', '.join(STUDIES)}, got 'speech'"),
         (("language", "--preset", "huge"), "preset must be one of mini, tiny"),
         (("language", "--mixer", "fnet"), "mixer must be one of softmax"),
         (("language", "--preset", "small"), "data must be named for this preset"),

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.validation import check_integer
-from fourierkernels.words import PIECE_MARKS as MARKS
-from fourierkernels.words import Vocabulary
+from fourierkernels.words import PIECE_MARKS, Vocabulary
 
+MARKS = PIECE_MARKS
 UNKNOWN, _, _, PADDING, FIRST, SEPARATOR, MASK = range(len(MARKS))
 SENTENCES = 1_000_000  # that are learnt from, as in [leethorp2021fnet]_ section 4.1.1
 _QUIET = 2  # no message below an error

@@ -152,10 +152,10 @@ def measure(
     """
     if folder is not None:
         _write_ids(folder / IDS, data)
-        for file, rows in data.unlabelled.items():
-            _write_predictions(folder / f"predicted_{file}", data, model.eval(), rows)
+        for file, asked in data.unlabelled.items():
+            _write_predictions(folder / f"predicted_{file}", data, model.eval(), asked)
     paper = preset.published.get(mixer, {}) if positions is None else {}
-    rows = []
+    rows: list[Measured] = []
     for name, split in data.splits.items():
         if name.partition(",")[0] in splits:
             rows += _measured(name, split, data, model.eval(), positions, paper.get(name))

@@ -155,6 +155,7 @@ _TINY = replace(
     save_every=500,
     log_every=50,
 )
+_BASE = _paper("base", "the paper's base models: 12 layers, 768 features, C4", 768, 12)
 PRESETS: dict[str, Preset] = {
     "tiny": _small(
         "2 layers of 64 features, length 64, 150 subwords: a minute or two on one core",
@@ -174,11 +175,11 @@ PRESETS: dict[str, Preset] = {
         4_000,
         replace(_TINY, learning_rate=2e-3, steps=5_000, warmup=500),
     ),
-    "base": _paper("base", "the paper's base models: 12 layers, 768 features, C4", 768, 12),
+    "base": _BASE,
+    "base_swapped": replace(
+        _BASE,
+        summary="as base, the segments changing places, as in the code of its authors",
+        wrong="swapped",
+    ),
     "large": _paper("large", "the paper's large models: 24 layers, 1,024 features, C4", 1024, 16),
 }
-PRESETS["base_swapped"] = replace(  # type: ignore[type-var]
-    PRESETS["base"],
-    summary="as base, the segments changing places, as in the code of its authors",
-    wrong="swapped",
-)
