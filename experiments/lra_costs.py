@@ -1,6 +1,7 @@
 """Training speed and memory of each mixer on long sequences, the shape of the FNet paper's tables.
 
     python experiments/lra_costs.py [--output FOLDER] [--quick] [--seconds S] [--memory GB]
+                                   [--again MIXER ...]
 
 [leethorp2021fnet]_ tables 7 and 8: steps per second and peak memory in training, text of 512 to
 16,386 bytes. Here one sequence and the classifier of the preset "text" with 1 layer of 64 features
@@ -15,12 +16,14 @@ Writes lra_costs, CSV with its provenance as JSON.
 """
 
 import argparse
+import csv
 import json
 import os
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -36,6 +39,7 @@ SIZES = (1024, 2048, 4096, 8192, 16_384)
 QUICK_SIZES = (64, 128)
 DIM, HIDDEN, HEADS, LAYERS = 64, 128, 4, 1
 SECONDS = 1.0  # of steps of which the best counts
+LEAST = 3  # steps: the first one finds its memory
 SEED = 2022
 NAN = float("nan")
 # Tables 7 and 8, the rows of one GPU: steps per second and GB, at 512, 1024, …; None where FAIL.
@@ -94,7 +98,7 @@ def measure(mixer: str, n: int, device: str, seconds: float = SECONDS) -> Cell:
     model = build(mixer, n).to(device)
     clock = time.perf_counter if device == "cuda" else time.process_time
     start, runs = time.perf_counter(), []
-    while not runs or (time.perf_counter() - start < seconds and len(runs) < 20):
+    while len(runs) < LEAST or (time.perf_counter() - start < seconds and len(runs) < 20):
         begun = clock()
         step(model, n, device)
         runs.append(clock() - begun)
@@ -118,10 +122,12 @@ def run_cell(mixer: str, n: int, device: str, seconds: float, memory: float) -> 
     return Cell(mixer, n, device, NAN, NAN, status)
 
 
-def sweep(sizes: tuple[int, ...], device: str, seconds: float, memory: float) -> list[Cell]:
-    """Measure all mixers; one that is too slow or too large is not tried at longer sequences."""
+def sweep(
+    mixers: Iterable[str], sizes: tuple[int, ...], device: str, seconds: float, memory: float
+) -> list[Cell]:
+    """Measure mixers; one that is too slow or too large is not tried at longer sequences."""
     cells = []
-    for mixer in MIXERS:
+    for mixer in mixers:
         over = ""
         for n in sizes:
             skipped = Cell(mixer, n, device, NAN, NAN, over)
@@ -133,6 +139,17 @@ def sweep(sizes: tuple[int, ...], device: str, seconds: float, memory: float) ->
             elif 4 / cell.steps_per_second > seconds:  # twice the tokens, up to four times as long
                 over = "skipped"
     return cells
+
+
+def measured_before(folder: Path, again: Collection[str]) -> dict[str, list[dict[str, str]]]:
+    """Return the rows of a table that is there, by mixer, but for those to be measured again."""
+    if not again:
+        return {}
+    with (folder / "lra_costs.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        name: [row for row in rows if row["mixer"] == name] for name in MIXERS if name not in again
+    }
 
 
 def with_paper(cell: Cell) -> Cell:
@@ -167,6 +184,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="short sequences, one step of each")
     parser.add_argument("--seconds", type=float, default=10.0, help="most for one step")
     parser.add_argument("--memory", type=float, default=4.0, help="most for one cell, in GB")
+    parser.add_argument("--again", nargs="+", default=(), help="mixers; the others keep their rows")
     parser.add_argument("--cell", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
@@ -177,9 +195,13 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     limits = options.seconds, options.memory
     if options.quick:
-        cells = [with_paper(measure(name, n, device, 0.0)) for name in MIXERS for n in QUICK_SIZES]
+        quick = (measure(name, n, device, 0.0) for name in MIXERS for n in QUICK_SIZES)
+        cells = [asdict(with_paper(cell)) for cell in quick]
     else:
-        cells = sweep(SIZES, device, *limits)
+        kept = measured_before(options.output, options.again)
+        new = sweep([name for name in MIXERS if name not in kept], SIZES, device, *limits)
+        rows = [row for own in kept.values() for row in own] + [asdict(cell) for cell in new]
+        cells = sorted(rows, key=lambda row: MIXERS.index(row["mixer"]))
     config = {
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu, 1 thread",
         "load": [round(value, 2) for value in os.getloadavg()],

@@ -122,6 +122,8 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/language_tables.py",
     "experiments/linear_attention.py",
     "experiments/masked_small.py",
+    "experiments/lra_costs.py",
+    "experiments/lra_small.py",
     "experiments/rates_density.py",
     "experiments/rates_regression.py",
     "experiments/real_heads.py",

@@ -220,7 +220,8 @@ def orthogonal_normals(dim: int, m: int, generator: torch.Generator | None = Non
     # Without the signs of the diagonal Q is not uniform over the rotations.
     directions = directions * triangle.diagonal(dim1=-2, dim2=-1).sign()[:, None, :]
     norms = torch.randn(blocks, dim, dim, **_CPU, generator=generator).norm(dim=-1)
-    return (directions.mT * norms[..., None]).flatten(0, 1)[:m]
+    rows: Tensor = (directions.mT * norms[..., None]).flatten(0, 1)[:m]
+    return rows
 
 
 def _orthogonal(dim: int, m: int, power: int, generator: torch.Generator | None) -> Tensor:

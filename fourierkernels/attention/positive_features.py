@@ -92,7 +92,8 @@ def exponents(x: Tensor, frequencies: Tensor) -> Tensor:
     with torch.autocast(x.device.type, enabled=False):
         scaled = x.to(working) * dim**-0.25
         products = scaled @ frequencies.to(x.device, working).mT
-        return products - scaled.square().sum(dim=-1, keepdim=True) / 2
+        half: Tensor = scaled.square().sum(dim=-1, keepdim=True) / 2
+        return products - half
 
 
 def performer_attention(

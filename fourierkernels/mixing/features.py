@@ -111,7 +111,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         What becomes of outputs whose sum of weights is lost, see
         :func:`~fourierkernels.attention.linear_fourier_attention`.
     **options
-        Options of ``FeatureMixer``.
+        Options of :class:`AttentionMixer` except `dropout`: there are no weights to drop.
 
     Examples
     --------

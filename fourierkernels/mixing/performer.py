@@ -34,7 +34,7 @@ class PerformerMixer(FeatureMixer):
     eps : float
         Added to each feature.
     **options
-        Options of ``FeatureMixer``.
+        Options of :class:`AttentionMixer` except `dropout`: there are no weights to drop.
 
     Examples
     --------

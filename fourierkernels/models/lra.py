@@ -1,10 +1,10 @@
 """The classifiers of the Long Range Arena, a benchmark of speed and accuracy in the FNet paper.
 
 [tay2021long]_ and the configurations its authors published (ListOps, byte-level text, retrieval,
-pixels of CIFAR-10, Pathfinder); [leethorp2021fnet]_ section 4.2. Blocks norm first; the state of a
-class token, or the mean, passes a hidden layer; retrieval compares two documents by the features
-(a, b, a - b, ab). The published Pathfinder configuration projects attention to half the features;
-here it keeps them all, and pixels take the 4 heads of its transformer_base.
+pixels of CIFAR-10, Pathfinder, Path-X); [leethorp2021fnet]_ section 4.2. Blocks norm first; the
+state of a class token, or the mean, passes a hidden layer; retrieval compares two documents by the
+features (a, b, a - b, ab). The published Pathfinder configurations project attention to half the
+features; here it keeps them all, and pixels take the 4 heads of its transformer_base.
 
 In that code (github.com/google-research/long-range-arena, lra_benchmarks/models) dropout is after
 the embedding, on the weights of attention, after attention, and inside and after the feed-forward;
@@ -103,14 +103,12 @@ ARENA_PRESETS = {
         257,
         2,
         16_384,
-        dim=128,
-        hidden=128,
+        dim=32,
+        hidden=32,
         layers=1,
-        heads=4,
+        heads=2,
         pooling="mean",
         learned_positions=True,
-        dropout=0.2,
-        attention_dropout=0.1,
     ),
 }
 

@@ -23,7 +23,7 @@ from fourierkernels.mixing import mixer_names
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.train.planning import plan
 from fourierkernels.train.run import evaluate
-from fourierkernels.train.run_setup import setup
+from fourierkernels.train.run_setup import Setup, setup
 from fourierkernels.train.schedules import SCHEDULES
 from fourierkernels.train.studies import lra
 from fourierkernels.train.studies.lra_presets import (
@@ -63,7 +63,7 @@ def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     return output
 
 
-def performer_run(folder: Path):  # noqa: ANN201
+def performer_run(folder: Path) -> Setup:
     return arena_run(folder, "performer", mixer_options={"features": 8, "redraw": 2})
 
 

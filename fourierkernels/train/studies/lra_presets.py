@@ -14,6 +14,7 @@ sizes                  ``models/lra.py``                           C1 ``configs`
                                                                    not shared; pixels 128 features,
                                                                    8 heads; Pathfinder 4 layers of
                                                                    32 features
+the same, Path-X       1 layer of 32 features, 2 heads             C1 and C2 ``pathfinder128``
 the same, text         4 layers, 256 features                      C1 and C2; P says 6 layers, 512
                                                                    features, as for ListOps
 length                 2,000; 4,000; 4,000; 1,024; 1,024; 16,384   C1, P; C's text has 1,000, and P,
@@ -26,7 +27,7 @@ updates                5,000; 20,000; 5,000                        C1 ``configs`
 batch                  32; 32; 32; 256; 512; 64                    C1 ``configs``
 rate of images         5e-4, Pathfinder and Path-X 1e-3, cosine    C1 ``configs``
                        after one epoch, 200 epochs
-clipped                at norm 1 for Path-X alone                  C2 ``pathfinder128``
+clipped                at norm 1 for Path-X alone                  C1 ``pathfinder128``
 ====================== =========================================== ================================
 
 Not as there:
@@ -83,7 +84,8 @@ PAPER: dict[str, tuple[float | None, ...]] = {
 }
 # The table of C's README, "as of 8th November 2020": the Performer is not in the FNet paper's.
 ARENA = {"performer": (18.01, 65.40, 53.82, 42.77, 77.05, None)}
-# Training and validation examples of the published sets, to know them by.
+# Training and test examples of the published sets, to know them by: C; those of retrieval are from
+# memory, those of text without the reviews that are held out here.
 PUBLISHED_COUNTS = {
     "listops": (96_000, 2_000),
     "text": (22_500, 25_000),
@@ -235,9 +237,9 @@ PRESETS: dict[str, Preset] = {
     "pathx": _published(
         "pathx",
         "pathfinder",
-        "16,384 pixels; 1 layer of 128 features, 200 epochs",
+        "16,384 pixels; 1 layer of 32 features, 200 epochs",
         _of_pixels(160_000, 64, 1e-3, clip=1.0),
-        32,
+        16,
     ),
     "tiny": _small(
         "listops_small; 1 layer of 32 features, 300 updates, seconds on one core",
