@@ -65,7 +65,7 @@ def check_kind(name: str, value: ArrayLike) -> None:
     if dtype.kind in "mM":
         raise TypeError(f"{name} must be numeric, got {dtype} data")
     if np.ma.is_masked(value):
-        masked = int(np.ma.count_masked(value))
+        masked = int(np.ma.getmaskarray(value).sum())
         raise ValueError(
             f"{name} must not be masked, got {masked} masked entries; drop or fill them"
         )

@@ -92,8 +92,8 @@ def exponents(x: Tensor, frequencies: Tensor) -> Tensor:
     with torch.autocast(x.device.type, enabled=False):
         scaled = x.to(working) * dim**-0.25
         products = scaled @ frequencies.to(x.device, working).mT
-        half: Tensor = scaled.square().sum(dim=-1, keepdim=True) / 2
-        return products - half
+        exponent: Tensor = products - scaled.square().sum(dim=-1, keepdim=True) / 2
+        return exponent
 
 
 def performer_attention(

@@ -95,7 +95,10 @@ class ReferenceSum:
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
     def _joined(self, blocks: Iterable[_Block]) -> KernelSums:
-        return KernelSums(*(np.concatenate(each) for each in zip(*blocks, strict=True)))
+        numerator, denominator, error, exponent = (
+            np.concatenate(each) for each in zip(*blocks, strict=True)
+        )
+        return KernelSums(numerator, denominator, error, exponent)
 
     def _block(
         self,

@@ -80,12 +80,12 @@ class KernelSums:
 
     def replaced(self, rows: NDArray[np.intp], other: "KernelSums") -> "KernelSums":
         """Return a copy whose rows at these places are those of `other`, in order."""
-        parts = []
+        parts = {}
         for name in ("in_units", "denominator", "error", "exponent"):
             values = getattr(self, name).copy()
             values[rows] = getattr(other, name)
-            parts.append(values)
-        return KernelSums(*parts, self.units)
+            parts[name] = values
+        return replace(self, **parts)
 
     def without(self, own: FloatArray, responses: FloatArray) -> "KernelSums":
         """Return the sums less a term of each query: leave-one-out at the samples themselves.
