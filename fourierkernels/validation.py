@@ -64,8 +64,8 @@ def check_kind(name: str, value: ArrayLike) -> None:
     dtype = np.asarray(value).dtype
     if dtype.kind in "mM":
         raise TypeError(f"{name} must be numeric, got {dtype} data")
-    if np.ma.is_masked(value):
-        masked = int(np.ma.getmaskarray(value).sum())
+    masked = int(np.sum(value.mask)) if isinstance(value, np.ma.MaskedArray) else 0
+    if masked:
         raise ValueError(
             f"{name} must not be masked, got {masked} masked entries; drop or fill them"
         )
