@@ -53,6 +53,11 @@ class Model:
     options: Mapping[str, Any] = field(default_factory=dict)
     teacher: str | None = None
 
+    @property
+    def reference(self) -> str:
+        """The model it is compared with: attention, or the same model without its teacher."""
+        return "attention" if self.teacher is None else self.placement
+
 
 _PLACEMENTS = (
     *("attention", "dft_encoder", "dft_decoder", "dft_both", "hard_gaussian_reader"),
