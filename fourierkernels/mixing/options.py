@@ -21,7 +21,7 @@ def own_options(layer: type, *fixed: str) -> dict[str, Any]:
     --------
     >>> from fourierkernels.mixing.fourier import DFTMixer
     >>> own_options(DFTMixer, "norm")
-    {'method': 'fft', 'zero_padding': False}
+    {'method': 'fft', 'real_part': 'last', 'zero_padding': False}
     """
     found: dict[str, Any] = {}
     for kind in layer.__mro__:

@@ -233,7 +233,7 @@ def test_unknown_names_are_listed() -> None:
     for given, rule in (
         (
             {"study": "speech"},
-            "study must be one of language, translation, images, series, got 'speech'",
+            f"study must be one of {', '.join(STUDIES)}, got 'speech'",
         ),
         (
             {"preset": "huge"},
