@@ -61,7 +61,7 @@ class Settings:
 
     steps: tuple[tuple[str, int], ...] = (("listops", 300), ("text", 80), ("image", 300))
     rates: tuple[float, ...] = (2e-3, 8e-3)
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     trial_seed: int = 2022
 
 
