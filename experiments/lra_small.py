@@ -9,7 +9,7 @@ stand-ins: ListOps of 9 to 63 tokens (preset "tiny"), 128 bytes of Python's manu
 what mixes and what does not, and the arena's harness at work.
 
 Every mixer gets the same two trials: learning rates. The one with the least validation loss is
-trained from three seeds, which decide first weights, order of the sequences and random features.
+trained from six seeds, which decide first weights, order of the sequences and random features.
 The classifier sees the class token alone: without mixing, "none", it sees nothing else, a control.
 
 Differences from softmax are in points of test accuracy, paired by seed, with t intervals whose
