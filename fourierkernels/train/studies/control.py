@@ -6,7 +6,6 @@ returns of the episodes that it plays. :mod:`fourierkernels.train.studies.contro
 sizes, with the source of each detail.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ from fourierkernels.datasets.control.control_data import ControlData, read_contr
 from fourierkernels.datasets.control.sets import CONTROL_SETS
 from fourierkernels.datasets.control.updates import ControlUpdates, one_pass
 from fourierkernels.datasets.segments import Batch
-from fourierkernels.files import write_text
-from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
+from fourierkernels.mixing.registry import check_options, mixer_names
 from fourierkernels.models import DecisionTransformer
 from fourierkernels.models.decision import DecisionConfig
 from fourierkernels.run_folder import EPISODES
@@ -28,6 +26,12 @@ from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.rollouts import play
 from fourierkernels.train.studies.control_presets import PRESETS, ControlPreset
+from fourierkernels.train.studies.sequences import (
+    check_reading,
+    check_shuffled,
+    padded_options,
+    write_reading,
+)
 from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 
 ERROR, BASELINE = "squared error of actions", "squared error of the mean action"
@@ -65,14 +69,13 @@ def build(
     Its predictions of states and returns are not trained, as with the authors. Mixers that cannot
     leave padding out get zeros in its place.
     """
-    zeros = {} if "zero_padding" not in (MIXERS[mixer].options or {}) else {"zero_padding": True}
     config = DecisionConfig(
         **preset.model,
         states=data.environment.states,
         actions=data.environment.actions,
         episode=data.limit,
         mixer=mixer,
-        mixer_options={**zeros, **preset.mixer_options.get(mixer, {}), **options},
+        mixer_options=padded_options(preset, mixer, options),
     )
     model = DecisionTransformer(config)
     for unused in (model.predict_state, model.predict_return):
@@ -88,8 +91,7 @@ def batches(preset: Preset, data: ControlData, recipe: Recipe) -> ControlUpdates
     ValueError
         If the recipe asks for streams, which texts have.
     """
-    if recipe.order != "shuffled":
-        raise ValueError(f"order must be shuffled for episodes, got {recipe.order!r}")
+    check_shuffled(recipe, "episodes")
     return ControlUpdates(
         data,
         context=preset.model["context"],
@@ -158,25 +160,14 @@ def measure(
 
 def prepare(folder: Path, data: ControlData) -> None:
     """Write how states and returns are read into the folder of a run."""
-    write_text(folder / EPISODES, json.dumps(_reading(data), indent=2) + "\n")
+    write_reading(folder / EPISODES, _reading(data))
 
 
 def check(folder: Path, data: ControlData) -> None:
     """Refuse episodes of another environment, or normalised in another way, than a run's."""
-    file = folder / EPISODES
-    try:
-        known = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} must say how episodes are read, got {error!r}") from error
-    found = _reading(data)
-    wrong = [
-        name for name in found if not isinstance(known, dict) or known.get(name) != found[name]
-    ]
-    if wrong:
-        raise ValueError(
-            f"data must be read as those of the run in {folder}, by the same training episodes, "
-            f"got others: {', '.join(wrong)}"
-        )
+    check_reading(
+        folder / EPISODES, _reading(data), items="episodes", same=", by the same training episodes"
+    )
 
 
 def facts(preset: Preset, data: ControlData) -> Mapping[str, Any]:

@@ -30,6 +30,7 @@ from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.start import start_files
 from fourierkernels.train.studies import masked
 from fourierkernels.train.studies.glue_presets import PRESETS, GluePreset
+from fourierkernels.train.studies.sequences import check_shuffled
 from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 
 LOSS = "loss"
@@ -107,8 +108,7 @@ def batches(preset: Preset, data: LabelledTexts, recipe: Recipe) -> LabelledUpda
     ValueError
         If the recipe asks for streams.
     """
-    if recipe.order != "shuffled":
-        raise ValueError(f"order must be shuffled for labelled texts, got {recipe.order!r}")
+    check_shuffled(recipe, "labelled texts")
     return LabelledUpdates(data, steps=recipe.steps, batch=recipe.batch, seed=recipe.seed)
 
 

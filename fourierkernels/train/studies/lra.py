@@ -3,7 +3,6 @@
 :mod:`fourierkernels.train.studies.lra_presets` has its sizes, with the source of each detail.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,8 +17,7 @@ from fourierkernels.datasets.lra.examples import ArenaData, ArenaSplit
 from fourierkernels.datasets.lra.sets import ARENA_SETS, read_arena
 from fourierkernels.datasets.lra.updates import FIRST, SECOND, ArenaUpdates, one_pass
 from fourierkernels.datasets.segments import Batch
-from fourierkernels.files import write_text
-from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
+from fourierkernels.mixing.registry import check_options, mixer_names
 from fourierkernels.models import ArenaClassifier, arena_config
 from fourierkernels.models.lra import ArenaConfig
 from fourierkernels.run_folder import ARENA as ARENA_FILE
@@ -30,6 +28,12 @@ from fourierkernels.train.studies.lra_presets import (
     PRESETS,
     PUBLISHED_COUNTS,
     ArenaPreset,
+)
+from fourierkernels.train.studies.sequences import (
+    check_reading,
+    check_shuffled,
+    padded_options,
+    write_reading,
 )
 from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 
@@ -71,14 +75,13 @@ def build(
 
     Mixers that cannot leave padding out get zeros in its place.
     """
-    zeros = {} if "zero_padding" not in (MIXERS[mixer].options or {}) else {"zero_padding": True}
     config = _config(
         preset,
         vocabulary=data.tokens,
         classes=len(data.vocabulary),
         pairs=data.pairs,
         mixer=mixer,
-        mixer_options={**zeros, **preset.mixer_options.get(mixer, {}), **options},
+        mixer_options=padded_options(preset, mixer, options),
     )
     return ArenaClassifier(config)
 
@@ -91,8 +94,7 @@ def batches(preset: Preset, data: ArenaData, recipe: Recipe) -> ArenaUpdates:
     ValueError
         If the recipe asks for streams, which texts have.
     """
-    if recipe.order != "shuffled":
-        raise ValueError(f"order must be shuffled for the arena, got {recipe.order!r}")
+    check_shuffled(recipe, "the arena")
     return ArenaUpdates(
         data.splits["train"],
         length=_config(preset).length,
@@ -156,24 +158,12 @@ def measure(
 
 def prepare(folder: Path, data: ArenaData) -> None:
     """Write task, tokens and classes into the folder of a run."""
-    write_text(folder / ARENA_FILE, json.dumps(_reading(data), indent=2) + "\n")
+    write_reading(folder / ARENA_FILE, _reading(data))
 
 
 def check(folder: Path, data: ArenaData) -> None:
     """Refuse sequences of another task, or with other tokens or classes, than those of a run."""
-    file = folder / ARENA_FILE
-    try:
-        known = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} must say how sequences are read, got {error!r}") from error
-    found = _reading(data)
-    wrong = [
-        name for name in found if not isinstance(known, dict) or known.get(name) != found[name]
-    ]
-    if wrong:
-        raise ValueError(
-            f"data must be read as those of the run in {folder}, got others: {', '.join(wrong)}"
-        )
+    check_reading(folder / ARENA_FILE, _reading(data), items="sequences")
 
 
 def facts(preset: Preset, data: ArenaData) -> Mapping[str, Any]:

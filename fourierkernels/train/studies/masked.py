@@ -31,6 +31,7 @@ from fourierkernels.train.masked_measures import MaskedSums, masked_sums, predic
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.studies.masked_presets import METRICS, PRESETS, MaskedPreset
+from fourierkernels.train.studies.sequences import check_shuffled
 from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 from fourierkernels.validation import check_choice
 
@@ -108,8 +109,7 @@ def batches(preset: Preset, data: "DocumentFiles", recipe: Recipe) -> MaskedUpda
     ValueError
         If the recipe asks for streams, or there is only one document to draw from.
     """
-    if recipe.order != "shuffled":
-        raise ValueError(f"order must be shuffled for masked sequences, got {recipe.order!r}")
+    check_shuffled(recipe, "masked sequences")
     return MaskedUpdates(
         data, steps=recipe.steps, batch=recipe.batch, seed=recipe.seed, wrong=_wrong(preset)
     )

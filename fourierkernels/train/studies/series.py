@@ -5,7 +5,6 @@ and says where the paper's protocol looks at the test series; here they only tak
 named so, "best epoch of the test set".
 """
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,14 +24,19 @@ from fourierkernels.datasets.series.series_data import (
     SeriesSplit,
 )
 from fourierkernels.datasets.series.updates import SeriesUpdates, one_pass
-from fourierkernels.files import write_text
-from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
+from fourierkernels.mixing.registry import check_options, mixer_names
 from fourierkernels.models import SeriesClassifier, series_config
 from fourierkernels.run_folder import SERIES
 from fourierkernels.train.checkpoints import last_checkpoint, read_curve
 from fourierkernels.train.curve import OF_TEST
 from fourierkernels.train.objective import Objective
 from fourierkernels.train.recipe import Recipe
+from fourierkernels.train.studies.sequences import (
+    check_reading,
+    check_shuffled,
+    padded_options,
+    write_reading,
+)
 from fourierkernels.train.studies.series_presets import ACCURACY, PRESETS, SeriesPreset
 from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 
@@ -68,7 +72,6 @@ def build(
     Mixers that cannot leave padding out get zeros in its place.
     """
     own = dict(preset.model)
-    zeros = {} if "zero_padding" not in (MIXERS[mixer].options or {}) else {"zero_padding": True}
     config = series_config(
         own.pop("preset"),
         **own,
@@ -76,7 +79,7 @@ def build(
         classes=len(data.classes),
         length=data.length,
         mixer=mixer,
-        mixer_options={**zeros, **preset.mixer_options.get(mixer, {}), **options},
+        mixer_options=padded_options(preset, mixer, options),
     )
     return SeriesClassifier(config)
 
@@ -89,8 +92,7 @@ def batches(preset: Preset, data: SeriesData, recipe: Recipe) -> SeriesUpdates:
     ValueError
         If the recipe asks for streams, which texts have.
     """
-    if recipe.order != "shuffled":
-        raise ValueError(f"order must be shuffled for series, got {recipe.order!r}")
+    check_shuffled(recipe, "series")
     return SeriesUpdates(
         data.splits["train"], steps=recipe.steps, batch=recipe.batch, seed=recipe.seed
     )
@@ -154,25 +156,14 @@ def measure(
 
 def prepare(folder: Path, data: SeriesData) -> None:
     """Write classes, and what standardises the channels, into the folder of a run."""
-    write_text(folder / SERIES, json.dumps(_reading(data), indent=2) + "\n")
+    write_reading(folder / SERIES, _reading(data))
 
 
 def check(folder: Path, data: SeriesData) -> None:
     """Refuse series of other classes or channels, or standardised in another way, than a run's."""
-    file = folder / SERIES
-    try:
-        known = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} must say how series are read, got {error!r}") from error
-    found = _reading(data)
-    wrong = [
-        name for name in found if not isinstance(known, dict) or known.get(name) != found[name]
-    ]
-    if wrong:
-        raise ValueError(
-            f"data must be read as those of the run in {folder}, by the same training series, got "
-            f"others: {', '.join(wrong)}"
-        )
+    check_reading(
+        folder / SERIES, _reading(data), items="series", same=", by the same training series"
+    )
 
 
 def facts(preset: Preset, data: SeriesData) -> Mapping[str, Any]:
