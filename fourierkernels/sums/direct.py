@@ -38,7 +38,7 @@ class DirectSum:
         self._radius = radius
         self._shape = compiled_shape(kernel)
         # Small arguments of sin; an outlier must not cost the others their digits.
-        self._centre = np.median(points, axis=0)
+        self._centre = np.quantile(points, 0.5, axis=0, method="lower")
         samples = radius * (points - self._centre)
         self._samples, self._span = samples, np.abs(samples).max(axis=0)
         self._reach = float(self._span.max())

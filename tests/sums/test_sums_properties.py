@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -37,6 +37,7 @@ def largest_sum(points: FloatArray, at: FloatArray, name: str, radius: FloatArra
     seed=st.integers(0, 2**32 - 1),
     tol=st.sampled_from([1e-12, 1e-8, 1e-4, 1e-2]),
 )
+@example(n=2, m=300, dim=3, dtype="float64", log_radius=0.75, seed=108, tol=1e-12)
 def test_every_method_keeps_the_accuracy_its_plan_promises(
     method: str,
     name: str,
@@ -76,6 +77,13 @@ def test_every_method_keeps_the_accuracy_its_plan_promises(
     radius=st.sampled_from([1e-300, 1e-9, 1.0, 1e9, 1e300]),
     name=st.sampled_from(NAMES),
     method=st.sampled_from(["auto", *METHODS]),
+)
+@example(
+    points=np.full((2, 1), 1.7e308),
+    at=np.full((1, 1), 1.7e308),
+    radius=1e-9,
+    name="gaussian",
+    method="auto",
 )
 def test_mad_values_give_a_clear_error_or_the_answer(
     points: FloatArray, at: FloatArray, radius: float, name: str, method: str
