@@ -145,13 +145,17 @@ class SampleSum:
             The query that each sample belongs to; the first of its samples has its response.
         """
         method, names = self.plan(queries).method, check_parts(None, len(self.radius))
-        first = np.unique(owners, return_index=True)[1]
-        sums = self._summed(method, queries, names).without(own, self.responses[first])
-        rows = np.union1d(self._faint(sums, method), _nearly_alone(sums, own))
-        if not len(rows):
+        response = self.responses[np.unique(owners, return_index=True)[1]]
+        sums = self._summed(method, queries, names).without(own, response)
+        rows = self._faint(sums, method)
+        if len(rows):
+            exact = self._exactly(queries[rows], names).without(own[rows], response[rows])
+            sums = sums.replaced(rows, exact)
+        alone = _nearly_alone(sums, own)
+        if not len(alone):
             return sums
-        others = self._reference.at_others(queries[rows], rows, owners[self._used_places])
-        return sums.replaced(rows, replace(others, units=self.units))
+        others = self._reference.at_others(queries[alone], alone, owners[self._used_places])
+        return sums.replaced(alone, others)
 
     def _summed(self, method: str, queries: FloatArray, names: tuple[str, ...]) -> KernelSums:
         return replace(self._summer(method, queries).at(queries, names), units=self.units)
@@ -223,8 +227,11 @@ class SampleSum:
     def _summed_exactly(
         self, sums: KernelSums, rows: NDArray[np.intp], at: FloatArray, names: tuple[str, ...]
     ) -> KernelSums:
+        return sums.replaced(rows, self._exactly(at, names))
+
+    def _exactly(self, at: FloatArray, names: tuple[str, ...]) -> KernelSums:
         refused = METHODS["direct"].refusal(self._problem(at, set(names) == {"value"}))
-        return sums.replaced(rows, self._summed("reference" if refused else "direct", at, names))
+        return self._summed("reference" if refused else "direct", at, names)
 
 
 def _nearly_alone(sums: KernelSums, own: FloatArray) -> NDArray[np.intp]:
