@@ -30,7 +30,7 @@ from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.start import start_files
 from fourierkernels.train.studies import masked
 from fourierkernels.train.studies.glue_presets import PRESETS, GluePreset
-from fourierkernels.train.studies.sequences import check_shuffled
+from fourierkernels.train.studies.sequences import check_shuffled, evenly_spread
 from fourierkernels.train.studies.study import Measured, Preset, Study, Terms
 
 LOSS = "loss"
@@ -257,8 +257,8 @@ def _measured(
     most: int | None,
     paper: float | None,
 ) -> list[Measured]:
-    count = len(split) if most is None else min(most, len(split))
-    own = split.of(np.linspace(0, len(split) - 1, count).round().astype(np.int64))
+    own = split.of(np.array(evenly_spread(len(split), most), dtype=np.int64))
+    count = len(own)
     outputs = _all_outputs(model, own, data.length)
     guessed, (main, *_) = _guesses(outputs), data.task.measures
     loss = float(_losses(outputs, torch.from_numpy(own.labels)).mean())

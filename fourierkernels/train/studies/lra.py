@@ -32,6 +32,7 @@ from fourierkernels.train.studies.lra_presets import (
 from fourierkernels.train.studies.sequences import (
     check_reading,
     check_shuffled,
+    evenly_spread,
     padded_options,
     write_reading,
 )
@@ -142,8 +143,8 @@ def measure(
     rows = []
     for name in splits:
         split = data.splits[name]
-        count = len(split) if positions is None else min(positions, len(split))
-        chosen = np.linspace(0, len(split) - 1, count).round().astype(int).tolist()
+        chosen = evenly_spread(len(split), positions)
+        count = len(chosen)
         total, correct = _sums(model.eval(), split, chosen)
         low, high = wilson(correct, count)
         whole = name == "test" and positions is None and _is_published(preset, data)

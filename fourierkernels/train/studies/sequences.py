@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fourierkernels.files import write_text
 from fourierkernels.mixing.registry import MIXERS
 from fourierkernels.train.recipe import Recipe
@@ -47,6 +49,19 @@ def check_reading(file: Path, found: Mapping[str, Any], *, items: str, same: str
             f"data must be read as those of the run in {file.parent}{same}, "
             f"got others: {', '.join(wrong)}"
         )
+
+
+def evenly_spread(size: int, positions: int | None) -> list[int]:
+    """Return so many places of a split, evenly spread; all of them for None.
+
+    Examples
+    --------
+    >>> evenly_spread(9, 3)
+    [0, 4, 8]
+    """
+    count = size if positions is None else min(positions, size)
+    chosen: list[int] = np.linspace(0, size - 1, count).round().astype(int).tolist()
+    return chosen
 
 
 def padded_options(preset: Preset, mixer: str, options: Mapping[str, Any]) -> dict[str, Any]:

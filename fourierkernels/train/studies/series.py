@@ -34,6 +34,7 @@ from fourierkernels.train.recipe import Recipe
 from fourierkernels.train.studies.sequences import (
     check_reading,
     check_shuffled,
+    evenly_spread,
     padded_options,
     write_reading,
 )
@@ -144,10 +145,10 @@ def measure(
     rows = []
     for name in splits:
         split = data.splits[name]
-        count = len(split) if positions is None else min(positions, len(split))
-        chosen = np.linspace(0, len(split) - 1, count).round().astype(int)
+        chosen = evenly_spread(len(split), positions)
+        count = len(chosen)
         with torch.inference_mode():
-            _, correct = _sums(model.eval(), split, members=chosen.tolist())
+            _, correct = _sums(model.eval(), split, members=chosen)
         published = paper if name == "test" else None
         rows.append(Measured(name, ACCURACY, 100 * correct / count, count, published))
         rows.append(Measured(name, CORRECT, correct, count))
