@@ -103,7 +103,7 @@ def _count_tokens(
         call(torch.zeros(1, *shape))
     shapes = {(len(one.maps), *one.maps.shape[2:]) for one in calls if not one.cross}
     if not shapes:
-        raise ValueError(f"checkpoint must have attention, got none in {name}")
+        raise ValueError(f"checkpoint must have attention, {calls.nothing(model)}")
     n = next(iter(shapes))[-1]
     if shapes != {(1, n, n)}:
         raise ValueError(

@@ -22,9 +22,15 @@ class HeadProfile:
         Of the first metric.
     examples : list
         The first inputs with their maps.
+    layers : tuple of str
+        Names of the modules whose heads were measured, in the order of their calls.
+    unread : str
+        A sentence on attention that was seen and not understood; empty if there was none.
     """
 
     distances: dict[str, HeadSummary] = field(default_factory=dict)
     statistics: dict[str, StatisticSummary] = field(default_factory=dict)
     null: NullComparison | None = None
     examples: list[Example] = field(default_factory=list)
+    layers: tuple[str, ...] = ()
+    unread: str = ""

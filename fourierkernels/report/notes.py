@@ -1,10 +1,12 @@
 """The notes that belong with the numbers of a report, in a terminal and on its page."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from fourierkernels.diagnostics.comparison import HeadDifference
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.moments import DDOF
+from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
@@ -32,6 +34,29 @@ def summary_notes(
     if first.unknown > 0:
         lines.append(f"unknown tokens: {first.unknown:.1%}")
     return lines
+
+
+def module_notes(profile: HeadProfile) -> list[str]:
+    """Return notes on what was measured of the model: modules left out, layers that they leave."""
+    lines = [f"not measured: {profile.unread}"] if profile.unread else []
+    if profile.layers and (profile.unread or not _in_turn(profile.layers)):
+        named = [f"{number} {name}" for number, name in enumerate(profile.layers, start=1)]
+        lines.append(f"layers: {', '.join(named)}")
+    return lines
+
+
+def _in_turn(names: Sequence[str]) -> bool:
+    """Tell whether one number in the names counts the layers, so that they need not be named.
+
+    Examples
+    --------
+    >>> _in_turn(["layer.0.self", "layer.1.self"]), _in_turn(["blocks.10.attn", "blocks.11.attn"])
+    (True, False)
+    """
+    numbers = [[int(digits) for digits in re.findall(r"\d+", name)] for name in names]
+    counts = zip(*numbers, strict=False)
+    wanted = [tuple(range(start, start + len(names))) for start in (0, 1)]
+    return len(set(names)) == 1 or any(count in wanted for count in counts)
 
 
 def difference_note(difference: HeadDifference) -> str:

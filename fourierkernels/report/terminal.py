@@ -11,6 +11,7 @@ from fourierkernels.report.content import ReportContent
 from fourierkernels.report.notes import (
     STATISTICS_NOTE,
     difference_note,
+    module_notes,
     null_note,
     pruning_notes,
     summary_notes,
@@ -31,7 +32,9 @@ def print_report(report: ReportContent, console: Console) -> None:
 
 
 def report_parts(report: ReportContent) -> Iterator[RenderableType]:
-    """Yield tables, each followed by its notes as a string."""
+    """Yield what was left out, then tables, each followed by its notes as a string."""
+    if left_out := module_notes(report.first):
+        yield "\n".join(left_out)
     for metric in report.metrics:
         yield from _metric_parts(report, metric)
     if report.first.statistics:

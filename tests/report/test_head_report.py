@@ -28,6 +28,8 @@ from fourierkernels.diagnostics.statistics import KEYS, Heads, HeadStatistic
 from fourierkernels.report import HeadReport, files, head_report, heads_command, measuring
 from fourierkernels.report.heads import MOST_SHOWN
 from fourierkernels.report.page import page_html
+from fourierkernels.report.page.tables import notes_list
+from fourierkernels.report.terminal import report_parts
 
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -383,3 +385,12 @@ def test_new_file_is_written_where_there_is_something_for_it_and_taken_away_late
     assert (tmp_path / "out" / "layers.txt").read_text() == "3"
     run_bert(run, tiny, texts, "--output", tmp_path / "out", "--no-baseline")
     assert not (tmp_path / "out" / "layers.txt").exists()
+
+
+def test_what_was_not_understood_is_named_before_the_numbers(report: HeadReport) -> None:
+    sentence = "softmax seen in layer.1, not understood because its weights are changed"
+    partial = replace(report.first, unread=sentence, layers=("layer.0", "layer.2"))
+    found = replace(report, profiles={"trained": partial})
+    assert next(report_parts(found)) == f"not measured: {sentence}\nlayers: 1 layer.0, 2 layer.2"
+    assert f"<li>not measured: {sentence}</li>" in notes_list(found)
+    assert "not measured" not in notes_list(report)

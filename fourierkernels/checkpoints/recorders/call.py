@@ -39,6 +39,9 @@ class AttentionCall:
         The linear layer that reads the joined heads; None if another operation comes between.
     slices : Tensor or None, shape (H, d, E)
         The part of the output projection that belongs to each head.
+    merged : bool
+        Whether texts and heads came in one dimension, read here with texts first; what reads the
+        heads may show that heads come first.
     """
 
     name: str
@@ -51,6 +54,7 @@ class AttentionCall:
     cross: bool = False
     projection: nn.Module | None = None
     slices: Tensor | None = None
+    merged: bool = False
 
     @property
     def projected(self) -> Tensor:
@@ -108,12 +112,13 @@ class Recorder:
     Attributes
     ----------
     attach : callable
-        From a module, its name and the list that its calls are added to; returns how to detach.
+        From a module, its name and the list that its calls are added to, a
+        :class:`~.heard.Heard`; returns how to detach.
     """
 
     name: str
     recognises: Callable[[nn.Module], bool]
-    attach: Callable[[Any, str, list[AttentionCall]], Callable[[], None]]
+    attach: Callable[[Any, str, Any], Callable[[], None]]
 
 
 def attention_call(

@@ -1,7 +1,9 @@
-"""A sum that torch.einsum is asked for, read as a product of matrices. Letters only, no arrays."""
+"""A sum that torch.einsum is asked for, read as a product of matrices."""
 
 from collections.abc import Sequence
 from string import ascii_letters
+
+from torch import Tensor
 
 Order = tuple[int, ...]  # of dimensions, for Tensor.permute
 
@@ -43,6 +45,51 @@ def as_product(
         if orders is not None and (first is not None or orders[2][-2] < orders[2][-1]):
             return left, orders
     return None
+
+
+def with_own_heads(
+    equation: str, operands: Sequence[Tensor], first: int | None = None
+) -> tuple[str, Sequence[Tensor]]:
+    """Repeat the operand that several heads share, if there is one, so that each has its own.
+
+    Parameters
+    ----------
+    first : int, optional
+        Which operand is known to be the weights.
+
+    Examples
+    --------
+    >>> import torch
+    >>> q, k = torch.zeros(2, 3, 5, 4), torch.zeros(2, 6, 4)
+    >>> equation, (_, keys) = with_own_heads("bhid,bjd->bhij", (q, k))
+    >>> equation, tuple(keys.shape)
+    ('bhid,hbjd->bhij', (3, 2, 6, 4))
+    """
+    result = equation.partition("->")[2].strip()
+    terms = _terms(equation, [*(part.ndim for part in operands), _count(equation, operands)])
+    if terms is None or not result:
+        return equation, operands
+    for own in (0, 1) if first is None else (first,):
+        order = terms[2] if first is None else terms[own]
+        extra = [x for x in order if x in terms[own] and x in terms[2] and x not in terms[1 - own]]
+        if len(extra) == 2:  # heads, and queries beside the keys
+            shared = operands[1 - own]
+            size = operands[own].shape[terms[own].index(extra[0])]
+            both = [operands[own], shared.expand(size, *shared.shape)]
+            names = [terms[own], extra[0] + terms[1 - own]]
+            places = (own, 1 - own)
+            return f"{names[places[0]]},{names[places[1]]}->{terms[2]}", [both[k] for k in places]
+    return equation, operands
+
+
+def _count(equation: str, operands: Sequence[Tensor]) -> int:
+    """Return how many dimensions the result of a sum has; dots stand for those of an operand."""
+    given, _, result = equation.replace(" ", "").partition("->")
+    if "..." not in result:
+        return len(result)
+    dotted = next(k for k, term in enumerate(given.split(",")) if "..." in term)
+    term = given.split(",")[dotted]
+    return len(result) - 3 + operands[dotted].ndim - (len(term) - 3)
 
 
 def _terms(equation: str, dimensions: Sequence[int]) -> list[str] | None:

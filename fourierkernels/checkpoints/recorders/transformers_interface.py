@@ -10,21 +10,24 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
+from fourierkernels.checkpoints.recorders.call import attention_call
+from fourierkernels.checkpoints.recorders.heard import Heard
 
-_INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # its name in modules of transformers
 _PREFIX = "fourierkernels"  # prefix of the names of this package's attention
 
 
 def record_interface(
-    stack: ExitStack, model: nn.Module, names: dict[int, str], calls: list[AttentionCall]
-) -> bool:
-    """Record what goes through the attention interface, if the model uses it; tell whether."""
+    stack: ExitStack,
+    model: nn.Module,
+    names: dict[int, str],
+    calls: Heard,
+) -> None:
+    """Record what goes through the attention interface, if the model is one of transformers."""
     transformers = sys.modules.get("transformers")
     if transformers is None or not any(
         isinstance(module, transformers.PreTrainedModel) for module in model.modules()
     ):
-        return False
+        return
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as INTERFACE
 
     _make_eager(stack, model, transformers.PreTrainedModel)
@@ -35,8 +38,6 @@ def record_interface(
 
     vars(INTERFACE)["get_interface"] = chosen
     stack.callback(vars(INTERFACE).pop, "get_interface")
-    homes = {type(module).__module__ for module in model.modules()}
-    return any(vars(sys.modules[home]).get(_INTERFACE) is INTERFACE for home in homes)
 
 
 def _make_eager(stack: ExitStack, model: nn.Module, kind: type) -> None:
@@ -48,10 +49,11 @@ def _make_eager(stack: ExitStack, model: nn.Module, kind: type) -> None:
             stack.callback(owner.set_attn_implementation, before)
 
 
-def _recorded(function: Any, names: dict[int, str], calls: list[AttentionCall]) -> Any:
+def _recorded(function: Any, names: dict[int, str], calls: Heard) -> Any:
     def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **given: Any):  # type: ignore[no-untyped-def]
         options = {**given, "output_attentions": True}
-        output, weights = function(module, query, key, value, *rest, **options)
+        with calls.quiet.kept():
+            output, weights = function(module, query, key, value, *rest, **options)
         if id(module) in names and weights is not None:
             name, outputs = names[id(module)], output.transpose(1, 2)
             vectors, scale = (query, key, value), given.get("scaling")

@@ -212,7 +212,7 @@ def _probe(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> Probe:
         loss(model, batch)
     calls = [call for call in heard if selects(call)]
     if not calls:
-        raise ValueError(f"model must have attention, got none in {type(model).__name__}")
+        raise ValueError(f"model must have attention, {heard.nothing(model)}")
     check_gateable(calls)
     return Probe(model, loss, calls)
 

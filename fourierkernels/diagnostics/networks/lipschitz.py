@@ -123,7 +123,7 @@ def layer_lipschitz(
         model(*inputs, **options)
         names = {call.name for call in calls}
     if not names:
-        raise ValueError(f"model must have attention, got none in {type(model).__name__}")
+        raise ValueError(f"model must have attention, {calls.nothing(model)}")
     with torch.no_grad(), ExitStack() as stack:
         stack.enter_context(recording(model))  # the same attention as was recorded
         for name in names:

@@ -167,6 +167,19 @@ class PermutationNull:
 
 
 @dataclass
+class Modules:
+    """Which modules the heads belong to, and which attention was not understood."""
+
+    layers: tuple[str, ...] = ()
+    unread: str = ""
+
+    def add(self, sample: HeadSample) -> None:
+        """Take in one more sample."""
+        self.layers = sample.layers
+        self.unread = max(self.unread, sample.unread, key=len)
+
+
+@dataclass
 class Examples:
     """Keeps the first `count` inputs with their maps, for inspection.
 

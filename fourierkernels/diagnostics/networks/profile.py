@@ -14,6 +14,7 @@ from fourierkernels.diagnostics.networks.measures import (
     Distances,
     Examples,
     Measure,
+    Modules,
     PermutationNull,
     Statistics,
 )
@@ -141,8 +142,9 @@ def profile_heads(
     null = (
         PermutationNull(metrics[0], permutations=permutations, seed=seed) if permutations else None
     )
-    kept = Examples(examples)
-    measures: list[Measure] = [*distances.values(), described, *([null] if null else []), kept]
+    kept, modules = Examples(examples), Modules()
+    measures: list[Measure] = [*distances.values(), described, kept, modules]
+    measures += [null] if null else []
     counts = measure_heads(
         checkpoint,
         inputs,
@@ -157,4 +159,5 @@ def profile_heads(
         statistics=described.summary(),
         null=null.summary() if null else None,
         examples=kept.summary(),
+        **vars(modules),
     )

@@ -74,7 +74,7 @@ def respond(
     with recording(model) as calls, changed:
         output = (run or model)(inputs)
     if not calls:
-        raise ValueError(f"model must have attention, got none in {type(model).__name__}")
+        raise ValueError(f"model must have attention, {calls.nothing(model)}")
     maps = torch.cat([call.maps for call in calls])
     return Response(*(part.to(torch.float64).cpu().numpy() for part in (output[0], maps)))
 

@@ -12,6 +12,7 @@ import torch
 from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.recorders.heard import Heard, unread_sentence
 from fourierkernels.validation import check_integer
 
 Numbered = tuple[int, Any]  # an input and its number
@@ -33,11 +34,14 @@ class HeadSample:
         Number of the input.
     item : object
         The input: token ids, the path of an image, or ids of a source and a target.
+    unread : str
+        A sentence on attention that was seen and not understood; empty if there was none.
     """
 
     index: int
     item: Any
     checkpoint: Checkpoint
+    unread: str
     _calls: list[AttentionCall]
     _row: int
 
@@ -143,8 +147,9 @@ def head_samples(
 
 def _samples(checkpoint: Checkpoint, batch: list[Numbered]) -> Iterator[HeadSample]:
     calls = _calls(checkpoint, [item for _, item in batch])
+    unread = unread_sentence(calls.unread)
     for row, (index, item) in enumerate(batch):
-        yield HeadSample(index, item, checkpoint, calls, row)
+        yield HeadSample(index, item, checkpoint, unread, calls, row)
 
 
 def _batches(
@@ -174,13 +179,13 @@ def _most(checkpoint: Checkpoint, longest: Numbered, batch_size: int) -> int:
 
 
 @torch.inference_mode()
-def _calls(checkpoint: Checkpoint, items: list[Any]) -> list[AttentionCall]:
+def _calls(checkpoint: Checkpoint, items: list[Any]) -> Heard:
     with recording(checkpoint.model) as heard:
         checkpoint.run(items)
-    calls = [call for call in heard if checkpoint.selects(call)]
+    calls = Heard([call for call in heard if checkpoint.selects(call)], heard.unread)
     name = type(checkpoint.model).__name__
     if not calls:
-        raise ValueError(f"checkpoint must have attention, got none in {name}")
+        raise ValueError(f"checkpoint must have attention, {heard.nothing(checkpoint.model)}")
     shapes = {(*call.maps.shape[1:], call.outputs.shape[-1]) for call in calls}
     if len(shapes) > 1:
         raise ValueError(

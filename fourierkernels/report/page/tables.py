@@ -9,7 +9,7 @@ from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.digits import decimals
-from fourierkernels.report.notes import null_note, summary_notes
+from fourierkernels.report.notes import module_notes, null_note, summary_notes
 
 Column = tuple[str, list[str]]  # heading, and a cell for each row
 
@@ -19,7 +19,8 @@ NO_NUMBER = "–"
 def notes_list(report: ReportContent) -> str:
     """Return the notes that belong with the numbers, as items of a list."""
     summaries, null = report.summaries(), report.first.null
-    notes = summary_notes(summaries, spread=report.spread) if summaries else []
+    notes = module_notes(report.first)
+    notes += summary_notes(summaries, spread=report.spread) if summaries else []
     if null is not None:
         notes.append(null_note(null, report.metrics[0]))
     return "\n".join(f"<li>{escape(note)}</li>" for note in notes)

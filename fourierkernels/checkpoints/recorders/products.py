@@ -1,0 +1,227 @@
+"""Attention pieced together from the products and softmaxes that a model computes, in order."""
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
+from fourierkernels.checkpoints.recorders.heard import Heard
+
+_ATTENTION = re.compile(r"att(ention|n)", re.IGNORECASE)
+_HEADS = ("num_heads", "n_heads", "heads", "n_head", "nhead", "num_attention_heads")
+_KEPT = 8  # products and softmaxes that may still become attention
+_SUM_ERROR = 1e-2  # of a row of weights: half precision
+
+_UNMET = "its weights meet no values in a product of matrices"
+_CHANGED = "its weights are changed before they meet the values"
+_NO_SCORES = "no product of queries and keys of its shape was seen"
+_MERGED = "texts and heads share a dimension, and no linear layer shows which come first"
+_NO_ROWS = "its weights do not sum to one over the keys"
+
+
+class Inside(NamedTuple):
+    """A module that is being run."""
+
+    name: str
+    module: nn.Module
+
+
+@dataclass
+class Softmax:
+    """A softmax whose weights have not met values yet."""
+
+    weights: Tensor
+    at: Inside
+    reason: str = _UNMET
+
+    def suspicious(self, leading: Sequence[int]) -> bool:
+        """Tell whether it looks like attention: by name, or by weights of all tokens in all."""
+        called = f"{self.at.name.rpartition('.')[2]} {type(self.at.module).__name__}"
+        n, m = self.weights.shape[-2:] if self.weights.ndim > 1 else (1, 1)
+        return bool(_ATTENTION.search(called)) or (n == m > 1 and n in leading)
+
+
+@dataclass
+class Pieces:
+    """The pieces seen so far; a product of weights with values completes a call.
+
+    Attributes
+    ----------
+    heard : Heard
+        What complete calls, and reasons where there is none, are added to.
+    leading : sequence of int
+        The first dimensions of the model's input, one of which counts its texts.
+    """
+
+    heard: Heard
+    leading: Sequence[int] = ()
+    products: deque[tuple[Tensor, Tensor, Tensor]] = field(
+        default_factory=lambda: deque(maxlen=_KEPT)
+    )
+    softmaxes: deque[Softmax] = field(default_factory=deque)
+
+    def add_softmax(self, weights: Tensor, at: Inside) -> None:
+        """Take in the result of a softmax."""
+        self.softmaxes.append(Softmax(weights, at))
+        if len(self.softmaxes) > _KEPT:
+            self._give_up(self.softmaxes.popleft())
+
+    def softmax_of(self, tensor: Tensor) -> Softmax | None:
+        """Return the softmax whose numbers a tensor has in its memory."""
+        return next((one for one in reversed(self.softmaxes) if same(tensor, one.weights)), None)
+
+    def add_product(self, left: Tensor, right: Tensor, result: Tensor, at: Inside) -> None:
+        """Take in ``left @ right``: scores, or weights with values, which complete a call."""
+        for weights, values, outputs in ((left, right, result), _turned(left, right, result)):
+            found = self.softmax_of(weights)
+            if found is not None and _lies_like(weights, found.weights):
+                self._complete(found, at, weights, values, outputs)
+                return
+        if self._may_be_weights(left) and sums_to_one(left):
+            self._complete(Softmax(left, at), at, left, right, result)
+            return
+        self._mark_changed(left)
+        self.products.append((left, right, result))
+
+    def finish(self) -> None:
+        """Name what was left over, and calls whose texts and heads cannot be told apart."""
+        while self.softmaxes:
+            self._give_up(self.softmaxes.popleft())
+        for call in [call for call in self.heard if call.merged]:
+            self.heard.unread[call.name] = _MERGED
+            self.heard.remove(call)
+
+    def add_call(self, vectors: tuple[Tensor, ...], weights: Tensor, result: Tensor, **told: Any):  # type: ignore[no-untyped-def]
+        """Add a call of attention whose parts are known, whatever their leading dimensions."""
+        at: Inside = told["at"]
+        heads = self._heads(weights, at.module)
+        if heads is None:
+            what = "one map per head" if weights.ndim > 4 else "of a known number of heads"
+            reason = f"its weights of shape {tuple(weights.shape)} are not {what}"
+            self.heard.unread[at.name] = reason
+            return
+        parts = [
+            part.reshape(weights.shape[0] // heads, -1, *part.shape[-2:])
+            if weights.ndim == 3
+            else part.reshape(weights.shape[0], -1, *part.shape[-2:])
+            for part in (weights, *vectors, result)
+        ]
+        call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], told["scale"])
+        call.merged = weights.ndim == 3 and 1 < heads < weights.shape[0]
+        self.heard.append(call)
+
+    def _may_be_weights(self, tensor: Tensor) -> bool:
+        """Tell whether scores of this size were seen, which the tensor is not itself."""
+        if tensor.ndim < 3 or not tensor.is_floating_point():
+            return False
+        sizes = [result for _, _, result in self.products if result.numel() == tensor.numel()]
+        return bool(sizes) and not any(same(tensor, result) for result in sizes)
+
+    def _mark_changed(self, left: Tensor) -> None:
+        for one in self.softmaxes:
+            if one.weights.numel() == left.numel() and one.weights.shape[-2:] == left.shape[-2:]:
+                one.reason = _CHANGED
+
+    def _complete(
+        self, found: Softmax, at: Inside, left: Tensor, value: Tensor, result: Tensor
+    ) -> None:
+        self.softmaxes = deque(
+            one for one in self.softmaxes if one.weights.numel() != found.weights.numel()
+        )
+        weights = found.weights if found.weights.ndim == 4 else left
+        scores = self._scores(weights, value)
+        if scores is None or not sums_to_one(weights):
+            found.reason = _NO_SCORES if scores is None else _NO_ROWS
+            self._give_up(found)
+            return
+        query, key, product = scores
+        self.products.clear()
+        scale = _scale(weights, product.reshape(weights.shape))
+        self.add_call((query, key, value), weights, result, at=at, scale=scale)
+
+    def _scores(self, weights: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Return queries, keys and their product: the first that fits, later ones are positions."""
+        n, m = weights.shape[-2:]
+        for query, transposed, product in self.products:
+            fits = (query.shape[-2], transposed.shape[-1], value.shape[-2]) == (n, m, m)
+            if fits and product.numel() == weights.numel():
+                return query, transposed.transpose(-1, -2), product
+        return None
+
+    def _heads(self, weights: Tensor, module: nn.Module) -> int | None:
+        """Return how many heads weights have; three dimensions may hold texts times heads."""
+        if weights.ndim != 3:
+            return weights.shape[1] if weights.ndim == 4 else None
+        size = weights.shape[0]
+        stated = [getattr(module, name, None) for name in _HEADS]
+        counts = [count for count in stated if isinstance(count, int) and count > 0]
+        for count in counts:
+            if not self.leading or size in {count * texts for texts in self.leading}:
+                return count if size % count == 0 else None
+        if size in self.leading:
+            return 1
+        if counts:
+            return counts[0] if size % counts[0] == 0 else None
+        texts = self.leading[0] if self.leading else 0
+        return size // texts if texts and size % texts == 0 else None
+
+    def _give_up(self, one: Softmax) -> None:
+        shape = one.weights.shape[-2:]  # that of a call it may have been a part of, as a gate is
+        known = any(
+            call.name == one.at.name and call.maps.shape[2:] == shape for call in self.heard
+        )
+        if one.suspicious(self.leading) and not known:
+            self.heard.unread[one.at.name] = one.reason
+
+
+def _turned(left: Tensor, right: Tensor, result: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return a product read from the other side: values times transposed weights."""
+    return right.mT, left.mT, result.mT
+
+
+def _lies_like(tensor: Tensor, weights: Tensor) -> bool:
+    """Tell whether rows of a tensor are rows of the weights, and not their columns."""
+    return tensor.shape[-2:] == weights.shape[-2:] and tensor.stride()[-2:] == weights.stride()[-2:]
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors are the same numbers in memory, whatever their shape."""
+    return one.numel() == other.numel() and one.data_ptr() == other.data_ptr()
+
+
+def sums_to_one(weights: Tensor) -> bool:
+    """Tell whether rows are weights: not negative, of sum 1; some may be 0 or NaN by a mask."""
+    rows = weights.detach().sum(dim=-1, dtype=torch.float32)
+    whole = (rows - 1.0).abs() <= _SUM_ERROR
+    hidden = rows.isnan() | (rows == 0.0)
+    if not bool(whole.any()) or not bool((whole | hidden).all()):
+        return False
+    return bool((weights.detach().nan_to_num(0.0) >= -_SUM_ERROR).all())
+
+
+def _scale(weights: Tensor, product: Tensor) -> float:
+    """Return the slope of log-weights in q·k: what multiplies it, unless positions are added."""
+    weights, product = weights.detach(), product.detach()
+    visible = weights > 0
+    count = visible.sum(dim=-1, keepdim=True).clamp(min=1)
+    logs = torch.where(visible, weights, 1.0).log().double()
+    scores = torch.where(visible, product, 0.0).double()
+    logs, scores = (
+        torch.where(visible, x - x.sum(dim=-1, keepdim=True) / count, 0.0) for x in (logs, scores)
+    )
+    spread = float(scores.square().sum())
+    return float((logs * scores).sum()) / spread if spread > 0 else 1.0
+
+
+def regrouped(call: AttentionCall) -> None:
+    """Read one dimension of texts times heads as heads times texts, in every part of a call."""
+    texts, heads = call.maps.shape[:2]
+    for name in ("maps", "queries", "keys", "values", "outputs"):
+        part = getattr(call, name)
+        turned = part.reshape(heads, texts, *part.shape[2:]).transpose(0, 1)
+        setattr(call, name, turned)

@@ -1,0 +1,106 @@
+"""The linear layer that reads the joined heads, recognised by the numbers that it reads.
+
+They also show what the call alone does not: whether one dimension of texts and heads has texts or
+heads first, and which calls of one head each are the heads of one layer.
+"""
+
+from itertools import takewhile
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.checkpoints.recorders.call import AttentionCall
+from fourierkernels.checkpoints.recorders.heard import Heard
+from fourierkernels.checkpoints.recorders.products import regrouped
+
+_WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as many bytes as a number has
+_PARTS = ("maps", "queries", "keys", "values", "outputs")
+
+
+def find_projection(heard: Heard) -> Any:
+    """Return a hook that stores the linear layer that reads the joined heads."""
+
+    def hook(module: Any, inputs: tuple[Any, ...]) -> None:
+        if not heard or heard[-1].slices is not None or not inputs:
+            return
+        read = inputs[0]
+        call = _reader_of(heard, read)
+        if call is not None:
+            heads, features = call.outputs.shape[1], call.outputs.shape[-1]
+            weight = module.weight.T if isinstance(module, nn.Linear) else module.weight
+            call.projection, call.slices = module, weight.unflatten(0, (heads, features)).detach()
+
+    return hook
+
+
+def _reader_of(heard: Heard, read: Tensor) -> AttentionCall | None:
+    """Return the last call if its heads are what a layer reads, put in order for that."""
+    call = heard[-1]
+    if _reads(read, call.outputs):
+        call.merged = False
+        return call
+    if call.merged and _reads(read, _turned(call.outputs)):
+        regrouped(call)
+        call.merged = False
+        return call
+    return _joined(heard, read) if call.outputs.shape[1] == 1 else None
+
+
+def _turned(outputs: Tensor) -> Tensor:
+    texts, heads, n, features = outputs.shape
+    return outputs.reshape(heads, texts, n, features).transpose(0, 1)
+
+
+def _joined(heard: Heard, read: Tensor) -> AttentionCall | None:
+    """Make one call of the last ones, one head each, if a layer reads them side by side."""
+    first = heard[-1]
+    alone = list(
+        takewhile(
+            lambda call: call.slices is None and call.outputs.shape == first.outputs.shape,
+            reversed(heard),
+        )
+    )
+    count = read.shape[-1] // first.outputs.shape[-1]
+    group = alone[:count][::-1]
+    if not 1 < count == len(group) or not _reads(read, _side_by_side(group, "outputs")):
+        return None
+    call = group[0]
+    for name in _PARTS:
+        setattr(call, name, _side_by_side(group, name))
+    call.name = ".".join(_common([one.name.split(".") for one in group]))
+    del heard[-count + 1 :]
+    return call
+
+
+def _common(paths: list[list[str]]) -> list[str]:
+    """Return the modules that all paths begin with."""
+    levels = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
+    return [level[0] for level in levels]
+
+
+def _side_by_side(group: list[AttentionCall], name: str) -> Tensor:
+    return torch.cat([getattr(call, name) for call in group], dim=1)
+
+
+def _reads(read: Tensor, outputs: Tensor) -> bool:
+    """Tell whether a layer reads the outputs of the heads ``(B, H, N, d)`` joined by token.
+
+    It may read texts in turn, or the tokens of all texts in turn.
+    """
+    heads, features = outputs.shape[1], outputs.shape[-1]
+    if read.shape[-1] != heads * features or read.numel() != outputs.numel():
+        return False
+    rows = read.reshape(-1, heads * features)
+    by_text = outputs.transpose(1, 2)
+    return any(
+        _same_bits(rows, order.reshape(rows.shape)) for order in (by_text, by_text.transpose(0, 1))
+    )
+
+
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors of one shape are equal bit by bit, so that NaN equals itself."""
+    if one.dtype is not other.dtype:
+        return False
+    whole = _WHOLE[one.element_size()]
+    return torch.equal(one.detach().view(whole), other.detach().contiguous().view(whole))
