@@ -21,7 +21,13 @@ from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import check_rows, row_entropies
-from fourierkernels.diagnostics.outputs import cka, map_cosine, token_cosine, token_distance
+from fourierkernels.diagnostics.outputs import (
+    cka,
+    map_cosine,
+    projected_cosine,
+    projected_distance,
+    token_distance,
+)
 from fourierkernels.validation import as_real, check_choice, check_finite
 
 DEFAULT_METRIC = "frobenius_per_sqrt_n"
@@ -153,23 +159,23 @@ METRICS = {
         ),
         HeadMetric(
             name="projected_distance",
-            function=token_distance,
+            function=projected_distance,
             any_length=True,
             probabilities=False,
             normaliser="n, the number of tokens",
             unit="residual stream, per token",
-            description="distance of the outputs after the output projection, averaged over tokens",
+            description="distance of the projected outputs less their means, averaged over tokens",
             source="",
             of=PROJECTED,
         ),
         HeadMetric(
             name="projected_cosine",
-            function=token_cosine,
+            function=projected_cosine,
             any_length=True,
             probabilities=False,
             normaliser="norms of the two outputs at each token",
             unit="1 - cosine",
-            description="1 - cosine of the outputs after the projection, averaged over tokens",
+            description="1 - cosine of the projected outputs less their means, over tokens",
             source="",
             of=PROJECTED,
         ),

@@ -2,8 +2,11 @@
 
 The output of a head on a text is O_h = A_h V_h, of shape (n, d). The layer adds Σ_h O_h W_h to its
 residual stream, W_h being the head's slice of the output projection; so (O_h M, M⁻¹ W_h) is the
-same network for every invertible M, and distances of raw outputs are no property of it. Those of
-the projected outputs O_h W_h, of shape (n, E), are.
+same network for every invertible M, and distances of raw outputs are no property of it.
+
+Neither is the mean of O_h W_h, of shape (n, E), over the tokens: rows of A_h sum to one, so that a
+value bias adds one vector to every token, which may as well stand in the output bias. What the
+network determines are the projected outputs less their mean over the tokens.
 """
 
 import numpy as np
@@ -20,6 +23,22 @@ def token_distance(outputs: FloatArray) -> FloatArray:
     return upper + upper.T
 
 
+def centred(outputs: FloatArray) -> FloatArray:
+    """Return outputs ``(H, n, E)`` less their mean over the tokens; zero for a single token."""
+    deviations: FloatArray = outputs - outputs.mean(axis=1, keepdims=True)
+    return deviations
+
+
+def projected_distance(outputs: FloatArray) -> FloatArray:
+    """Return :func:`token_distance` of the centred outputs, as ``(H, H)``."""
+    return token_distance(centred(outputs))
+
+
+def projected_cosine(outputs: FloatArray) -> FloatArray:
+    """Return :func:`token_cosine` of the centred outputs, as ``(H, H)``."""
+    return token_cosine(centred(outputs))
+
+
 def token_cosine(outputs: FloatArray) -> FloatArray:
     """1 - mean over tokens of cos(o_a, o_b) of every pair of outputs ``(H, n, E)``, ``(H, H)``."""
     tokens = outputs.swapaxes(0, 1)  # (n, H, E)
@@ -31,8 +50,8 @@ def cka(outputs: FloatArray) -> FloatArray:
 
     With outputs centred over the tokens and K_h = O_h O_hᵀ, CKA is ⟨K_a, K_b⟩ / (‖K_a‖ ‖K_b‖).
     """
-    centred = outputs - outputs.mean(axis=1, keepdims=True)
-    kernels = (centred @ centred.swapaxes(1, 2)).reshape(len(outputs), -1)  # (H, n²)
+    deviations = centred(outputs)
+    kernels = (deviations @ deviations.swapaxes(1, 2)).reshape(len(outputs), -1)  # (H, n²)
     return one_minus(cosines(kernels @ kernels.T))
 
 

@@ -136,16 +136,44 @@ def test_gradient_importance_is_the_slope_of_the_loss_in_the_gate(kind: str, tin
         assert found[layer, head] == pytest.approx(slope, rel=tolerance, abs=1e-2 * tolerance)
 
 
+def alone(kind: str, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The first text of a batch; nn.MultiheadAttention has tokens first by default."""
+    return {name: x[:, :1] if kind == "torch" else x[:1] for name, x in batch.items()}
+
+
+@pytest.mark.parametrize("about", ["", "mean_"])
 @pytest.mark.parametrize("kind", ["torch", "fourier", "mixer"])
 def test_gradient_and_masking_agree_where_the_loss_is_linear_in_the_heads(
-    kind: str, tiny: Tiny
+    kind: str, about: str, tiny: Tiny
 ) -> None:
     model, batches = build(kind, tiny)
     gradient, masking = (
-        head_importance(model, batches[:1], linear_loss, method=method).values
-        for method in IMPORTANCES
+        head_importance(model, [alone(kind, batches[0])], linear_loss, method=about + way).values
+        for way in ("gradient", "masking")
     )
     np.testing.assert_allclose(gradient, np.abs(masking), rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["torch", "mixer", "bert"])
+def test_mean_masking_leaves_the_mean_of_the_head_in_every_token(kind: str, tiny: Tiny) -> None:
+    model, batches = build(kind, tiny)
+    batch = alone(kind, batches[0])
+    call = attention_calls(model, **batch)[-1]
+    found = head_importance(model, [batch], linear_loss, method="mean_masking").values[-1, 1]
+    if kind == "bert":  # layers follow: only that something is left of what the slice does
+        removed = head_importance(model, [batch], linear_loss, method="masking").values[-1, 1]
+        assert found != pytest.approx(removed, rel=1e-3)
+        return
+    head = call.projected[0, 1]
+    change = (head.mean(dim=0) - head).reshape(output(model, batch).shape)
+    weights = torch.arange(change.numel(), dtype=change.dtype).reshape(change.shape).cos()
+    assert found == pytest.approx(float((change * weights).sum()), rel=1e-9)
+
+
+def test_means_over_the_tokens_of_several_texts_are_refused(tiny: Tiny) -> None:
+    model, batches = build("bert", tiny)
+    with pytest.raises(ValueError, match=r"batches must hold one text each .* got 2"):
+        head_importance(model, batches, loss, method="mean_masking")
 
 
 def test_model_is_left_as_it_was(tiny: Tiny) -> None:
@@ -180,6 +208,7 @@ def test_pruning_curve_runs_from_the_whole_model_to_one_without_heads(tiny: Tiny
 @pytest.mark.parametrize("method", IMPORTANCES)
 def test_head_that_writes_nothing_is_worth_nothing_and_goes_first(method: str, tiny: Tiny) -> None:
     model, batches = build("bert", tiny)
+    batches = [alone("bert", batch) for batch in batches]
     model = without(model, batches[0], 1, 2)
     values = head_importance(model, batches[:1], loss, method=method).values
     assert values[1, 2] == 0

@@ -1,7 +1,11 @@
 """A gate on every head of a torch model: a factor of its output before the output projection.
 
-A gate of 1 changes nothing, 0 removes the head. Gates are hooks, so the model needs no argument for
-them (transformers 5 has none), and they can require gradients.
+A gate of 1 changes nothing, 0 removes the head, or leaves its mean over the tokens. The mean is the
+part of it that the network does not determine: what the value bias of a head adds to every token
+may as well stand in the bias of the output projection.
+
+Gates are hooks, so the model needs no argument for them (transformers 5 has none), and they can
+require gradients.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +32,9 @@ class _Place:
 
 
 @contextmanager
-def gated_heads(model: nn.Module, calls: list[AttentionCall], gates: Tensor) -> Iterator[None]:
+def gated_heads(
+    model: nn.Module, calls: list[AttentionCall], gates: Tensor, *, about_mean: bool = False
+) -> Iterator[None]:
     """Multiply the output of every head in every forward pass of `model`.
 
     Parameters
@@ -40,13 +46,22 @@ def gated_heads(model: nn.Module, calls: list[AttentionCall], gates: Tensor) -> 
         called several times has gates for each call.
     gates : Tensor, shape (L, H)
         One row per call, one column per head.
+    about_mean : bool
+        Whether the mean of a head's output over the tokens stays, and the gate multiplies what
+        deviates from it; for batches of one text without padding.
 
     Raises
     ------
     ValueError
-        If the shape of the gates does not fit the calls, or no linear layer follows a call.
+        If the shape of the gates does not fit the calls, no linear layer follows a call, or the
+        calls are of more than one text where means are to stay.
     """
     check_gateable(calls)
+    if about_mean and len(calls[0].maps) != 1:
+        raise ValueError(
+            f"batches must hold one text each where the mean of a head stays, "
+            f"got {len(calls[0].maps)}"
+        )
     if gates.shape != (len(calls), calls[0].maps.shape[1]):
         raise ValueError(
             f"gates must have shape {(len(calls), calls[0].maps.shape[1])}, "
@@ -59,7 +74,7 @@ def gated_heads(model: nn.Module, calls: list[AttentionCall], gates: Tensor) -> 
         torch.backends.mha.set_fastpath_enabled(False)
         stack.callback(model.register_forward_pre_hook(_restart(place), prepend=True).remove)
         for module in _gated_modules(model, calls):
-            for handle in _attach(module, place, gates):
+            for handle in _attach(module, place, gates, about_mean):
                 stack.callback(handle.remove)
         yield
 
@@ -94,19 +109,30 @@ def _restart(place: _Place) -> Callable[..., None]:
     return hook
 
 
-def _attach(module: Any, place: _Place, gates: Tensor) -> list[Any]:
+def _gated(heads: Tensor, gate: Tensor, about_mean: bool, dims: tuple[int, ...]) -> Tensor:
+    """Return gated outputs; `dims` are those of texts and tokens."""
+    if not about_mean:
+        return heads * gate
+    mean = heads.mean(dim=dims, keepdim=True)
+    return mean + (heads - mean) * gate
+
+
+def _attach(module: Any, place: _Place, gates: Tensor, about_mean: bool) -> list[Any]:
     def gate_of_this_call() -> Tensor:
         place.call += 1
         return gates[place.call - 1]
 
     def before_projection(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         joined, gate = inputs[0], gate_of_this_call()
-        heads = joined.reshape(*joined.shape[:-1], len(gate), -1) * gate[:, None]
-        return (heads.reshape(joined.shape), *inputs[1:])
+        heads = joined.reshape(*joined.shape[:-1], len(gate), -1)
+        tokens = tuple(range(heads.ndim - 2))
+        gated = _gated(heads, gate[:, None], about_mean, tokens)
+        return (gated.reshape(joined.shape), *inputs[1:])
 
     def after_attention(_: Any, args: Any, options: dict[str, Any], output: Any) -> Any:
         parts = torch_call(module, args, options, output[1])
-        gated = parts["outputs"] * gate_of_this_call()[:, None, None]
+        gate = gate_of_this_call()[:, None, None]
+        gated = _gated(parts["outputs"], gate, about_mean, (0, 2))
         total = (gated @ parts["slices"]).sum(dim=1)  # (B, N, E)
         if module.out_proj.bias is not None:
             total = total + module.out_proj.bias

@@ -31,6 +31,7 @@ class Probe:
     model: nn.Module
     loss: Loss
     calls: list[AttentionCall]
+    about_mean: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -39,18 +40,27 @@ class Probe:
 
     def loss_with(self, gates: Tensor, batch: Any) -> Tensor:
         """Return the loss on a batch with these gates ``(L, H)``."""
-        with gated_heads(self.model, self.calls, gates):
+        with gated_heads(self.model, self.calls, gates, about_mean=self.about_mean):
             return self.loss(self.model, batch)
 
 
 @dataclass(frozen=True)
 class Importance:
-    """A measure of how much a loss on a batch depends on each head."""
+    """A measure of how much a loss on a batch depends on each head.
+
+    Attributes
+    ----------
+    about_mean : bool
+        Whether a head that is taken away leaves its mean over the tokens. If not, the measure is no
+        property of the function that the network computes: a constant that moves from the value
+        bias to the output bias changes it.
+    """
 
     name: str
     function: Callable[[Probe, Any], FloatArray]
     description: str
     source: str
+    about_mean: bool = False
 
 
 def gradient_importance(probe: Probe, batch: Any) -> FloatArray:
@@ -90,6 +100,20 @@ IMPORTANCES = {
             function=masking_importance,
             description="change of the loss when the head is removed: one pass per head and batch",
             source="michel2019sixteen",
+        ),
+        Importance(
+            name="mean_gradient",
+            function=gradient_importance,
+            description="|∂ loss / ∂ gate|, the gate on deviations from the mean over tokens",
+            source="",
+            about_mean=True,
+        ),
+        Importance(
+            name="mean_masking",
+            function=masking_importance,
+            description="change of the loss when the head puts out its mean over tokens",
+            source="",
+            about_mean=True,
         ),
     )
 }
@@ -143,7 +167,7 @@ def head_importance(
     row = IMPORTANCES[check_choice("method", method, list(IMPORTANCES))]
     bootstrap, total, probe, count = PoissonBootstrap(seed=seed), np.zeros(()), None, 0
     for count, batch in enumerate(batches, start=1):
-        probe = probe or _probe(model, batch, loss, selects)
+        probe = probe or _probe(model, batch, loss, selects, about_mean=row.about_mean)
         values = check_finite("importance", row.function(probe, batch))
         bootstrap.add(count - 1, values)
         total = total + values
@@ -162,6 +186,7 @@ def pruning_curve(
     *,
     steps: int = 10,
     selects: Selects = every_call,
+    about_mean: bool = False,
 ) -> PruningCurve:
     """Prune heads, the least important first, and return the loss.
 
@@ -176,6 +201,8 @@ def pruning_curve(
         Random numbers give the curve to compare with.
     steps : int
         Points of the curve after the first, evenly spread from no head pruned to all.
+    about_mean : bool
+        Whether a pruned head leaves its mean over the tokens of the text.
 
     Raises
     ------
@@ -188,7 +215,7 @@ def pruning_curve(
         )
     if not batches:
         raise ValueError("batches must hold at least one batch, got none")
-    probe = _probe(model, batches[0], loss, selects)
+    probe = _probe(model, batches[0], loss, selects, about_mean=about_mean)
     scores = check_finite("importance", as_real("importance", importance))
     if scores.shape != probe.shape:
         raise ValueError(f"importance must have shape {probe.shape}, got {scores.shape}")
@@ -206,7 +233,9 @@ def _pruned_loss(probe: Probe, batches: Sequence[Any], pruned: NDArray[np.int64]
     return float(np.mean([float(probe.loss_with(gates, batch)) for batch in batches]))
 
 
-def _probe(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> Probe:
+def _probe(
+    model: nn.Module, batch: Any, loss: Loss, selects: Selects, *, about_mean: bool
+) -> Probe:
     """Run once to see which calls of attention there are."""
     with torch.no_grad(), recording(model) as heard:
         loss(model, batch)
@@ -214,7 +243,7 @@ def _probe(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> Probe:
     if not calls:
         raise ValueError(f"model must have attention, {heard.nothing(model)}")
     check_gateable(calls)
-    return Probe(model, loss, calls)
+    return Probe(model, loss, calls, about_mean)
 
 
 def _dtype(model: nn.Module) -> torch.dtype:

@@ -9,7 +9,11 @@ import numpy as np
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import load_tokenizer
-from fourierkernels.diagnostics.networks.importance import head_importance, pruning_curve
+from fourierkernels.diagnostics.networks.importance import (
+    IMPORTANCES,
+    head_importance,
+    pruning_curve,
+)
 from fourierkernels.diagnostics.networks.losses import LossRule, choose_loss
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.validation import check_integer
@@ -66,7 +70,15 @@ def head_pruning(
     )
     chance = np.random.default_rng(seed).random(importance.values.shape)
     curve, at_random = (
-        pruning_curve(model, batches[1::2], made, order, steps=steps, selects=selects)
+        pruning_curve(
+            model,
+            batches[1::2],
+            made,
+            order,
+            steps=steps,
+            selects=selects,
+            about_mean=IMPORTANCES[method].about_mean,
+        )
         for order in (importance.values, chance)
     )
     return HeadPruning(rule.name, rule.description, importance, curve, at_random)
