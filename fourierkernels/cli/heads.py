@@ -17,8 +17,11 @@ class NamesAtHelp(TyperCommand):
 
     def format_help(self, *arguments: Any) -> None:
         """Fill in the names, then write the help."""
+        from fourierkernels.diagnostics.networks.importance import IMPORTANCES  # needs torch
+
         rows: dict[str, Iterable[str]] = {
             "{metrics}": METRICS,
+            "{importances}": IMPORTANCES,
             "{spreads}": SPREADS,
             "{tokens}": token_choices(),
         }
@@ -103,13 +106,15 @@ _Part = Annotated[
 ]
 _Tokens = Annotated[str, typer.Option(help="One of {tokens}.")]
 _Baseline = Annotated[
-    bool, typer.Option(help="Measure the same architecture with random weights too.")
+    bool,
+    typer.Option(help="Measure random weights too, as they are and equally sharp."),
 ]
 _Permutations = Annotated[
     int, typer.Option(help="Compare with heads that attend to unrelated keys, N times.")
 ]
 _Importance = Annotated[
-    str | None, typer.Option(help="Find the heads that can be pruned, by gradient or masking.")
+    str | None,
+    typer.Option(help="Find heads that can be pruned: {importances}."),
 ]
 _Loss = Annotated[
     str, typer.Option(help="Loss used for importance: auto, next_token, masked_token or states.")

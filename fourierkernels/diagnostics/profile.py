@@ -22,6 +22,8 @@ class HeadProfile:
         Of the first metric.
     examples : list
         The first inputs with their maps.
+    sharpened : dict
+        By metric of maps, distances between random heads as sharp as these; empty without.
     layers : tuple of str
         Names of the modules whose heads were measured, in the order of their calls.
     unread : str
@@ -32,5 +34,6 @@ class HeadProfile:
     statistics: dict[str, StatisticSummary] = field(default_factory=dict)
     null: NullComparison | None = None
     examples: list[Example] = field(default_factory=list)
+    sharpened: dict[str, HeadSummary] = field(default_factory=dict)
     layers: tuple[str, ...] = ()
     unread: str = ""

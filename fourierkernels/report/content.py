@@ -17,6 +17,7 @@ from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
 from fourierkernels.validation import check_choice
 
+AS_SHARP = "equally sharp random"  # random heads with the entropies of the trained rows
 _PACKAGES = (
     "fourierkernels",
     "numpy",
@@ -54,7 +55,8 @@ class ReportContent:
     title : str
         The checkpoint.
     profiles : mapping of str to HeadProfile
-        By the name of the network: "trained" first, then "random" and "other" if measured.
+        By the name of the network: "trained" first, then "random", :data:`AS_SHARP` and "other" if
+        measured.
     spread : str
         Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± is.
     pruning : HeadPruning, optional
@@ -106,7 +108,11 @@ class ReportContent:
         if metric is None and not self.metrics:
             return {}
         name = self.metrics[0] if metric is None else check_choice("metric", metric, self.metrics)
-        return {network: profile.distances[name] for network, profile in self.profiles.items()}
+        return {
+            network: profile.distances[name]
+            for network, profile in self.profiles.items()
+            if name in profile.distances  # the control has those of maps
+        }
 
     def difference(self, metric: str | None = None) -> HeadDifference | None:
         """Return the first network minus the one named "other"; None without it."""

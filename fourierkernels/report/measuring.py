@@ -21,7 +21,7 @@ from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
-from fourierkernels.report.content import provenance
+from fourierkernels.report.content import AS_SHARP, provenance
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_digest
 from fourierkernels.validation import check_choice, check_integer
@@ -72,8 +72,9 @@ def head_report(
         Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`, or one of
         :data:`~fourierkernels.diagnostics.statistics.SETS`.
     baseline : bool
-        Measure the same architecture with random weights too. A distance between heads means
-        little without it: some metrics do not tell a trained network from noise.
+        Measure the same architecture with random weights too, and the same random heads sharpened
+        to the entropy of the trained rows. A distance between heads means little without them:
+        some metrics do not tell a trained network from noise, others mostly tell how sharp it is.
     against : str, Path or CheckpointFiles, optional
         Another checkpoint, to be compared with on the same inputs.
     permutations : int
@@ -143,11 +144,15 @@ class _Study:
         # Importance comes first: it is more likely to be refused.
         pruning = self.prune(trained, self.inputs) if self.prune else None
         first = {name: self.options[name] for name in ("permutations", "examples")}
-        profiles = {"trained": self._profile("trained", trained.without_task_head(), **first)}
-        del trained  # one network is held at a time
-        if self.options["baseline"]:
-            drawn = {"random_weights": True, "seed": self.options["seed"]}
-            profiles["random"] = self._profile("random", self.load(self.files, **drawn))
+        random = self._drawn() if self.options["baseline"] else None
+        network = trained.without_task_head()
+        profiles = {"trained": self._profile("trained", network, random=random, **first)}
+        del trained, network
+        if random is not None:
+            profiles["random"] = self._profile("random", random)
+            if sharpened := profiles["trained"].sharpened:
+                profiles[AS_SHARP] = HeadProfile(sharpened)
+        del random  # another network is not held beside it
         if self.other is not None:
             profiles["other"] = self._profile("other", self.load(self.other))
         return HeadReport(
@@ -161,7 +166,10 @@ class _Study:
             origin=provenance(self.options, digests),
         )
 
-    def _profile(self, name: str, network: Checkpoint, **extras: int) -> HeadProfile:
+    def _drawn(self) -> Checkpoint:
+        return self.load(self.files, random_weights=True, seed=self.options["seed"])
+
+    def _profile(self, name: str, network: Checkpoint, **extras: Any) -> HeadProfile:
         done = None if self.progress is None else partial(self.progress, name)
         return self.profile(network, self.inputs, progress=done, **extras)
 

@@ -10,6 +10,7 @@ from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
+from fourierkernels.report.content import AS_SHARP
 
 STATISTICS_NOTE = "heads are named layer.head"
 _SHOWN = 5  # heads named at either end of the importance
@@ -31,6 +32,11 @@ def summary_notes(
         f"n: {first.n_min} to {first.n_max} query tokens, median {first.n_median:g}; "
         f"{first.n_texts} texts, {first.n_windows} windows; {first.distances.shape[-1]} heads",
     ]
+    if AS_SHARP in summaries:
+        lines.append(
+            f"{AS_SHARP}: rows of random heads with the entropies of the trained rows; what a "
+            "distance has beyond theirs is not sharpness"
+        )
     if first.unknown > 0:
         lines.append(f"unknown tokens: {first.unknown:.1%}")
     return lines

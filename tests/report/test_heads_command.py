@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from fourierkernels import cli
 from fourierkernels.diagnostics import SPREADS, HeadProfile, summarise_maps
 from fourierkernels.report import HeadReport, figures, files, tables
+from fourierkernels.report.content import AS_SHARP
 
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -76,7 +77,9 @@ def test_written_files_hold_all_spreads_and_the_provenance(
     assert {"torch", "transformers", "fourierkernels"} <= set(content["versions"])
     assert np.shape(content["networks"]["random"][METRIC]["distances"]) == (3, 4, 4)
     rows = list(csv.DictReader((folder / "heads.csv").read_text().splitlines()))
-    assert [row["network"] for row in rows] == ["trained"] * 3 + ["random"] * 3
+    assert [row["network"] for row in rows] == [
+        name for name in ("trained", "random", AS_SHARP) for _ in range(3)
+    ]
     assert float(rows[2]["mean"]) == content["networks"]["trained"][METRIC]["mean"][2]
     assert (folder / "heads.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / "heads.svg").read_text()

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -10,6 +11,7 @@ from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import load_tokenizer
 from fourierkernels.checkpoints.tokens import InputCounts, check_known
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.networks.control import SharpnessControl
 from fourierkernels.diagnostics.networks.measures import (
     Distances,
     Examples,
@@ -104,6 +106,7 @@ def profile_heads(
     tokens: str = "auto",
     seed: int = 0,
     progress: Progress | None = None,
+    random: Checkpoint | None = None,
 ) -> HeadProfile:
     """Measure distances between heads, what each attends to, and whether chance explains it.
 
@@ -129,35 +132,67 @@ def profile_heads(
         what is called with the number of inputs finished.
     seed : int
         Of bootstrap and permutations.
+    random : Checkpoint, optional
+        The same architecture with random weights, for the control of sharpness: see
+        :class:`~fourierkernels.diagnostics.networks.control.SharpnessControl`.
 
     Raises
     ------
     ValueError
         For a checkpoint or inputs that cannot be used.
     """
-    distances = {name: Distances(name, seed=seed) for name in metrics}
-    if permutations and not distances:
+    if permutations and not metrics:
         raise ValueError(f"permutations need a metric, got {permutations} and no metrics")
-    described = Statistics(statistics, seed=seed)
-    null = (
-        PermutationNull(metrics[0], permutations=permutations, seed=seed) if permutations else None
+    asked = _Asked(
+        distances={name: Distances(name, seed=seed) for name in metrics},
+        statistics=Statistics(statistics, seed=seed),
+        null=_null(metrics, permutations, seed),
+        control=None if random is None else SharpnessControl(random, metrics, seed=seed),
+        examples=Examples(examples),
     )
-    kept, modules = Examples(examples), Modules()
-    measures: list[Measure] = [*distances.values(), described, kept, modules]
-    measures += [null] if null else []
     counts = measure_heads(
         checkpoint,
         inputs,
-        measures,
+        asked.measures,
         tokens=tokens,
         context=context,
         batch_size=batch_size,
         progress=progress,
     )
-    return HeadProfile(
-        distances={name: one.summary(counts) for name, one in distances.items()},
-        statistics=described.summary(),
-        null=null.summary() if null else None,
-        examples=kept.summary(),
-        **vars(modules),
-    )
+    return asked.profile(counts)
+
+
+def _null(metrics: Sequence[str], permutations: int, seed: int) -> PermutationNull | None:
+    if not permutations:
+        return None
+    return PermutationNull(metrics[0], permutations=permutations, seed=seed)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is measured in one pass; None for what was not asked for."""
+
+    distances: dict[str, Distances]
+    statistics: Statistics
+    null: PermutationNull | None
+    control: SharpnessControl | None
+    examples: Examples
+    modules: Modules = field(default_factory=Modules)
+
+    @property
+    def measures(self) -> list[Measure]:
+        """All of it, the distances first."""
+        rest = (self.statistics, self.null, self.control, self.examples, self.modules)
+        return [*self.distances.values(), *(one for one in rest if one is not None)]
+
+    def profile(self, counts: InputCounts) -> HeadProfile:
+        """Return what was measured."""
+        return HeadProfile(
+            distances={name: one.summary(counts) for name, one in self.distances.items()},
+            statistics=self.statistics.summary(),
+            null=None if self.null is None else self.null.summary(),
+            examples=self.examples.summary(),
+            sharpened={} if self.control is None else self.control.summary(counts),
+            layers=self.modules.layers,
+            unread=self.modules.unread,
+        )
