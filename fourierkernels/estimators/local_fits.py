@@ -92,7 +92,8 @@ class LocalFits:
     def rows_at_once(self) -> int:
         """Return how many queries are summed together."""
         each = math.comb(self._dim + 2 * self._degree, self._dim)
-        return max(_LEAST_ROWS, _HELD // (each * (1 + self._sum.responses.shape[1])))
+        columns = int(self._sum.responses.shape[1])
+        return max(_LEAST_ROWS, _HELD // (each * (1 + columns)))
 
     def _in_blocks(self, count: int, solved: Callable[[SampleSum, slice], LocalFit]) -> LocalFit:
         rows = self.rows_at_once()

@@ -213,8 +213,9 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
     def smoothed_variances(self, squares: FloatArray) -> FloatArray:
         """Smooth squared residuals by the squared kernel, never negative, at half the radius."""
         kernel, factor = self.kernel_.squared
-        options = {"radius": 0.5 * factor * self.radius_, "method": self.method, "tol": self.tol}
-        other = NadarayaWatson(kernel, **options).fit(self.points_, squares, self.weights_)
+        radius = 0.5 * factor * self.radius_
+        other = NadarayaWatson(kernel, radius=radius, method=self.method, tol=self.tol)
+        other.fit(self.points_, squares, self.weights_)
         return np.maximum(other.fit_at(self.points_), 0.0)
 
     def derivative(self, X: ArrayLike, *, of: str = "fit") -> FloatArray:

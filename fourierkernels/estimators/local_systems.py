@@ -17,7 +17,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import multi_indices
 
-_BLOCK = 2**13  # systems eliminated together
+_BLOCK = 2**12  # systems eliminated together
 _EPS = float(np.finfo(float).eps)
 
 
@@ -101,7 +101,9 @@ def solve(moments: MomentSums, table: NDArray[np.intp]) -> LocalFit:
                 moments.denominators[:, some][table], moments.errors[:, some][table]
             )
             row[:, some] = inverse[0]
-            coefficients[:, some] = np.einsum("ijm,jmk->imk", inverse, moments.in_units[:q, some])
+            coefficients[:, some] = sum(
+                inverse[:, j, :, None] * moments.in_units[j, some] for j in range(q)
+            )
     return LocalFit(coefficients, row, moments.exponent, doubt)
 
 
@@ -109,8 +111,8 @@ def _inverse(matrix: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatAr
     """Return inverses of symmetric matrices ``(q, q, m)``, and the doubt of each, ``(m,)``.
 
     Rows and columns are scaled to a diagonal of 1 first. If the sum of each row of |A^-1| E is
-    below 1, no matrix within E of A is singular, for then the spectral radius is below 1 [recalled
-    from the theory of interval matrices].
+    below 1, no matrix A + D with |D| <= E is singular: (A + D) v = 0 would give
+    |v| <= |A^-1| E |v|, whose largest entry is smaller than that of |v|.
     """
     q = len(matrix)
     size = np.maximum(np.abs(_diagonal(matrix)), _diagonal(error))
@@ -119,15 +121,16 @@ def _inverse(matrix: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatAr
     scaled = matrix * both
     inverse = _eliminated(scaled)
     rounding = 4.0 * q * _EPS * (q > 1)
-    spread = np.abs(inverse).reshape(q, q, 1, -1) * (error * both + rounding * np.abs(scaled))
-    return inverse * both, np.nan_to_num(
-        spread.sum(axis=(1, 2)).max(axis=0), nan=math.inf, posinf=math.inf
-    )
+    spread = (error * both + rounding * np.abs(scaled)).sum(axis=1)
+    doubt = sum(np.abs(inverse[:, j]) * spread[j] for j in range(q)).max(axis=0)
+    return inverse * both, np.nan_to_num(doubt, nan=math.inf, posinf=math.inf)
 
 
 def _eliminated(matrix: FloatArray) -> FloatArray:
     """Return inverses ``(q, q, m)`` by elimination with row pivots, all systems in step."""
     q, m = len(matrix), matrix.shape[2]
+    if q <= 2:
+        return _in_closed_form(matrix)
     work = np.concatenate([matrix, np.zeros((q, q, m))], axis=1)
     for i in range(q):
         work[i, q + i] = 1.0
@@ -143,6 +146,18 @@ def _eliminated(matrix: FloatArray) -> FloatArray:
             if j != i:
                 work[j] -= work[j, i].copy() * work[i]
     return work[:, q:]
+
+
+def _in_closed_form(matrix: FloatArray) -> FloatArray:
+    """Return inverses of symmetric matrices ``(q, q, m)``, q at most 2: local lines are many."""
+    if len(matrix) == 1:
+        return 1.0 / matrix
+    (a, b), (_, d) = matrix
+    inverse = np.empty(matrix.shape)
+    inverse[0, 0], inverse[1, 1] = d, a
+    inverse[0, 1] = inverse[1, 0] = -b
+    inverse /= a * d - b * b
+    return inverse
 
 
 def _diagonal(matrix: FloatArray) -> FloatArray:

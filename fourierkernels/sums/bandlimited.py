@@ -121,13 +121,14 @@ class BandlimitedSum:
         series: list[Series],
     ) -> KernelSums:
         """Return real columns, one in each real or imaginary part, with the error of the first."""
-        real = np.ascontiguousarray(sums.T).view(np.float64)[:, :columns]
+        real = [sums[c // 2].imag if c % 2 else sums[c // 2].real for c in range(columns)]
+        responses = np.stack(real[1:], axis=1) if columns > 1 else np.zeros((len(real[0]), 0))
         power = np.square(spectrum.real) + np.square(spectrum.imag)
         peak = math.sqrt(power.sum())  # root mean square of the first column
         accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
-        size = accuracy * max(peak, float(np.abs(real[:, 0]).max()))
-        error, exponent = np.broadcast_to(size, len(real)), np.broadcast_to(0, len(real))
-        return KernelSums(real[:, 1:].copy(), real[:, 0].copy(), error, exponent)
+        size = accuracy * max(peak, float(np.abs(real[0]).max()))
+        error, exponent = (np.broadcast_to(each, len(real[0])) for each in (size, 0))
+        return KernelSums(responses, np.ascontiguousarray(real[0]), error, exponent)
 
     def _series_of(self, parts: tuple[str, ...], moment: int) -> list[Series]:
         """Return one series per dimension, on the grid that serves moments up to `moment`."""

@@ -41,7 +41,7 @@ class MomentSums:
         with np.errstate(over="ignore"):
             return cls(
                 np.stack(list(map(_shifted, (s.denominator for s in sums), shifts))),
-                np.stack(list(map(_shifted, (s.error for s in sums), shifts))),
+                _stacked_errors([s.error for s in sums], shifts),
                 np.stack(list(map(_shifted, (s.in_units for s in sums[:solved]), shifts))),
                 first,
                 sums[0].units,
@@ -76,6 +76,14 @@ class MomentSums:
         errors[0] += 4 * np.finfo(float).eps * size
         in_units[0] -= term[:, None] * responses
         return replace(self, denominators=denominators, errors=errors, in_units=in_units)
+
+
+def _stacked_errors(errors: list[FloatArray], shifts: list[NDArray[np.int64] | None]) -> FloatArray:
+    """Stack errors; those of one number for all queries, as of band-limited sums, take no room."""
+    if any(each.strides != (0,) for each in errors):
+        return np.stack(list(map(_shifted, errors, shifts)))
+    column = np.array([[each[0]] for each in errors])
+    return np.broadcast_to(column, (len(errors), len(errors[0])))
 
 
 def _shifted(values: FloatArray, shift: NDArray[np.int64] | None) -> FloatArray:
