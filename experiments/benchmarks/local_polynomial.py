@@ -96,7 +96,9 @@ def skfda_line(x: Array, y: Array, at: Array, h: float) -> Array:
 FULL = (
     Comparison("local mean (Nadaraya-Watson)", "fourierkernels", local_mean, 10**6, 15, degree=0),
     Comparison("statsmodels", "statsmodels", statsmodels_line, 10**4, 5, queries=100),
+    Comparison("statsmodels", "statsmodels", statsmodels_line, 10**5, 5, queries=100),
     Comparison("scikit-fda", "scikit-fda", skfda_line, 10**4, 5, queries=100),
+    Comparison("scikit-fda", "scikit-fda", skfda_line, 10**5, 5, queries=100),
 )
 QUICK = (
     Comparison("local mean (Nadaraya-Watson)", "fourierkernels", local_mean, 10**4, 3, degree=0),
