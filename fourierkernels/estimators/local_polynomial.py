@@ -41,13 +41,15 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
     Where the local design matrix is singular within its own numerical error the answer is NaN,
     with one warning that counts the queries.
 
-    For finite samples the weights exist for every kernel. The asymptotic theory of degree p needs
-    moments of K and K², the errors of order p + 1 the moment ∫ |u|^{p+1} |K|. For
-    sinc^l, ∫ |u|^j |K| is finite if l - j > 1: the local linear fit has its classical bias
-    and variance for l >= 4. For l = 2 and 3 the matrix of moments is dominated by distant samples,
-    and grows with the range of the data: the fit still reproduces lines, but as a mean with a
-    correction that is global. For l = 1 that matrix does not even tend to a limit, and may be
-    singular anywhere between the signs of the kernel.
+    For finite samples the weights exist for every kernel. The asymptotic bias of degree p takes the
+    moments of K up to 2p + 1 at a boundary, up to 2p in the interior (2p + 2 if p is even), and
+    for sinc^l the integral of |u|^j |K| is finite if l - j > 1: local lines have their classical
+    order R^-2 for l >= 4 in the interior and l >= 5 at a boundary (for l = 4 with a factor
+    log R). For l = 2 the second moment grows with the range of the data: the fit still reproduces
+    lines, but its slope is that of the whole sample, and the boundary bias stays; for l = 1 the
+    matrix of moments has no limit at all. With odd powers it is not definite: between the signs
+    of its determinant there are queries at which the variance of the fit is large without limit,
+    from degree 1 (l = 1) or 2 (l = 3, 5) on in our examples. `interval` shows them.
 
     Parameters
     ----------
