@@ -62,12 +62,16 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         "gcv" score this very fit; by default the density rule for the design points.
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
-    method : {"auto", "direct", "bandlimited", "reference"}
+    method : {"auto", "direct", "bandlimited", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.
     undefined : {"nan", "raise"}
         What to do at undefined queries.
+    device : {"cpu", "cuda", "cuda:<index>"}
+        Where sums run: "cuda" uses the operator of Fourier attention in double precision, on
+        monomials about one centre; queries whose systems lose too many digits by that are summed
+        again on the CPU. Derivatives need the CPU.
 
     Attributes
     ----------
@@ -96,8 +100,11 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         method: str = "auto",
         tol: float = 1e-12,
         undefined: str = "nan",
+        device: str = "cpu",
     ) -> None:
-        super().__init__(kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol)
+        super().__init__(
+            kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol, device=device
+        )
         self.degree = degree
         self.undefined = undefined
 

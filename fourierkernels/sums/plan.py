@@ -101,14 +101,12 @@ def _direct_refusal(problem: Problem) -> str:
     return compiled_refusal(problem.kernel)
 
 
-def _plain_refusal(problem: Problem) -> str:
-    return "has no moments" if problem.moments else _direct_refusal(problem)
-
-
 def _single_refusal(problem: Problem) -> str:
+    if problem.moments:
+        return "has no moments"
     reached = _single_accuracy(problem)
     coarse = f"reaches {reached:.1e} at this radius and range of data"
-    return _plain_refusal(problem) or (coarse if reached > problem.tol else "")
+    return _direct_refusal(problem) or (coarse if reached > problem.tol else "")
 
 
 def _direct_seconds(problem: Problem) -> float:
@@ -201,7 +199,7 @@ METHODS = {
             "torch",
             "fourierkernels.sums.on_device",
             "TorchSum",
-            _plain_refusal,
+            _direct_refusal,
             lambda problem: math.inf,
             _direct_accuracy,
             exact=False,

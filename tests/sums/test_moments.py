@@ -82,7 +82,7 @@ def test_bandlimited_moments_are_within_their_stated_error(
     assert fast.error[0] <= 1e-7 * np.abs(slow.totals()).max()
 
 
-@pytest.mark.parametrize("method", ["direct", "bandlimited"])
+@pytest.mark.parametrize("method", ["direct", "bandlimited", "torch"])
 @pytest.mark.parametrize("name", ["gaussian", "fourier1", "fourier4"])
 @pytest.mark.parametrize(("dim", "degree"), [(1, 6), (2, 4), (3, 2)])
 def test_all_moments_at_once_are_those_of_the_reference(
@@ -142,11 +142,22 @@ def test_batches_of_transforms_change_no_sum(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_allclose(cut.in_units, whole.in_units, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("method", ["direct_float32", "torch"])
-def test_methods_without_moments_refuse_them(method: str) -> None:
-    sums = prepared(1, method=method)
-    with pytest.raises(ValueError, match=f"'{method}' has no moments"):
+def test_single_precision_refuses_moments() -> None:
+    sums = prepared(1, method="direct_float32")
+    with pytest.raises(ValueError, match="'direct_float32' has no moments"):
         sums.moments(np.zeros((1, 1)), 2, with_responses=1)
+
+
+def test_monomials_about_a_distant_centre_state_what_they_lose() -> None:
+    """Radius times range is 600 here: u^4 is a difference of terms of 1e11."""
+    at = problem(200, 20, 1)[1]
+    fast, slow = (
+        prepared(1, "gaussian", method=each, radius=100.0).moments(at, 4, with_responses=2)
+        for each in ("torch", "reference")
+    )
+    scale = np.ldexp(1.0, fast.exponent - slow.exponent)
+    gap = np.abs(fast.denominators * scale - slow.denominators)
+    assert np.all(gap <= fast.errors * scale + slow.errors)
 
 
 def test_moments_of_a_kernel_that_is_not_compiled_come_from_the_reference() -> None:
