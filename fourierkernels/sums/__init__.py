@@ -66,9 +66,10 @@ def kernel_sum(
         Whether rows whose denominator is faint, below √tol of the largest, are summed directly in
         double precision afterwards, so that ratios and logarithms keep √tol. Not needed for
         absolute errors.
-    parts : sequence of {"value", "slope", "cumulative"}, optional
-        The factor in each dimension: the shape (by default), its slope shape'(u), or its integral
-        from -∞ to u, u = R_d(x_d - x_id).
+    parts : sequence of str, optional
+        The factor in each dimension, a name of ``PARTS``: the shape ("value", by default), its
+        slope shape'(u) ("slope"), its integral from -∞ to u ("cumulative"), u^j shape(u) for j up
+        to 6 ("moment<j>") or the slope of that ("slope_of_moment<j>"); u = R_d(x_d - x_id).
 
     Returns
     -------

@@ -5,6 +5,8 @@ significand and exponent: their product is the sum of responses. Always in float
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +17,9 @@ from fourierkernels.kernels import Kernel
 from fourierkernels.ops.cuda_build import SIZES
 from fourierkernels.ops.operator import attend
 from fourierkernels.sums.compiled import compiled_shape
+from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.shifted_moments import monomial_columns, shifted
 
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2**24  # differences of the Gaussian held at once
@@ -47,8 +51,11 @@ class TorchSum:
         tol: float = 0.0,
         device: str = "cpu",
     ) -> None:
+        self._given = points, weights, responses
+        self._options: dict[str, Any] = {"kernel": kernel, "radius": radius, "device": device}
+        self._of_monomials: dict[tuple[int, int], TorchSum] = {}
         self._device, self._radius = torch.device(device), radius
-        self._shape = compiled_shape(kernel)
+        self._shape, self._nonnegative = compiled_shape(kernel), kernel.nonnegative
         if self._device.type != "cpu" and not self._shape.gaussian:
             _check_widths(points, responses, device)
         self._centre = np.quantile(points, 0.5, axis=0, method="lower")
@@ -72,6 +79,44 @@ class TorchSum:
         return KernelSums(
             numerator[:, : self._count], denominator, error, exponent.astype(np.int64)
         )
+
+    def at_all(
+        self,
+        queries: FloatArray,
+        parts: list[tuple[str, ...]],
+        alone: Sequence[tuple[str, ...]] = (),
+    ) -> list[KernelSums]:
+        """Return the sums of moments, then those of `alone`, which are without responses.
+
+        One sum of the monomials of the samples, moved to each query afterwards.
+        """
+        powers = [tuple(PARTS[part].moment for part in names) for names in [*parts, *alone]]
+        solved = max(sum(power) for power in powers[: len(parts)])
+        degree = max(sum(power) for power in powers)
+        inner = self._of_monomials.get((degree, solved))
+        if inner is None:
+            inner = self._of_monomials[degree, solved] = self._with_monomials(degree, solved)
+        sums = inner.at(queries, ("value",) * len(self._radius))
+        with np.errstate(over="ignore"):
+            mass = np.ldexp(self._total, -sums.exponent)
+            if self._nonnegative:
+                mass = np.minimum(mass, np.abs(sums.denominator))
+        rounding = 8 * _EPS * math.sqrt(len(self._samples)) * mass
+        return shifted(
+            sums,
+            self._radius * (queries - self._centre),
+            np.abs(self._samples.cpu().numpy()).max(axis=0),
+            powers,
+            error=sums.error + rounding,
+            degree=degree,
+            solved=solved,
+        )
+
+    def _with_monomials(self, degree: int, solved: int) -> "TorchSum":
+        points, weights, responses = self._given
+        samples = self._radius * (points - self._centre)
+        columns = monomial_columns(samples, responses, degree, solved)
+        return TorchSum(points, weights, columns, **self._options)
 
     def _fourier(self, queries: Tensor) -> _Parts:
         output, significand, exponent, *_ = attend(

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 from tolerances import TOLERANCE
 
-from fourierkernels import KernelDensity, NadarayaWatson
+from fourierkernels import KernelDensity, LocalPolynomial, NadarayaWatson
 from fourierkernels.estimators import RADIUS_RULES, UndefinedWarning
 from fourierkernels.exact_error import mise
 from fourierkernels.kernels import KERNELS
@@ -30,7 +30,9 @@ def data(n: int = 200, dim: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize(
-    "estimator", [KernelDensity(), NadarayaWatson()], ids=lambda e: type(e).__name__
+    "estimator",
+    [KernelDensity(), NadarayaWatson(), LocalPolynomial()],
+    ids=lambda e: type(e).__name__,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract_holds(estimator: object) -> None:
