@@ -13,6 +13,7 @@ from fourierkernels.densities.beta import Beta
 from fourierkernels.densities.contract import (
     Density,
     HasComponents,
+    HasFarField,
     HasMarginals,
     HasSpectralTail,
     HasSpectralWindow,
@@ -42,6 +43,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "HasComponents",
+    "HasFarField",
     "HasMarginals",
     "HasSpectralTail",
     "HasSpectralWindow",

@@ -11,14 +11,17 @@ import pytest
 from fourierkernels import PhiKernel
 from fourierkernels.densities import (
     DENSITIES,
+    Beta,
     Cauchy,
     CorrelatedGaussian,
     Density,
     Gaussian,
+    GaussianMixture,
     Laplace,
     MultivariateMixture,
     Product,
 )
+from fourierkernels.exact_error import quadrature
 from fourierkernels.exact_error.integrals import line_integrals
 from fourierkernels.exact_error.joint_integrals import joint_parts
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, as_kernel
@@ -348,3 +351,30 @@ def test_an_infinite_spectrum_without_a_tail_is_refused() -> None:
 
     with pytest.raises(ValueError, match=r"must have a spectral_tail .* got Tailless\(\)"):
         line_integrals(Tailless(), GaussianKernel(), 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("power", [1, 2, 4])
+def test_error_of_beta_at_a_radius_whose_waves_are_faded_out(
+    power: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Faded from 2^18 radians on; with the limit moved it agrees with the waves followed."""
+    density, kernel, radius = Beta(0.6, 0.9), FourierKernel(power), 3e4
+    followed = line_integrals.__wrapped__(density, kernel, radius)
+    monkeypatch.setattr(quadrature, "_LONGEST_WAVE", 2.0**12)
+    faded = line_integrals.__wrapped__(density, kernel, radius)
+    np.testing.assert_allclose(faded, followed, rtol=1e-9, atol=1e-300)
+
+
+def test_error_of_beta_is_cheap_and_tends_to_its_limits_at_any_radius() -> None:
+    """At R -> ∞ the bias is |p̂|²'s tail, ~ R^{-2β+1}, and the variance R ∫K²/n."""
+    density = Beta(0.75, 3.0)
+    errors = [mise(density, "fourier4", n=10, radius=radius) for radius in (1e8, 1e12)]
+    assert errors[0].bias2 / errors[1].bias2 == pytest.approx(1e2, rel=1e-6)
+    whole = [r * as_kernel("fourier4").roughness / 10 for r in (1e8, 1e12)]
+    assert [e.variance for e in errors] == pytest.approx(whole, rel=1e-6)
+
+
+def test_mise_refuses_waves_that_need_too_many_nodes() -> None:
+    far = GaussianMixture((0.5, 0.5), (0.0, 1e7), (1.0, 1.0))
+    with pytest.raises(ValueError, match="radius must be small enough"):
+        mise(far, "fourier4", n=10, radius=10.0)
