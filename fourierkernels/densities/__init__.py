@@ -13,6 +13,7 @@ from fourierkernels.densities.beta import Beta
 from fourierkernels.densities.contract import (
     Density,
     HasComponents,
+    HasEdges,
     HasFarField,
     HasMarginals,
     HasSpectralTail,
@@ -43,6 +44,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "HasComponents",
+    "HasEdges",
     "HasFarField",
     "HasMarginals",
     "HasSpectralTail",

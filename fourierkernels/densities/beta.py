@@ -54,6 +54,11 @@ class Beta:
         log = special.betaln(2 * self.a - 1, 2 * self.b - 1) - 2 * special.betaln(self.a, self.b)
         return math.exp(log)
 
+    @property
+    def edge_powers(self) -> tuple[float, ...]:
+        """P ~ x^{a-1} at 0 and (1-x)^{b-1} at 1."""
+        return (self.a - 1.0, self.b - 1.0)
+
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Density, elementwise; 0 outside (0, 1)."""
         x = np.asarray(x, float)
@@ -171,7 +176,7 @@ class Beta:
         return self._end(self.a, self.b, -1j * t), self._end(self.b, self.a, 1j * t)
 
     def _end(self, a: float, b: float, z: ComplexArray) -> ComplexArray:
-        """Return the part of x = 0 in E exp(-zX): Γ(a)/B(a, b) z^{-a} Σ_k (1-b)_k (a)_k/k! z^{-k}."""
+        """Return what x = 0 adds to E e^{-zX}: Γ(a)/B(a, b) z^{-a} Σ_k (1-b)_k (a)_k/k! z^{-k}."""
         k = np.arange(_TERMS)
         ratios = (1.0 - b + k) * (a + k) / (k + 1.0)
         total = np.ones_like(z)

@@ -117,6 +117,15 @@ class HasFarField(HasSpectralTail, Protocol):
 
 
 @runtime_checkable
+class HasEdges(Protocol):
+    """What a density may offer that vanishes on one side of each break, and is a power there."""
+
+    @property
+    def edge_powers(self) -> tuple[float, ...]:
+        """Q in p(x) ~ |x - break|^q, one per break; the other factor is analytic."""
+
+
+@runtime_checkable
 class HasSpectralWindow(Protocol):
     """What a density in D > 1 dimensions may offer, so that integrals skip where |p̂| vanishes."""
 
