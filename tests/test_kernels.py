@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import special
 from tolerances import TOLERANCE
 
+from fourierkernels import kernels
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kernel, as_kernel
 from fourierkernels.phi_kernel import PhiKernel
 from fourierkernels.sinc import sinc_integral
@@ -215,6 +216,20 @@ def test_phi_kernel_of_a_power_is_the_fourier_kernel(power: int) -> None:
     assert mine.support == theirs.support
     assert mine.roughness == pytest.approx(theirs.roughness, rel=1e-10)
     np.testing.assert_allclose(mine.transform(s), theirs.transform(s), atol=1e-12)
+
+
+@pytest.mark.parametrize("power", [41, 42, 60])
+def test_large_powers_agree_with_their_splines(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above l = 40 a sum over a lattice replaces the B-spline: sinc^l has no frequency above l."""
+    s = np.linspace(0.01, 1.1 * power, 301)
+    fast = FourierKernel(power)
+    found = (fast.constant, fast.second_moment, fast.roughness)
+    transform, gap = fast.transform(s), fast.gap(s)
+    monkeypatch.setattr(kernels, "_LARGEST_SPLINE", 100)
+    slow = FourierKernel(power)
+    assert found == pytest.approx((slow.constant, slow.second_moment, slow.roughness), rel=1e-14)
+    np.testing.assert_allclose(transform, slow.transform(s), rtol=0, atol=5e-15)
+    np.testing.assert_allclose(gap, slow.gap(s), rtol=1e-12)
 
 
 ONE_SIDED = {
