@@ -14,15 +14,17 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import (
+    CorrelatedGaussian,
     Density,
     HasComponents,
     HasFarField,
     HasMarginals,
     HasSpectralTail,
 )
-from fourierkernels.exact_error.joint_integrals import joint_parts
+from fourierkernels.exact_error.joint_integrals import LARGEST_TENSOR, joint_parts
 from fourierkernels.exact_error.mise_parts import Parts
 from fourierkernels.exact_error.normal import normal_parts
+from fourierkernels.exact_error.one_factor import factor_parts
 from fourierkernels.exact_error.quadrature import fades, spectral_nodes
 from fourierkernels.kernels import GaussianKernel, Kernel
 
@@ -59,6 +61,8 @@ def error_parts(density: Density, kernel: Kernel, radii: FloatArray) -> Parts:
         return Parts(product.bias, product.noise)
     if isinstance(density, HasComponents) and isinstance(kernel, GaussianKernel):
         return normal_parts(density.components, np.diag(np.square(1.0 / radii)))
+    if len(radii) > LARGEST_TENSOR and isinstance(density, CorrelatedGaussian):
+        return factor_parts(density, kernel, radii)
     return joint_parts(density, kernel, tuple(map(float, radii)))
 
 

@@ -24,6 +24,8 @@ from fourierkernels.densities import (
 from fourierkernels.exact_error import quadrature
 from fourierkernels.exact_error.integrals import line_integrals
 from fourierkernels.exact_error.joint_integrals import joint_parts
+from fourierkernels.exact_error.normal import normal_parts
+from fourierkernels.exact_error.one_factor import factor_parts
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, as_kernel
 from fourierkernels.theory import (
     full_covariance_mise,
@@ -378,3 +380,30 @@ def test_mise_refuses_waves_that_need_too_many_nodes() -> None:
     far = GaussianMixture((0.5, 0.5), (0.0, 1e7), (1.0, 1.0))
     with pytest.raises(ValueError, match="radius must be small enough"):
         mise(far, "fourier4", n=10, radius=10.0)
+
+
+@pytest.mark.parametrize("kernel", ["fourier1", "fourier2", "fourier4"])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_one_factor_agrees_with_the_tensor_grid(kernel: str, dim: int) -> None:
+    """Given one normal variable the coordinates of an equicorrelated normal separate."""
+    density, shape = CorrelatedGaussian(0.7, dim), as_kernel(kernel)
+    radii = (1.7, 2.3, 2.0)[:dim]
+    slow = joint_parts(density, shape, radii)
+    fast = factor_parts(density, shape, np.array(radii))
+    assert fast.bias == pytest.approx(slow.bias, rel=1e-9)
+    assert fast.noise == pytest.approx(slow.noise, rel=1e-10)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
+def test_one_factor_agrees_with_closed_forms_in_five_dimensions(correlation: float) -> None:
+    density = CorrelatedGaussian(correlation, 5)
+    fast = factor_parts(density, GaussianKernel(), np.full(5, 1.5))
+    exact = normal_parts(density.components, np.eye(5) / 1.5**2)
+    assert fast.bias == pytest.approx(exact.bias, rel=1e-9)
+    assert fast.noise == pytest.approx(exact.noise, rel=1e-9)
+    if correlation == 0.0:
+        for kernel in ("fourier1", "fourier4"):
+            product = mise("gaussian", kernel, n=100, radius=1.5, dim=5)
+            assert mise(density, kernel, n=100, radius=1.5).total == pytest.approx(product.total)
+    best = optimum(density, "fourier4", n=1000)
+    assert best.mise.total < density.roughness
