@@ -9,6 +9,7 @@ into :data:`KERNELS`; the contract tests pick it up from there. A nonnegative ke
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -23,6 +24,8 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.sinc import sinc, sinc_integral, sinc_slope
 from fourierkernels.validation import check_choice, check_integer, lacking
 
+_LARGEST_SPLINE = 40  # power up to which the transform is evaluated as a B-spline
+_NEGLIGIBLE = 16.0  # sinc(u)^l < exp(-l u²/6) < 1e-18 from u = 16/√l on, up to π
 _GAUSSIAN_CUTOFF = 8.6  # exp(-8.6^2 / 2) < 1e-16: beyond it the transform is zero to rounding
 
 
@@ -190,7 +193,9 @@ class FourierKernel:
 
     @property
     def constant(self) -> float:
-        """A_l = ∫ sinc(u)^l du, from an exact rational multiple of π."""
+        """A_l = ∫ sinc(u)^l du, from an exact rational multiple of π; above l = 40 from a sum."""
+        if self.power > _LARGEST_SPLINE:
+            return float(self._lattice[1].sum())
         return math.pi * float(_constant_over_pi(self.power))
 
     @property
@@ -203,11 +208,16 @@ class FourierKernel:
         """-K̂''(0): 0 for l = 1, infinite for l = 2, a rational number from l = 3 on."""
         if self.power <= 2:
             return {1: 0.0, 2: math.inf}[self.power]
+        if self.power > _LARGEST_SPLINE:
+            u, weight = self._lattice
+            return float(np.square(u) @ weight / weight.sum())
         return float(-_spline_derivative(self.power, 2) / _spline_derivative(self.power, 0))
 
     @property
     def roughness(self) -> float:
         """∫ K² = A_{2l}/A_l²."""
+        if self.power > _LARGEST_SPLINE:
+            return FourierKernel(2 * self.power).constant / self.constant**2
         ratio = _constant_over_pi(2 * self.power) / _constant_over_pi(self.power) ** 2
         return float(ratio) / math.pi
 
@@ -241,11 +251,17 @@ class FourierKernel:
         if self.power == 1:  # a step is its own closed form, with the edge included
             return np.where(size <= 1.0, 1.0, 0.0)
         inside = np.minimum(size, self.support)  # the spline is continuous: zero at its end
+        if self.power > _LARGEST_SPLINE:
+            waves = self._lattice_sum(inside, np.cos)
+            return np.where(size < self.support, np.maximum(waves, 0.0), 0.0)
         return np.asarray(self._spline(inside) / self._peak)
 
     def gap(self, s: ArrayLike) -> FloatArray:
         """Return 1 - K̂(s), elementwise: near 0 from the spline's own polynomial there."""
         size = np.abs(np.asarray(s, float))
+        if self.power > _LARGEST_SPLINE:
+            inside = np.minimum(size, self.support)
+            return self._lattice_sum(inside, lambda x: 2.0 * np.square(np.sin(0.5 * x)))
         near = np.polynomial.polynomial.polyval(np.minimum(size, 1.0), self._gap_series)
         return np.where(size < 0.5 * self.knots[0], near, 1.0 - self.transform(size))
 
@@ -281,6 +297,21 @@ class FourierKernel:
     def squared(self) -> tuple[Kernel, float]:
         """sinc^{2l} at the same u."""
         return FourierKernel(2 * self.power), 1.0
+
+    @cached_property
+    def _lattice(self) -> tuple[FloatArray, FloatArray]:
+        """Points u = πj/l, and sinc(u)^l times their distance, as far as it is not negligible.
+
+        sinc^l has no frequencies above l: on these points sums over cosines are integrals, exactly.
+        """
+        step = math.pi / self.power
+        reach = math.ceil(_NEGLIGIBLE / math.sqrt(self.power) / step)
+        u = step * np.arange(-reach, reach + 1)
+        return u, step * sinc(u) ** self.power
+
+    def _lattice_sum(self, s: FloatArray, wave: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        u, weight = self._lattice
+        return np.asarray(wave(s[..., None] * u) @ (weight / weight.sum()))
 
     @cached_property
     def _spline(self) -> BSpline:

@@ -7,9 +7,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel, Kernel
+from fourierkernels.phi_tail import Side, cosine_tail, mean_power, sides, tail_error
 from fourierkernels.sinc import sinc
 
 PhiFunction = Callable[[FloatArray], FloatArray]
@@ -29,7 +31,9 @@ class PhiKernel:
     φ is split as P + ρ, P a polynomial without constant term. The integrals of P are those of the
     Fourier kernels, exact; those of ρ = φ - P, small where sinc is small, are summed over the
     half-periods [kπ, (k+1)π] and the rest bounded by extrapolating its decay; `error` states it. If
-    φ itself is a polynomial of degree at most 12, ρ is zero and everything is exact to rounding.
+    φ itself is a polynomial of degree at most 12, ρ is zero and everything is exact to rounding. If
+    φ is another power next to 0, like |z|^{3/2} or max(z, 0)², P is zero and the far tail is summed
+    in closed form.
     Source: [nguyen2022fourierformer]_ eq. 12.
 
     Parameters
@@ -77,8 +81,14 @@ class PhiKernel:
 
     @cached_property
     def order(self) -> float:
-        """From the slope of 1 - K̂ near 0, to the nearest half; infinite if the gap is noise."""
-        gap = 1.0 - self.transform(np.array([1 / 16, 1 / 32]))
+        """How 1 - K̂ starts at 0; infinite if it is noise.
+
+        Where φ(sinc u) has a mean over its periods like u^{-p}, p < 3, that is p - 1 (and for p = 3
+        it is 2 but for a logarithm); else it is the slope of the gap, to the nearest half.
+        """
+        if self._split.mean_power <= 3.0:
+            return self._split.mean_power - 1.0
+        gap = self.gap(np.array([1 / 16, 1 / 32]))
         if abs(gap[0]) < 10 * max(self.error / self.constant, 1e-14):
             return math.inf
         return round(2.0 * math.log2(abs(gap[0] / gap[1]))) / 2.0
@@ -185,7 +195,12 @@ class _PhiSplit:
         misfit = self._fit_polynomial()
         self.is_polynomial = misfit is not None
         self.error = 1e-14 if misfit is None else 1e-14 + misfit * math.pi
-        if misfit is None:
+        self._sides: tuple[Side, ...] = sides(phi) if misfit is None else ()
+        self.mean_power = mean_power(self._sides)
+        if self._sides:
+            self.coefficients = np.zeros(1)
+            self.error += self._integrate_power()
+        elif misfit is None:
             # A low power that only the truncation brings in would have a false, slow tail.
             self.coefficients = self._fit(-0.05, 0.05, 8, noise=1e-6)
             try:
@@ -205,16 +220,26 @@ class _PhiSplit:
             if coefficient and power > 2  # below, only noise can be left in a kernel of order 2
         ]
         rest = self._weighted_rest * np.square(self._nodes)
+        if self._sides:
+            if self.mean_power <= 3.0:
+                return math.inf
+            tail = cosine_tail(self._sides, _HALF_PERIODS * math.pi, np.zeros(()), times=2.0)
+            return float(2.0 * (rest.sum() + tail))
         far = np.abs(rest[len(rest) // 2 :]).sum()
         total = float(math.fsum(moments) + 2.0 * rest.sum())
         return math.inf if far > 1e-3 * abs(total) else total
 
     def cosine_integral(self, s: FloatArray) -> FloatArray:
-        return self._integral(s, FourierKernel.transform, np.cos)
+        return self._integral(s, FourierKernel.transform, np.cos) + 2.0 * self._tail(s)
 
     def gap_integral(self, s: FloatArray) -> FloatArray:
         """∫ φ(sinc u) (1 - cos su) du, which does not cancel near s = 0."""
-        return self._integral(s, FourierKernel.gap, lambda x: 2.0 * np.square(np.sin(0.5 * x)))
+        near = self._integral(s, FourierKernel.gap, lambda x: 2.0 * np.square(np.sin(0.5 * x)))
+        return near + 2.0 * (self._tail(np.zeros(())) - self._tail(s))
+
+    def _tail(self, s: FloatArray) -> FloatArray:
+        """∫ φ(sinc u) cos(su) du beyond the last half-period, for a φ that is a power next to 0."""
+        return cosine_tail(self._sides, _HALF_PERIODS * math.pi, s)
 
     def _integral(
         self,
@@ -272,6 +297,33 @@ class _PhiSplit:
         if last >= 0.9 * before:
             raise ValueError("phi must vanish at 0 fast enough for phi(sinc u) to be integrable")
         return missed + last * last / (before - last)
+
+    def _integrate_power(self) -> float:
+        """Set nodes and weighted φ on the first half-periods; return a bound on what is missed."""
+        if min(side.power for side in self._sides) <= 1.0:
+            raise ValueError("phi must vanish at 0 fast enough for phi(sinc u) to be integrable")
+        self._nodes, self._weighted_rest = self._power_rule(_PANELS)
+        total = self._weighted_rest.sum()
+        finer = (float(self._power_rule(k * _PANELS)[1].sum() - total) for k in (2, 3))
+        missed = 8.0 * max(map(abs, finer))
+        return missed + tail_error(self._sides, _HALF_PERIODS * math.pi, self._phi)
+
+    def _power_rule(self, panels: int) -> tuple[FloatArray, FloatArray]:
+        """As :meth:`_rule`, with the nodes of Gauss-Jacobi where sinc u passes through 0."""
+        half = 0.5 * math.pi / panels
+        place = np.tile(_PANEL_NODES, (_HALF_PERIODS, panels, 1))
+        weight = np.tile(_PANEL_WEIGHTS, (_HALF_PERIODS, panels, 1))
+        for side in self._sides:
+            z, share = special.roots_jacobi(len(_PANEL_NODES), 0.0, side.power)
+            share = share * (1.0 + z) ** -side.power
+            lobes = slice(0 if side.sign > 0 else 1, None, 2)
+            place[lobes, -1], weight[lobes, -1] = -z, share
+            starts = slice(2 if side.sign > 0 else 1, None, 2)  # not at u = 0, where sinc is 1
+            place[starts, 0], weight[starts, 0] = z, share
+        lobe = math.pi * np.arange(_HALF_PERIODS)[:, None, None]
+        middle = half * (2.0 * np.arange(panels) + 1.0)[:, None]
+        nodes = (lobe + middle + half * place).ravel()
+        return nodes, half * weight.ravel() * self._rest(sinc(nodes))
 
     def _rule(self, panels: int) -> tuple[FloatArray, FloatArray]:
         """Return nodes on the first half-periods, and their weights times ρ."""

@@ -1,6 +1,7 @@
 """The command line as a user meets it: output, files, one-line errors."""
 
 import csv
+import os
 import signal
 import subprocess
 import sys
@@ -59,10 +60,37 @@ def test_help_carries_an_example() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rates", ["mw15", "correlated", "fourier6", "at most 1000"]),
+        ("theorems", ["'3a supersmooth'", "lemma 1", "doppler", "mw15", "fourier6"]),
+        ("sweep", ["mw15", "doppler", "student", "lscv", "by default 100, 1000, 10000", "optimal"]),
+    ],
+)
+def test_help_lists_the_registries_and_the_defaults(name: str, words: list[str]) -> None:
+    environment = {**os.environ, "COLUMNS": "120"}
+    shown = subprocess.run(
+        [*PROGRAM, name, "--help"], capture_output=True, text=True, env=environment
+    )
+    text = " ".join(shown.stdout.replace("│", " ").split())
+    assert [word for word in words if word not in text] == []
+    assert "{" not in text.replace("{results}", "")
+
+
+def test_rates_of_a_power_of_six_hundred_end(command: Run) -> None:
+    """sinc^600 is nearly Gaussian, and so is its error."""
+    done = command("rates", "--power", "600", "--smallest", "4", "--largest", "4")
+    rows = [line.split() for line in done.stdout.splitlines() if " 1e4 " in line]
+    assert [row[0] for row in rows] == ["fourier600", "gaussian"]
+    assert float(rows[0][3]) == pytest.approx(float(rows[1][3]), rel=2e-3)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["rates", "--density", "foo"], "density must be one of gaussian"),
         (["rates", "--power", "0"], "power must be at least 1, got 0"),
+        (["rates", "--power", "1001"], "power must be at most 1000, got 1001"),
         (["rates", "--power", "1.5"], "power must be an integer, got '1.5'"),
         (["rates", "--power", "2", "x"], "power must be an integer, got 'x'"),
         (["rates", "--output", "missing/x.csv"], "output must be in an existing folder"),

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 from tolerances import TOLERANCE
 
+from fourierkernels import kernels
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kernel, as_kernel
 from fourierkernels.phi_kernel import PhiKernel
 from fourierkernels.sinc import sinc_integral
@@ -214,6 +216,81 @@ def test_phi_kernel_of_a_power_is_the_fourier_kernel(power: int) -> None:
     assert mine.support == theirs.support
     assert mine.roughness == pytest.approx(theirs.roughness, rel=1e-10)
     np.testing.assert_allclose(mine.transform(s), theirs.transform(s), atol=1e-12)
+
+
+@pytest.mark.parametrize("power", [41, 42, 60])
+def test_large_powers_agree_with_their_splines(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above l = 40 a sum over a lattice replaces the B-spline: sinc^l has no frequency above l."""
+    s = np.linspace(0.01, 1.1 * power, 301)
+    fast = FourierKernel(power)
+    found = (fast.constant, fast.second_moment, fast.roughness)
+    transform, gap = fast.transform(s), fast.gap(s)
+    monkeypatch.setattr(kernels, "_LARGEST_SPLINE", 100)
+    slow = FourierKernel(power)
+    assert found == pytest.approx((slow.constant, slow.second_moment, slow.roughness), rel=1e-14)
+    np.testing.assert_allclose(transform, slow.transform(s), rtol=0, atol=5e-15)
+    np.testing.assert_allclose(gap, slow.gap(s), rtol=1e-12)
+
+
+ONE_SIDED = {
+    "two-sided": lambda z, p: np.abs(z) ** p,
+    "one-sided": lambda z, p: np.maximum(z, 0) ** p,
+}
+
+
+def exact_power_integral(kind: str, p: float, twice_s: int) -> float:
+    """∫ φ(sinc u) cos(su) du for half-integer s: lobes 4π apart add up to Hurwitz' zeta."""
+    s, total = 0.5 * twice_s, 0.0
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    t = 0.5 * (1.0 + nodes)
+    v = math.pi * t**4 * (35 - 84 * t + 70 * t**2 - 20 * t**3)  # flat at both ends: no power left
+    dv = 0.5 * weights * math.pi * 140 * (t * (1 - t)) ** 3
+    for lobe in range(4):
+        if kind == "one-sided" and lobe % 2:
+            continue
+        u = lobe * math.pi + v
+        sums = special.zeta(p, u / (4 * math.pi)) * (4 * math.pi) ** -p
+        total += float(np.sum(np.sin(v) ** p * sums * np.cos(s * u) * dv))
+    return 2.0 * total
+
+
+@pytest.mark.parametrize("kind", ONE_SIDED)
+@pytest.mark.parametrize("p", [1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])
+def test_phi_that_is_a_power_next_to_zero_keeps_its_stated_error(kind: str, p: float) -> None:
+    """|z|^p and max(z, 0)^p, at frequencies where tails resonate (s = 1, 2) and do not."""
+    kernel = PhiKernel(lambda z: ONE_SIDED[kind](z, p))
+    assert kernel.error < 1e-6
+    for twice_s in (0, 1, 2, 4):
+        exact = exact_power_integral(kind, p, twice_s)
+        found = float(kernel.transform(0.5 * twice_s)) * kernel.constant
+        assert abs(found - exact) <= kernel.error + 1e-12
+
+
+@pytest.mark.parametrize("kind", ONE_SIDED)
+@pytest.mark.parametrize("p", [1.2, 1.5, 2.0, 2.5, 3.5, 4.0])
+def test_order_of_a_power_is_that_of_its_tail(kind: str, p: float) -> None:
+    """φ(sinc u) ~ u^{-p} in the mean: 1 - K̂ starts like |s|^{p - 1}, from p = 3 on like s²."""
+    kernel = PhiKernel(lambda z: ONE_SIDED[kind](z, p))
+    assert kernel.order == pytest.approx(min(p - 1.0, 2.0), abs=1e-9)
+    gap = kernel.gap(np.array([2e-4, 1e-4]))
+    assert math.log2(gap[0] / gap[1]) == pytest.approx(kernel.order, abs=0.03)
+    assert math.isinf(kernel.second_moment) == (p < 3.0)
+    if p == 3.5:
+        assert kernel.second_moment == pytest.approx(2.0 * gap[1] / 1e-8, rel=0.05)
+
+
+def test_odd_power_without_a_mean_has_order_two() -> None:
+    kernel = PhiKernel(lambda z: np.sign(z) * np.abs(z) ** 1.5)
+    assert kernel.order == 2.0
+    gap = float(kernel.gap(1e-3))
+    assert kernel.second_moment == pytest.approx(2.0 * gap / 1e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ONE_SIDED)
+@pytest.mark.parametrize("p", [0.3, 0.8, 1.0])
+def test_powers_that_are_not_integrable_are_refused(kind: str, p: float) -> None:
+    with pytest.raises(ValueError, match="phi must vanish at 0 fast enough"):
+        PhiKernel(lambda z: ONE_SIDED[kind](z, p))
 
 
 def test_phi_kernel_states_an_error_that_holds() -> None:

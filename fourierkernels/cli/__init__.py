@@ -13,10 +13,11 @@ import typer
 from fourierkernels.cli.bench import bench
 from fourierkernels.cli.cuda import cuda
 from fourierkernels.cli.evaluate import evaluate
-from fourierkernels.cli.heads import NamesAtHelp, heads
-from fourierkernels.cli.rates import rates
-from fourierkernels.cli.sweep import sweep
-from fourierkernels.cli.theorems import theorems
+from fourierkernels.cli.heads import head_names, heads
+from fourierkernels.cli.names import command_with
+from fourierkernels.cli.rates import rate_names, rates
+from fourierkernels.cli.sweep import sweep, sweep_names
+from fourierkernels.cli.theorems import theorem_names, theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
 from fourierkernels.cli.translate import translate
 
@@ -41,12 +42,13 @@ def group(ctx: typer.Context) -> None:
         typer.echo(ctx.get_help())
 
 
-for command in (rates, theorems, sweep):
-    app.command()(command)
+app.command(cls=command_with(rate_names))(rates)
+app.command(cls=command_with(theorem_names))(theorems)
+app.command(cls=command_with(sweep_names))(sweep)
 app.command(cls=CorporaAtHelp)(train)
 app.command()(evaluate)
 app.command()(translate)
-app.command(cls=NamesAtHelp)(heads)
+app.command(cls=command_with(head_names))(heads)
 app.command()(bench)
 app.add_typer(cuda, name="cuda")
 

@@ -1,35 +1,26 @@
 """``fourierkernels heads``: how different the attention heads of a checkpoint are."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from fourierkernels.checkpoints.tokens import token_choices
+from fourierkernels.cli.names import Names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 
 
-class NamesAtHelp(TyperCommand):
-    """Fills registry names into the help when it is displayed, rows added later included."""
+def head_names() -> Names:
+    """Return the names in the help."""
+    from fourierkernels.diagnostics.networks.importance import IMPORTANCES  # needs torch
 
-    def format_help(self, *arguments: Any) -> None:
-        """Fill in the names, then write the help."""
-        from fourierkernels.diagnostics.networks.importance import IMPORTANCES  # needs torch
-
-        rows: dict[str, Iterable[str]] = {
-            "{metrics}": METRICS,
-            "{importances}": IMPORTANCES,
-            "{spreads}": SPREADS,
-            "{tokens}": token_choices(),
-        }
-        for parameter in self.params:
-            for place, names in rows.items():
-                text = getattr(parameter, "help", None) or ""
-                vars(parameter)["help"] = text.replace(place, ", ".join(names))
-        super().format_help(*arguments)
+    return {
+        "metrics": METRICS,
+        "importances": IMPORTANCES,
+        "spreads": SPREADS,
+        "tokens": token_choices(),
+    }
 
 
 # The options of the heads command; {…} stands for the names in a registry.

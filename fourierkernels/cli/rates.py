@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from fourierkernels.cli.names import Names
 from fourierkernels.cli.output import check_file, check_picture, complete_file
 from fourierkernels.console import standard_output
 from fourierkernels.validation import check_integer
@@ -17,17 +18,31 @@ if TYPE_CHECKING:
 
 _LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding lets them be told
 _EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
+_LARGEST_POWER = 1000  # of sinc: beyond it the kernel is Gaussian to four digits
+
+
+def rate_names() -> Names:
+    """Return the names in the help."""
+    from fourierkernels.densities import DENSITIES
+    from fourierkernels.kernels import KERNELS
+
+    return {"densities": DENSITIES, "kernels": KERNELS}
 
 
 def rates(
     density: Annotated[
-        str, typer.Option(help="Name, or name with parameters: laplace, mw10, 'beta(2, 5)'.")
+        str,
+        typer.Option(help="One of {densities}, or a name with parameters: 'beta(2, 5)'."),
     ] = "gaussian",
     power: Annotated[
-        list[str] | None, typer.Option(help="Powers l of sinc^l, one or more.", metavar="L ...")
+        list[str] | None,
+        typer.Option(help="Powers l of sinc^l, one or more, at most 1000.", metavar="L ..."),
     ] = None,
     kernel: Annotated[
-        list[str] | None, typer.Option(help="Kernel by name, in addition; repeat for more.")
+        list[str] | None,
+        typer.Option(
+            help="Kernel by name, in addition: {kernels}, or fourier<l>; repeat for more."
+        ),
     ] = None,
     more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="L")] = None,
     dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
@@ -93,7 +108,9 @@ def _progress(kernels: Sequence[str]) -> Iterator[str]:
 def _as_power(text: str) -> int:
     if not text.lstrip("+-").isdecimal():
         raise TypeError(f"power must be an integer, got {text!r}")
-    return check_integer("power", int(text))
+    if check_integer("power", int(text)) > _LARGEST_POWER:
+        raise ValueError(f"power must be at most {_LARGEST_POWER}, got {text}")
+    return int(text)
 
 
 def _plot_rates(path: Path, rows: "Sequence[RateRow]") -> None:

@@ -5,24 +5,49 @@ from typing import Annotated
 
 import typer
 
+from fourierkernels.cli.names import Names
 from fourierkernels.cli.output import check_file
 
 _Names = list[str] | None
 _Numbers = list[int] | None
 _Results = Annotated[Path, typer.Argument(help="Results file, one line per finished cell.")]
-_Task = Annotated[str | None, typer.Option(help="density (default) or regression.")]
-_Densities = Annotated[_Names, typer.Option(help="Density of the data; repeat for more.")]
-_Kernels = Annotated[
-    _Names, typer.Option(help="Kernel by name: fourier<l>, gaussian; repeat for more.")
+_Task = Annotated[str | None, typer.Option(help="{tasks}; by default {default task}.")]
+_Densities = Annotated[
+    _Names,
+    typer.Option(help="Density, {densities}; repeat for more; by default {default densities}."),
 ]
-_Sizes = Annotated[_Numbers, typer.Option(help="Sample size; repeat for more.")]
-_Dims = Annotated[_Numbers, typer.Option(help="Dimension; repeat for more.")]
-_Radii = Annotated[_Names, typer.Option(help="A number or a rule (optimal); repeat for more.")]
-_Replicates = Annotated[int | None, typer.Option(help="Replicates per cell.")]
-_Blocks = Annotated[int | None, typer.Option(help="Cells per setting.")]
-_Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
-_Function = Annotated[str | None, typer.Option(help="Regression function.")]
-_Noise = Annotated[str | None, typer.Option(help="Noise of a regression.")]
+_Kernels = Annotated[
+    _Names,
+    typer.Option(
+        help="Kernel, {kernels} or fourier<l>; repeat for more; by default {default kernels}."
+    ),
+]
+_Sizes = Annotated[
+    _Numbers, typer.Option(help="Sample size, by default {default sizes}; repeat for more.")
+]
+_Dims = Annotated[
+    _Numbers, typer.Option(help="Dimension, by default {default dims}; repeat for more.")
+]
+_Radii = Annotated[
+    _Names,
+    typer.Option(help="A number, or a rule: {rules}; by default {default radii}; repeat for more."),
+]
+_Replicates = Annotated[
+    int | None, typer.Option(help="Replicates per cell, by default {default replicates}.")
+]
+_Blocks = Annotated[
+    int | None, typer.Option(help="Cells per setting, by default {default blocks}.")
+]
+_Seed = Annotated[
+    int | None, typer.Option(help="Seed of all random numbers, by default {default seed}.")
+]
+_Function = Annotated[
+    str | None,
+    typer.Option(help="Regression function, {functions}; by default {default function}."),
+]
+_Noise = Annotated[
+    str | None, typer.Option(help="Noise of a regression, {noises}; by default {default noise}.")
+]
 _At = Annotated[
     float | None, typer.Option(help="Point of a regression; by default the integrated error.")
 ]
@@ -30,6 +55,35 @@ _Workers = Annotated[int, typer.Option(help="Processes on this machine.")]
 _Scheduler = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to use instead.", metavar="ADDRESS")
 ]
+
+
+def sweep_names() -> Names:
+    """Return the names in the help, and the defaults."""
+    from dataclasses import fields
+
+    from fourierkernels.densities import DENSITIES, REGRESSION_FUNCTIONS
+    from fourierkernels.kernels import KERNELS
+    from fourierkernels.simulation.noise import NOISES
+    from fourierkernels.simulation.sweep.compute import TASKS
+    from fourierkernels.simulation.sweep.grid import Sweep
+    from fourierkernels.simulation.sweep.sweep_command import DEFAULTS
+
+    rules = dict.fromkeys(rule for task in TASKS.values() for rule in task.rule_names)
+    own = {field.name: field.default for field in fields(Sweep)}
+    defaults = {name: value for name, value in (own | DEFAULTS).items() if value is not None}
+    return {
+        "densities": DENSITIES,
+        "functions": REGRESSION_FUNCTIONS,
+        "kernels": KERNELS,
+        "noises": NOISES,
+        "tasks": TASKS,
+        "rules": rules,
+        **{f"default {name}": _shown(value) for name, value in defaults.items()},
+    }
+
+
+def _shown(value: object) -> list[str]:
+    return [str(part) for part in (value if isinstance(value, tuple) else (value,))]
 
 
 def sweep(

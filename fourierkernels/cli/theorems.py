@@ -5,22 +5,38 @@ from typing import Annotated
 
 import typer
 
+from fourierkernels.cli.names import Names
 from fourierkernels.cli.output import check_file, write_table
+
+
+def theorem_names() -> Names:
+    """Return the names in the help."""
+    from fourierkernels.densities import DENSITIES, REGRESSION_FUNCTIONS
+    from fourierkernels.kernels import KERNELS
+    from fourierkernels.theory.theorems import THEOREMS
+
+    return {
+        "theorems": [f"'{name}'" if " " in name else name for name in THEOREMS],
+        "densities": DENSITIES,
+        "functions": REGRESSION_FUNCTIONS,
+        "kernels": KERNELS,
+    }
 
 
 def theorems(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Names of theorems; by default all.", metavar="[NAME]..."),
+        typer.Argument(help="Of {theorems}; by default all.", metavar="[NAME]..."),
     ] = None,
     density: Annotated[
-        str | None, typer.Option(help="Density of a single setting; needs a kernel.")
+        str | None,
+        typer.Option(help="Density of a single setting, which needs a kernel: {densities}."),
     ] = None,
     kernel: Annotated[
-        str | None, typer.Option(help="Kernel by name: fourier<l>, gaussian.")
+        str | None, typer.Option(help="Kernel by name: {kernels}, or fourier<l>.")
     ] = None,
     function: Annotated[
-        str | None, typer.Option(help="Regression function, for theorems on regression.")
+        str | None, typer.Option(help="For theorems on regression: {functions}.")
     ] = None,
     dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
     beyond: Annotated[bool, typer.Option(help="Measure even where an assumption fails.")] = False,

@@ -13,6 +13,8 @@ from fourierkernels.densities.beta import Beta
 from fourierkernels.densities.contract import (
     Density,
     HasComponents,
+    HasEdges,
+    HasFarField,
     HasMarginals,
     HasSpectralTail,
     HasSpectralWindow,
@@ -42,6 +44,8 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "HasComponents",
+    "HasEdges",
+    "HasFarField",
     "HasMarginals",
     "HasSpectralTail",
     "HasSpectralWindow",

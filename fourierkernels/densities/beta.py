@@ -54,6 +54,11 @@ class Beta:
         log = special.betaln(2 * self.a - 1, 2 * self.b - 1) - 2 * special.betaln(self.a, self.b)
         return math.exp(log)
 
+    @property
+    def edge_powers(self) -> tuple[float, ...]:
+        """P ~ x^{a-1} at 0 and (1-x)^{b-1} at 1."""
+        return (self.a - 1.0, self.b - 1.0)
+
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Density, elementwise; 0 outside (0, 1)."""
         x = np.asarray(x, float)
@@ -85,6 +90,32 @@ class Beta:
         phases = t[near][..., None] * (nodes - weights @ nodes)
         gap[near] = power_of_mixture(weights, phases, np.zeros_like(phases)).gap
         return Power(kept, gap)
+
+    @property
+    def far_field(self) -> float:
+        """Where the waves of :meth:`faded_power` have ended."""
+        return self._far_from + 12.0 * _FADE
+
+    def faded_power(self, t: ArrayLike) -> Power:
+        """|p̂|² without its waves in the far field.
+
+        They end with ½ erfc, whose transform at their frequency is exp(-_FADE²/4) < 1e-18.
+        """
+        t = np.asarray(t, float)
+        kept, gap = self.power(t)
+        far = np.abs(t) > self._far_from
+        size = np.abs(t[far])
+        at_zero, at_one = self._ends(size)
+        waves = 2.0 * np.real(at_zero * np.conj(np.exp(1j * size) * at_one))
+        share = 0.5 * special.erfc((size - self._far_from) / _FADE - 6.0)
+        level = np.square(np.abs(at_zero)) + np.square(np.abs(at_one))
+        kept[far] = 0.0 if self._vanishes else level + share * waves
+        gap[far] = 1.0 - kept[far]
+        return Power(kept, gap)
+
+    def faded_tail(self, t: float) -> float:
+        """(1/π) ∫_t^∞ of the far field without its waves."""
+        return 0.0 if self._vanishes else self._squares_beyond(t) / math.pi
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""
@@ -127,9 +158,11 @@ class Beta:
             x = (np.arange(n) + 0.5) / n
             weight = self.pdf(x)
         else:
-            n = 34 + int(self._far_from / 2)
-            x, weight = special.roots_jacobi(n, self.b - 1.0, self.a - 1.0)
-            x = 0.5 * (x + 1.0)
+            more = [max(0, int(power) - _LARGEST_WEIGHT) for power in (self.a, self.b)]
+            n = 34 + (int(self._far_from) + sum(more)) // 2
+            x, weight = special.roots_jacobi(n, self.b - 1.0 - more[1], self.a - 1.0 - more[0])
+            x = 0.5 * (x + 1.0)  # what is left of a large power is a polynomial
+            weight = weight * np.exp(special.xlogy(more[0], x) + special.xlog1py(more[1], -x))
         return x, weight / weight.sum()
 
     def _far(self, t: FloatArray) -> ComplexArray:
@@ -140,39 +173,61 @@ class Beta:
 
     def _ends(self, t: "FloatArray | ComplexArray") -> tuple[ComplexArray, ComplexArray]:
         """Contributions of x = 0 and, without its factor exp(it), of x = 1."""
-        scale = math.exp(-special.betaln(self.a, self.b))
-        at_zero = scale * _endpoint_series(self.a, self.b, -1j * t)
-        return at_zero, scale * _endpoint_series(self.b, self.a, 1j * t)
+        return self._end(self.a, self.b, -1j * t), self._end(self.b, self.a, 1j * t)
+
+    def _end(self, a: float, b: float, z: ComplexArray) -> ComplexArray:
+        """Return what x = 0 adds to E e^{-zX}: Γ(a)/B(a, b) z^{-a} Σ_k (1-b)_k (a)_k/k! z^{-k}."""
+        k = np.arange(_TERMS)
+        ratios = (1.0 - b + k) * (a + k) / (k + 1.0)
+        total = np.ones_like(z)
+        for ratio in ratios[::-1]:
+            total = 1.0 + ratio * total / z
+        return np.asarray(np.exp(self._log_size(a) - a * np.log(z)) * total)
+
+    def _log_size(self, power: float) -> float:
+        """Log of the factor of t^{-power} at an end where p ~ x^{power - 1}."""
+        return math.lgamma(power) - float(special.betaln(self.a, self.b))
 
     def _far_energy(self, start: float) -> float:
-        """∫_start^∞ |p̂|²: the squares of the ends over octaves, their product along a ray.
+        """∫_start^∞ |p̂|²: the squares of the ends in closed form, their product along a ray.
 
         The product oscillates like exp(-it); turning the path to start - is makes it decay.
         """
         if self._vanishes:
             return 0.0
-        nodes, weights = panels(start * np.exp2(np.arange(61.0)))
-        squares = sum(np.square(np.abs(end)) for end in self._ends(nodes))
+        squares = self._squares_beyond(start)
         s, share = _LAGUERRE
         at_zero = self._ends(start - 1j * s)[0]
         at_one = np.conj(self._ends(start + 1j * s)[1])  # the conjugate, continued analytically
         product = -1j * np.exp(-1j * start) * (share @ (at_zero * at_one))
-        return float(weights @ squares + 2.0 * np.real(product))
+        return float(squares + 2.0 * np.real(product))
+
+    def _squares_beyond(self, start: float) -> float:
+        """∫_start^∞ of the squares of both ends, by terms in 1/t; infinite for powers <= 1/2."""
+        total = 0.0
+        for power, other in ((self.a, self.b), (self.b, self.a)):
+            if power <= 0.5:
+                return math.inf
+            terms = _endpoint_terms(power, other, start)
+            terms = terms * (1j) ** np.arange(len(terms))
+            square = np.convolve(terms, np.conj(terms)).real
+            size = 2.0 * (self._log_size(power) - power * math.log(start)) + math.log(start)
+            total += math.exp(size) * float(
+                (square / (2.0 * power - 1.0 + np.arange(len(square)))).sum()
+            )
+        return total
 
 
-def _endpoint_series(a: float, b: float, z: ComplexArray) -> ComplexArray:
-    """∫_0 x^{a-1} (1-x)^{b-1} e^{-zx} dx near x = 0: Σ_k (1-b)_k Γ(a+k)/k! z^{-a-k}."""
-    term = math.gamma(a) * z ** (-a)
-    total = term.copy()
-    for k in range(40):
-        term = term * ((1 - b + k) * (a + k) / (k + 1)) / z
-        total += term
-        if np.all(np.abs(term) <= 1e-17 * np.abs(total)):
-            break
-    return total
+def _endpoint_terms(a: float, b: float, z: float) -> FloatArray:
+    """Return (1-b)_k (a)_k/(k! z^k), each term at most a fourth of the one before."""
+    k = np.arange(_TERMS)
+    return np.cumprod(np.append(1.0, (1.0 - b + k) * (a + k) / ((k + 1.0) * z)))
 
 
 _SMOOTH_FROM = 20
 _NEAR = 2.0  # |t| below which 1 - |p̂|² cancels
 _LARGEST_PRODUCT = 2500
+_LARGEST_WEIGHT = 20  # power of a Gauss-Jacobi weight that does not overflow
+_FADE = 13.0  # radians
+_TERMS = 28  # of the far field; each is at most a fourth of the one before
 _LAGUERRE = np.polynomial.laguerre.laggauss(24)

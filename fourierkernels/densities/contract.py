@@ -98,6 +98,34 @@ class HasSpectralTail(Protocol):
 
 
 @runtime_checkable
+class HasFarField(HasSpectralTail, Protocol):
+    """What a density may offer whose |p̂|² waves without end, so that large radii stay cheap.
+
+    Against a transform that changes over R >> 1, waves of |p̂|² average out but for their start:
+    they may be faded out over a stretch of many waves.
+    """
+
+    @property
+    def far_field(self) -> float:
+        """Frequency from which on the faded |p̂|² does not wave."""
+
+    def faded_power(self, t: ArrayLike) -> Power:
+        """|p̂|² with its waves faded out before the far field, and its gap."""
+
+    def faded_tail(self, t: float) -> float:
+        """(1/π) ∫_t^∞ of it, t in the far field."""
+
+
+@runtime_checkable
+class HasEdges(Protocol):
+    """What a density may offer that vanishes on one side of each break, and is a power there."""
+
+    @property
+    def edge_powers(self) -> tuple[float, ...]:
+        """Q in p(x) ~ |x - break|^q, one per break; the other factor is analytic."""
+
+
+@runtime_checkable
 class HasSpectralWindow(Protocol):
     """What a density in D > 1 dimensions may offer, so that integrals skip where |p̂| vanishes."""
 

@@ -104,6 +104,11 @@ class Gamma:
         """(1/π) ∫_t^∞ |p̂|², in closed form (an incomplete beta function)."""
         return _rational_tail(t * self.scale, self.shape) / self.scale
 
+    @property
+    def edge_powers(self) -> tuple[float, ...]:
+        """P ~ x^{k-1} at 0."""
+        return (self.shape - 1.0,)
+
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Density, elementwise; 0 for x < 0."""
         z = np.asarray(x, float) / self.scale

@@ -14,15 +14,18 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import (
+    CorrelatedGaussian,
     Density,
     HasComponents,
+    HasFarField,
     HasMarginals,
     HasSpectralTail,
 )
-from fourierkernels.exact_error.joint_integrals import joint_parts
+from fourierkernels.exact_error.joint_integrals import LARGEST_TENSOR, joint_parts
 from fourierkernels.exact_error.mise_parts import Parts
 from fourierkernels.exact_error.normal import normal_parts
-from fourierkernels.exact_error.quadrature import spectral_nodes
+from fourierkernels.exact_error.one_factor import factor_parts
+from fourierkernels.exact_error.quadrature import fades, spectral_nodes
 from fourierkernels.kernels import GaussianKernel, Kernel
 
 
@@ -58,6 +61,8 @@ def error_parts(density: Density, kernel: Kernel, radii: FloatArray) -> Parts:
         return Parts(product.bias, product.noise)
     if isinstance(density, HasComponents) and isinstance(kernel, GaussianKernel):
         return normal_parts(density.components, np.diag(np.square(1.0 / radii)))
+    if len(radii) > LARGEST_TENSOR and isinstance(density, CorrelatedGaussian):
+        return factor_parts(density, kernel, radii)
     return joint_parts(density, kernel, tuple(map(float, radii)))
 
 
@@ -73,11 +78,20 @@ def line_integrals(density: Density, kernel: Kernel, radius: float) -> LineInteg
     """Return the four integrals of a density on the line."""
     t, weight = spectral_nodes(density, kernel, radius)
     weight = weight / math.pi  # both half-lines, over 2π
-    power, missing = density.power(t)
+    edge = radius * kernel.cutoff
+    far = density if isinstance(density, HasFarField) and fades(density, edge) else None
+    power, missing = density.power(t) if far is None else far.faded_power(t)
     kept, gap = kernel.transform(t / radius), kernel.gap(t / radius)
     bias = float(weight @ (power * gap * gap))
-    if isinstance(density, HasSpectralTail):
-        bias += density.spectral_tail(radius * kernel.cutoff)
+    lost = 0.0
+    if far is not None:
+        jump = float(kernel.transform(kernel.cutoff * (1.0 - 1e-12)))  # 1 for a box, else 0
+        tail = far.faded_tail(edge)
+        lost = tail - far.spectral_tail(edge)  # what the last wave before the edge leaves
+        bias += tail - jump * (2.0 - jump) * lost
+        lost *= jump * jump
+    elif isinstance(density, HasSpectralTail):
+        bias += density.spectral_tail(edge)
     elif math.isinf(density.spectral_range):  # the nodes ended before |p̂|² did
         raise ValueError(
             f"density must have a spectral_tail if its spectral range is infinite, got {density!r}"
@@ -85,6 +99,6 @@ def line_integrals(density: Density, kernel: Kernel, radius: float) -> LineInteg
     return LineIntegrals(
         bias,
         cross=float(weight @ (power * gap * kept)),
-        kept=float(weight @ (power * kept * kept)),
-        noise=float(weight @ (missing * kept * kept)),
+        kept=float(weight @ (power * kept * kept)) + lost,
+        noise=float(weight @ (missing * kept * kept)) - lost,
     )

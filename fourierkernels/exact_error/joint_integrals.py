@@ -13,6 +13,7 @@ from fourierkernels.exact_error.mise_parts import Parts
 from fourierkernels.exact_error.quadrature import axis_nodes
 from fourierkernels.kernels import Kernel
 
+LARGEST_TENSOR = 3  # dimensions
 _BLOCK = 2**16  # nodes held at once
 _LARGEST_REST = 2**22  # rows of nodes
 _LARGEST = 2**27  # nodes of one integral: about ten seconds

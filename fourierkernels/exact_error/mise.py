@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from fourierkernels.densities import Density, HasMarginals, as_density
 from fourierkernels.exact_error.integrals import error_parts, marginals
-from fourierkernels.exact_error.joint_integrals import joint_parts
+from fourierkernels.exact_error.joint_integrals import LARGEST_TENSOR, joint_parts
 from fourierkernels.exact_error.mise_parts import Mise
+from fourierkernels.exact_error.one_factor import separates
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.validation import check_integer, check_radius
 
 _LARGEST_LOG = 300.0  # of an error: floats end at about exp(±700), and R^D comes on top
-_LARGEST_TENSOR = 3  # dimensions of a density that is not a product
 _FINER = 1.5
 
 
@@ -34,7 +34,9 @@ def mise(
     density : Density or str
         A density on the line stands for the product of `dim` copies of it, and `Product` for one
         of different densities, in any D. Any other density with its own dimension (at most 3) is
-        integrated on a tensor grid; :func:`mise_error` states the error.
+        integrated on a tensor grid; :func:`mise_error` states the error. Normal densities with one
+        common correlation ρ >= 0 (``CorrelatedGaussian``) have any D: given one normal variable
+        their coordinates separate.
     kernel : Kernel or str
     n : int
         Number of samples.
@@ -100,7 +102,8 @@ def check_dimension(density: Density, dim: int) -> int:
     dim = check_integer("dim", dim)
     if density.dim > 1 and dim not in {1, density.dim}:
         raise ValueError(f"dim must be {density.dim} for this density, got {dim}")
-    if density.dim > _LARGEST_TENSOR and not isinstance(density, HasMarginals):
+    free = isinstance(density, HasMarginals) or separates(density)
+    if density.dim > LARGEST_TENSOR and not free:
         raise ValueError(f"density must have at most 3 dimensions of its own, got {density.dim}")
     if not math.isfinite(density.roughness):
         raise ValueError(f"density must be square integrable, got {density}")

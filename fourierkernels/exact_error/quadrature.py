@@ -5,12 +5,14 @@ import math
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
+from fourierkernels.densities import Density, HasFarField
 from fourierkernels.densities.panels import panels
 from fourierkernels.kernels import Kernel
 
 _LARGEST_PHASE = 16.0  # ωL at which 16 nodes still integrate exp(iωt) over a panel to rounding
 _LARGEST_STEP = 3.5  # ... and exp(-t²), anywhere on the line
+_LONGEST_WAVE = 2.0**18  # radians up to which the waves of |p̂|² are followed, if they may fade
+_LARGEST = 2**23  # nodes of one integral
 _UNDERFLOW = 3.0  # spectral ranges: |p̂|² is 1e-32 at one, below 1e-280 at three if it is Gaussian
 
 
@@ -25,9 +27,16 @@ def spectral_nodes(
     of infinite order has no bias but the energy beyond its edge: there |p̂|² is followed until it
     has fallen by 1e-32 once more, in panels that grow from the length of its decay.
 
+    Waves that are faded out (:func:`fades`) are followed to the far field.
+
     Returns
     -------
     nodes, weights : arrays of shape ``(q,)``
+
+    Raises
+    ------
+    ValueError
+        If |p̂|² waves so often up to T that it takes more than 2^23 nodes.
     """
     edge = radius * kernel.cutoff
     scale, reach = density.spectral_scale, density.spectral_range
@@ -42,9 +51,32 @@ def spectral_nodes(
     span = density.spectral_span
     if span > 0:
         followed = end if end > edge else reach
+        if isinstance(density, HasFarField) and fades(density, edge):
+            followed = density.far_field
+        _refuse_more(min(end, followed) * span, density, radius)
         longest = np.where(ordered[:-1] < followed, _LARGEST_PHASE / span, math.inf)
         return panels(ordered, longest=longest)
     return panels(ordered)
+
+
+def fades(density: Density, edge: float) -> bool:
+    """Whether |p̂|² is integrated up to a frequency without its waves in the far field.
+
+    That is where following them takes 2^18 radians and more. What is lost is their share at the
+    knots of K̂, of the order of R^{-2} of the integrals: less than 1e-9.
+    """
+    if not isinstance(density, HasFarField):
+        return False
+    return edge * density.spectral_span > _LONGEST_WAVE
+
+
+def _refuse_more(phase: float, density: Density, radius: float) -> None:
+    """16 nodes follow 16 radians."""
+    if phase > _LARGEST:
+        raise ValueError(
+            f"radius must be small enough for {_LARGEST:.1e} nodes on the waves of |p̂|², got "
+            f"{radius:g}, which needs {phase:.1e}, for {density!r}"
+        )
 
 
 def axis_nodes(

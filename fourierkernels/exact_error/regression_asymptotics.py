@@ -17,6 +17,7 @@ from fourierkernels.exact_error.regression_moments import (
     breaks,
     pose,
     reach_of,
+    singular,
 )
 from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_integer, check_positive
@@ -94,15 +95,28 @@ _LEADING_BIAS: dict[float, Callable[[Problem], FloatArray]] = {1.0: _order_one, 
 
 
 def _hypersingular(problem: Problem, x: float) -> float:
-    """∫_0^∞ [G(x+t) + G(x-t)]/t² dt / p(x): the symmetric sum is of order t² at 0."""
+    """∫_0^∞ [G(x+t) + G(x-t)]/t² dt / p(x): the symmetric sum is of order t² at 0.
+
+    Up to half-way to the next break both sides are added before they are summed; from there on each
+    has panels of its own, which end at the breaks.
+    """
     density, f = problem.density, problem.function
-    distances = (abs(x - place) for place in breaks(problem))
-    ends = np.unique([0.0, reach_of(density, np.array([x])), *distances])
-    t, weight = panels(ends, longest=PHASE / bandwidth(density))
-    total = np.zeros(len(t))
-    for y in (x + t, x - t):
-        total += (f.value(y) - f.value(x)) * density.pdf(y)
-    return float(weight @ (total / np.square(t))) / float(density.pdf(x))
+    reach, longest = reach_of(density, np.array([x])), PHASE / bandwidth(density)
+
+    def rise(y: FloatArray) -> FloatArray:
+        return np.asarray((f.value(y) - f.value(x)) * density.pdf(y))
+
+    distances = [abs(x - place) for place in breaks(problem) if place != x]
+    near = 0.5 * min([reach, *distances])
+    t, weight = panels([0.0, near], longest=longest)
+    total = float(weight @ ((rise(x + t) + rise(x - t)) / np.square(t)))
+    for low, high in ((x - reach, x - near), (x + near, x + reach)):
+        inner = [place for place in breaks(problem) if low < place < high]
+        y, weight = panels(
+            np.unique([low, *inner, high]), longest=longest, powers=singular(density)
+        )
+        total += float(weight @ (rise(y) / np.square(y - x)))
+    return total / float(density.pdf(x))
 
 
 def _log_slope(density: Density, x: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """The integrals ∫ K_R^j Δ^i p that make up the error of regression, Δ(y) = f(y) - f(x)."""
 
 import math
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -8,8 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, RegressionFunction, as_density, as_regression_function
+from fourierkernels.densities import (
+    Density,
+    HasEdges,
+    RegressionFunction,
+    as_density,
+    as_regression_function,
+)
 from fourierkernels.densities.panels import panels
+from fourierkernels.exact_error.existence import check_moments
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.validation import check_points, check_radius
 
@@ -62,7 +70,9 @@ def pose(
     if len(empty):
         raise ValueError(f"at must have a positive density, got 0 at {empty[0]}")
     radii = check_radius(radius, points.shape[1])
-    return Problem(target, as_regression_function(function), as_kernel(kernel), points, radii)
+    f, shape = as_regression_function(function), as_kernel(kernel)
+    check_moments(target, f, shape)
+    return Problem(target, f, shape, points, radii)
 
 
 def moments(problem: Problem) -> Moments:
@@ -89,7 +99,7 @@ def _line_integrals(
     top = max(j for j, _ in orders)
     waves = top * radius * problem.kernel.cutoff
     longest = PHASE / (waves + bandwidth(problem.density))
-    y, weight = panels(np.unique(ends), longest=longest)
+    y, weight = panels(np.unique(ends), longest=longest, powers=singular(problem.density))
     mass, value = weight * problem.density.pdf(y), problem.function.value(y)
     blocks = []
     for part in np.array_split(x, math.ceil(len(x) * len(y) / _BLOCK)):
@@ -98,6 +108,14 @@ def _line_integrals(
         shapes, rises = list(accumulate([shape] * top, np.multiply)), (1.0, rise, rise * rise)
         blocks.append([(shapes[j - 1] * rises[i]) @ mass for j, i in orders])
     return [np.concatenate(each)[place] for each in zip(*blocks, strict=True)]
+
+
+def singular(density: Density) -> Mapping[float, float]:
+    """Return the breaks at which the density is a power that is no polynomial."""
+    if not isinstance(density, HasEdges):
+        return {}
+    edges = zip(density.breaks, density.edge_powers, strict=True)
+    return {place: power for place, power in edges if power < 0.0 or power % 1.0}
 
 
 def bandwidth(density: Density) -> float:

@@ -24,11 +24,12 @@ from fourierkernels.exact_error import (
 from fourierkernels.theory import theorems
 from fourierkernels.theory.rate_table import RateRow, paper_rate, rate_table
 from fourierkernels.theory.rates import Rate, sharp_rate, sharp_regression_rate
-from fourierkernels.theory.slopes import Slope, fit_slope, limit_slope, local_slopes
+from fourierkernels.theory.slopes import LimitSlope, Slope, fit_slope, limit_slope, local_slopes
 
 __all__ = [
     "FullOptimum",
     "IseCurve",
+    "LimitSlope",
     "Mise",
     "Optimum",
     "Rate",

@@ -2,7 +2,8 @@
 
 Simulated errors have standard errors, so their slope has a statistical interval. Exact errors have
 none; what separates their local slopes from the limit is the next order of the expansion, which is
-extrapolated, and the interval is what the extrapolation moved.
+extrapolated; how far the extrapolation moved says whether it has settled, and is no interval in
+which the limit must lie.
 """
 
 import math
@@ -23,7 +24,7 @@ _RESOLUTION = 1e-3  # of an extrapolated slope: rounding of the optimum and high
 
 @dataclass(frozen=True)
 class Slope:
-    """A slope and the interval in which it lies."""
+    """A fitted slope and its statistical interval, two standard errors unless told otherwise."""
 
     value: float
     low: float
@@ -35,6 +36,33 @@ class Slope:
 
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class LimitSlope:
+    """A slope extrapolated to n = ∞, and the range over which the extrapolation moved.
+
+    The range has no confidence: where the next order falls slowly, the limit lies outside.
+
+    Attributes
+    ----------
+    value : float
+        The last extrapolation.
+    least, most : float
+        Ends of the range: of the last local slope and the last two extrapolations, 0.001 added on
+        both sides.
+    """
+
+    value: float
+    least: float
+    most: float
+
+    def __contains__(self, slope: float) -> bool:
+        """Whether a slope lies in the range that the extrapolation moved over."""
+        return self.least <= slope <= self.most
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} (moved {self.least:.3f} to {self.most:.3f})"
 
 
 def local_slopes(sizes: ArrayLike, errors: ArrayLike) -> FloatArray:
@@ -122,13 +150,13 @@ def window_slopes(
     return WindowSlopes(sizes[0], sizes[-1], slope, beside.value)
 
 
-def limit_slope(sizes: ArrayLike, errors: ArrayLike, *, correction: Correction) -> Slope:
+def limit_slope(sizes: ArrayLike, errors: ArrayLike, *, correction: Correction) -> LimitSlope:
     """Extrapolate the local slopes of exact errors to n = ∞.
 
     The last local slope differs from the limit by the next order. A "power" correction c n^{-δ} is
     removed by Aitken's Δ² (sizes in geometric progression), a "logarithm" correction c/log n by a
-    straight line in 1/log n. The interval spans the last local slope and the last two
-    extrapolations, and 0.001 on both sides.
+    straight line in 1/log n. What comes back with the limit is the range over which it moved, not
+    an interval in which it lies: ``LimitSlope``.
 
     Raises
     ------
@@ -140,7 +168,7 @@ def limit_slope(sizes: ArrayLike, errors: ArrayLike, *, correction: Correction) 
     --------
     >>> n = 10.0 ** np.arange(6, 13)
     >>> print(limit_slope(n, n**-0.8 * (1 + n**-0.2), correction="power"))
-    -0.800 [-0.802, -0.799]
+    -0.800 (moved -0.802 to -0.799)
     """
     n, error = _pairs(sizes, errors, least=5)
     check_choice("correction", correction, list(_EXTRAPOLATIONS))
@@ -151,7 +179,8 @@ def limit_slope(sizes: ArrayLike, errors: ArrayLike, *, correction: Correction) 
     at = 0.5 * (np.log(n[1:]) + np.log(n[:-1]))
     limits = _EXTRAPOLATIONS[correction](slopes, at)
     spanned = [slopes[-1], *limits[-2:]]
-    return Slope(float(limits[-1]), min(spanned) - _RESOLUTION, max(spanned) + _RESOLUTION)
+    least, most = float(min(spanned)), float(max(spanned))
+    return LimitSlope(float(limits[-1]), least - _RESOLUTION, most + _RESOLUTION)
 
 
 def _aitken(slopes: FloatArray, at: FloatArray) -> FloatArray:

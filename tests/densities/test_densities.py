@@ -138,6 +138,26 @@ def test_spectral_tail_from_zero_is_the_roughness() -> None:
 
 
 @pytest.mark.parametrize(
+    ("a", "b"),
+    [(0.501, 3.0), (0.51, 0.6), (172.0, 2.0), (300.0, 8.0), (2400.0, 1.0), (0.9, 2400.0)],
+)
+def test_beta_keeps_its_energy_with_rough_ends_and_large_parameters(a: float, b: float) -> None:
+    """Slow power tails (|p̂|² ~ t^{-1.002}) in closed form; no factor overflows."""
+    density = Beta(a, b)
+    assert density.spectral_tail(0.0) == pytest.approx(density.roughness, rel=1e-9)
+
+
+def test_faded_power_of_beta_has_the_energy_of_the_waving_one() -> None:
+    density = Beta(0.8, 1.7)
+    start, end = density._far_from, density.far_field
+    t, weight = panels([start, end], longest=8.0)
+    fades = weight @ density.faded_power(t).kept / math.pi + density.faded_tail(end)
+    waves = weight @ density.power(t).kept / math.pi + density.spectral_tail(end)
+    assert fades == pytest.approx(waves, rel=1e-13)
+    assert density.faded_tail(1e9) == pytest.approx(density.spectral_tail(1e9), rel=1e-5)
+
+
+@pytest.mark.parametrize(
     ("a", "b"), [(2.0, 5.0), (2.5, 3.3), (10.0, 12.0), (0.7, 5.0), (20.0, 25.0), (300.0, 300.0)]
 )
 def test_beta_cf_agrees_with_the_confluent_hypergeometric_function(a: float, b: float) -> None:

@@ -11,16 +11,21 @@ import pytest
 from fourierkernels import PhiKernel
 from fourierkernels.densities import (
     DENSITIES,
+    Beta,
     Cauchy,
     CorrelatedGaussian,
     Density,
     Gaussian,
+    GaussianMixture,
     Laplace,
     MultivariateMixture,
     Product,
 )
+from fourierkernels.exact_error import quadrature
 from fourierkernels.exact_error.integrals import line_integrals
 from fourierkernels.exact_error.joint_integrals import joint_parts
+from fourierkernels.exact_error.normal import normal_parts
+from fourierkernels.exact_error.one_factor import factor_parts
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, as_kernel
 from fourierkernels.theory import (
     full_covariance_mise,
@@ -348,3 +353,57 @@ def test_an_infinite_spectrum_without_a_tail_is_refused() -> None:
 
     with pytest.raises(ValueError, match=r"must have a spectral_tail .* got Tailless\(\)"):
         line_integrals(Tailless(), GaussianKernel(), 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("power", [1, 2, 4])
+def test_error_of_beta_at_a_radius_whose_waves_are_faded_out(
+    power: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Faded from 2^18 radians on; with the limit moved it agrees with the waves followed."""
+    density, kernel, radius = Beta(0.6, 0.9), FourierKernel(power), 3e4
+    followed = line_integrals.__wrapped__(density, kernel, radius)
+    monkeypatch.setattr(quadrature, "_LONGEST_WAVE", 2.0**12)
+    faded = line_integrals.__wrapped__(density, kernel, radius)
+    np.testing.assert_allclose(faded, followed, rtol=1e-9, atol=1e-300)
+
+
+def test_error_of_beta_is_cheap_and_tends_to_its_limits_at_any_radius() -> None:
+    """At R -> ∞ the bias is |p̂|²'s tail, ~ R^{-2β+1}, and the variance R ∫K²/n."""
+    density = Beta(0.75, 3.0)
+    errors = [mise(density, "fourier4", n=10, radius=radius) for radius in (1e8, 1e12)]
+    assert errors[0].bias2 / errors[1].bias2 == pytest.approx(1e2, rel=1e-6)
+    whole = [r * as_kernel("fourier4").roughness / 10 for r in (1e8, 1e12)]
+    assert [e.variance for e in errors] == pytest.approx(whole, rel=1e-6)
+
+
+def test_mise_refuses_waves_that_need_too_many_nodes() -> None:
+    far = GaussianMixture((0.5, 0.5), (0.0, 1e7), (1.0, 1.0))
+    with pytest.raises(ValueError, match="radius must be small enough"):
+        mise(far, "fourier4", n=10, radius=10.0)
+
+
+@pytest.mark.parametrize("kernel", ["fourier1", "fourier2", "fourier4"])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_one_factor_agrees_with_the_tensor_grid(kernel: str, dim: int) -> None:
+    """Given one normal variable the coordinates of an equicorrelated normal separate."""
+    density, shape = CorrelatedGaussian(0.7, dim), as_kernel(kernel)
+    radii = (1.7, 2.3, 2.0)[:dim]
+    slow = joint_parts(density, shape, radii)
+    fast = factor_parts(density, shape, np.array(radii))
+    assert fast.bias == pytest.approx(slow.bias, rel=1e-9)
+    assert fast.noise == pytest.approx(slow.noise, rel=1e-10)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
+def test_one_factor_agrees_with_closed_forms_in_five_dimensions(correlation: float) -> None:
+    density = CorrelatedGaussian(correlation, 5)
+    fast = factor_parts(density, GaussianKernel(), np.full(5, 1.5))
+    exact = normal_parts(density.components, np.eye(5) / 1.5**2)
+    assert fast.bias == pytest.approx(exact.bias, rel=1e-9)
+    assert fast.noise == pytest.approx(exact.noise, rel=1e-9)
+    if correlation == 0.0:
+        for kernel in ("fourier1", "fourier4"):
+            product = mise("gaussian", kernel, n=100, radius=1.5, dim=5)
+            assert mise(density, kernel, n=100, radius=1.5).total == pytest.approx(product.total)
+    best = optimum(density, "fourier4", n=1000)
+    assert best.mise.total < density.roughness

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
-from fourierkernels.densities import REGRESSION_FUNCTIONS, as_density
+from fourierkernels.densities import REGRESSION_FUNCTIONS, Beta, Density, Gamma, as_density
 from fourierkernels.exact_error import regression_moments
 from fourierkernels.exact_error.regression_asymptotics import regression_asymptotics
 from fourierkernels.exact_error.regression_error import regression_at_radius, regression_radius
@@ -44,6 +44,63 @@ def test_fixed_radius_terms_agree_with_quadrature(density: str, function: str, k
     bias, variance = by_gauss(density, function, kernel, 0.4, 3.0)
     assert terms.bias[0] == pytest.approx(bias, rel=1e-7, abs=1e-9)
     assert terms.variance[0] == pytest.approx(variance, rel=1e-7)
+
+
+def by_power(
+    density: Density, edges: dict[float, float], kernel: str, x: float, r: float
+) -> tuple[float, float]:
+    """Bias and n times the variance; y = edge ± v^40 near the edges leaves no power there."""
+    k, f = KERNELS[kernel].value, REGRESSION_FUNCTIONS["sine"].value
+    nodes, weights = np.polynomial.legendre.leggauss(30)
+    v, dv = ((np.arange(400)[:, None] + 0.5 * (1.0 + nodes)) / 400).ravel(), np.tile(weights, 400)
+    parts = [(edge + 0.3 * side * v**40, 12.0 * v**39 * dv / 800) for edge, side in edges.items()]
+    ends = np.linspace(0.3, 0.7 if len(edges) > 1 else 40.3, 801)
+    half = 0.5 * np.diff(ends)[:, None]
+    parts.append(((ends[:-1, None] + half * (1.0 + nodes)).ravel(), (half * weights).ravel()))
+    y, dy = (np.concatenate(each) for each in zip(*parts, strict=True))
+    p = np.where(dy > 0.0, density.pdf(y), 0.0)
+    shape, rise = r * k(r * (x - y)), f(y) - f(x)
+    mass = np.sum(shape * p * dy)
+    bias = np.sum(shape * p * rise * dy) / mass
+    return bias, np.sum(shape**2 * p * (NOISE**2 + (rise - bias) ** 2) * dy) / mass**2
+
+
+@pytest.mark.parametrize("kernel", ["fourier1", "fourier4"])
+@pytest.mark.parametrize(
+    ("density", "edges"),
+    [
+        (Gamma(0.6), {0.0: 1.0}),
+        (Gamma(1.5), {0.0: 1.0}),
+        (Beta(0.7, 0.7), {0.0: 1.0, 1.0: -1.0}),
+    ],
+    ids=str,
+)
+def test_terms_of_designs_with_singular_edges(
+    density: Density, edges: dict[float, float], kernel: str
+) -> None:
+    terms = regression_at_radius(
+        density, "sine", kernel, n=1, radius=20.0, at=[[0.4]], noise_variance=NOISE**2
+    )
+    bias, variance = by_power(density, edges, kernel, 0.4, 20.0)
+    assert terms.bias[0] == pytest.approx(bias, rel=1e-7)
+    assert terms.variance[0] == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("density", [Gamma(0.6), Beta(0.7, 0.7), Beta(0.7, 2.5)], ids=str)
+def test_leading_bias_of_power_two_sees_singular_edges(density: Density) -> None:
+    setting = {"n": 1, "radius": 3e4, "at": [[0.4]], "noise_variance": 0.09}
+    leading = regression_asymptotics(density, "sine", "fourier2", **setting).bias[0]
+    exact = regression_at_radius(density, "sine", "fourier2", **setting).bias[0]
+    assert leading == pytest.approx(exact, rel=5e-3)
+
+
+def test_an_infinite_variance_is_refused_not_truncated() -> None:
+    """K² f² p ~ |y|^{-2 + 4 - 2} for the sinc: no integral; one power more has it."""
+    setting = {"n": 9, "radius": 2.0, "at": [[0.5]], "noise_variance": 0.09}
+    with pytest.raises(ValueError, match=r"function must grow slowly enough .* quadratic"):
+        regression_at_radius("cauchy", "quadratic", "fourier1", **setting)
+    assert regression_at_radius("cauchy", "quadratic", "fourier2", **setting).variance[0] < 1.0
+    assert regression_at_radius("cauchy", "linear", "fourier1", **setting).variance[0] < 1.0
 
 
 def gaps(found: RegressionError, terms: object, n: int, order: float) -> dict[str, float]:

@@ -63,6 +63,10 @@ def test_sweep_prints_its_table_and_goes_on_from_the_file_alone(run: Run, tmp_pa
         (["r.jsonl", "--kernel", "foo"], "kernel must be one of"),
         (["missing/r.jsonl"], "results must be in an existing folder"),
         (["r.jsonl", "--task", "foo"], "task must be one of density, regression"),
+        (
+            ["r.jsonl", "--density", "beta(0.3, 2)", "--n", "50"],
+            "density must be square integrable",
+        ),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(
@@ -74,6 +78,18 @@ def test_errors_are_one_line_and_leave_nothing(
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_corrected_sweep_starts_after_one_that_failed(run: Run, tmp_path: Path) -> None:
+    assert run("r.jsonl", *SMALL, "--density", "beta(0.3, 2)").returncode == 2
+    assert run("r.jsonl", *SMALL, "--density", "beta(2, 2)").returncode == 0
+    assert (tmp_path / "r.jsonl").exists()
+
+
+def test_a_failing_sweep_keeps_the_file_it_found(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").touch()
+    assert run("r.jsonl", *SMALL, "--density", "beta(0.3, 2)").returncode == 2
+    assert (tmp_path / "r.jsonl").exists()
 
 
 def test_another_sweep_and_a_foreign_file_are_refused_in_one_line(run: Run, tmp_path: Path) -> None:

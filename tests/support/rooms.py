@@ -16,7 +16,8 @@ FOUNDATIONS = (
 ROOMS: dict[str, tuple[str, ...]] = {
     "sinc": (),
     "kernels": ("sinc",),
-    "phi_kernel": ("kernels", "sinc"),
+    "phi_tail": (),
+    "phi_kernel": ("kernels", "phi_tail", "sinc"),
     "densities": ("kernels",),
     "ops": ("kernels",),
     "sums": ("ops", "kernels"),

@@ -48,6 +48,15 @@ def test_logarithmic_corrections_leave_the_limit_in_the_interval() -> None:
     assert -0.99 not in slope
 
 
+def test_the_range_of_a_limit_is_what_the_extrapolation_moved_over() -> None:
+    """With n^{-0.02} the limit lies outside of it: nothing there is a confidence."""
+    n = 10.0 ** np.arange(6, 15)
+    slope = limit_slope(n, n**-0.8 + 3.0 * n**-0.82, correction="power")
+    assert slope.least < slope.value < slope.most
+    assert -0.8 not in slope
+    assert str(slope) == f"{slope.value:.3f} (moved {slope.least:.3f} to {slope.most:.3f})"
+
+
 def test_local_slopes_of_a_power_are_its_exponent() -> None:
     np.testing.assert_allclose(local_slopes([10, 100, 500], [1.0, 0.1, 0.02]), -1.0)
 

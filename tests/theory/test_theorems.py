@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import as_density
+from fourierkernels.densities import Laplace, as_density
+from fourierkernels.densities.broken_powers import Break
 from fourierkernels.densities.panels import panels
 from fourierkernels.exact_error import mise, optimum
 from fourierkernels.exact_error.pointwise import pointwise_error
@@ -131,6 +132,56 @@ def test_a_missing_logarithm_is_seen() -> None:
     found = verify("3b ordinary smooth", "gamma(1.5)", "fourier2", beyond=True)
     assert str(found.sharp) == "(log n)^1/3 n^-2/3"
     assert found.verdict == "does not hold"
+
+
+@pytest.mark.parametrize(
+    ("name", "density", "kernel"),
+    [
+        ("density limited by smoothness", "gamma(2.4)", "fourier4"),
+        ("density of order 2", "gamma(2.6)", "fourier4"),
+        ("density limited by smoothness", "gamma(1.45)", "fourier2"),
+    ],
+)
+def test_a_slow_next_order_leaves_the_verdict_undecided(
+    name: str, density: str, kernel: str
+) -> None:
+    """R^{-3.8} beside R^{-4}: the slope misses its limit by 0.001, but no constant diverges."""
+    found = verify(name, density, kernel)
+    assert found.slope is not None
+    assert found.sharp is not None
+    assert -found.sharp.exponent not in found.slope
+    assert found.verdict == "undecided"
+
+
+def test_a_slope_that_contradicts_the_sharp_rate_is_no_verdict() -> None:
+    theorem = replace(THEOREMS["1"], sharp=lambda setting: Rate(0.6, 0.0, "wrong"))
+    assert verify(theorem, "gaussian", "fourier4").verdict == "undecided"
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3])
+def test_smoothness_near_the_points_is_checked_at_the_breaks(degree: int) -> None:
+    """|x - x_0|^3 has two continuous derivatives, |x - x_0|² sign(x - x_0) has one."""
+    point = float(central_points(as_density("gaussian"), 1)[2, 0])
+    for at, holds in ((point, degree == 3), (point + 0.01, True)):
+        setting = Setting.of("gaussian", "fourier4", Break(degree, at))
+        check = THEOREMS["regression of order 2"].check(setting)[1]
+        assert check.holds is holds
+        assert (f"x = {point:g}" in check.reason) is not holds
+
+
+def test_smoothness_near_the_points_is_asked_of_the_density_too() -> None:
+    touching = Setting.of(KinkAtAPoint(), "fourier4", "sine")
+    check = THEOREMS["regression of order 2"].check(touching)[1]
+    assert not check.holds
+    assert "p has a break at the point" in check.reason
+
+
+class KinkAtAPoint(Laplace):
+    """A Laplace density that has its kink at the middle one of its central points."""
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        return (float(central_points(Laplace(), 1)[2, 0]),)
 
 
 @pytest.mark.parametrize("kernel", ["fourier2", "fourier3"])

@@ -23,6 +23,8 @@ Done = dict[Cell, Outcome]
 class Results:
     """A results file open for appending, locked against other runs.
 
+    A run that fails before its first cell leaves no file behind, so that a corrected one may start.
+
     Parameters
     ----------
     path : path
@@ -45,6 +47,7 @@ class Results:
 
     def __init__(self, path: str | Path, sweep: Sweep) -> None:
         self.path, self._sweep = Path(path), sweep
+        self._new = not self.path.exists()
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             self._lock()
@@ -62,6 +65,8 @@ class Results:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is not None and self._new and not self.done:
+            self.path.unlink(missing_ok=True)  # while it is locked: no finished cell is lost
         os.close(self._file)
 
     def append(self, cell: Cell, outcome: Outcome) -> None:

@@ -30,7 +30,7 @@ _HEADER = (
     "runs",
     "undefined",
 )
-_DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "densities": ("gaussian",),
     "kernels": ("fourier1", "fourier2", "fourier4", "gaussian"),
     "sizes": (100, 1_000, 10_000),
@@ -57,7 +57,7 @@ def run(
     if path.exists() and path.stat().st_size and not chosen:
         sweep = read_results(path)[0]
     else:
-        sweep = Sweep(**{**_DEFAULTS, **chosen})
+        sweep = Sweep(**{**DEFAULTS, **chosen})
     with _progress() as report:
         done = run_sweep(sweep, path, workers=workers, scheduler=scheduler, progress=report)
     rows = summarise(done)

@@ -9,7 +9,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.theory.measures.measure import Measured
 from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.setting import Setting
-from fourierkernels.theory.slopes import Slope
+from fourierkernels.theory.slopes import LimitSlope, Slope
 from fourierkernels.theory.theorems.theorem import Check
 
 Verdict = Literal["holds and sharp", "holds, loose", "does not hold", "not applicable", "undecided"]
@@ -31,8 +31,9 @@ class Evidence:
         Exact (or first-order) errors over the stated window.
     local : array
         Local slopes of the computed errors.
-    slope : Slope or None
-        Slope of the computed errors in the limit n → ∞, logarithms of the sharp rate removed.
+    slope : LimitSlope or None
+        Slope of the computed errors in the limit n → ∞, logarithms of the sharp rate removed, and
+        the range over which its extrapolation moved.
     simulated : Measured or None
     simulated_slope : Slope or None
         Slope fitted to the simulated errors over their own window.
@@ -53,7 +54,7 @@ class Evidence:
     sharp: Rate | None
     computed: Measured | None = None
     local: FloatArray | None = None
-    slope: Slope | None = None
+    slope: LimitSlope | None = None
     simulated: Measured | None = None
     simulated_slope: Slope | None = None
     residual: Slope | None = None
@@ -75,9 +76,10 @@ class Evidence:
     def row(self) -> dict[str, str | float | int]:
         """Return one line of a table: always the same columns, "" where there is no value.
 
-        `slope` is that of computed errors in the limit; `simulated`, and `same_window` for the
-        computed errors at the same n, R and weights, are fitted over `simulated_from` to
-        `simulated_to`; each has `_low` and `_high`, but for `same_window`.
+        `slope` is that of computed errors in the limit, `slope_least` and `slope_most` the range
+        over which its extrapolation moved. `simulated`, and `same_window` for the computed errors
+        at the same n, R and weights, are fitted over `simulated_from` to `simulated_to`; the first
+        has a statistical interval, `_low` and `_high`.
         """
         setting, fitted, residual = self.setting, self.simulated_slope, self.residual
         simulated = self.simulated if fitted is not None else None
@@ -91,7 +93,7 @@ class Evidence:
             "sharp_rate": str(self.sharp) if self.sharp else "",
             "verdict": self.verdict,
             "reason": self.reason,
-            **_interval("slope", self.slope),
+            **_moved("slope", self.slope),
             "last_local": "" if self.local is None else float(self.local[-1]),
             **_window("n", self.computed),
             **_interval("simulated", fitted),
@@ -105,6 +107,12 @@ class Evidence:
 def _interval(name: str, slope: Slope | None) -> dict[str, str | float]:
     keys = (name, f"{name}_low", f"{name}_high")
     values = ("",) * 3 if slope is None else (slope.value, slope.low, slope.high)
+    return dict(zip(keys, values, strict=True))
+
+
+def _moved(name: str, slope: LimitSlope | None) -> dict[str, str | float]:
+    keys = (name, f"{name}_least", f"{name}_most")
+    values = ("",) * 3 if slope is None else (slope.value, slope.least, slope.most)
     return dict(zip(keys, values, strict=True))
 
 

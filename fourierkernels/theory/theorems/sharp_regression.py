@@ -1,5 +1,10 @@
 """The powers of regression that the papers leave open: l = 2, and l = 3, 4, 5."""
 
+import math
+
+import numpy as np
+
+from fourierkernels.theory.measures.central_points import central_points
 from fourierkernels.theory.measures.error_at_points import ERROR_AT_POINTS
 from fourierkernels.theory.setting import Setting
 from fourierkernels.theory.theorems.assumptions import power_is
@@ -16,10 +21,27 @@ def _bound_order_2(setting: Setting, n: float, radius: float) -> float:
 
 
 def _smooth_near_the_points(setting: Setting) -> tuple[bool, str]:
-    return True, f"the points avoid the breaks of f: {setting.response.breaks or 'none'}"
+    """Two continuous derivatives at every point: none at a break that is rougher."""
+    density, f = setting.density, setting.response
+    x = np.unique(central_points(density, setting.dim))
+    empty = x[~(density.pdf(x) > 0.0)]
+    if len(empty):
+        return False, f"p is zero at x = {empty[0]:g}"
+    nearest = math.inf
+    for name, part in (("p", density), ("f", f)):
+        for place in part.breaks:
+            distance = float(np.abs(x - place).min())
+            if distance < _TOUCHING / density.spectral_scale and part.smoothness.exponent <= 3.0:
+                return False, f"{name} has a break at the point x = {place:g}"
+            nearest = min(nearest, distance)
+    far = "there is none" if math.isinf(nearest) else f"the nearest break is {nearest:.2g} away"
+    return True, f"no point is at a rough break of f or p: {far}"
 
 
-_LOCAL = Assumption("f and p are smooth near x, and p(x) > 0", _smooth_near_the_points)
+_TOUCHING = 1e-6  # widths of the density
+_LOCAL = Assumption(
+    "f and p have two continuous derivatives near x, and p(x) > 0", _smooth_near_the_points
+)
 
 REGRESSION_OF_ORDER_1 = Theorem(
     name="regression of order 1",

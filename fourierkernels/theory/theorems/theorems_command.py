@@ -8,7 +8,7 @@ from rich.progress import track
 from rich.table import Table
 
 from fourierkernels.console import standard_output
-from fourierkernels.theory.slopes import Slope
+from fourierkernels.theory.slopes import LimitSlope, Slope
 from fourierkernels.theory.theorems.evidence import Evidence
 from fourierkernels.theory.theorems.registry import THEOREMS, as_theorem
 from fourierkernels.theory.theorems.table import Entry, entries, table
@@ -83,7 +83,7 @@ def _name(row: Evidence) -> str:
     return ", ".join([*parts, f"D = {setting.dim}"])
 
 
-def _short(slope: Slope | None) -> str:
+def _short(slope: LimitSlope | Slope | None) -> str:
     return "-" if slope is None else str(slope)
 
 

@@ -10,12 +10,20 @@ from fourierkernels.kernels import Kernel
 from fourierkernels.theory.measures.measure import ErrorMeasure, Measured, Simulation
 from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.setting import Setting
-from fourierkernels.theory.slopes import Correction, Slope, fit_slope, limit_slope, local_slopes
+from fourierkernels.theory.slopes import (
+    Correction,
+    LimitSlope,
+    Slope,
+    fit_slope,
+    limit_slope,
+    local_slopes,
+)
 from fourierkernels.theory.theorems.evidence import Evidence, Verdict
 from fourierkernels.theory.theorems.registry import as_theorem
 from fourierkernels.theory.theorems.theorem import Check, Theorem
 
-_WIDEST = 0.02  # interval of a slope; a wider one tells no rate from another
+_WIDEST = 0.02  # that an extrapolation may move; beyond, it tells no rate from another
+_ROUNDING = 1e-12  # of an exponent
 _RESIDUAL = 0.02  # slope that orders not computed may leave between simulation and computation
 
 
@@ -45,8 +53,10 @@ def verify(
     The verdict compares the claimed rate with the slope of computed errors in the limit: exact MISE
     for densities, the error to first order in R^D/n for regression; powers of log n, which no slope
     tells apart, with those of the sharp rate. Where these are not exact, a
-    simulation over smaller n must agree with them; if not, or if the extrapolation has not settled,
-    the verdict is "undecided".
+    simulation over smaller n must agree with them. "does not hold" asks for a proof beside the
+    slope: that the sharp rate is slower than the claimed one, so that no constant will do; "holds,
+    loose", that it is faster. If slope and sharp rate contradict each other, the simulation does
+    not agree, or the extrapolation has not settled, the verdict is "undecided".
 
     Parameters
     ----------
@@ -99,13 +109,14 @@ def _evidence(
     computed = measure.compute(setting, _window(measure, sharp, windows.sizes))
     simulated = _simulated(measure, setting, windows)
     residual = _residual(measure, setting, simulated)
-    verdict = _judge(_gap(claimed or sharp, sharp, computed), residual)
+    stated = claimed or sharp
+    verdict = _judge(_gap(stated, sharp, computed), _faster(sharp, stated), residual)
     constant, worst = _smallest_constant(theorem, setting, computed)
     return Evidence(
         theorem=theorem.name,
         setting=setting,
         checks=checks,
-        verdict=_with_logarithms(verdict, claimed or sharp, sharp),
+        verdict=verdict,
         claimed=claimed,
         sharp=sharp,
         computed=computed,
@@ -132,32 +143,38 @@ def _simulated(measure: ErrorMeasure, setting: Setting, windows: _Windows) -> Me
     return windows.simulation(setting, measure.simulated_sizes if sizes is None else sizes)
 
 
-def _judge(gap: Slope, residual: Slope | None) -> Verdict:
-    """Sharp if error over claimed rate has slope 0, loose if it falls, false if it rises."""
-    width = gap.high - gap.low
+def _judge(gap: LimitSlope, faster: int, residual: Slope | None) -> Verdict:
+    """Compare the slope of error over claimed rate with the sign of sharp less claimed rate."""
+    width = gap.most - gap.least
     if residual is not None and 0.0 not in residual:
         return "undecided"
-    if 0.0 in gap:
-        return "holds and sharp" if width <= _WIDEST else "undecided"
-    if width > _WIDEST and min(abs(gap.low), abs(gap.high)) < 0.5 * width:
+    if width > _WIDEST and min(abs(gap.least), abs(gap.most)) < 0.5 * width:
         return "undecided"  # the extrapolation itself moved by more than it says
-    return "holds, loose" if gap.high < 0.0 else "does not hold"
+    seen = 0 if 0.0 in gap else 1 if gap.most < 0.0 else -1
+    only_logarithms = abs(faster) == 1
+    if seen != np.sign(faster) and not (only_logarithms and seen == 0):
+        return "undecided"  # the next order is slow, or the sharp rate is not what was measured
+    return _VERDICTS[int(np.sign(faster))]
 
 
-def _with_logarithms(verdict: Verdict, rate: Rate, sharp: Rate) -> Verdict:
-    """Tell apart rates that differ only in powers of log n, which no slope over a window can do."""
-    if verdict != "holds and sharp" or rate.log_power == sharp.log_power:
-        return verdict
-    return "holds, loose" if rate.log_power > sharp.log_power else "does not hold"
+_VERDICTS: dict[int, Verdict] = {-1: "does not hold", 0: "holds and sharp", 1: "holds, loose"}
 
 
-def _gap(rate: Rate, sharp: Rate, computed: Measured) -> Slope:
+def _faster(sharp: Rate, stated: Rate) -> int:
+    """Return 2 if the sharp rate has the larger exponent, 1 if only fewer logarithms; or minus."""
+    gain = sharp.exponent - stated.exponent
+    if abs(gain) > _ROUNDING:
+        return 2 if gain > 0.0 else -2
+    return int(np.sign(stated.log_power - sharp.log_power))
+
+
+def _gap(rate: Rate, sharp: Rate, computed: Measured) -> LimitSlope:
     """Slope, in the limit, of the error over a rate."""
     ratio = computed.errors / np.array([rate(n) for n in computed.sizes])
     return limit_slope(computed.sizes, ratio, correction=_correction(sharp))
 
 
-def _slope_beside(sharp: Rate, computed: Measured) -> Slope:
+def _slope_beside(sharp: Rate, computed: Measured) -> LimitSlope:
     """Exponent of n in the limit, with the logarithms of the sharp rate taken out."""
     logs = np.log(computed.sizes) ** sharp.log_power
     return limit_slope(computed.sizes, computed.errors / logs, correction=_correction(sharp))
