@@ -52,6 +52,10 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     device : {"cpu", "cuda", "cuda:<index>"}
         Where sums run: "cuda" uses the operator of Fourier attention in double precision.
         Derivatives need the CPU.
+    weighting : {"frequency", "importance"}
+        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
+        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
+        Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
 
     Attributes
     ----------
@@ -81,6 +85,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         bounds: Bounds | None = None,
         undefined: str = "nan",
         device: str = "cpu",
+        weighting: str = "frequency",
     ) -> None:
         super().__init__(
             kernel,
@@ -90,6 +95,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             tol=tol,
             bounds=bounds,
             device=device,
+            weighting=weighting,
         )
         self.undefined = undefined
 
@@ -101,6 +107,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         X : array of shape (n, dim)
         y : array of shape (n,) or (n, k)
         sample_weight : array of shape (n,), optional
+            Counts or importances, see `weighting`; 1 each by default.
 
         Raises
         ------
@@ -149,12 +156,11 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.
 
         (f̂(x_i) - H_ii y_i) / (1 - H_ii), written with sums; where H_ii is near 1, the other samples
-        are summed without sample i, so that it stays exact. NaN, with one warning, where they leave
-        the fit undefined.
+        are summed without sample i, so that it stays exact. By frequency at most one copy of the
+        sample is left out. NaN, with one warning, where the others leave the fit undefined.
         """
         check_is_fitted(self)
-        owners = self._images.source
-        sums = self._kept_sum().left_out(self.points_, self._own_terms(), owners)
+        sums = self._sums_without_own()
         self._report(sums)
         return sums.ratios().reshape(self.responses_.shape)
 
@@ -170,6 +176,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             self._columns()[used],
             self.kernel_,
             self.radius_,
+            weighting=self.weighting,
         )
 
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
