@@ -3,7 +3,7 @@
 from fourierkernels.estimators.checks import UndefinedWarning
 from fourierkernels.estimators.conditional import ConditionalDensity
 from fourierkernels.estimators.density import KernelDensity
-from fourierkernels.estimators.design import DesignFit, gcv_score, loo_score
+from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
 from fourierkernels.estimators.regression import NadarayaWatson
@@ -20,6 +20,7 @@ __all__ = [
     "LinearSmoother",
     "NadarayaWatson",
     "UndefinedWarning",
+    "aicc_score",
     "gcv_score",
     "loo_score",
 ]
