@@ -5,7 +5,12 @@ from fourierkernels.estimators.conditional import ConditionalDensity
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.inference import Band
-from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
+from fourierkernels.estimators.radius import (
+    GAUSSIAN_RULES,
+    RADIUS_RULES,
+    REGRESSION_RULES,
+    TiedDataWarning,
+)
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
 
@@ -19,6 +24,7 @@ __all__ = [
     "KernelDensity",
     "LinearSmoother",
     "NadarayaWatson",
+    "TiedDataWarning",
     "UndefinedWarning",
     "aicc_score",
     "gcv_score",

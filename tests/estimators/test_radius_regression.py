@@ -113,9 +113,7 @@ def test_radius_is_the_global_minimum_of_a_brute_force_grid(name: str, seed: int
     x, y = data(60, seed=seed)
     start, kernel = rule_radius("normal_reference", x, y, name), as_kernel(name)
     grid = start * np.geomspace(0.1, 32.0, 578)
-    fits = [
-        nadaraya_watson_design(x, np.ones(60), y[:, None], kernel, np.array([r])) for r in grid
-    ]
+    fits = [nadaraya_watson_design(x, np.ones(60), y[:, None], kernel, np.array([r])) for r in grid]
     for rule, score in SCORES.items():
         found = score_at(rule, x, y, name, rule_radius(rule, x, y, name))
         assert found <= min(score(fit) for fit in fits) + 1e-9

@@ -32,10 +32,10 @@ def minimise(
 ) -> tuple[FloatArray, float]:
     """Return the radius per dimension with the least score, and that score.
 
-    First `start` times one common factor: global on the grid exp(`step` · k) within
-    [`low`, `high`], with steps of `fine` beside its points that are better than the median; the
-    lowest five minima are refined between neighbours. Then, for D > 1, all dimensions by the simplex of
-    Nelder and Mead over log R, from there: a local minimum within the same bounds per dimension.
+    First `start` times one common factor: global on the grid exp(`step` · k) within [`low`,
+    `high`], with steps of `fine` beside its points that are better than the median; the lowest five
+    minima are refined between neighbours. Then, for D > 1, all dimensions by the simplex of Nelder
+    and Mead over log R, from there: a local minimum within the same bounds per dimension.
 
     Returns
     -------
