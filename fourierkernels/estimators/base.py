@@ -19,7 +19,7 @@ from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.weights import fitted_weights, left_out
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.sums import KernelSums, SampleSum
+from fourierkernels.sums import Frame, KernelSums, SampleSum
 
 _TINY = np.finfo(float).tiny
 
@@ -30,7 +30,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     kernel_ : Kernel
-    radius_ : array of shape (dim,)
+    radius_ : array of shape (dim,) or (dim, dim)
     bounds_ : array of shape (2, dim)
         Lower and upper ends, infinite where there is no bound.
     weights_ : array of shape (n,)
@@ -38,6 +38,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     plan_ : Plan
         Method, estimated seconds and accuracy for as many queries as samples.
     """
+
+    _takes_matrices = False
 
     def __init__(
         self,
@@ -84,7 +86,21 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         )
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
+        if self.radius_.ndim == 2:
+            self._check_matrix()
         self.plan_ = self._kept_sum().plan(X)
+
+    def _check_matrix(self) -> None:
+        """Refuse a radius matrix where the estimate needs a kernel per column."""
+        if not self._takes_matrices:
+            raise ValueError(f"radius must be a vector for {type(self).__name__}, got a matrix")
+        if np.isfinite(self.bounds_).any():
+            raise ValueError(f"bounds must be None with a radius matrix, got {self.bounds}")
+
+    @property
+    def _frame(self) -> Frame:
+        """The coordinates in which the kernel is a product."""
+        return Frame.of(self.radius_, self.points_)
 
     def _summed(self) -> FloatArray | None:
         """Return the responses that the estimate sums, if it has any."""
@@ -148,7 +164,9 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _own_terms(self) -> FloatArray:
         """Σ over sample i and its images of w ∏ shape at x_i, shape ``(n,)``."""
         points, weights, source = self._images
-        log, sign = self.kernel_.log_shape(self.radius_ * (self.points_[source] - points))
+        frame = self._frame
+        gaps = frame.placed(self.points_)[source] - frame.placed(points)
+        log, sign = self.kernel_.log_shape(frame.radius * gaps)
         terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
 

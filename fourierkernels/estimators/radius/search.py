@@ -29,12 +29,14 @@ def minimise(
     high: float,
     step: float,
     fine: float | None = None,
+    common: bool = False,
 ) -> tuple[FloatArray, float]:
     """Return the radius per dimension with the least score, and that score.
 
     First `start` times one common factor: global on the grid exp(`step` · k) within [`low`,
     `high`], with steps of `fine` beside its points that are better than the median; the lowest five
-    minima are refined between neighbours. Then, for D > 1, all dimensions by the simplex of Nelder
+    minima are refined between neighbours. Then, for D > 1 unless the factor
+    is to stay `common`, all dimensions by the simplex of Nelder
     and Mead over log R, from there: a local minimum within the same bounds per dimension.
 
     Returns
@@ -54,7 +56,7 @@ def minimise(
         logs, values = np.append(logs, between)[order], np.append(values, more)[order]
     found = [_refine(score, start, logs, values, place) for place in _lowest(values)]
     log, least = min(found, key=lambda each: each[1])
-    if len(start) == 1:
+    if common or len(start) == 1:
         return start * math.exp(log), least
     return _simplex(score, start, log, (math.log(low), math.log(high)))
 

@@ -46,15 +46,30 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
         If there is no minimum within 1024 normal-reference radii, or its transform is too large (D
         = 3 with more than about 1e4 samples, very long tails).
     """
-    sample, end = settled(points, weights, tie_limit(kernel, points.shape[1]), "lscv")
+    return cross_validated(points, weights, kernel)[0]
+
+
+def cross_validated(
+    points: FloatArray,
+    weights: FloatArray,
+    kernel: Kernel,
+    *,
+    rule: str = "lscv",
+    unit: FloatArray | None = None,
+) -> tuple[FloatArray, float]:
+    """Return the radius of :func:`lscv`, or the best multiple of a `unit`, and its score."""
+    sample, end = settled(points, weights, tie_limit(kernel, points.shape[1]), rule)
     start = _reference(sample, kernel)
+    if unit is not None:
+        start = start * unit * sample.scale
 
     def score(spectrum: SampleSpectrum) -> Callable[[FloatArray], float]:
         return KernelScore(spectrum, kernel, spectrum.ends)
 
     step = 0.02 if math.isinf(kernel.order) and sample.dim == 1 else 0.14
-    found, _ = _widening(sample, start, score, _end(kernel, sample.dim), step, "lscv", end)
-    return found / sample.scale
+    cutoff, common = _end(kernel, sample.dim), unit is not None
+    found, spectrum = _widening(sample, start, score, cutoff, step, rule, end, common=common)
+    return found / sample.scale, score(spectrum)(found) / float(sample.scale.prod())
 
 
 def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
@@ -111,6 +126,8 @@ def _widening(
     step: float,
     rule: str,
     last: FloatArray,
+    *,
+    common: bool = False,
 ) -> tuple[FloatArray, SampleSpectrum]:
     """Return the best radius; the range of radii doubles while it ends near the upper edge.
 
@@ -122,7 +139,8 @@ def _widening(
     while widest <= _WIDEST:
         ends = np.minimum(cutoff * widest * start, last)
         spectrum = SampleSpectrum(sample, ends, rule=rule)
-        radius, _ = minimise(score(spectrum), start, low=_LEAST, high=widest, step=step)
+        value = score(spectrum)
+        radius, _ = minimise(value, start, low=_LEAST, high=widest, step=step, common=common)
         if (radius < 0.85 * widest * start).all():
             return radius, spectrum
         widest *= 2.0 if sample.dim < 3 else 1.5
