@@ -3,6 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,11 @@ from fourierkernels.estimators.checks import checked_queries
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
 from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
+from fourierkernels.estimators.weights import fitted_weights, left_out
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.sums import SampleSum
-from fourierkernels.validation import check_weights
+from fourierkernels.sums import Frame, KernelSums, SampleSum
+
+_TINY = np.finfo(float).tiny
 
 
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
@@ -27,12 +30,16 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     kernel_ : Kernel
-    radius_ : array of shape (dim,)
+    radius_ : array of shape (dim,) or (dim, dim)
     bounds_ : array of shape (2, dim)
         Lower and upper ends, infinite where there is no bound.
+    weights_ : array of shape (n,)
+        How many samples each row stands for; see `fourierkernels.estimators.weights`.
     plan_ : Plan
         Method, estimated seconds and accuracy for as many queries as samples.
     """
+
+    _takes_matrices = False
 
     def __init__(
         self,
@@ -44,6 +51,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         tol: float = 1e-12,
         bounds: Bounds | None = None,
         device: str = "cpu",
+        weighting: str = "frequency",
     ) -> None:
         self.kernel = kernel
         self.radius = radius
@@ -52,6 +60,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.bounds = bounds
         self.device = device
+        self.weighting = weighting
 
     def _fit_points(
         self, X: FloatArray, sample_weight: ArrayLike | None, **also: FloatArray
@@ -64,9 +73,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _compute_fit(self, X: FloatArray, sample_weight: ArrayLike | None) -> None:
-        n = len(X)
-        weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
-        self.weights_ = check_weights("sample_weight", weights, n)
+        self.weights_ = fitted_weights(sample_weight, len(X), self.weighting)
         self.kernel_ = as_kernel(self.kernel)
         self.radius_ = choose_radius(
             X,
@@ -79,7 +86,21 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         )
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
+        if self.radius_.ndim == 2:
+            self._check_matrix()
         self.plan_ = self._kept_sum().plan(X)
+
+    def _check_matrix(self) -> None:
+        """Refuse a radius matrix where the estimate needs a kernel per column."""
+        if not self._takes_matrices:
+            raise ValueError(f"radius must be a vector for {type(self).__name__}, got a matrix")
+        if np.isfinite(self.bounds_).any():
+            raise ValueError(f"bounds must be None with a radius matrix, got {self.bounds}")
+
+    @property
+    def _frame(self) -> Frame:
+        """The coordinates in which the kernel is a product."""
+        return Frame.of(self.radius_, self.points_)
 
     def _summed(self) -> FloatArray | None:
         """Return the responses that the estimate sums, if it has any."""
@@ -87,7 +108,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fit_design(self) -> FitDesign:
         """Return how the smoother is fitted at its design points, which rules of regression use."""
-        return nadaraya_watson_design
+        return partial(nadaraya_watson_design, weighting=self.weighting)
 
     def _inside(self, queries: FloatArray) -> NDArray[np.bool_]:
         return inside(queries, self.bounds_)
@@ -125,7 +146,12 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self, responses: FloatArray | None, dims: tuple[int, ...] | None = None
     ) -> SampleSum:
         """Return the sum over samples and images, over some dimensions, for any queries."""
-        points, weights, source = self._images
+        return self._sum_of_images(self._images, responses, dims)
+
+    def _sum_of_images(
+        self, images: Images, responses: FloatArray | None, dims: tuple[int, ...] | None = None
+    ) -> SampleSum:
+        points, weights, source = images
         columns = np.zeros((len(source), 0)) if responses is None else responses[source]
         some = slice(None) if dims is None else list(dims)
         return SampleSum(
@@ -142,9 +168,32 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _own_terms(self) -> FloatArray:
         """Σ over sample i and its images of w ∏ shape at x_i, shape ``(n,)``."""
         points, weights, source = self._images
-        log, sign = self.kernel_.log_shape(self.radius_ * (self.points_[source] - points))
+        frame = self._frame
+        gaps = frame.placed(self.points_)[source] - frame.placed(points)
+        log, sign = self.kernel_.log_shape(frame.radius * gaps)
         terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
+
+    def _sums_without_own(self) -> KernelSums:
+        """Return the sums at each sample without what leave-one-out leaves out of it.
+
+        What is left of a row that counts for more than one sample is a row of its own, which
+        belongs to no query: so the others can be summed by themselves where little is left.
+        """
+        shares = left_out(self.weights_, self.weighting) / np.maximum(self.weights_, _TINY)
+        own = self._own_terms() * shares
+        points, weights, source = self._images
+        share = shares[source]
+        kept = np.flatnonzero((share < 1.0) & (weights > 0))
+        if not len(kept):
+            return self._kept_sum().left_out(self.points_, own, source)
+        split = Images(
+            np.concatenate([points, points[kept]]),
+            np.concatenate([weights * share, (weights * (1.0 - share))[kept]]),
+            np.concatenate([source, source[kept]]),
+        )
+        owners = np.concatenate([source, len(self.points_) + np.arange(len(kept))])
+        return self._sum_of_images(split, self._summed()).left_out(self.points_, own, owners)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the prepared sums, which are prepared again on first use."""

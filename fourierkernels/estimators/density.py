@@ -19,6 +19,7 @@ from fourierkernels.estimators.checks import (
 )
 from fourierkernels.estimators.cumulative import box_mass
 from fourierkernels.estimators.sampling import draw_from_kernel
+from fourierkernels.estimators.weights import left_out
 from fourierkernels.exact_error import ise
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
@@ -28,6 +29,9 @@ from fourierkernels.validation import as_real, check_integer, check_rng
 class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     """Density estimate p̂(x) = Σ_i w_i ∏_d R_d K(R_d(x_d - x_id)) / Σ_i w_i.
 
+    With a matrix R it is |det R| Σ_i w_i ∏_d K((R (x - x_i))_d) / Σ_i w_i, the density estimate of
+    the data mapped by R [wand1995kernel]_; the Gaussian sees RᵀR alone, other kernels the axes too.
+
     A scikit-learn estimator. Kernels with negative lobes (odd powers) can give a negative
     estimate, which is returned as it is. Source: [nguyen2022fourierformer]_ eq. 12.
 
@@ -35,12 +39,13 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     ----------
     kernel : Kernel or str
         ``"gaussian"``, ``"fourier<power>"`` or a kernel object.
-    radius : float, array of shape (dim,) or str, optional
+    radius : float, array of shape (dim,) or (dim, dim) or str, optional
         R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "normal_reference" (the
         default, the exact MISE optimum for Gaussian data), "lscv", "plugin", and for the Gaussian
-        "silverman", "scott", "improved_sheather_jones".
-    bandwidth : float or array of shape (dim,), optional
-        1/R, instead of `radius`.
+        "silverman", "scott", "improved_sheather_jones"; matrices by "normal_reference_full" and
+        "lscv_full". Bounds, integrals over boxes and the ISE need a vector.
+    bandwidth : float or array of shape (dim,) or (dim, dim), optional
+        1/R, or the inverse of the matrix, instead of `radius`.
     method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
@@ -51,10 +56,14 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     device : {"cpu", "cuda", "cuda:<index>"}
         Where sums run: "cuda" uses the operator of Fourier attention in double precision.
         Derivatives and integrals need the CPU.
+    weighting : {"frequency", "importance"}
+        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
+        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
+        Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
 
     Attributes
     ----------
-    kernel_, radius_ : Kernel, array of shape (dim,)
+    kernel_, radius_ : Kernel, array of shape (dim,) or (dim, dim)
         The kernel and the radius in use.
     plan_ : Plan
         Method, estimated seconds and promised accuracy for as many queries as samples.
@@ -69,6 +78,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     0.407 with R = 2.719
     """
 
+    _takes_matrices = True
+
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Keep the samples and choose the radius.
 
@@ -77,6 +88,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         X : array of shape (n, dim)
         y : ignored
         sample_weight : array of shape (n,), optional
+            Counts or importances, see `weighting`; 1 each by default.
 
         Raises
         ------
@@ -116,7 +128,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
             prepared.at(queries, parts=parts).totals() * np.exp(self._log_scale(parts))
             for parts in slopes(len(self.radius_))
         ]
-        return np.where(self._inside(queries)[:, None], np.column_stack(columns), 0.0)
+        slope = self._frame.gradient(np.column_stack(columns))
+        return np.where(self._inside(queries)[:, None], slope, 0.0)
 
     def cdf(self, X: ArrayLike) -> FloatArray:
         """Return P̂(X_1 <= x_1, ..., X_D <= x_D) at queries ``(m, dim)``; shape ``(m,)``.
@@ -179,12 +192,12 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     def leave_one_out(self) -> FloatArray:
         """Return p̂ without sample i at each sample x_i, shape ``(n,)``, in closed form.
 
-        (W p̂(x_i) - w_i ∏ R_d K(0)) / (W - w_i) with W = Σ w; one sample alone has none: NaN.
+        (W p̂(x_i) - v_i ∏ R_d K(0)) / (W - v_i) with W = Σ w, and v_i what is left out: all of
+        w_i, or by frequency at most one copy. One sample alone has none: NaN.
         """
         check_is_fitted(self)
-        owners = self._images.source
-        sums = self._kept_sum().left_out(self.points_, self._own_terms(), owners)
-        rest = self.weights_.sum() - self.weights_
+        sums = self._sums_without_own()
+        rest = self.weights_.sum() - left_out(self.weights_, self.weighting)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rest > 0, self.weights_.sum() / rest, np.nan)
         return np.asarray(sums.totals() * np.exp(self._log_scale()) * share)
@@ -195,9 +208,10 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the estimate has bounds, or as :func:`fourierkernels.theory.ise`.
+            If the estimate has bounds or a radius matrix, or as :func:`fourierkernels.theory.ise`.
         """
         check_is_fitted(self)
+        self._need_vector("for the ISE in frequency")
         if np.isfinite(self.bounds_).any():
             raise ValueError(f"bounds must be None for the ISE in frequency, got {self.bounds}")
         return ise(density, self.kernel_, self.points_, radius=self.radius_, weights=self.weights_)
@@ -209,7 +223,12 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
             raise ValueError(f"{name} must be a number or have shape ({dim},), got {values.shape}")
         return np.broadcast_to(values, (dim,))
 
+    def _need_vector(self, what: str) -> None:
+        if self.radius_.ndim == 2:
+            raise ValueError(f"radius must be a vector {what}, got a matrix")
+
     def _mass(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        self._need_vector("for integrals over boxes")
         return np.asarray(box_mass(self._kept_sum, low, high) / self.weights_.sum())
 
     def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
@@ -220,13 +239,16 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
     def _moved(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
         steps = draw_from_kernel(self.kernel_, points.size, rng).reshape(points.shape)
-        moved = points + steps / self.radius_
+        turned = self.radius_.ndim == 2
+        moved = points + (
+            np.linalg.solve(self.radius_, steps.T).T if turned else steps / self.radius_
+        )
         low, high = self.bounds_
         with np.errstate(invalid="ignore"):  # infinite ends mirror nothing
             folded = np.where(moved > high, 2.0 * high - moved, moved)
             return np.where(moved < low, 2.0 * low - moved, folded)
 
     def _log_scale(self, parts: Sequence[str] | None = None) -> float:
-        names = check_parts(parts, len(self.radius_))
-        scale = log_scale(self.kernel_, self.radius_, names)
+        names, frame = check_parts(parts, len(self.radius_)), self._frame
+        scale = log_scale(self.kernel_, frame.radius, names) + frame.log_determinant
         return float(scale - np.log(self.weights_.sum()))

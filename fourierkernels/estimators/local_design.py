@@ -8,18 +8,18 @@ import numpy as np
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.design import DIGITS, LEFT, DesignFit, FitDesign
 from fourierkernels.estimators.local_systems import solve, sums_of_powers
-from fourierkernels.estimators.weights import counts_repetitions
+from fourierkernels.estimators.weights import left_out
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum
 
 
-def local_polynomial_design(degree: int) -> FitDesign:
+def local_polynomial_design(degree: int, weighting: str = "frequency") -> FitDesign:
     """Return the function that fits local polynomials of a degree at their design points.
 
     All weights are positive. The share of sample j in its own prediction is
-    w_j shape(0) (S^{-1})_{00}, S the matrix of moments at x_j.
+    w_j shape(0) (S^{-1})_{00}, S the matrix of moments at x_j; by frequency that of one copy.
     """
-    return partial(_design, degree=degree)
+    return partial(_design, degree=degree, weighting=weighting)
 
 
 def _design(
@@ -30,13 +30,13 @@ def _design(
     radius: FloatArray,
     *,
     degree: int,
+    weighting: str,
 ) -> DesignFit:
     sums = SampleSum(points, kernel=kernel, radius=radius, weights=weights, responses=responses)
     moments = sums.moments(points, 2 * degree, with_responses=degree)
     fit = solve(moments, sums_of_powers(points.shape[1], degree))
-    repeated = counts_repetitions(weights)
     peak = (float(kernel.value(0.0)) * kernel.constant) ** points.shape[1]
-    own = np.ldexp(np.full(len(points), peak) if repeated else peak * weights, -fit.exponent)
+    own = np.ldexp(peak * left_out(weights, weighting), -fit.exponent)
     with np.errstate(over="ignore", invalid="ignore"):
         leverage = own * fit.row[0]
         predicted = sums.units.restored(fit.coefficients[0], 1.0)
@@ -46,7 +46,7 @@ def _design(
         responses - predicted,
         leverage,
         weights,
-        weights if repeated else np.ones(len(points)),
+        weights,
         ~(DIGITS * fit.doubt < 1.0),
         ~(np.abs(1.0 - leverage) > least),
     )

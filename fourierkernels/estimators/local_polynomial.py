@@ -16,6 +16,7 @@ from fourierkernels.estimators.local_fits import LocalFits
 from fourierkernels.estimators.local_systems import LocalFit
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
+from fourierkernels.estimators.weights import left_out
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum, kernel_matrix
 from fourierkernels.sums.parts import multi_indices
@@ -72,6 +73,8 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         Where sums run: "cuda" uses the operator of Fourier attention in double precision, on
         monomials about one centre; queries whose systems lose too many digits by that are summed
         again on the CPU. Derivatives need the CPU.
+    weighting : {"frequency", "importance"}
+        What sample weights mean, see `fourierkernels.estimators.weights`.
 
     Attributes
     ----------
@@ -101,9 +104,16 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         tol: float = 1e-12,
         undefined: str = "nan",
         device: str = "cpu",
+        weighting: str = "frequency",
     ) -> None:
         super().__init__(
-            kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol, device=device
+            kernel,
+            radius=radius,
+            bandwidth=bandwidth,
+            method=method,
+            tol=tol,
+            device=device,
+            weighting=weighting,
         )
         self.degree = degree
         self.undefined = undefined
@@ -116,6 +126,7 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         X : array of shape (n, dim)
         y : array of shape (n,) or (n, k)
         sample_weight : array of shape (n,), optional
+            Counts or importances, see `weighting`; 1 each by default.
 
         Raises
         ------
@@ -168,10 +179,12 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.
 
         There u_i = 0: only the sums of degree 0 change. Where they are nearly all the own term, the
-        other samples are summed without it, so that it stays exact. NaN, with one warning, where
-        the others leave the fit undefined.
+        other samples are summed without it, so that it stays exact. By frequency at most one copy
+        of the sample is left out. NaN, with one warning, where the others leave the fit undefined.
         """
         check_is_fitted(self)
+        if (left_out(self.weights_, self.weighting) < self.weights_).any():
+            return super().leave_one_out()  # copies stay, so that something is left to divide by
         fits = self._fits()
         fit = fits.left_out(self._own_terms())
         self._report(fit)
@@ -223,7 +236,9 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         """Smooth squared residuals by the squared kernel, never negative, at half the radius."""
         kernel, factor = self.kernel_.squared
         radius = 0.5 * factor * self.radius_
-        other = NadarayaWatson(kernel, radius=radius, method=self.method, tol=self.tol)
+        other = NadarayaWatson(
+            kernel, radius=radius, method=self.method, tol=self.tol, weighting=self.weighting
+        )
         other.fit(self.points_, squares, self.weights_)
         return np.maximum(other.fit_at(self.points_), 0.0)
 
@@ -272,7 +287,7 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         self.plan_ = self._kept_sum().plan_moments(X, 2 * self.degree)
 
     def _fit_design(self) -> FitDesign:
-        return local_polynomial_design(self.degree)
+        return local_polynomial_design(self.degree, self.weighting)
 
     @property
     def _powers(self) -> list[tuple[int, ...]]:

@@ -27,19 +27,20 @@ _WHY = (
 class NadarayaWatson(LinearSmoother, StreamingEstimator):
     """Regression f̂(x) = Σ_i w_i y_i K_R(x - x_i) / Σ_i w_i K_R(x - x_i).
 
-    A scikit-learn estimator. Where the denominator is within its own numerical error of zero the
-    answer is NaN, with one warning that counts the queries. Sources: [nadaraya1964estimating]_,
-    [watson1964smooth]_; [nguyen2022fourierformer]_ eq. 14 for the Fourier kernels.
+    A scikit-learn estimator. With a matrix R the kernel is ∏_d K((R (x - x_i))_d). Where the
+    denominator is within its own numerical error of zero the answer is NaN, with one warning that
+    counts the queries. Sources: [nadaraya1964estimating]_, [watson1964smooth]_;
+    [nguyen2022fourierformer]_ eq. 14 for the Fourier kernels.
 
     Parameters
     ----------
     kernel : Kernel or str
         ``"gaussian"``, ``"fourier<power>"`` or a kernel object.
-    radius : float, array of shape (dim,) or str, optional
-        R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "loo" (leave-one-out) and
-        "gcv" look at the responses; by default the density rule for the design points.
-    bandwidth : float or array of shape (dim,), optional
-        1/R, instead of `radius`.
+    radius : float, array of shape (dim,) or (dim, dim) or str, optional
+        R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "loo" (leave-one-out),
+        "gcv" and "aicc" look at the responses; by default the density rule for the design points.
+    bandwidth : float or array of shape (dim,) or (dim, dim), optional
+        1/R, or the inverse of the matrix, instead of `radius`.
     method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
@@ -52,10 +53,14 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     device : {"cpu", "cuda", "cuda:<index>"}
         Where sums run: "cuda" uses the operator of Fourier attention in double precision.
         Derivatives need the CPU.
+    weighting : {"frequency", "importance"}
+        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
+        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
+        Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
 
     Attributes
     ----------
-    kernel_, radius_ : Kernel, array of shape (dim,)
+    kernel_, radius_ : Kernel, array of shape (dim,) or (dim, dim)
         The kernel and the radius in use.
     plan_ : Plan
         Method, estimated seconds and promised accuracy for as many queries as samples.
@@ -70,6 +75,8 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     0.833
     """
 
+    _takes_matrices = True
+
     def __init__(
         self,
         kernel: Kernel | str = "fourier4",
@@ -81,6 +88,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         bounds: Bounds | None = None,
         undefined: str = "nan",
         device: str = "cpu",
+        weighting: str = "frequency",
     ) -> None:
         super().__init__(
             kernel,
@@ -90,6 +98,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             tol=tol,
             bounds=bounds,
             device=device,
+            weighting=weighting,
         )
         self.undefined = undefined
 
@@ -101,6 +110,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         X : array of shape (n, dim)
         y : array of shape (n,) or (n, k)
         sample_weight : array of shape (n,), optional
+            Counts or importances, see `weighting`; 1 each by default.
 
         Raises
         ------
@@ -118,8 +128,9 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         sums = self._bounded(self._kept_sum(with_responses=False).at(queries), queries)
         self._report(sums)
         points, weights, _ = self._images
+        frame = self._frame
         matrix, _, exponent = kernel_matrix(
-            points, queries, kernel=self.kernel_, radius=self.radius_
+            frame.placed(points), frame.placed(queries), kernel=self.kernel_, radius=frame.radius
         )
         with np.errstate(divide="ignore"):
             scale = np.ldexp(1.0 / sums.denominator, exponent - sums.exponent)
@@ -148,13 +159,12 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     def leave_one_out(self) -> FloatArray:
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.
 
-        (f̂(x_i) - H_ii y_i) / (1 - H_ii), written with sums; where H_ii is near 1, the other samples
-        are summed without sample i, so that it stays exact. NaN, with one warning, where they leave
-        the fit undefined.
+        (f̂(x_i) - H_ii y_i) / (1 - H_ii), written with sums; where H_ii is near 1, the other
+        samples are summed without sample i, so that it stays exact. By frequency at most one copy
+        of the sample is left out. NaN, with one warning, where the others leave the fit undefined.
         """
         check_is_fitted(self)
-        owners = self._images.source
-        sums = self._kept_sum().left_out(self.points_, self._own_terms(), owners)
+        sums = self._sums_without_own()
         self._report(sums)
         return sums.ratios().reshape(self.responses_.shape)
 
@@ -170,6 +180,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             self._columns()[used],
             self.kernel_,
             self.radius_,
+            weighting=self.weighting,
         )
 
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
@@ -216,14 +227,15 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         value, slopes = self._kept_sum().with_slopes(queries)
         value = self._bounded(value, queries)
         self._report(value)
-        fit, columns = value.ratios_in_units(), []
+        fit, columns, frame = value.ratios_in_units(), [], self._frame
         fit[value.undefined] = np.nan
-        for slope, radius in zip(slopes, self.radius_, strict=True):
+        for slope, radius in zip(slopes, frame.radius, strict=True):
             with np.errstate(divide="ignore", invalid="ignore"):
                 gap = slope.in_units - fit * slope.denominator[:, None]
                 scale = np.ldexp(radius / value.denominator, slope.exponent - value.exponent)
                 columns.append(value.units.scale * gap * scale[:, None])
-        return np.stack(columns, axis=-1).reshape(-1, *self.responses_.shape[1:], len(slopes))
+        slope = frame.gradient(np.stack(columns, axis=-1))
+        return slope.reshape(-1, *self.responses_.shape[1:], len(slopes))
 
     def _refitted(self, responses: FloatArray, **changed: object) -> "NadarayaWatson":
         other = clone(self).set_params(bandwidth=None, **changed)

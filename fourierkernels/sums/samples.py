@@ -13,6 +13,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.device import check_device
+from fourierkernels.sums.frame import Frame
 from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import check_parts, moment_parts, multi_indices, slopes
 from fourierkernels.sums.plan import METHODS, Method, Plan, Summer, plan_sum
@@ -39,7 +40,8 @@ class SampleSum:
     points : array of shape (n, dim)
         Like all arrays here, contiguous float64, finite and of matching shape.
     kernel : Kernel
-    radius : array of shape (dim,)
+    radius : array of shape (dim,) or (dim, dim)
+        With a matrix, the points and all queries are mapped by it, and the sums see radius 1.
     weights : array of shape (n,)
     responses : array of shape (n, k)
     method, tol
@@ -70,6 +72,8 @@ class SampleSum:
         device: str = "cpu",
     ) -> None:
         self.device = check_device(device)
+        self._frame = Frame.of(radius, points)
+        points, radius = self._frame.placed(points), self._frame.radius
         # A point without weight must set neither the scale of a row nor a range.
         used = weights > 0
         self.points, self.weights, self.units = points, weights, Units.of(responses[used])
@@ -98,7 +102,7 @@ class SampleSum:
 
     def plan(self, queries: FloatArray, *, plain: bool = True) -> Plan:
         """Return the method for these queries; `plain` unless slopes or integrals are summed."""
-        return plan_sum(self._problem(queries, plain), self._method())
+        return self._planned(self._frame.placed(queries), plain)
 
     def at(
         self, queries: FloatArray, *, parts: tuple[str, ...] | None = None, refine: bool = True
@@ -106,7 +110,8 @@ class SampleSum:
         """Return the sums at queries of shape ``(m, dim)``; options as for `kernel_sum`."""
         names = parts or check_parts(None, len(self.radius))
         plain = set(names) == {"value"}
-        method = self.plan(queries, plain=plain).method
+        queries = self._frame.placed(queries)
+        method = self._planned(queries, plain).method
         sums = self._summed(method, queries, names)
         if not (plain and refine):
             return sums
@@ -116,10 +121,12 @@ class SampleSum:
     def with_slopes(self, queries: FloatArray) -> tuple[KernelSums, list[KernelSums]]:
         """Return the sums and, per dimension d, those with shape'(u_d) in place of shape(u_d).
 
+        The dimensions are those of u = R (x - x_i), also where R is a matrix.
         Rows whose denominator is faint are summed exactly in all of them, so that the derivative
         of a ratio is as good as the ratio.
         """
-        method = self.plan(queries, plain=False).method
+        queries = self._frame.placed(queries)
+        method = self._planned(queries, plain=False).method
         names = [check_parts(None, len(self.radius)), *slopes(len(self.radius))]
         sums = self._summed_all(method, queries, names)
         rows = self._faint(sums[0], method)
@@ -206,10 +213,12 @@ class SampleSum:
         own : array of shape (m,)
             Σ w ∏ shape over the samples that a query owns; all have its response.
         owners : integer array of shape (n,)
-            The query that each sample belongs to; the first of its samples has its response.
+            The query that each sample belongs to, m and more where it belongs to none; the first
+            of the samples of a query has its response.
         """
-        method, names = self.plan(queries).method, check_parts(None, len(self.radius))
-        response = self.responses[np.unique(owners, return_index=True)[1]]
+        queries = self._frame.placed(queries)
+        method, names = self._planned(queries).method, check_parts(None, len(self.radius))
+        response = self.responses[np.unique(owners, return_index=True)[1][: len(queries)]]
         sums = self._summed(method, queries, names).without(own, response)
         rows = self._faint(sums, method)
         if len(rows):
@@ -220,6 +229,10 @@ class SampleSum:
             return sums
         others = self._reference.at_others(queries[alone], alone, owners[self._used_places])
         return sums.replaced(alone, others)
+
+    def _planned(self, queries: FloatArray, plain: bool = True) -> Plan:
+        """Return the method for queries in the coordinates of the frame."""
+        return plan_sum(self._problem(queries, plain), self._method())
 
     def _summed(self, method: str, queries: FloatArray, names: tuple[str, ...]) -> KernelSums:
         return replace(self._summer(method, queries).at(queries, names), units=self.units)

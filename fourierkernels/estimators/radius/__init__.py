@@ -1,20 +1,29 @@
 """The choice of the radius: a number, a bandwidth, or a rule.
 
-To add a rule, write a function (points, weights, kernel) -> radius of shape (dim,) and a
-:class:`Rule` in `RULES` of the same file. A rule of regression takes two arguments more, responses
-and the function that fits a smoother at its design points. Rows appear in the registry that fits:
-:data:`RADIUS_RULES` for every kernel, :data:`GAUSSIAN_RULES` for the Gaussian alone,
-:data:`REGRESSION_RULES` for what looks at responses.
+To add a rule, write a function (points, weights, kernel) -> radius of shape (dim,), or a matrix of
+shape (dim, dim), and a :class:`Rule` in `RULES` of the same file. A rule of regression takes two
+arguments more, responses and the function that fits a smoother at its design points. Rows appear in
+the registry that fits: :data:`RADIUS_RULES` for every kernel, :data:`GAUSSIAN_RULES` for the
+Gaussian alone, :data:`REGRESSION_RULES` for what looks at responses.
 """
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
-from fourierkernels.estimators.radius import cross_validation, reference, sheather_jones, spectral
+from fourierkernels.estimators.radius import (
+    cross_validation,
+    full,
+    reference,
+    sheather_jones,
+    spectral,
+)
+from fourierkernels.estimators.radius.matrix import check_matrix
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
+from fourierkernels.estimators.radius.ties import TiedDataWarning
 from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_choice, check_positive, check_radius
 
@@ -23,6 +32,7 @@ __all__ = [
     "RADIUS_RULES",
     "REGRESSION_RULES",
     "Rule",
+    "TiedDataWarning",
     "choose_radius",
     "normal_reference",
     "robust_scale",
@@ -34,6 +44,7 @@ _RULES = (
     *spectral.RULES,
     *sheather_jones.RULES,
     *cross_validation.RULES,
+    *full.RULES,
 )
 
 RADIUS_RULES: dict[str, Rule] = {
@@ -53,7 +64,7 @@ def choose_radius(
     responses: FloatArray | None = None,
     fit_design: FitDesign = nadaraya_watson_design,
 ) -> FloatArray:
-    """Return the radius per dimension, shape ``(dim,)``.
+    """Return the radius per dimension, shape ``(dim,)``, or a matrix ``(dim, dim)``.
 
     Parameters
     ----------
@@ -68,16 +79,20 @@ def choose_radius(
     Raises
     ------
     ValueError
-        If both `radius` and `bandwidth` are given, either is not positive and finite, or the rule
-        is unknown or does not apply to the data or the kernel.
+        If both `radius` and `bandwidth` are given, either is not positive and finite, a matrix is
+        singular or nearly so, or the rule is unknown or does not apply to the data or the kernel.
     """
     dim = points.shape[1]
     if radius is not None and bandwidth is not None:
         raise ValueError(f"radius and bandwidth exclude each other, got {radius} and {bandwidth}")
     if bandwidth is not None:
+        if np.ndim(bandwidth) == 2:
+            return np.linalg.inv(check_matrix("bandwidth", bandwidth, dim))
         return check_radius(1.0 / check_positive("bandwidth", bandwidth), dim)
     if radius is None or isinstance(radius, str):
         known = RADIUS_RULES | GAUSSIAN_RULES | REGRESSION_RULES
         name = check_choice("radius", radius or "normal_reference", list(known))
         return known[name](points, weights, kernel, responses, fit_design)
-    return check_radius(radius, dim)
+    return (
+        check_matrix("radius", radius, dim) if np.ndim(radius) == 2 else check_radius(radius, dim)
+    )

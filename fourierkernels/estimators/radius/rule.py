@@ -16,9 +16,9 @@ class Rule:
     ----------
     name : str
     function : callable
-        (points, weights, kernel) to a radius of shape (dim,). If it needs responses it takes two
-        arguments more: the responses, and the function that fits the smoother at its design points
-        for a radius, see `fourierkernels.estimators.DesignFit`.
+        (points, weights, kernel) to a radius of shape (dim,) or (dim, dim). If it needs responses
+        it takes two arguments more: the responses, and the function that fits the smoother at its
+        design points for a radius, see `fourierkernels.estimators.DesignFit`.
     description : str
     source : str
         Key of book/references.bib, or "derived here".

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.estimators.weights import effective_size
+from fourierkernels.estimators.weights import check_size, effective_size
 from fourierkernels.kernels import Kernel
 
 _QUARTILES_OF_NORMAL = 1.3489795003921634  # interquartile range of N(0, 1)
@@ -60,7 +60,7 @@ def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:
     Raises
     ------
     ValueError
-        If a column does not vary.
+        If a column does not vary, or the weights stand for fewer than two samples.
     """
     mean, std = moments(points, weights)
     spread = interquartile_range(points, weights) / _QUARTILES_OF_NORMAL
@@ -71,6 +71,7 @@ def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:
             f"X must vary in every column for a radius rule, got column {flat[0]} constant at "
             f"{points[0, flat[0]]} (n_samples = {len(points)}); give radius as a number instead"
         )
+    check_size(weights)
     return np.asarray(scale)
 
 
@@ -102,26 +103,6 @@ def copies(sample: Sample) -> float:
     first = np.append(True, np.any(np.diff(points, axis=0) != 0, axis=1))
     shares = np.add.reduceat(weights, np.flatnonzero(first))
     return float(sample.size * (shares @ shares))
-
-
-def refuse_ties(sample: Sample, most: float, rule: str) -> None:
-    """Refuse a sample in which a sample has, itself among them, `most` copies or more on average.
-
-    Raises
-    ------
-    ValueError
-        With the mean number of copies and the share of samples that are not the first of theirs.
-    """
-    found = copies(sample)
-    if found < most:
-        return
-    distinct = len(np.unique(sample.points, axis=0))
-    share = 1.0 - distinct / max(sample.size, distinct)
-    raise ValueError(
-        f"X must have few ties for radius={rule!r}, whose radius would grow without bound: got "
-        f"{found:.3g} copies of a sample on average (at most {most:.3g}), {share:.0%} of the "
-        "samples repeat another; use 'normal_reference' or give radius as a number"
-    )
 
 
 def tie_limit(kernel: Kernel, dim: int) -> float:

@@ -27,6 +27,10 @@ _ACCURACY = 1e-12
 _PHASE = {1: 8.0, 2: 16.0, 3: 20.0}
 
 
+class TooManyFrequenciesError(ValueError):
+    """A transform would be too large: data of very long range, or in D = 3 large radii."""
+
+
 class SampleSpectrum:
     """|φ_n(t)|², φ_n(t) = Σ p_j exp(i t·x_j), on a tensor grid up to `ends` per dimension.
 
@@ -44,7 +48,7 @@ class SampleSpectrum:
         self.axes = _axes(np.ptp(sample.points, axis=0), ends)
         needed = math.prod(axis.size for axis in self.axes)
         if needed > LARGEST_GRID:
-            raise ValueError(
+            raise TooManyFrequenciesError(
                 f"X must have a range that 2^23 frequencies resolve for radius={rule!r}, got "
                 f"ranges of {np.ptp(sample.points, axis=0).round(1)} robust scales, which take "
                 f"{needed:.1e}; use 'normal_reference' or give radius as a number"
