@@ -5,6 +5,7 @@ from fourierkernels.estimators.conditional import ConditionalDensity
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.design import DesignFit, gcv_score, loo_score
 from fourierkernels.estimators.inference import Band
+from fourierkernels.estimators.proper import ProperDensity
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
@@ -19,6 +20,7 @@ __all__ = [
     "KernelDensity",
     "LinearSmoother",
     "NadarayaWatson",
+    "ProperDensity",
     "UndefinedWarning",
     "gcv_score",
     "loo_score",
