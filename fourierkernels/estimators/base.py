@@ -3,6 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.boundary import Bounds, Images, check_bounds, inside, reflect
 from fourierkernels.estimators.checks import checked_queries
+from fourierkernels.estimators.design import nadaraya_watson_design
 from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
+from fourierkernels.estimators.weights import fitted_weights, left_out
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.sums import SampleSum
-from fourierkernels.validation import check_weights
+from fourierkernels.sums import KernelSums, SampleSum
+
+
+_TINY = np.finfo(float).tiny
 
 
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
@@ -29,6 +34,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     radius_ : array of shape (dim,)
     bounds_ : array of shape (2, dim)
         Lower and upper ends, infinite where there is no bound.
+    weights_ : array of shape (n,)
+        How many samples each row stands for; see `fourierkernels.estimators.weights`.
     plan_ : Plan
         Method, estimated seconds and accuracy for as many queries as samples.
     """
@@ -43,6 +50,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         tol: float = 1e-12,
         bounds: Bounds | None = None,
         device: str = "cpu",
+        weighting: str = "frequency",
     ) -> None:
         self.kernel = kernel
         self.radius = radius
@@ -51,6 +59,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.bounds = bounds
         self.device = device
+        self.weighting = weighting
 
     def _fit_points(
         self, X: FloatArray, sample_weight: ArrayLike | None, **also: FloatArray
@@ -63,9 +72,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _compute_fit(self, X: FloatArray, sample_weight: ArrayLike | None) -> None:
-        n = len(X)
-        weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
-        self.weights_ = check_weights("sample_weight", weights, n)
+        self.weights_ = fitted_weights(sample_weight, len(X), self.weighting)
         self.kernel_ = as_kernel(self.kernel)
         self.radius_ = choose_radius(
             X,
@@ -74,6 +81,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             radius=self.radius,
             bandwidth=self.bandwidth,
             responses=self._summed(),
+            fit_design=partial(nadaraya_watson_design, weighting=self.weighting),
         )
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
@@ -119,7 +127,12 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self, responses: FloatArray | None, dims: tuple[int, ...] | None = None
     ) -> SampleSum:
         """Return the sum over samples and images, over some dimensions, for any queries."""
-        points, weights, source = self._images
+        return self._sum_of_images(self._images, responses, dims)
+
+    def _sum_of_images(
+        self, images: Images, responses: FloatArray | None, dims: tuple[int, ...] | None = None
+    ) -> SampleSum:
+        points, weights, source = images
         columns = np.zeros((len(source), 0)) if responses is None else responses[source]
         some = slice(None) if dims is None else list(dims)
         return SampleSum(
@@ -139,6 +152,27 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         log, sign = self.kernel_.log_shape(self.radius_ * (self.points_[source] - points))
         terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
+
+    def _sums_without_own(self) -> KernelSums:
+        """Return the sums at each sample without what leave-one-out leaves out of it.
+
+        What is left of a row that counts for more than one sample is a row of its own, which
+        belongs to no query: so the others can be summed by themselves where little is left.
+        """
+        shares = left_out(self.weights_, self.weighting) / np.maximum(self.weights_, _TINY)
+        own = self._own_terms() * shares
+        points, weights, source = self._images
+        share = shares[source]
+        kept = np.flatnonzero((share < 1.0) & (weights > 0))
+        if not len(kept):
+            return self._kept_sum().left_out(self.points_, own, source)
+        split = Images(
+            np.concatenate([points, points[kept]]),
+            np.concatenate([weights * share, (weights * (1.0 - share))[kept]]),
+            np.concatenate([source, source[kept]]),
+        )
+        owners = np.concatenate([source, len(self.points_) + np.arange(len(kept))])
+        return self._sum_of_images(split, self._summed()).left_out(self.points_, own, owners)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the prepared sums, which are prepared again on first use."""

@@ -38,6 +38,10 @@ class ConditionalDensity(KernelEstimator):
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.
+    weighting : {"frequency", "importance"}
+        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
+        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
+        Estimates with a given radius do not depend on it; rules do.
 
     Attributes
     ----------
@@ -62,8 +66,16 @@ class ConditionalDensity(KernelEstimator):
         bandwidth: ArrayLike | None = None,
         method: str = "auto",
         tol: float = 1e-12,
+        weighting: str = "frequency",
     ) -> None:
-        super().__init__(kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol)
+        super().__init__(
+            kernel,
+            radius=radius,
+            bandwidth=bandwidth,
+            method=method,
+            tol=tol,
+            weighting=weighting,
+        )
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Keep the samples and choose the radius.
@@ -73,6 +85,7 @@ class ConditionalDensity(KernelEstimator):
         X : array of shape (n, dim)
         y : array of shape (n,) or (n, q)
         sample_weight : array of shape (n,), optional
+            Counts or importances, see `weighting`; 1 each by default.
 
         Raises
         ------

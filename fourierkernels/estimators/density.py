@@ -21,6 +21,7 @@ from fourierkernels.estimators.cumulative import box_mass
 from fourierkernels.estimators.inference import Band, density_band, density_interval
 from fourierkernels.estimators.proper import ProperDensity, proper_density
 from fourierkernels.estimators.sampling import draw_from_kernel
+from fourierkernels.estimators.weights import left_out
 from fourierkernels.exact_error import ise
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
@@ -53,6 +54,10 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     device : {"cpu", "cuda", "cuda:<index>"}
         Where sums run: "cuda" uses the operator of Fourier attention in double precision.
         Derivatives and integrals need the CPU.
+    weighting : {"frequency", "importance"}
+        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
+        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
+        Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
 
     Attributes
     ----------
@@ -79,6 +84,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         X : array of shape (n, dim)
         y : ignored
         sample_weight : array of shape (n,), optional
+            Counts or importances, see `weighting`; 1 each by default.
 
         Raises
         ------
@@ -258,12 +264,12 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     def leave_one_out(self) -> FloatArray:
         """Return p̂ without sample i at each sample x_i, shape ``(n,)``, in closed form.
 
-        (W p̂(x_i) - w_i ∏ R_d K(0)) / (W - w_i) with W = Σ w; one sample alone has none: NaN.
+        (W p̂(x_i) - v_i ∏ R_d K(0)) / (W - v_i) with W = Σ w, and v_i what is left out: all of
+        w_i, or by frequency at most one copy. One sample alone has none: NaN.
         """
         check_is_fitted(self)
-        owners = self._images.source
-        sums = self._kept_sum().left_out(self.points_, self._own_terms(), owners)
-        rest = self.weights_.sum() - self.weights_
+        sums = self._sums_without_own()
+        rest = self.weights_.sum() - left_out(self.weights_, self.weighting)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rest > 0, self.weights_.sum() / rest, np.nan)
         return np.asarray(sums.totals() * np.exp(self._log_scale()) * share)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.estimators.weights import counts_repetitions
+from fourierkernels.estimators.weights import left_out
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum
 
@@ -27,10 +27,11 @@ class DesignFit:
     ----------
     residuals : array of shape (n, k)
     leverage : array of shape (n,)
-        H_jj: the share that one copy of sample j has in the prediction at x_j.
+        H_jj: the share in the prediction at x_j of what is left out there, one copy of sample j
+        or all of it (`fourierkernels.estimators.weights`).
     weights : array of shape (n,)
     copies : array of shape (n,)
-        How often each sample counts: its weight if all weights are whole numbers, else once.
+        How many samples each stands for; their sum is the number of samples.
     undefined, undefined_without : boolean arrays of shape (n,)
         Where there is no prediction; where there is none without that copy.
     """
@@ -68,7 +69,8 @@ def loo_score(fit: DesignFit) -> float:
 def gcv_score(fit: DesignFit) -> float:
     """Return (Σ w_j (y_j - f̂(x_j))² / Σ w_j) / (1 - tr H/n)².
 
-    Infinite if any prediction is undefined, or tr H is not below n.
+    tr H/n is the weighted mean of the leverages. Infinite if any prediction is undefined, or tr H
+    is not below n.
     """
     if fit.undefined.any():
         return np.inf
@@ -83,14 +85,15 @@ def nadaraya_watson_design(
     responses: FloatArray,
     kernel: Kernel,
     radius: FloatArray,
+    *,
+    weighting: str = "frequency",
 ) -> DesignFit:
     """Fit the kernel regression at its design points by one sum; all weights are positive."""
     sums = SampleSum(points, kernel=kernel, radius=radius, weights=weights, responses=responses).at(
         points, refine=False
     )
-    repeated = counts_repetitions(weights)
     peak = (float(kernel.value(0.0)) * kernel.constant) ** points.shape[1]
-    own = np.ldexp(np.full(len(points), peak) if repeated else peak * weights, -sums.exponent)
+    own = np.ldexp(peak * left_out(weights, weighting), -sums.exponent)
     with np.errstate(divide="ignore"):
         leverage = own / sums.denominator
     known = _DIGITS * sums.error
@@ -98,14 +101,19 @@ def nadaraya_watson_design(
         responses - sums.ratios(),
         leverage,
         weights,
-        weights if repeated else np.ones(len(points)),
+        weights,
         ~(np.abs(sums.denominator) > known),
         ~(np.abs(sums.denominator - own) > np.maximum(known, _LEFT * np.abs(own))),
     )
 
 
 def design_fit_of(
-    fit: FloatArray, diagonal: FloatArray, responses: FloatArray, weights: FloatArray
+    fit: FloatArray,
+    diagonal: FloatArray,
+    responses: FloatArray,
+    weights: FloatArray,
+    *,
+    weighting: str = "frequency",
 ) -> DesignFit:
     """Return the design fit from the fit ``(n, k)`` and the diagonal of H, NaN where undefined.
 
@@ -113,8 +121,7 @@ def design_fit_of(
     """
     used = weights > 0
     fit, diagonal, responses, weights = fit[used], diagonal[used], responses[used], weights[used]
-    copies = weights if counts_repetitions(weights) else np.ones(len(weights))
-    leverage = diagonal / copies
+    leverage = diagonal * (left_out(weights, weighting) / weights)
     undefined = np.isnan(leverage) | np.isnan(fit).any(axis=1)
     alone = ~(np.abs(1.0 - leverage) > _OWN_FIT)
-    return DesignFit(responses - fit, leverage, weights, copies, undefined, undefined | alone)
+    return DesignFit(responses - fit, leverage, weights, weights, undefined, undefined | alone)

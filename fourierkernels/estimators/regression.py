@@ -13,7 +13,6 @@ from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.boundary import Bounds
 from fourierkernels.estimators.checks import count_undefined, validated, warn_undefined
 from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
-from fourierkernels.estimators.inference import Linear, check_order
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import KernelSums, SampleSum, kernel_matrix
@@ -53,6 +52,10 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     device : {"cpu", "cuda", "cuda:<index>"}
         Where sums run: "cuda" uses the operator of Fourier attention in double precision.
         Derivatives need the CPU.
+    weighting : {"frequency", "importance"}
+        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
+        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
+        Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
 
     Attributes
     ----------
@@ -82,6 +85,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         bounds: Bounds | None = None,
         undefined: str = "nan",
         device: str = "cpu",
+        weighting: str = "frequency",
     ) -> None:
         super().__init__(
             kernel,
@@ -91,6 +95,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             tol=tol,
             bounds=bounds,
             device=device,
+            weighting=weighting,
         )
         self.undefined = undefined
 
@@ -102,6 +107,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         X : array of shape (n, dim)
         y : array of shape (n,) or (n, k)
         sample_weight : array of shape (n,), optional
+            Counts or importances, see `weighting`; 1 each by default.
 
         Raises
         ------
@@ -150,12 +156,11 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.
 
         (f̂(x_i) - H_ii y_i) / (1 - H_ii), written with sums; where H_ii is near 1, the other samples
-        are summed without sample i, so that it stays exact. NaN, with one warning, where they leave
-        the fit undefined.
+        are summed without sample i, so that it stays exact. By frequency at most one copy of the
+        sample is left out. NaN, with one warning, where the others leave the fit undefined.
         """
         check_is_fitted(self)
-        owners = self._images.source
-        sums = self._kept_sum().left_out(self.points_, self._own_terms(), owners)
+        sums = self._sums_without_own()
         self._report(sums)
         return sums.ratios().reshape(self.responses_.shape)
 
@@ -171,6 +176,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             self._columns()[used],
             self.kernel_,
             self.radius_,
+            weighting=self.weighting,
         )
 
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
@@ -219,11 +225,6 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             tol=self.tol,
         ).at(self.points_)
         return self.weights_[:, None] * np.ldexp(sums.numerator, sums.exponent[:, None])
-
-    def bias_corrected(self) -> Linear:
-        """Return the fit less an estimate of its bias, which a kernel of finite order has."""
-        check_order(self.kernel_)
-        return super().bias_corrected()
 
     def undersmoothed(self, factor: float) -> "NadarayaWatson":
         """Return the regression fitted with `factor` times the radius."""

@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.checks import checked_queries, validated
 from fourierkernels.estimators.design import DesignFit, design_fit_of
-from fourierkernels.estimators.inference import Band, Linear, Twicing, band, interval
-from fourierkernels.validation import check_weights
+from fourierkernels.estimators.inference import Band, Linear, Twicing, band, check_order, interval
+from fourierkernels.estimators.weights import fitted_weights, left_out
 
+_TINY = np.finfo(float).tiny
 _BLOCK = 2**22  # entries of the weight matrix held at once
 
 
@@ -32,7 +33,10 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     Attributes
     ----------
     points_, responses_, weights_ : arrays of shape (n, dim), (n,) or (n, k), and (n,)
-        The samples; `weights_` are their sample weights.
+        The samples; `weights_` are how many samples each stands for.
+    weighting : {"frequency", "importance"}
+        What sample weights mean, see `fourierkernels.estimators.weights`; an attribute of the
+        class unless a subclass makes it a parameter.
 
     Examples
     --------
@@ -50,6 +54,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     points_: FloatArray
     responses_: FloatArray
     weights_: FloatArray
+    weighting: str = "frequency"
 
     @abstractmethod
     def weight_rows(self, queries: FloatArray) -> FloatArray:
@@ -63,10 +68,10 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         X : array of shape (n, dim)
         y : array of shape (n,) or (n, k)
         sample_weight : array of shape (n,), optional
+            Counts or importances, see `fourierkernels.estimators.weights`; 1 each by default.
         """
         points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
-        weights = np.ones(len(points)) if sample_weight is None else sample_weight
-        self.weights_ = check_weights("sample_weight", weights, len(points))
+        self.weights_ = fitted_weights(sample_weight, len(points), self.weighting)
         self.points_, self.responses_ = points, np.asarray(responses, dtype=np.float64)
         return self
 
@@ -85,10 +90,12 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return f̂ without sample i at each x_i, (f̂(x_i) - H_ii y_i) / (1 - H_ii).
 
         Shape ``(n,)`` or ``(n, k)``; NaN where the fit is undefined without the sample. This holds
-        for all smoothers whose weights, renormalised, are those of the fit without a sample.
+        for all smoothers whose weights, renormalised, are those of the fit without a sample. By
+        frequency at most one copy of the sample is left out, with its share of H_ii.
         """
         check_is_fitted(self)
-        own = self.hat_diagonal().reshape(-1, *[1] * (self.responses_.ndim - 1))
+        share = left_out(self.weights_, self.weighting) / np.maximum(self.weights_, _TINY)
+        own = (share * self.hat_diagonal()).reshape(-1, *[1] * (self.responses_.ndim - 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             left = (self.fit_at(self.points_) - own * self.responses_) / (1.0 - own)
         return np.where(np.isfinite(left), left, np.nan)
@@ -172,15 +179,22 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def bias_corrected(self) -> Linear:
         """Return the fit less an estimate of its bias: the fit plus the smoothed residuals.
 
-        A smoother whose bias has no leading term refuses.
+        Raises
+        ------
+        ValueError
+            If it has a kernel of infinite order, whose bias has no leading term.
         """
+        kernel = getattr(self, "kernel_", None)
+        if kernel is not None:
+            check_order(kernel)
         return Twicing(self)
 
     def design_fit(self) -> DesignFit:
         """Return the fit at the design points, which `loo_score` and `gcv_score` take."""
         columns = self._columns()
         fit = self.fit_at(self.points_).reshape(columns.shape)
-        return design_fit_of(fit, self.hat_diagonal(), columns, self.weights_)
+        own = self.hat_diagonal()
+        return design_fit_of(fit, own, columns, self.weights_, weighting=self.weighting)
 
     def undersmoothed(self, factor: float) -> "LinearSmoother":
         """Return this smoother fitted with `factor` times the radius.

@@ -142,10 +142,11 @@ class SampleSum:
         own : array of shape (m,)
             Σ w ∏ shape over the samples that a query owns; all have its response.
         owners : integer array of shape (n,)
-            The query that each sample belongs to; the first of its samples has its response.
+            The query that each sample belongs to, m and more where it belongs to none; the first
+            of the samples of a query has its response.
         """
         method, names = self.plan(queries).method, check_parts(None, len(self.radius))
-        response = self.responses[np.unique(owners, return_index=True)[1]]
+        response = self.responses[np.unique(owners, return_index=True)[1][: len(queries)]]
         sums = self._summed(method, queries, names).without(own, response)
         rows = self._faint(sums, method)
         if len(rows):

@@ -46,7 +46,8 @@ def test_variance_is_that_of_a_mean_of_kernels(name: str, bounds: object) -> Non
 @pytest.mark.parametrize("correct", ["ignore", "corrected"])
 def test_weights_enter_the_variance_as_shares_or_as_repetitions(weights: str, correct: str) -> None:
     x, given = sample(), WEIGHTS[weights]
-    model = KernelDensity("fourier4", radius=4.0).fit(x, None, given)
+    weighting = "importance" if weights == "shares" else "frequency"
+    model = KernelDensity("fourier4", radius=4.0, weighting=weighting).fit(x, None, given)
     each = kernels(model, x)
     if correct == "corrected":
         each = 2 * each - kernels(model, x, 1 / np.sqrt(2))
@@ -145,7 +146,7 @@ def test_what_cannot_have_limits_is_refused() -> None:
     with pytest.raises(ValueError, match="bias must be 'ignore' for kernel fourier1"):
         KernelDensity("fourier1", radius=4.0).fit(sample()).interval(AT, bias="corrected")
     for x, weights in (([[0.0]], None), ([[0.0], [1.0]], [0.3, 0.0])):
-        single = KernelDensity(radius=4.0).fit(x, None, weights)
+        single = KernelDensity(radius=4.0, weighting="importance").fit(x, None, weights)
         with pytest.raises(ValueError, match="must leave an effective size above 1 for limits"):
             single.interval(AT)
     with pytest.raises(NotFittedError):

@@ -152,7 +152,7 @@ def test_ise_with_equal_weights_is_that_of_the_simulation() -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_leave_one_out_is_refitting_without_the_sample(name: str, bounds: object) -> None:
     x, weights = data(25, 2), np.linspace(0.5, 2, 25)
-    options = {"radius": 1.2, "bounds": bounds}
+    options = {"radius": 1.2, "bounds": bounds, "weighting": "importance"}
     left = KernelDensity(name, **options).fit(x, sample_weight=weights).leave_one_out()
     for i in (0, 11, 24):
         rest = np.delete(np.arange(25), i)

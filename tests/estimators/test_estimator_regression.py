@@ -34,7 +34,7 @@ def test_leave_one_out_is_refitting_without_the_sample(
 ) -> None:
     x, y = data(30)
     weights = np.random.default_rng(1).integers(0, 3, 30)
-    options = {"radius": 2.0, "bounds": bounds, "method": method}
+    options = {"radius": 2.0, "bounds": bounds, "method": method, "weighting": "importance"}
     left = NadarayaWatson(name, **options).fit(x, y, sample_weight=weights).leave_one_out()
     for i in range(0, 30, 6):
         rest = np.delete(np.arange(30), i)
@@ -124,11 +124,12 @@ def test_stream_gives_what_predict_gives(columns: tuple[int, ...]) -> None:
 def test_standard_error_is_that_of_the_hat_matrix(name: str, method: str) -> None:
     x, y = data(80)
     weights = np.random.default_rng(2).random(80)
-    model = NadarayaWatson(name, radius=1.5, method=method).fit(x, y, sample_weight=weights)
+    model = NadarayaWatson(name, radius=1.5, method=method, weighting="importance")
+    model.fit(x, y, sample_weight=weights)
     at = np.linspace(-1, 1, 7).reshape(-1, 1)
     hat, error = model.weights(x), model.interval(at).error
     spread = 1 - 2 * np.diag(hat) + np.square(hat).sum(axis=1)
-    noise = np.mean(np.square(y - hat @ y) / spread)
+    noise = np.average(np.square(y - hat @ y) / spread, weights=weights)
     rows = np.square(model.weights(at)).sum(axis=1)
     np.testing.assert_allclose(error, np.sqrt(noise * rows), rtol=1e-6)
 

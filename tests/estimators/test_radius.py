@@ -8,15 +8,22 @@ from scipy import stats
 
 from fourierkernels.densities import as_density
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, choose_radius
+from fourierkernels.estimators.weights import fitted_weights
 from fourierkernels.kernels import GaussianKernel, as_kernel
 from fourierkernels.theory import optimal_radius
 
 DENSITY_RULES = {**RADIUS_RULES, **GAUSSIAN_RULES}
 
 
-def rule_radius(rule: str, x: np.ndarray, kernel: object, weights: object = None) -> np.ndarray:
+def rule_radius(
+    rule: str,
+    x: np.ndarray,
+    kernel: object,
+    weights: object = None,
+    weighting: str = "frequency",
+) -> np.ndarray:
     x = np.asarray(x, float).reshape(len(x), -1)
-    weights = np.ones(len(x)) if weights is None else np.asarray(weights, float)
+    weights = fitted_weights(weights, len(x), weighting)  # type: ignore[arg-type]
     return choose_radius(x, weights, as_kernel(kernel), radius=rule, bandwidth=None)  # type: ignore[arg-type]
 
 
@@ -35,7 +42,8 @@ def test_closed_rules_are_those_of_scipy(rule: str, dim: int, weighted: bool) ->
     weights = np.random.default_rng(1).uniform(0.5, 1.5, 200) if weighted else np.ones(200)
     peer = stats.gaussian_kde(x.T, bw_method=rule, weights=weights)
     bandwidths = np.sqrt(np.diag(np.atleast_2d(peer.covariance)))
-    np.testing.assert_allclose(rule_radius(rule, x, "gaussian", weights), 1 / bandwidths, rtol=1e-9)
+    mine = rule_radius(rule, x, "gaussian", weights, "importance")
+    np.testing.assert_allclose(mine, 1 / bandwidths, rtol=1e-9)
 
 
 def peer_samples() -> tuple[np.ndarray, np.ndarray]:
@@ -118,13 +126,31 @@ def test_whole_number_weights_are_repetitions(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", DENSITY_RULES)
-def test_only_the_ratios_of_other_weights_matter(rule: str) -> None:
+def test_only_the_ratios_of_importances_matter(rule: str) -> None:
     x, weights = normal(120), np.random.default_rng(5).uniform(0.2, 1.0, 120)
     kernel = kernel_of(rule)
-    plain = rule_radius(rule, x, kernel, weights)
-    np.testing.assert_allclose(rule_radius(rule, x, kernel, 0.37 * weights), plain, rtol=1e-7)
-    equal = rule_radius(rule, x, kernel, np.full(120, 0.5))
+    plain = rule_radius(rule, x, kernel, weights, "importance")
+    for factor in (0.37, 2.0, 1e-200):
+        scaled = rule_radius(rule, x, kernel, factor * weights, "importance")
+        np.testing.assert_allclose(scaled, plain, rtol=1e-7)
+    equal = rule_radius(rule, x, kernel, np.full(120, 2.0), "importance")
     np.testing.assert_allclose(equal, rule_radius(rule, x, kernel), rtol=1e-7)
+
+
+@pytest.mark.parametrize("rule", DENSITY_RULES)
+@pytest.mark.parametrize("weighting", ["frequency", "importance"])
+def test_radius_is_continuous_in_the_weights(rule: str, weighting: str) -> None:
+    x, kernel = normal(120), kernel_of(rule)
+    weights = np.where(np.arange(120) % 10 == 0, 2.0, 1.0)
+    whole = rule_radius(rule, x, kernel, weights, weighting)
+    nearly = rule_radius(rule, x, kernel, weights + 1e-6 * np.arange(120), weighting)
+    np.testing.assert_allclose(nearly, whole, rtol=1e-3)
+
+
+@pytest.mark.parametrize("rule", DENSITY_RULES)
+def test_shares_taken_for_counts_are_refused(rule: str) -> None:
+    with pytest.raises(ValueError, match=r"at least 2 samples .* got a sum of 1; use weighting="):
+        rule_radius(rule, normal(120), kernel_of(rule), np.full(120, 1 / 120))
 
 
 @pytest.mark.parametrize("rule", DENSITY_RULES)

@@ -1,8 +1,8 @@
 """Confidence intervals and simultaneous bands for density estimates.
 
 p̂(x) = Σ_i v_i K_i(x), v_i = w_i / Σ w, is a mean of independent terms, so its variance is estimated
-by Σ_i q_i (K_i(x) - p̂(x))² with q_i = v_i², or v_i / Σ w for weights that count repetitions. The
-squares are a sum of the squared kernel.
+by Σ_i q_i (K_i(x) - p̂(x))² with q_i = v_i / Σ w for weights that count samples, v_i² for
+importances. The squares are a sum of the squared kernel.
 
 Limits are for E p̂ = K_R ∗ p, or with a corrected bias for p. The bias K_R ∗ p - p starts with R^-r,
 r the order of the kernel, so 2 p̂_R - p̂_S with S = R / 2^{1/r} has none of it: a kernel estimate of
@@ -30,7 +30,7 @@ from fourierkernels.estimators.inference.limits import (
     simultaneous,
 )
 from fourierkernels.estimators.inference.sample_kernels import SampleKernels, in_blocks
-from fourierkernels.estimators.weights import counts_repetitions, effective_size
+from fourierkernels.estimators.weights import effective_size, row_variances
 from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_number
 
@@ -43,6 +43,7 @@ class FittedDensity(Protocol):
     kernel_: Kernel
     radius_: FloatArray
     bounds_: FloatArray
+    weighting: str
     method: str
     tol: float
     device: str
@@ -140,7 +141,7 @@ def _prepare(
     used = model.weights_ > 0
     points, weights = np.ascontiguousarray(model.points_[used]), model.weights_[used]
     kernels = tuple((share, _sample_kernels(model, points, radius)) for share, radius in terms)
-    return CentredKernels(kernels, weights / weights.sum()), _scatter(weights)
+    return CentredKernels(kernels, weights / weights.sum()), _scatter(weights, model.weighting)
 
 
 def _sample_kernels(model: FittedDensity, points: FloatArray, radius: FloatArray) -> SampleKernels:
@@ -149,12 +150,12 @@ def _sample_kernels(model: FittedDensity, points: FloatArray, radius: FloatArray
     return SampleKernels(images, box, kernel, radius, model.method, model.tol, model.device)
 
 
-def _scatter(weights: FloatArray) -> FloatArray:
+def _scatter(weights: FloatArray, weighting: str) -> FloatArray:
+    """Return the squared share of each row, a mean of its copies if weights are frequencies."""
     size = effective_size(weights)
     if not size > 1.0:
         raise ValueError(
             f"sample_weight must leave an effective size above 1 for limits, got {size:g}"
         )
-    shares = weights / weights.sum()
-    each = shares / weights.sum() if counts_repetitions(weights) else np.square(shares)
+    each = row_variances(np.square(weights / weights.sum()), weights, weighting)
     return np.asarray(each * size / (size - 1.0))

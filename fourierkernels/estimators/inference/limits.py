@@ -20,6 +20,7 @@ from scipy import special
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.inference.bias import Linear, check_bias
+from fourierkernels.estimators.weights import row_variances
 from fourierkernels.validation import check_choice, check_integer, check_number, check_rng
 
 _COLUMNS = 64  # bootstrap draws summed together
@@ -34,6 +35,7 @@ class Smoother(Linear, Protocol):
     points_: FloatArray
     responses_: FloatArray
     weights_: FloatArray
+    weighting: str
 
     def check_queries(self, X: ArrayLike) -> FloatArray:
         """Return checked queries, shape ``(m, dim)``."""
@@ -229,7 +231,7 @@ def check_level(level: float) -> float:
 def _prepare(
     model: Smoother, noise: str, undersmooth: float, bias: str
 ) -> tuple[Linear, FloatArray]:
-    """Return the fit and the noise variance of each sample, shape ``(n,)``.
+    """Return the fit and the noise variance of each row, shape ``(n,)``.
 
     The noise is estimated from the residuals of the fit before its bias is corrected.
     """
@@ -241,17 +243,19 @@ def _prepare(
     if factor != 1.0:
         model = model.undersmoothed(factor)
     fit = model.bias_corrected() if corrected else model
-    return fit, rule(model, _standardised_squares(model))
+    scatter = rule(model, _standardised_squares(model))
+    return fit, row_variances(scatter, model.weights_, model.weighting)
 
 
 def _standardised_squares(model: Smoother) -> FloatArray:
     """(y_i - f̂_{-i}(x_i))² over its variance in units of the noise; NaN where undefined.
 
-    That variance is (1 - 2 H_ii + Σ_j H_ij²) / (1 - H_ii)².
+    That variance is (1 - 2 H_ii + Σ_j H_ij²) / (1 - H_ii)², for a row of several copies that of
+    one of them.
     """
-    leverage = model.hat_diagonal()
-    squares = model.squared_weight_sums(model.points_, np.ones(len(leverage)))
-    spread = 1.0 - 2.0 * leverage + squares
+    each = row_variances(np.ones(len(model.weights_)), model.weights_, model.weighting)
+    squares = model.squared_weight_sums(model.points_, each)
+    spread = 1.0 - 2.0 * model.hat_diagonal() * each + squares
     residual = model.responses_ - model.fit_at(model.points_)
     alone = ~(spread > 1e-8)  # a sample that is its own fit says nothing on the noise
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -264,7 +268,7 @@ def _constant_noise(model: Smoother, squares: FloatArray) -> FloatArray:
         raise ValueError(
             "radius must leave each sample neighbours for residuals, got none with any"
         )
-    return np.full(len(squares), squares[known].mean())
+    return np.full(len(squares), np.average(squares[known], weights=model.weights_[known]))
 
 
 def _local_noise(model: Smoother, squares: FloatArray) -> FloatArray:

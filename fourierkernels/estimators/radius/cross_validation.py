@@ -28,8 +28,7 @@ def loo(
     without its own sample is ruled out: with the Gaussian, whose tails vanish fast, one isolated
     sample can bound R from above, which :func:`gcv` does not suffer from. The minimum is global
     over one factor common to all dimensions (20 % apart), then local in each.
-    Whole-number weights count repetitions, of which one is left out. Source:
-    [hardle1985optimal]_.
+    Source: [hardle1985optimal]_.
 
     Raises
     ------

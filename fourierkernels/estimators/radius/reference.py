@@ -16,8 +16,8 @@ def normal_reference(points: FloatArray, weights: FloatArray, kernel: Kernel) ->
 
     Per dimension, R* of the standard Gaussian over a robust scale, the smaller of the standard
     deviation and the interquartile range over 1.349. For l = 1 this is |p̂(R)|² = 1/(n + 1); for
-    the Gaussian kernel, the exact form of Silverman's rule [silverman1986density]_. Whole-number
-    weights count repetitions; others enter n as (Σw)²/Σw².
+    the Gaussian kernel, the exact form of Silverman's rule [silverman1986density]_. n is what
+    the weights stand for.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.estimators.weights import effective_size
+from fourierkernels.estimators.weights import check_size, effective_size
 from fourierkernels.kernels import Kernel
 
 _QUARTILES_OF_NORMAL = 1.3489795003921634  # interquartile range of N(0, 1)
@@ -60,7 +60,7 @@ def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:
     Raises
     ------
     ValueError
-        If a column does not vary.
+        If a column does not vary, or the weights stand for fewer than two samples.
     """
     mean, std = moments(points, weights)
     spread = interquartile_range(points, weights) / _QUARTILES_OF_NORMAL
@@ -71,6 +71,7 @@ def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:
             f"X must vary in every column for a radius rule, got column {flat[0]} constant at "
             f"{points[0, flat[0]]} (n_samples = {len(points)}); give radius as a number instead"
         )
+    check_size(weights)
     return np.asarray(scale)
 
 

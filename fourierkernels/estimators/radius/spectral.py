@@ -34,7 +34,7 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
     infinite order, whose score has many local minima), then local in each dimension. The grid runs
     from a tenth of the normal-reference radius to 16 times it (3 times in D = 2, 1.6 in D = 3, less
     for tails too long), and on while its end is best. For l = 1 minima satisfy u(R) = 1/(n + 1),
-    that is |φ_n(R)|² = 2/(n + 1). Whole-number weights count repetitions. In D = 3 integrals end
+    that is |φ_n(R)|² = 2/(n + 1). In D = 3 integrals end
     where K̂ < 1e-3. Sources: [rudemo1982empirical]_, [bowman1984alternative]_; [davis1977mean]_.
 
     Raises
