@@ -3,10 +3,15 @@
 from fourierkernels.estimators.checks import UndefinedWarning
 from fourierkernels.estimators.conditional import ConditionalDensity
 from fourierkernels.estimators.density import KernelDensity
-from fourierkernels.estimators.design import DesignFit, gcv_score, loo_score
+from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.proper import ProperDensity
-from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
+from fourierkernels.estimators.radius import (
+    GAUSSIAN_RULES,
+    RADIUS_RULES,
+    REGRESSION_RULES,
+    TiedDataWarning,
+)
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
 
@@ -21,7 +26,9 @@ __all__ = [
     "LinearSmoother",
     "NadarayaWatson",
     "ProperDensity",
+    "TiedDataWarning",
     "UndefinedWarning",
+    "aicc_score",
     "gcv_score",
     "loo_score",
 ]

@@ -21,7 +21,6 @@ from fourierkernels.estimators.weights import fitted_weights, left_out
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import KernelSums, SampleSum
 
-
 _TINY = np.finfo(float).tiny
 
 

@@ -30,11 +30,16 @@ def count_undefined(undefined: NDArray[np.bool_], why: str) -> str:
 
 
 def warn_undefined(message: str) -> None:
-    """Warn of undefined answers at the user's line, however deep inside the package this is."""
+    """Warn of undefined answers at the user's line."""
+    warn_at_the_caller(message, UndefinedWarning)
+
+
+def warn_at_the_caller(message: str, category: type[UserWarning]) -> None:
+    """Warn at the user's line, however deep inside the package this is."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, UndefinedWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:

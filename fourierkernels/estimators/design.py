@@ -70,13 +70,35 @@ def gcv_score(fit: DesignFit) -> float:
     """Return (Σ w_j (y_j - f̂(x_j))² / Σ w_j) / (1 - tr H/n)².
 
     tr H/n is the weighted mean of the leverages. Infinite if any prediction is undefined, or tr H
-    is not below n.
+    is not between 0 and n: a kernel with negative lobes can make it negative, which would reward
+    a fit for its poles.
     """
+    error, share = _error(fit), _mean_leverage(fit)
+    return error / (1.0 - share) ** 2 if 0.0 <= share < 1.0 - _OWN_FIT else np.inf
+
+
+def aicc_score(fit: DesignFit) -> float:
+    """Return log(Σ w_j (y_j - f̂(x_j))² / Σ w_j) + (1 + tr H/n) / (1 - (tr H + 2)/n).
+
+    Infinite if any prediction is undefined, or tr H is not between 0 and n - 2. Source:
+    [hurvich1998smoothing]_.
+    """
+    error, share = _error(fit), _mean_leverage(fit)
+    left = 1.0 - share - 2.0 / float(fit.copies.sum())
+    if np.isinf(error) or not (share >= 0.0 and left > _OWN_FIT):
+        return np.inf
+    return float(np.log(max(error, np.finfo(float).tiny)) + (1.0 + share) / left)
+
+
+def _error(fit: DesignFit) -> float:
+    """Return the weighted mean square of the residuals; infinite if one is undefined."""
     if fit.undefined.any():
         return np.inf
-    share = float(fit.copies @ fit.leverage / fit.copies.sum())
-    error = float(fit.weights @ np.square(fit.residuals).sum(axis=1) / fit.weights.sum())
-    return error / (1.0 - share) ** 2 if share < 1.0 - _OWN_FIT else np.inf
+    return float(fit.weights @ np.square(fit.residuals).sum(axis=1) / fit.weights.sum())
+
+
+def _mean_leverage(fit: DesignFit) -> float:
+    return float(fit.copies @ fit.leverage / fit.copies.sum())
 
 
 def nadaraya_watson_design(

@@ -36,8 +36,8 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     kernel : Kernel or str
         ``"gaussian"``, ``"fourier<power>"`` or a kernel object.
     radius : float, array of shape (dim,) or str, optional
-        R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "loo" (leave-one-out) and
-        "gcv" look at the responses; by default the density rule for the design points.
+        R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "loo" (leave-one-out),
+        "gcv" and "aicc" look at the responses; by default the density rule for the design points.
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
     method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}

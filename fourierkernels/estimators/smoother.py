@@ -190,7 +190,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return Twicing(self)
 
     def design_fit(self) -> DesignFit:
-        """Return the fit at the design points, which `loo_score` and `gcv_score` take."""
+        """Return the fit at the design points, which `loo_score` and other scores take."""
         columns = self._columns()
         fit = self.fit_at(self.points_).reshape(columns.shape)
         own = self.hat_diagonal()

@@ -9,7 +9,7 @@ import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
 from fourierkernels import NadarayaWatson
-from fourierkernels.estimators import UndefinedWarning
+from fourierkernels.estimators import REGRESSION_RULES, UndefinedWarning
 from fourierkernels.kernels import KERNELS
 
 METHODS = ["reference", "direct", "bandlimited"]
@@ -261,7 +261,7 @@ def test_limits_need_one_response_and_neighbours() -> None:
         lonely.interval([[0.0]])
 
 
-@pytest.mark.parametrize("rule", ["loo", "gcv"])
+@pytest.mark.parametrize("rule", REGRESSION_RULES)
 def test_radius_rules_see_the_responses(rule: str) -> None:
     x, y = data(200)
     slow = NadarayaWatson(radius=rule).fit(x, y).radius_[0]

@@ -4,11 +4,16 @@ import numpy as np
 import pytest
 
 from fourierkernels import NadarayaWatson
-from fourierkernels.estimators.design import gcv_score, loo_score, nadaraya_watson_design
+from fourierkernels.estimators.design import (
+    aicc_score,
+    gcv_score,
+    loo_score,
+    nadaraya_watson_design,
+)
 from fourierkernels.estimators.radius import REGRESSION_RULES, choose_radius
 from fourierkernels.kernels import KERNELS, as_kernel
 
-SCORES = {"loo": loo_score, "gcv": gcv_score}
+SCORES = {"loo": loo_score, "gcv": gcv_score, "aicc": aicc_score}
 
 
 def data(n: int = 120, dim: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -61,6 +66,59 @@ def test_generalised_cross_validation_is_its_formula_with_the_hat_matrix(name: s
     assert score_at("gcv", x, y, name, 3.0) == pytest.approx(expected, rel=1e-9)
 
 
+def rounded(n: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = np.sort(np.round(rng.uniform(-2, 2, 40), 3))
+    y = np.round(np.sin(3 * x) + 0.3 * rng.normal(size=40), 3)
+    if dim == 1:
+        return x[:, None], y
+    x = np.round(rng.normal(size=(n, 2)), 3)
+    return x, np.round(x[:, 0] ** 2 + x[:, 1], 3)
+
+
+@pytest.mark.parametrize(
+    ("n", "bandwidth", "expected"),
+    [(40, [0.2], -0.60091961), (40, [0.5], 0.04635928), (30, [0.3, 0.5], -0.87083757)],
+)
+def test_corrected_criterion_is_that_of_statsmodels(
+    n: int, bandwidth: list[float], expected: float
+) -> None:
+    """``KernelReg(y, x, "c", reg_type="lc").aic_hurvich(bw)`` of statsmodels 0.15.0."""
+    x, y = rounded(n, len(bandwidth))
+    fit = NadarayaWatson("gaussian", bandwidth=bandwidth).fit(x, y).design_fit()
+    assert aicc_score(fit) == pytest.approx(expected, abs=1e-8)
+
+
+def test_corrected_criterion_is_infinite_without_degrees_of_freedom() -> None:
+    x, y = data(30)
+    assert np.isinf(score_at("aicc", x, y, "gaussian", 1e4))
+    assert np.isfinite(score_at("aicc", x, y, "gaussian", 3.0))
+
+
+def test_generalised_cross_validation_refuses_a_negative_trace() -> None:
+    """Between the poles of the sinc kernel tr H can be negative, and (1 - tr H/n)² large."""
+    x, y = data(400, seed=1)
+    radius = 25.5 * rule_radius("normal_reference", x, y, "fourier1")
+    fit = nadaraya_watson_design(x, np.ones(400), y[:, None], as_kernel("fourier1"), radius)
+    assert fit.leverage.sum() < 0
+    assert np.isinf(gcv_score(fit))
+    assert np.isinf(aicc_score(fit))
+    assert np.isfinite(loo_score(fit))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 6])
+@pytest.mark.parametrize("name", ["gaussian", "fourier1", "fourier2", "fourier4"])
+def test_radius_is_the_global_minimum_of_a_brute_force_grid(name: str, seed: int) -> None:
+    """Over the whole range of radii tried, 0.1 to 32 normal-reference radii, 1 % apart."""
+    x, y = data(60, seed=seed)
+    start, kernel = rule_radius("normal_reference", x, y, name), as_kernel(name)
+    grid = start * np.geomspace(0.1, 32.0, 578)
+    fits = [nadaraya_watson_design(x, np.ones(60), y[:, None], kernel, np.array([r])) for r in grid]
+    for rule, score in SCORES.items():
+        found = score_at(rule, x, y, name, rule_radius(rule, x, y, name))
+        assert found <= min(score(fit) for fit in fits) + 1e-9
+
+
 @pytest.mark.parametrize("rule", REGRESSION_RULES)
 @pytest.mark.parametrize("name", ["gaussian", "fourier2", "fourier4"])
 def test_radius_minimises_its_score_to_a_thousandth(rule: str, name: str) -> None:
@@ -68,7 +126,8 @@ def test_radius_minimises_its_score_to_a_thousandth(rule: str, name: str) -> Non
     found = rule_radius(rule, x, y, name)
     least = score_at(rule, x, y, name, found)
     for radius in found * np.geomspace(0.4, 2.5, 60):
-        assert least <= score_at(rule, x, y, name, radius) * (1 + 1e-3)
+        other = score_at(rule, x, y, name, radius)
+        assert least <= other + 1e-3 * abs(other)
 
 
 @pytest.mark.parametrize("rule", REGRESSION_RULES)

@@ -12,6 +12,7 @@ from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.radius.sample import standardise
 from fourierkernels.estimators.radius.spectral import NOISE, pilot
 from fourierkernels.estimators.radius.spectrum import KernelScore, SampleSpectrum
+from fourierkernels.estimators.weights import fitted_weights
 from fourierkernels.exact_error import mise
 from fourierkernels.kernels import KERNELS, Kernel, as_kernel
 from fourierkernels.phi_kernel import PhiKernel
@@ -68,6 +69,7 @@ def test_score_in_frequency_is_the_double_sum_in_space(name: str, weighted: bool
     kernel = PhiKernel(lambda z: z**3 + z**4) if name == "phi" else KERNELS[name]
     x = normal(70)
     weights = np.random.default_rng(1).uniform(0.1, 1.0, 70) if weighted else np.ones(70)
+    weights = fitted_weights(weights, 70, "importance")
     score = spectral_score(x, weights, kernel, reach=6.0)
     for radius in (0.7, 1.9, 3.1, 5.99):
         expected = double_sum(x, weights, kernel, np.array([radius]))
@@ -200,26 +202,11 @@ def test_cut_passes_over_zeros_of_the_characteristic_function() -> None:
 # --- bad input -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["lscv", "plugin"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_ties_that_make_the_radius_infinite_are_refused(rule: str, name: str) -> None:
-    x = np.round(normal(500), 1)
-    with pytest.raises(ValueError, match=r"few ties .* 8\d% of the samples repeat another"):
-        rule_radius(rule, x, name)
-
-
 def test_a_few_ties_are_harmless() -> None:
     x = normal(300)
     plain = rule_radius("lscv", x, "fourier4")
     tied = rule_radius("lscv", np.vstack([x, x[:6]]), "fourier4")
     assert tied[0] == pytest.approx(plain[0], rel=0.2)
-
-
-def test_a_rounded_column_is_refused() -> None:
-    x = normal(100, 2)
-    x[:, 1] = np.round(x[:, 1])
-    with pytest.raises(ValueError, match=r"X must (be a sample of a density|have a range)"):
-        rule_radius("lscv", x, "fourier2")
 
 
 def test_data_beyond_the_grid_is_refused() -> None:

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from fourierkernels import KernelDensity, NadarayaWatson
 from fourierkernels.estimators import REGRESSION_RULES, ConditionalDensity, LinearSmoother
-from fourierkernels.estimators.design import gcv_score, loo_score
+from fourierkernels.estimators.design import aicc_score, gcv_score, loo_score
 
 NAMES = ["gaussian", "fourier1", "fourier2", "fourier4"]
 AT = np.linspace(-1, 1, 7).reshape(-1, 1)
@@ -48,7 +48,7 @@ def test_everything_of_a_smoother_takes_counts_for_repetitions(model: LinearSmoo
     left = one.leave_one_out()[weights > 0]
     np.testing.assert_allclose(left, many.leave_one_out()[first], rtol=1e-8)
     np.testing.assert_allclose(one.predict(AT), many.predict(AT), rtol=1e-9)
-    for score in (gcv_score, loo_score):
+    for score in (aicc_score, gcv_score, loo_score):
         assert score(one.design_fit()) == pytest.approx(score(many.design_fit()), rel=1e-9)
     for noise in ("constant", "local"):
         error = many.interval(AT, noise=noise).error
@@ -66,7 +66,7 @@ def test_nothing_of_a_smoother_depends_on_the_scale_of_importances(
     one, other = clone(model).fit(x, y, weights), clone(model).fit(x, y, factor * weights)
     np.testing.assert_allclose(other.leave_one_out(), one.leave_one_out(), rtol=1e-8)
     np.testing.assert_allclose(other.interval(AT).error, one.interval(AT).error, rtol=1e-8)
-    for score in (gcv_score, loo_score):
+    for score in (aicc_score, gcv_score, loo_score):
         assert score(one.design_fit()) == pytest.approx(score(other.design_fit()), rel=1e-9)
     size = weights.sum() ** 2 / (weights @ weights)
     assert other.weights_.sum() == pytest.approx(size, rel=1e-12)
@@ -82,7 +82,7 @@ def test_nothing_of_a_smoother_jumps_at_whole_numbers(
     one, other = clone(model).fit(x, y, weights), clone(model).fit(x, y, weights + 1e-7)
     np.testing.assert_allclose(other.leave_one_out(), one.leave_one_out(), rtol=1e-3)
     np.testing.assert_allclose(other.interval(AT).error, one.interval(AT).error, rtol=1e-4)
-    for score in (gcv_score, loo_score):
+    for score in (aicc_score, gcv_score, loo_score):
         assert score(one.design_fit()) == pytest.approx(score(other.design_fit()), rel=1e-4)
 
 

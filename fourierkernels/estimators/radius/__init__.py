@@ -15,6 +15,7 @@ from fourierkernels.estimators.radius import cross_validation, reference, sheath
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
+from fourierkernels.estimators.radius.ties import TiedDataWarning
 from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_choice, check_positive, check_radius
 
@@ -23,6 +24,7 @@ __all__ = [
     "RADIUS_RULES",
     "REGRESSION_RULES",
     "Rule",
+    "TiedDataWarning",
     "choose_radius",
     "normal_reference",
     "robust_scale",

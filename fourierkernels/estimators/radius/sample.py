@@ -105,26 +105,6 @@ def copies(sample: Sample) -> float:
     return float(sample.size * (shares @ shares))
 
 
-def refuse_ties(sample: Sample, most: float, rule: str) -> None:
-    """Refuse a sample in which a sample has, itself among them, `most` copies or more on average.
-
-    Raises
-    ------
-    ValueError
-        With the mean number of copies and the share of samples that are not the first of theirs.
-    """
-    found = copies(sample)
-    if found < most:
-        return
-    distinct = len(np.unique(sample.points, axis=0))
-    share = 1.0 - distinct / max(sample.size, distinct)
-    raise ValueError(
-        f"X must have few ties for radius={rule!r}, whose radius would grow without bound: got "
-        f"{found:.3g} copies of a sample on average (at most {most:.3g}), {share:.0%} of the "
-        "samples repeat another; use 'normal_reference' or give radius as a number"
-    )
-
-
 def tie_limit(kernel: Kernel, dim: int) -> float:
     """Return the mean number of copies from which least squares cross-validation diverges.
 

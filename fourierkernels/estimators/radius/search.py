@@ -1,4 +1,9 @@
-"""The minimum of a score over radii: a grid of common factors, then each dimension by itself."""
+"""The minimum of a score over radii: a grid of common factors, then each dimension by itself.
+
+Scores are wavy, those of kernels with slow tails most of all, and their deepest valley may lie
+between two points of a coarse grid: the several lowest minima of the grid are refined, and the
+better half of a coarse grid may be looked at more finely first.
+"""
 
 import math
 from collections.abc import Callable
@@ -13,16 +18,24 @@ Score = Callable[[FloatArray], float]
 
 # A radius is found to 1e-4: far below its random error, and far above what rounding decides.
 _PRECISION = 1e-4
+_REFINED = 5  # minima of the grid
 
 
 def minimise(
-    score: Score, start: FloatArray, *, low: float, high: float, step: float
+    score: Score,
+    start: FloatArray,
+    *,
+    low: float,
+    high: float,
+    step: float,
+    fine: float | None = None,
 ) -> tuple[FloatArray, float]:
     """Return the radius per dimension with the least score, and that score.
 
-    First `start` times one common factor: global on the grid exp(`step` · k) within
-    [`low`, `high`], refined between neighbours. Then, for D > 1, all dimensions by the simplex of
-    Nelder and Mead over log R, from there: a local minimum within the same bounds per dimension.
+    First `start` times one common factor: global on the grid exp(`step` · k) within [`low`,
+    `high`], with steps of `fine` beside its points that are better than the median; the lowest five
+    minima are refined between neighbours. Then, for D > 1, all dimensions by the simplex of Nelder
+    and Mead over log R, from there: a local minimum within the same bounds per dimension.
 
     Returns
     -------
@@ -31,22 +44,43 @@ def minimise(
         Infinite if every score was.
     """
     logs = np.append(np.arange(math.log(low), math.log(high), step), math.log(high))
-    values = [_finite(score(start * math.exp(log))) for log in logs]
-    place = int(np.argmin(values))
-    if math.isinf(values[place]):
+    values = np.array([_finite(score(start * math.exp(log))) for log in logs])
+    if np.isinf(values).all():
         return start, math.inf
-    log, least = _refine(score, start, logs, values, place)
+    if fine is not None:
+        between = _between(logs, values, fine)
+        more = [_finite(score(start * math.exp(log))) for log in between]
+        order = np.argsort(np.append(logs, between))
+        logs, values = np.append(logs, between)[order], np.append(values, more)[order]
+    found = [_refine(score, start, logs, values, place) for place in _lowest(values)]
+    log, least = min(found, key=lambda each: each[1])
     if len(start) == 1:
         return start * math.exp(log), least
     return _simplex(score, start, log, (math.log(low), math.log(high)))
 
 
+def _between(logs: FloatArray, values: FloatArray, fine: float) -> FloatArray:
+    """Return points `fine` apart on both sides of those whose value is not above the median."""
+    good = values <= np.median(values[np.isfinite(values)])
+    sides = good[:-1] | good[1:]
+    pairs = zip(logs[:-1][sides], logs[1:][sides], strict=True)
+    inner = [np.linspace(a, b, math.ceil((b - a) / fine) + 1)[1:-1] for a, b in pairs]
+    return np.concatenate([*inner, np.zeros(0)])
+
+
+def _lowest(values: FloatArray) -> list[int]:
+    """Return the places of the lowest minima, the global one first."""
+    left, right = np.append(math.inf, values[:-1]), np.append(values[1:], math.inf)
+    minima = np.flatnonzero((values <= left) & (values <= right) & np.isfinite(values))
+    return [int(place) for place in minima[np.argsort(values[minima], kind="stable")][:_REFINED]]
+
+
 def _refine(
-    score: Score, start: FloatArray, logs: FloatArray, values: list[float], place: int
+    score: Score, start: FloatArray, logs: FloatArray, values: FloatArray, place: int
 ) -> tuple[float, float]:
-    """Return the minimum between the neighbours of the best place of the grid."""
+    """Return the minimum between the neighbours of a place of the grid."""
     ends = float(logs[max(place - 1, 0)]), float(logs[min(place + 1, len(logs) - 1)])
-    ceiling = max(value for value in values if math.isfinite(value))  # parabolas need numbers
+    ceiling = float(values[np.isfinite(values)].max())  # parabolas need numbers
 
     def value(log: float) -> float:
         return min(_finite(score(start * math.exp(log))), ceiling)
@@ -54,7 +88,7 @@ def _refine(
     found = minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": _PRECISION})
     if found.fun < values[place]:
         return float(found.x), float(found.fun)
-    return float(logs[place]), values[place]
+    return float(logs[place]), float(values[place])
 
 
 def _simplex(

@@ -9,7 +9,8 @@ from scipy.optimize import brentq
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise
+from fourierkernels.estimators.radius.sample import Sample
+from fourierkernels.estimators.radius.ties import settled
 from fourierkernels.kernels import Kernel
 
 _MODES = 2**14  # cosine coefficients, as in the authors' code
@@ -24,21 +25,23 @@ def improved_sheather_jones(points: FloatArray, weights: FloatArray, kernel: Ker
     The data is mapped to [0, 1] with a tenth of its range added on both sides; with its cosine
     coefficients c_k = Σ p_j cos(πk x_j), ‖f^(s)‖² is 2 π^{2s} Σ k^{2s} c_k² exp(-k²π²t). Where the
     authors bin the data, the coefficients here are those of the data itself. The equation's
-    smallest root is taken. Source: [botev2010kernel]_, Algorithm 1.
+    smallest root is taken. Of rounded data, the coefficients that rounding resolves are used, see
+    `fourierkernels.estimators.radius.ties`. Source: [botev2010kernel]_, Algorithm 1.
 
     Raises
     ------
     ValueError
-        For more than one column, mostly repeated values, or an equation without a root.
+        For more than one column or an equation without a root.
     """
-    sample = standardise(points, weights)
-    if sample.dim != 1:
+    if points.shape[1] != 1:
         raise ValueError(
-            f"X must have one column for radius='improved_sheather_jones', got {sample.dim}"
+            f"X must have one column for radius='improved_sheather_jones', got {points.shape[1]}"
         )
-    refuse_ties(sample, _MOST_COPIES, "improved_sheather_jones")
+    sample, end = settled(points, weights, _MOST_COPIES, "improved_sheather_jones")
     reach = 1.2 * float(np.ptp(sample.points))
     energy = _cosine_energy(sample, reach)
+    if math.isfinite(end[0]):
+        energy = energy[: max(1, int(end[0] * reach / math.pi))]
     return np.array([1.0 / (reach * math.sqrt(_smallest_root(energy, sample.size)))]) / sample.scale
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise, tie_limit
+from fourierkernels.estimators.radius.sample import Sample, tie_limit
 from fourierkernels.estimators.radius.search import minimise
 from fourierkernels.estimators.radius.spectrum import (
     KernelScore,
@@ -16,6 +16,7 @@ from fourierkernels.estimators.radius.spectrum import (
     box,
     comfortable_factor,
 )
+from fourierkernels.estimators.radius.ties import settled
 from fourierkernels.exact_error import optimal_radius
 from fourierkernels.kernels import FourierKernel, Kernel
 
@@ -28,30 +29,31 @@ NOISE = 2.5  # the pilot keeps |φ_n|² while it exceeds so many times 1/n
 def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
     """Return the radius that minimises least squares cross-validation, shape ``(dim,)``.
 
-    LSCV(R) = ∫ p̂_R² - 2 Σ_j p_j p̂_{R,-j}(x_j), computed in frequency as :class:`KernelScore`:
-    E LSCV(R) + ∫p² is the exact MISE. All radii come from one transform of the sample. The minimum
-    is global over a grid of one factor common to all dimensions (15 % apart; 2 % for a kernel of
+    LSCV(R) = ∫ p̂_R² - 2 Σ_j p_j p̂_{R,-j}(x_j), computed in frequency as :class:`KernelScore`: E
+    LSCV(R) + ∫p² is the exact MISE. All radii come from one transform of the sample. The minimum is
+    global over a grid of one factor common to all dimensions (15 % apart; 2 % for a kernel of
     infinite order, whose score has many local minima), then local in each dimension. The grid runs
     from a tenth of the normal-reference radius to 16 times it (3 times in D = 2, 1.6 in D = 3, less
     for tails too long), and on while its end is best. For l = 1 minima satisfy u(R) = 1/(n + 1),
-    that is |φ_n(R)|² = 2/(n + 1). In D = 3 integrals end
-    where K̂ < 1e-3. Sources: [rudemo1982empirical]_, [bowman1984alternative]_; [davis1977mean]_.
+    that is |φ_n(R)|² = 2/(n + 1). In D = 3 integrals end where K̂ < 1e-3. Of rounded data, the
+    frequencies are used that rounding resolves, and repeated rows are one, with a warning: see
+    `fourierkernels.estimators.radius.ties`. Sources: [rudemo1982empirical]_,
+    [bowman1984alternative]_; [davis1977mean]_.
 
     Raises
     ------
     ValueError
-        If ties make the radius infinite, there is no minimum within 1024 normal-reference radii,
-        or its transform is too large (D = 3 with more than about 1e4 samples, very long tails).
+        If there is no minimum within 1024 normal-reference radii, or its transform is too large (D
+        = 3 with more than about 1e4 samples, very long tails).
     """
-    sample = standardise(points, weights)
-    refuse_ties(sample, tie_limit(kernel, sample.dim), "lscv")
+    sample, end = settled(points, weights, tie_limit(kernel, points.shape[1]), "lscv")
     start = _reference(sample, kernel)
 
     def score(spectrum: SampleSpectrum) -> Callable[[FloatArray], float]:
         return KernelScore(spectrum, kernel, spectrum.ends)
 
     step = 0.02 if math.isinf(kernel.order) and sample.dim == 1 else 0.14
-    found, _ = _widening(sample, start, score, _end(kernel, sample.dim), step, "lscv")
+    found, _ = _widening(sample, start, score, _end(kernel, sample.dim), step, "lscv", end)
     return found / sample.scale
 
 
@@ -60,18 +62,18 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
 
     |p̂|² is estimated without bias by u = (n|φ_n|² - 1)/(n - 1) up to a cut Λ and by 0 beyond; Λ
     maximises ∫_{|t_d| < Λ_d} (|φ_n|² - 2.5/n) dt, so that it passes over isolated zeros of p̂ and
-    stops where only noise follows. One code for every kernel and order; for l = 1 the radius is
-    Λ itself. Sources: [chiu1991bandwidth]_ and [chiu1992automatic]_ for cutting |φ_n|², with
-    other rules for the cut; the error is that of :func:`fourierkernels.theory.mise`.
+    stops where only noise follows; of rounded data it is what rounding resolves at most. One code
+    for every kernel and order; for l = 1 the radius is Λ itself. Sources: [chiu1991bandwidth]_ and
+    [chiu1992automatic]_ for cutting |φ_n|², with other rules for the cut; the error is that of
+    :func:`fourierkernels.theory.mise`.
 
     Raises
     ------
     ValueError
-        If the samples are mostly ties, or the transform is too large.
+        If there is no cut within 1024 normal-reference radii, or the transform is too large.
     """
-    sample = standardise(points, weights)
-    refuse_ties(sample, 0.5 * (1.0 + NOISE), "plugin")
-    spectrum, cut = pilot(sample)
+    sample, end = settled(points, weights, 0.5 * (1.0 + NOISE), "plugin")
+    spectrum, cut = pilot(sample, end)
     score = KernelScore(spectrum, kernel, cut)
     start = _reference(sample, kernel)
     if math.isinf(kernel.order):  # K̂ = 1 up to its first knot, and what is beyond the cut is noise
@@ -81,8 +83,12 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
     return minimise(score, start, low=low, high=high, step=0.14)[0] / sample.scale
 
 
-def pilot(sample: Sample) -> tuple[SampleSpectrum, FloatArray]:
-    """Return the spectrum of a sample, and the cut Λ per dimension beyond which it is noise."""
+def pilot(sample: Sample, last: FloatArray | None = None) -> tuple[SampleSpectrum, FloatArray]:
+    """Return the spectrum of a sample, and the cut Λ per dimension beyond which it is noise.
+
+    No cut is beyond `last`, of shape ``(dim,)``, if that is given.
+    """
+    end = np.full(sample.dim, math.inf) if last is None else last
 
     def loss(spectrum: SampleSpectrum) -> Callable[[FloatArray], float]:
         def value(cut: FloatArray) -> float:
@@ -93,8 +99,8 @@ def pilot(sample: Sample) -> tuple[SampleSpectrum, FloatArray]:
 
     start = _reference(sample, FourierKernel(1))
     step = 0.02 if sample.dim == 1 else 0.08
-    cut, spectrum = _widening(sample, start, loss, 1.0, step, "plugin")
-    return spectrum, cut
+    cut, spectrum = _widening(sample, start, loss, 1.0, step, "plugin", end)
+    return spectrum, np.minimum(cut, end)
 
 
 def _widening(
@@ -104,13 +110,18 @@ def _widening(
     cutoff: float,
     step: float,
     rule: str,
+    last: FloatArray,
 ) -> tuple[FloatArray, SampleSpectrum]:
-    """Return the best radius; the range of radii doubles while it ends near the upper edge."""
+    """Return the best radius; the range of radii doubles while it ends near the upper edge.
+
+    The spectrum goes up to `last` per dimension at most.
+    """
     if sample.dim not in _FIRST:
         raise ValueError(f"X must have at most 3 columns for radius={rule!r}, got {sample.dim}")
     widest = min(_FIRST[sample.dim], comfortable_factor(sample, cutoff * start))
     while widest <= _WIDEST:
-        spectrum = SampleSpectrum(sample, cutoff * widest * start, rule=rule)
+        ends = np.minimum(cutoff * widest * start, last)
+        spectrum = SampleSpectrum(sample, ends, rule=rule)
         radius, _ = minimise(score(spectrum), start, low=_LEAST, high=widest, step=step)
         if (radius < 0.85 * widest * start).all():
             return radius, spectrum
