@@ -6,6 +6,7 @@ from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.local_polynomial import LocalPolynomial
+from fourierkernels.estimators.proper import ProperDensity
 from fourierkernels.estimators.radius import (
     GAUSSIAN_RULES,
     RADIUS_RULES,
@@ -26,6 +27,7 @@ __all__ = [
     "LinearSmoother",
     "LocalPolynomial",
     "NadarayaWatson",
+    "ProperDensity",
     "TiedDataWarning",
     "UndefinedWarning",
     "aicc_score",

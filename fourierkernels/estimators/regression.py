@@ -203,10 +203,32 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             tol=self.tol,
         ).at(queries)
         plain = self._kept_sum(with_responses=False).at(queries)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = squared.numerator[:, 0] / np.square(plain.denominator)
             total = np.ldexp(ratio, squared.exponent - 2 * plain.exponent)
         return np.where(plain.undefined, np.nan, np.maximum(total, 0.0))
+
+    def adjoint(self, columns: FloatArray) -> FloatArray:
+        """Return Hᵀ c of columns ``(n, k)``: w_j Σ_i K(x_j - x_i) c_i / D(x_i), D the denominator.
+
+        A sum at the samples; with images of a sample, from the weights themselves.
+        """
+        if len(self._images.points) > len(self.points_):
+            return super().adjoint(columns)
+        plain, used = self._kept_sum(with_responses=False).at(self.points_), self.weights_ > 0
+        share = np.where(plain.undefined & used, np.nan, 0.0)
+        known = used & ~plain.undefined
+        share[known] = np.ldexp(1.0 / plain.denominator[known], -plain.exponent[known])
+        sums = SampleSum(
+            self.points_,
+            kernel=self.kernel_,
+            radius=self.radius_,
+            weights=np.ones(len(used)),
+            responses=columns * share[:, None],
+            method=self.method,
+            tol=self.tol,
+        ).at(self.points_)
+        return self.weights_[:, None] * np.ldexp(sums.numerator, sums.exponent[:, None])
 
     def undersmoothed(self, factor: float) -> "NadarayaWatson":
         """Return the regression fitted with `factor` times the radius."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.checks import checked_queries, validated
 from fourierkernels.estimators.design import DesignFit, design_fit_of
-from fourierkernels.estimators.inference import Band, band, interval
+from fourierkernels.estimators.inference import Band, Linear, Twicing, band, check_order, interval
 from fourierkernels.estimators.weights import fitted_weights, left_out
 
 _TINY = np.finfo(float).tiny
@@ -101,11 +101,17 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.where(np.isfinite(left), left, np.nan)
 
     def interval(
-        self, X: ArrayLike, *, level: float = 0.95, noise: str = "constant", undersmooth: float = 1
+        self,
+        X: ArrayLike,
+        *,
+        level: float = 0.95,
+        noise: str = "constant",
+        undersmooth: float = 1,
+        bias: str = "ignore",
     ) -> Band:
         """Return pointwise confidence intervals; see `fourierkernels.estimators.inference`."""
         check_is_fitted(self)
-        return interval(self, X, level=level, noise=noise, undersmooth=undersmooth)
+        return interval(self, X, level=level, noise=noise, undersmooth=undersmooth, bias=bias)
 
     def band(
         self,
@@ -115,6 +121,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         level: float = 0.95,
         noise: str = "constant",
         undersmooth: float = 1,
+        bias: str = "ignore",
         replicates: int = 500,
     ) -> Band:
         """Return a simultaneous band; see `fourierkernels.estimators.inference`."""
@@ -125,6 +132,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             level=level,
             noise=noise,
             undersmooth=undersmooth,
+            bias=bias,
             replicates=replicates,
             rng=rng,
         )
@@ -155,6 +163,31 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return Var f̂ = Σ_j W_j(x)² σ_j² for variances of shape ``(n,)``; shape ``(m,)``."""
         blocks = [np.square(self.weight_rows(rows)) @ variances for rows in self._cut(queries)]
         return np.concatenate(blocks)
+
+    def adjoint(self, columns: FloatArray) -> FloatArray:
+        """Return Hᵀ c of columns ``(n, k)``, H the weights at the samples; shape ``(n, k)``.
+
+        Rows of samples without weight are left out: their columns count as zero.
+        """
+        total, used = np.zeros_like(columns), self.weights_ > 0
+        start, given = 0, columns[used]
+        for rows in self._cut(self.points_[used]):
+            total += self.weight_rows(rows).T @ given[start : start + len(rows)]
+            start += len(rows)
+        return total
+
+    def bias_corrected(self) -> Linear:
+        """Return the fit less an estimate of its bias: the fit plus the smoothed residuals.
+
+        Raises
+        ------
+        ValueError
+            If it has a kernel of infinite order, whose bias has no leading term.
+        """
+        kernel = getattr(self, "kernel_", None)
+        if kernel is not None:
+            check_order(kernel)
+        return Twicing(self)
 
     def design_fit(self) -> DesignFit:
         """Return the fit at the design points, which `loo_score` and other scores take."""

@@ -3,9 +3,11 @@
 f̂(x) = Σ_j W_j(x) y_j is linear in the responses, so Var f̂(x) = Σ_j W_j(x)² σ_j². Residuals,
 standardised by their leverages, estimate the noise.
 
-Both are for E f̂, the smoothed regression function, not for f: the bias of smoothing is not in
-them. A fit with a larger radius than the one that is best for prediction (`undersmooth` > 1) makes
-that bias small against the width, at the price of a wider band.
+By default both are for E f̂, the smoothed regression function, not for f: the bias of smoothing is
+not in them. Two ways lead to f. A corrected bias subtracts an estimate of it, with the standard
+error of the difference (`fourierkernels.estimators.inference.bias`). A fit with a larger radius
+than the one that is best for prediction (`undersmooth` > 1) makes the bias small against the
+width, at the price of a wider band; it is all there is for l = 1, whose bias has no leading term.
 """
 
 from collections.abc import Callable
@@ -17,13 +19,14 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.inference.bias import Linear, check_bias
 from fourierkernels.estimators.weights import row_variances
 from fourierkernels.validation import check_choice, check_integer, check_number, check_rng
 
 _COLUMNS = 64  # bootstrap draws summed together
 
 
-class Smoother(Protocol):
+class Smoother(Linear, Protocol):
     """What intervals require of a fitted smoother.
 
     See `fourierkernels.estimators.LinearSmoother`.
@@ -37,23 +40,17 @@ class Smoother(Protocol):
     def check_queries(self, X: ArrayLike) -> FloatArray:
         """Return checked queries, shape ``(m, dim)``."""
 
-    def fit_at(self, queries: FloatArray) -> FloatArray:
-        """Return the fit of its own responses, shape ``(m,)``."""
-
-    def smooth(self, queries: FloatArray, responses: FloatArray) -> FloatArray:
-        """Return the fit of other responses, ``(n, k)`` to ``(m, k)``."""
-
     def hat_diagonal(self) -> FloatArray:
         """Return the leverages, shape ``(n,)``."""
-
-    def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
-        """Return Σ_j W_j(x)² σ_j², shape ``(m,)``."""
 
     def undersmoothed(self, factor: float) -> "Smoother":
         """Return the smoother fitted with `factor` times the radius."""
 
     def smoothed_variances(self, squares: FloatArray) -> FloatArray:
         """Return the variance of the noise at each sample, from squared residuals."""
+
+    def bias_corrected(self) -> Linear:
+        """Return the fit less an estimate of its bias."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class Band:
     critical : float
         Standard errors to either side.
     level : float
-        Coverage asked for, of E f̂.
+        Coverage asked for: of E f̂, or with a corrected bias of f.
     """
 
     centre: FloatArray
@@ -93,8 +90,9 @@ def interval(
     level: float = 0.95,
     noise: str = "constant",
     undersmooth: float = 1.0,
+    bias: str = "ignore",
 ) -> Band:
-    """Return normal confidence intervals for E f̂ at each query, pointwise.
+    """Return normal confidence intervals at each query, pointwise.
 
     Parameters
     ----------
@@ -108,12 +106,16 @@ def interval(
         kernels at half the radius [fan1998efficient]_.
     undersmooth : float
         Factor on the radius of the fit.
+    bias : {"ignore", "corrected"}
+        Intervals for E f̂, or for f by twicing: their centre is the fit plus the smoothed residuals,
+        their width that of its own standard error.
 
     Raises
     ------
     ValueError
-        For a level outside (0, 1), an unknown noise, a factor that is not positive, more than one
-        response, or residuals that are undefined everywhere.
+        For a level outside (0, 1), an unknown noise or bias, a factor that is not positive, more
+        than one response, residuals that are undefined everywhere, or a bias to be corrected that
+        has no leading term (l = 1).
 
     Examples
     --------
@@ -125,11 +127,9 @@ def interval(
     >>> print(f"{limits.low[0]:.2f} to {limits.high[0]:.2f}")
     0.95 to 1.01
     """
-    critical = float(special.ndtri(0.5 + 0.5 * _check_level(level)))
+    level = check_level(level)
     queries = model.check_queries(X)
-    model, scatter = _prepare(model, noise, undersmooth)
-    error = np.sqrt(model.squared_weight_sums(queries, scatter))
-    return Band(model.fit_at(queries), error, critical, level)
+    return pointwise(*_prepare(model, noise, undersmooth, bias), queries, level)
 
 
 def band(
@@ -140,6 +140,7 @@ def band(
     level: float = 0.95,
     noise: str = "constant",
     undersmooth: float = 1.0,
+    bias: str = "ignore",
     replicates: int = 500,
 ) -> Band:
     """Return limits that hold at all queries at once: a Gaussian multiplier bootstrap.
@@ -153,7 +154,7 @@ def band(
 
     Parameters
     ----------
-    model, X, level, noise, undersmooth
+    model, X, level, noise, undersmooth, bias
         As for :func:`interval`.
     rng : numpy.random.Generator
     replicates : int
@@ -164,18 +165,43 @@ def band(
     ValueError
         As :func:`interval`, and for fewer replicates.
     """
-    count = check_integer("replicates", replicates, least=20)
-    check_rng(rng)
-    level = _check_level(level)
+    count = check_replicates(replicates, rng)
+    level = check_level(level)
     queries = model.check_queries(X)
-    model, scatter = _prepare(model, noise, undersmooth)
-    centre, error = model.fit_at(queries), np.sqrt(model.squared_weight_sums(queries, scatter))
-    highest = _largest_deviations(model, queries, error, scatter, count, rng)
+    return simultaneous(*_prepare(model, noise, undersmooth, bias), queries, level, count, rng)
+
+
+def pointwise(fit: Linear, scatter: FloatArray, queries: FloatArray, level: float) -> Band:
+    """Return normal limits about a fit whose samples have the variances `scatter`, ``(n,)``."""
+    centre = fit.fit_at(queries)
+    error = np.sqrt(fit.squared_weight_sums(queries, scatter))
+    return Band(centre, error, float(special.ndtri(0.5 + 0.5 * level)), level)
+
+
+def simultaneous(
+    fit: Linear,
+    scatter: FloatArray,
+    queries: FloatArray,
+    level: float,
+    count: int,
+    rng: np.random.Generator,
+) -> Band:
+    """Return limits about a fit at all queries at once, from `count` bootstrap draws."""
+    centre = fit.fit_at(queries)
+    error = np.sqrt(fit.squared_weight_sums(queries, scatter))
+    highest = _largest_deviations(fit, queries, error, scatter, count, rng)
     return Band(centre, error, float(np.quantile(highest, level, method="higher")), level)
 
 
+def check_replicates(replicates: int, rng: np.random.Generator) -> int:
+    """Return the number of bootstrap draws, at least 20; `rng` must be a generator."""
+    count = check_integer("replicates", replicates, least=20)
+    check_rng(rng)
+    return count
+
+
 def _largest_deviations(
-    model: Smoother,
+    fit: Linear,
     queries: FloatArray,
     error: FloatArray,
     scatter: FloatArray,
@@ -189,28 +215,36 @@ def _largest_deviations(
     for start in range(0, count, _COLUMNS):
         shape = len(scatter), min(_COLUMNS, count - start)
         columns = np.sqrt(scatter)[:, None] * rng.standard_normal(shape)
-        fits = model.smooth(queries[kept], columns)
+        fits = fit.smooth(queries[kept], columns)
         highest.append(np.abs(fits / error[kept, None]).max(axis=0))
     return np.concatenate(highest)
 
 
-def _check_level(level: float) -> float:
+def check_level(level: float) -> float:
+    """Return the coverage asked for, between 0 and 1."""
     value = check_number("level", level)
     if not 0.0 < value < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level}")
     return value
 
 
-def _prepare(model: Smoother, noise: str, undersmooth: float) -> tuple[Smoother, FloatArray]:
-    """Return the (undersmoothed) model and the noise variance of each row, shape ``(n,)``."""
+def _prepare(
+    model: Smoother, noise: str, undersmooth: float, bias: str
+) -> tuple[Linear, FloatArray]:
+    """Return the fit and the noise variance of each row, shape ``(n,)``.
+
+    The noise is estimated from the residuals of the fit before its bias is corrected.
+    """
     rule = NOISES[check_choice("noise", noise, list(NOISES))]
+    corrected = check_bias(bias)
     factor = check_number("undersmooth", undersmooth, above=0.0)
     if model.responses_.ndim != 1:
         raise ValueError(f"y must be one-dimensional for limits, got {model.responses_.shape}")
     if factor != 1.0:
         model = model.undersmoothed(factor)
+    fit = model.bias_corrected() if corrected else model
     scatter = rule(model, _standardised_squares(model))
-    return model, row_variances(scatter, model.weights_, model.weighting)
+    return fit, row_variances(scatter, model.weights_, model.weighting)
 
 
 def _standardised_squares(model: Smoother) -> FloatArray:
