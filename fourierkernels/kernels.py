@@ -290,7 +290,7 @@ class FourierKernel:
         return log, np.sign(rest) * np.sign(base) ** (self.power - 1)
 
     def cumulative(self, u: ArrayLike) -> FloatArray:
-        """1/2 + (1/A_l) ∫_0^u sinc(v)^l dv, with an error of a few 1e-15."""
+        """1/2 + (1/A_l) ∫_0^u sinc(v)^l dv; its error is a few 1e-15, 2e-14 at l = 512."""
         return np.asarray(0.5 + sinc_integral(u, self.power) / self.constant)
 
     @property

@@ -11,8 +11,9 @@ from scipy import special
 from fourierkernels.arrays import FloatArray
 
 # The integral of a power is a table of series on panels up to 3π, and a closed form beyond, where
-# that does not cancel.
-_PANEL = 0.5 * math.pi
+# that does not cancel. High powers are narrow, about exp(-l u²/6), and so are their panels.
+_LONGEST_PANEL = 0.5 * math.pi
+_NARROW = 64  # the power from which on panels are shorter
 _PANELS = 6
 _PANEL_DEGREE = 33
 
@@ -35,13 +36,17 @@ def sinc_slope(u: ArrayLike) -> FloatArray:
 def sinc_integral(u: ArrayLike, power: int) -> FloatArray:
     """∫_0^u sinc(v)^power dv, elementwise, to a few 1e-15."""
     u = np.asarray(u, dtype=np.float64)
-    size = np.abs(u)
-    panel = np.minimum(size / _PANEL, _PANELS).astype(int)
-    result = _sinc_integral_far(np.maximum(size, _PANELS * _PANEL), power)
+    size, length = np.abs(u), _panel(power)
+    panel = np.minimum(size / length, _PANELS).astype(int)
+    result = _sinc_integral_far(np.maximum(size, _PANELS * length), power)
     for k, (start, series) in enumerate(_sinc_integral_table(power)):
         inside = panel == k
-        result[inside] = start + chebyshev.chebval(2.0 * size[inside] / _PANEL - 2 * k - 1, series)
+        result[inside] = start + chebyshev.chebval(2.0 * size[inside] / length - 2 * k - 1, series)
     return np.asarray(np.copysign(result, u))
+
+
+def _panel(power: int) -> float:
+    return _LONGEST_PANEL * math.sqrt(min(1.0, _NARROW / power))
 
 
 @lru_cache
@@ -49,11 +54,11 @@ def _sinc_integral_table(power: int) -> list[tuple[float, FloatArray]]:
     """Per panel, the integral up to its left end and the Chebyshev series from there on."""
     angle = math.pi * (np.arange(_PANEL_DEGREE + 1) + 0.5) / (_PANEL_DEGREE + 1)
     nodes = np.cos(angle)
-    table, total = [], 0.0
+    table, total, half = [], 0.0, 0.5 * _panel(power)
     for k in range(_PANELS):
-        values = sinc(0.5 * _PANEL * (nodes + 2 * k + 1)) ** power
+        values = sinc(half * (nodes + 2 * k + 1)) ** power
         series = chebyshev.chebfit(nodes, values, _PANEL_DEGREE)
-        integral = np.asarray(chebyshev.chebint(series, lbnd=-1.0, scl=0.5 * _PANEL), float)
+        integral = np.asarray(chebyshev.chebint(series, lbnd=-1.0, scl=half), float)
         table.append((total, integral))
         total += float(chebyshev.chebval(1.0, integral))
     return table
@@ -65,7 +70,7 @@ def _sinc_integral_far(u: FloatArray, power: int) -> FloatArray:
     With g = sin^l, the integral is -Σ_{k<l-1} g^{(k)}(u) u^{k+1-l} (l-2-k)!/(l-1)! plus that of
     g^{(l-1)}(v)/v over (l-1)!.
     """
-    if power >= 16:  # the rest of the integral is at most (3π)^{-15}/15, below rounding
+    if power >= 16:  # beyond the panels the rest is at most (3π)^{-15}/15, below rounding
         start, series = _sinc_integral_table(power)[-1]
         return np.full(u.shape, start + chebyshev.chebval(1.0, series))
     total = np.zeros(u.shape)

@@ -121,6 +121,18 @@ def test_cumulative_is_the_integral_of_the_value(kernel: Kernel) -> None:
     np.testing.assert_allclose(np.diff(kernel.cumulative(ends)), inside, atol=2e-14)
 
 
+@pytest.mark.parametrize("power", [*range(1, 40), 63, 64, 65, 100, 127, 200, 256, 333, 511, 512])
+def test_cumulative_keeps_its_digits_at_every_power(power: int) -> None:
+    """High powers are narrow: against quadrature on panels far shorter than they are."""
+    kernel = FourierKernel(power)
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    ends, step = np.linspace(-4.0, 4.0, 801, retstep=True)
+    places = ends[:-1, None] + 0.5 * step * (1 + nodes)
+    inside = np.cumsum(kernel.value(places) @ (0.5 * step * weights))
+    change = kernel.cumulative(ends[1:]) - kernel.cumulative(ends[0])
+    np.testing.assert_allclose(change, inside, atol=3e-14)
+
+
 @with_calculus
 def test_cumulative_goes_from_zero_to_one(kernel: Kernel) -> None:
     u = np.linspace(0, 12, 200)

@@ -3,7 +3,7 @@
     python experiments/benchmarks/kernel_limits.py [--output FOLDER] [--quick] [--repeats K]
 
 - `transform`: a band-limited sum over a bare pair of finufft transforms (type 1, type 2) with the
-  same points, modes and accuracy, on one thread; tol = 1e-12, normal-reference radius.
+  same points, modes and options; tol = 1e-12, normal-reference radius.
 - `regression`: Nadaraya-Watson over the density alone.
 - `direct`: billions of pairs times dimensions a second on one thread, over the multiply-add peak of
   this core in the same precision, measured here; the ratio is a rate, not a time.
@@ -30,7 +30,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import UndefinedWarning
 from fourierkernels.kernels import as_kernel
 from fourierkernels.study import write_study
-from fourierkernels.sums import PreparedSum, bandlimited, kernel_sum
+from fourierkernels.sums import PreparedSum, bandlimited, kernel_sum, transforms
 from fourierkernels.theory import optimal_radius
 
 ROOT = Path(__file__).parents[2]
@@ -98,12 +98,12 @@ def bare_pair(x: np.ndarray, at: np.ndarray, name: str, radius: float) -> tuple[
         for points in (x, at)
     ]
     modes = [len(s.coefficients) for s in series]
-    forward, backward = bandlimited._TRANSFORMS[len(modes)]
-    strengths = np.ones(len(x), np.complex128)
+    forward, backward = transforms._FORWARD[len(modes)], transforms._BACKWARD[len(modes)]
+    strengths, options = np.ones(len(x), np.complex128), transforms._options(modes, 1e-13)
 
     def pair() -> object:
-        spectrum = forward(*phases[0], strengths, tuple(modes), isign=-1, eps=1e-13, nthreads=1)
-        return backward(*phases[1], spectrum, isign=1, eps=1e-13, nthreads=1)
+        spectrum = forward(*phases[0], strengths, tuple(modes), isign=-1, **options)
+        return backward(*phases[1], spectrum, isign=1, **options)
 
     return pair, modes
 

@@ -9,9 +9,8 @@ times the coefficients, type-2 transform to the queries [barnett2019finufft]_.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import finufft
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
@@ -21,16 +20,13 @@ from fourierkernels.kernels import GaussianKernel, Kernel
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.transforms import backward, forward
+from fourierkernels.sums.window import ramp_band, window
 
 _EPS = float(np.finfo(float).eps)
 _LARGEST_BATCH = 2**27  # bytes of spectra transformed together
 _LEAST_TOLERANCE = 1e-16  # of the window; below it is rounding
-_TRANSFORMS = {
-    1: (finufft.nufft1d1, finufft.nufft1d2),
-    2: (finufft.nufft2d1, finufft.nufft2d2),
-    3: (finufft.nufft3d1, finufft.nufft3d2),
-}
-
+_TRANSFORMS = dict.fromkeys((1, 2, 3), (forward, backward))
 
 Grid = tuple[tuple[float, int], ...]  # period and number of modes, per dimension
 
@@ -66,6 +62,7 @@ class BandlimitedSum:
         self._points, self._kernel, self._radius, self._tol = points, kernel, radius, tol
         self._columns = 1 + responses.shape[1]
         self._pairs = _pairs(weights, responses)
+        self._heaviest = float(weights.max())  # the sum at a sample is about as large
         self._spans = box.spans
         self._centre = 0.5 * np.array(box.low) + 0.5 * np.array(box.high)
         self._series: dict[tuple[tuple[str, ...], int], list[Series]] = {}
@@ -126,7 +123,7 @@ class BandlimitedSum:
         power = np.square(spectrum.real) + np.square(spectrum.imag)
         peak = math.sqrt(power.sum())  # root mean square of the first column
         accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
-        size = accuracy * max(peak, float(np.abs(real[0]).max()))
+        size = accuracy * max(peak, self._heaviest, float(np.abs(real[0]).max()))
         error, exponent = (np.broadcast_to(each, len(real[0])) for each in (size, 0))
         return KernelSums(responses, np.ascontiguousarray(real[0]), error, exponent)
 
@@ -158,9 +155,8 @@ class BandlimitedSum:
         ]
 
     @property
-    def _options(self) -> dict[str, float]:
-        # One thread: below about 1e6 points the threads of finufft mostly wait for each other.
-        return {"eps": max(0.1 * self._tol, 1e-14), "nthreads": 1}
+    def _options(self) -> dict[str, Any]:
+        return {"eps": max(0.1 * self._tol, 1e-14), "real": self._columns == 1}
 
 
 def fourier_series(
@@ -289,12 +285,10 @@ def _windowed_spectrum(
 ) -> tuple[float, NDArray[np.complex128]]:
     """Sample a function of this band, times the window, on one period and take the FFT.
 
-    The window ½ erfc(2a(u - ½)), u = (|x| - reach)/ramp, falls from 1 to 0 with error ½ erfc(a);
-    its spectrum decays as exp(-(t · ramp / 4a)²), which sets the extra band. The ramp that needs
-    the fewest modes is the geometric mean of the two lengths.
+    The window falls from 1 to 0 on a ramp beyond `reach`; the shorter the ramp, the wider its band.
+    The ramp that needs the fewest modes is the geometric mean of the two lengths.
     """
-    a = float(special.erfcinv(2.0 * tol))
-    extra = 4.0 * a * math.sqrt(math.log(1.0 / tol))  # t · ramp at which that spectrum is gone
+    extra = ramp_band(tol)
     ramp = math.sqrt(2.0 * reach * extra / band)
     period = 2.0 * reach + ramp
     modes = _even((band + extra / ramp) * period / math.pi)
@@ -302,9 +296,7 @@ def _windowed_spectrum(
     x = period / size * np.arange(-(size // 2), size - size // 2, dtype=np.float64)
 
     def windowed(x: FloatArray) -> FloatArray:
-        u = (np.abs(x) - reach) / ramp
-        window = 0.5 * special.erfc(2.0 * a * (u - 0.5))
-        return np.where(u < 1.0, function(x) * window, 0.0)
+        return function(x) * window((np.abs(x) - reach) / ramp, tol)
 
     wrapped = windowed(x) + windowed(np.where(x >= 0, x - period, x + period))
     spectrum = fft.fftshift(fft.fft(fft.ifftshift(wrapped))) / size

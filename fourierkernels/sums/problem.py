@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fourierkernels.kernels import GaussianKernel, Kernel
+from fourierkernels.sums.window import ramp_band
 
 _EPS = float(np.finfo(float).eps)
 
@@ -44,7 +45,7 @@ class Problem:
         if isinstance(self.kernel, GaussianKernel):  # periodised without a window
             width = math.sqrt(2.0 * math.log(10.0 / self.tol))
             return tuple(width * (band + 1.05 * width) / math.pi + 4.0 for band in self.bands)
-        extra = 4.0 * math.log(10.0 / self.tol)
+        extra = ramp_band(0.1 * self.tol)
         cutoff = self.kernel.cutoff
         return tuple(
             (math.sqrt(2.0 * cutoff * band) + math.sqrt(extra)) ** 2 / math.pi + 4.0
