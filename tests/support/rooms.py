@@ -22,6 +22,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "sums": ("ops", "kernels"),
     "exact_error": ("sums", "densities", "kernels"),
     "estimators": ("exact_error", "sums", "densities", "kernels"),
+    "features": ("estimators", "sums", "kernels"),
     "simulation": ("estimators", "exact_error", "sums", "densities", "kernels"),
     "theory": ("simulation", "exact_error", "densities", "kernels"),
     "attention": ("ops",),
