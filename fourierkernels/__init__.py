@@ -17,6 +17,7 @@ _HOMES = {
     "KernelDensity": "fourierkernels.estimators",
     "NadarayaWatson": "fourierkernels.estimators",
     "PhiKernel": "fourierkernels.phi_kernel",
+    "analysis": "fourierkernels.analysis",
     "attention": "fourierkernels.attention",
     "checkpoints": "fourierkernels.checkpoints",
     "densities": "fourierkernels.densities",
@@ -38,6 +39,7 @@ _HOMES = {
 
 if TYPE_CHECKING:
     from fourierkernels import (
+        analysis,
         attention,
         checkpoints,
         densities,
@@ -68,6 +70,7 @@ __all__ = [
     "NadarayaWatson",
     "PhiKernel",
     "__version__",
+    "analysis",
     "attention",
     "checkpoints",
     "densities",

@@ -1,4 +1,4 @@
-"""The command line: ``fourierkernels rates``, ``train``, ``heads`` and others.
+"""The command line: ``fourierkernels density``, ``rates``, ``train``, ``heads`` and others.
 
 One file per command. Commands stay thin: they parse, call the package, print and write. A
 ValueError, TypeError, OSError or a missing extra becomes one line on standard error and exit
@@ -12,9 +12,11 @@ import typer
 
 from fourierkernels.cli.bench import bench
 from fourierkernels.cli.cuda import cuda
+from fourierkernels.cli.density import density
 from fourierkernels.cli.evaluate import evaluate
 from fourierkernels.cli.heads import NamesAtHelp, heads
 from fourierkernels.cli.rates import rates
+from fourierkernels.cli.regress import regress
 from fourierkernels.cli.sweep import sweep
 from fourierkernels.cli.theorems import theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
@@ -41,7 +43,7 @@ def group(ctx: typer.Context) -> None:
         typer.echo(ctx.get_help())
 
 
-for command in (rates, theorems, sweep):
+for command in (density, regress, rates, theorems, sweep):
     app.command()(command)
 app.command(cls=CorporaAtHelp)(train)
 app.command()(evaluate)

@@ -11,6 +11,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import KernelDensity
 from fourierkernels.features.ascent import climb
 from fourierkernels.features.critical import Extrema, curve_of, extrema, search_range
+from fourierkernels.features.names import without_names
 from fourierkernels.validation import check_number
 
 
@@ -72,7 +73,8 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
     share = check_number("floor", floor)
     if not 0.0 <= share < 1.0:
         raise ValueError(f"floor must be at least 0 and below 1, got {floor}")
-    return _on_line(model, share) if len(model.radius_) == 1 else _in_space(model, share)
+    search = _on_line if len(model.radius_) == 1 else _in_space
+    return search(without_names(model), share)
 
 
 def _on_line(model: KernelDensity, floor: float) -> Modes:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import KernelDensity
 from fourierkernels.features.critical import Curve, Range, curve_of, extrema, search_range
+from fourierkernels.features.names import without_names
 from fourierkernels.features.roots import bracketed_roots
 from fourierkernels.validation import check_number
 
@@ -60,7 +61,7 @@ def density_level(model: KernelDensity, probability: float = 0.95) -> float:
     >>> print(f"{density_level(KernelDensity('gaussian').fit(x), 0.5):.2f}")  # φ(0.674) = 0.318
     0.32
     """
-    share = check_probability(model, probability)
+    share, model = check_probability(model, probability), without_names(model)
     heights = model.density(model.points_)
     level = np.quantile(heights, 1.0 - share, weights=model.weights_, method="inverted_cdf")
     return float(level)
@@ -93,7 +94,7 @@ def highest_density_intervals(model: KernelDensity, probability: float = 0.95) -
     [[-2.89 -1.11]
      [ 2.33  3.87]] 0.101
     """
-    share = check_probability(model, probability, dim=1)
+    share, model = check_probability(model, probability, dim=1), without_names(model)
     for doubled in range(_WIDENINGS):
         within = search_range(model, 4.0 * 2.0**doubled / float(model.radius_[0]))
         pieces = _monotone_pieces(model, within)

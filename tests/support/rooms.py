@@ -36,7 +36,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "bench": ("attention", "sums", "kernels"),
     "cuda": ("estimators", "attention", "ops"),
     "plotting": ("theory",),
+    "analysis": ("plotting", "features", "estimators", "kernels"),
     "cli": (
+        "analysis",
         "bench",
         "cuda",
         "ops",
