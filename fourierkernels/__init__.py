@@ -15,6 +15,7 @@ _HOMES = {
     "GaussianKernel": "fourierkernels.kernels",
     "HeadReport": "fourierkernels.report",
     "KernelDensity": "fourierkernels.estimators",
+    "LocalPolynomial": "fourierkernels.estimators",
     "NadarayaWatson": "fourierkernels.estimators",
     "PhiKernel": "fourierkernels.phi_kernel",
     "analysis": "fourierkernels.analysis",
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
         sums,
         theory,
     )
-    from fourierkernels.estimators import KernelDensity, NadarayaWatson
+    from fourierkernels.estimators import KernelDensity, LocalPolynomial, NadarayaWatson
     from fourierkernels.kernels import FourierKernel, GaussianKernel
     from fourierkernels.phi_kernel import PhiKernel
     from fourierkernels.report import HeadReport, head_report
@@ -67,6 +68,7 @@ __all__ = [
     "GaussianKernel",
     "HeadReport",
     "KernelDensity",
+    "LocalPolynomial",
     "NadarayaWatson",
     "PhiKernel",
     "__version__",

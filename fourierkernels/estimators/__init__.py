@@ -5,6 +5,7 @@ from fourierkernels.estimators.conditional import ConditionalDensity
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.design import DesignFit, gcv_score, loo_score
 from fourierkernels.estimators.inference import Band
+from fourierkernels.estimators.local_polynomial import LocalPolynomial
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
@@ -18,6 +19,7 @@ __all__ = [
     "DesignFit",
     "KernelDensity",
     "LinearSmoother",
+    "LocalPolynomial",
     "NadarayaWatson",
     "UndefinedWarning",
     "gcv_score",

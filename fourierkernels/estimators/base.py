@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.boundary import Bounds, Images, check_bounds, inside, reflect
 from fourierkernels.estimators.checks import checked_queries
+from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
 from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.kernels import Kernel, as_kernel
@@ -74,6 +75,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             radius=self.radius,
             bandwidth=self.bandwidth,
             responses=self._summed(),
+            fit_design=self._fit_design(),
         )
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
@@ -82,6 +84,10 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _summed(self) -> FloatArray | None:
         """Return the responses that the estimate sums, if it has any."""
         return None
+
+    def _fit_design(self) -> FitDesign:
+        """Return how the smoother is fitted at its design points, which rules of regression use."""
+        return nadaraya_watson_design
 
     def _inside(self, queries: FloatArray) -> NDArray[np.bool_]:
         return inside(queries, self.bounds_)

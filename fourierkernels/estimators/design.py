@@ -14,8 +14,8 @@ from fourierkernels.estimators.weights import counts_repetitions
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum
 
-_DIGITS = 1e3  # a denominator counts as known if it is so many times its error
-_LEFT = 1e-9  # share of the own term that the others must have, or a difference has too few digits
+DIGITS = 1e3  # a denominator counts as known if it is so many times its error
+LEFT = 1e-9  # share of the own term that the others must have, or a difference has too few digits
 _OWN_FIT = 1e-9  # 1 - H_jj below which a sample is its own fit
 
 
@@ -93,14 +93,14 @@ def nadaraya_watson_design(
     own = np.ldexp(np.full(len(points), peak) if repeated else peak * weights, -sums.exponent)
     with np.errstate(divide="ignore"):
         leverage = own / sums.denominator
-    known = _DIGITS * sums.error
+    known = DIGITS * sums.error
     return DesignFit(
         responses - sums.ratios(),
         leverage,
         weights,
         weights if repeated else np.ones(len(points)),
         ~(np.abs(sums.denominator) > known),
-        ~(np.abs(sums.denominator - own) > np.maximum(known, _LEFT * np.abs(own))),
+        ~(np.abs(sums.denominator - own) > np.maximum(known, LEFT * np.abs(own))),
     )
 
 

@@ -110,12 +110,8 @@ def _sum_block(start, queries, samples, shape, rounding, sums):
         columns = samples.columns[tile]
         for i in range(start, stop):
             query, row, reach = queries.rows[i], samples.rows[tile], queries.reach[i]
-            if shape.gaussian:
-                gaussian_pairs(query, row, queries.base[i], mantissas, exponents, noise)
-                _gaussian_noise(len(query), reach, rounding, noise)
-            else:
-                sinc_pairs(query, row, WHOLE, shape.power, False, mantissas, exponents, noise)
-                _sinc_noise(shape.power * (len(query) // 3), reach, noise)
+            base = queries.base[i]
+            pair_weights(query, row, base, reach, shape, rounding, mantissas, exponents, noise)
             used = columns[:TILE]
             top = highest_exponent(TILE, mantissas, exponents, sums.exponent[i], used)
             if top > sums.exponent[i]:
@@ -125,6 +121,17 @@ def _sum_block(start, queries, samples, shape, rounding, sums):
             sums.error[i] += doubt
             for k in range(sums.numerator.shape[1]):
                 sums.numerator[i, k] += _dot(k + 1, columns, mantissas)
+
+
+@inner(error_model="numpy", forceinline=True)
+def pair_weights(query, row, base, reach, shape, rounding, mantissas, exponents, noise):
+    """Fill mantissas and exponents of a tile's weights, and bounds on their relative errors."""
+    if shape.gaussian:
+        gaussian_pairs(query, row, base, mantissas, exponents, noise)
+        _gaussian_noise(len(query), reach, rounding, noise)
+    else:
+        sinc_pairs(query, row, WHOLE, shape.power, False, mantissas, exponents, noise)
+        _sinc_noise(shape.power * (len(query) // 3), reach, noise)
 
 
 @inner(error_model="numpy")

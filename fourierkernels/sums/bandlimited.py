@@ -8,7 +8,7 @@ times the coefficients, type-2 transform to the queries [barnett2019finufft]_.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import finufft
@@ -19,9 +19,11 @@ from scipy import fft, special
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
 from fourierkernels.sums.box import Box
+from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
 
 _EPS = float(np.finfo(float).eps)
+_LARGEST_BATCH = 2**27  # bytes of spectra transformed together
 _LEAST_TOLERANCE = 1e-16  # of the window; below it is rounding
 _TRANSFORMS = {
     1: (finufft.nufft1d1, finufft.nufft1d2),
@@ -66,39 +68,79 @@ class BandlimitedSum:
         self._pairs = _pairs(weights, responses)
         self._spans = box.spans
         self._centre = 0.5 * np.array(box.low) + 0.5 * np.array(box.high)
-        self._series: dict[tuple[str, ...], list[Series]] = {}
+        self._series: dict[tuple[tuple[str, ...], int], list[Series]] = {}
         self._spectra: dict[Grid, NDArray[np.complex128]] = {}
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums at queries of shape ``(m, dim)`` within the box."""
-        series = self._series_of(parts)
-        sums, peak = self._evaluate(queries, series)
-        real = sums.view(np.float64)[:, : self._columns]  # one column's sum in each real part
-        accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
-        size = accuracy * max(peak, float(np.abs(real[:, 0]).max()))
-        error, exponent = np.broadcast_to(size, len(real)), np.broadcast_to(0, len(real))
-        return KernelSums(real[:, 1:].copy(), real[:, 0].copy(), error, exponent)
+        return self.at_all(queries, [parts])[0]
 
-    def _series_of(self, parts: tuple[str, ...]) -> list[Series]:
-        if parts not in self._series:
-            self._series[parts] = [
-                fourier_series(self._kernel, float(r), float(span), tol=self._tol, part=part)
-                for r, span, part in zip(self._radius, self._spans, parts, strict=True)
-            ]
-        return self._series[parts]
+    def at_all(
+        self,
+        queries: FloatArray,
+        parts: list[tuple[str, ...]],
+        alone: Sequence[tuple[str, ...]] = (),
+    ) -> list[KernelSums]:
+        """Return the sums of all `parts`, then those of `alone`, which are without responses.
 
-    def _evaluate(
-        self, queries: FloatArray, series: list[Series]
-    ) -> tuple[NDArray[np.complex128], float]:
-        """Return the sums, shape ``(m, pairs)``, and the root mean square of the first."""
-        grid = tuple((s.period, len(s.coefficients)) for s in series)
+        The samples are transformed once, and the queries sorted once for many series.
+        """
+        both = [*parts, *alone]
+        moment = max(PARTS[part].moment for names in both for part in names)
+        series = [self._series_of(names, moment) for names in both]
+        (grid,) = {tuple((s.period, len(s.coefficients)) for s in each) for each in series}
         if grid not in self._spectra:
             self._spectra[grid] = self._transformed(grid)
-        spectrum = self._spectra[grid] * math.prod(np.ix_(*(s.coefficients for s in series)))
-        backward = _TRANSFORMS[len(grid)][1]
-        sums = backward(*self._phases(queries, grid), spectrum, isign=1, **self._options)
-        power = np.square(spectrum[0].real) + np.square(spectrum[0].imag)
-        return np.ascontiguousarray(np.atleast_2d(sums).T), math.sqrt(power.sum())
+        spectrum, phases = self._spectra[grid], self._phases(queries, grid)
+        pairs = [spectrum] * len(parts) + [spectrum[:1]] * len(alone)
+        results = []
+        for rows in _batches([len(each) for each in pairs], spectrum[0].nbytes):
+            shaped = [
+                pairs[k] * math.prod(np.ix_(*(s.coefficients for s in series[k]))) for k in rows
+            ]
+            sums = self._evaluated(phases, np.concatenate(shaped))
+            for k, each in zip(rows, shaped, strict=True):
+                mine, sums = sums[: len(each)], sums[len(each) :]
+                columns = self._columns if k < len(parts) else 1
+                results.append(self._result(mine, each[0], columns, series[k]))
+        return results
+
+    def _evaluated(
+        self, phases: list[FloatArray], spectra: NDArray[np.complex128]
+    ) -> NDArray[np.complex128]:
+        """Return the type-2 transforms of spectra ``(t, *modes)``, shape ``(t, m)``."""
+        backward = _TRANSFORMS[len(phases)][1]
+        sums = backward(*phases, spectra, isign=1, **self._options)
+        return np.atleast_2d(sums)
+
+    def _result(
+        self,
+        sums: NDArray[np.complex128],
+        spectrum: NDArray[np.complex128],
+        columns: int,
+        series: list[Series],
+    ) -> KernelSums:
+        """Return real columns, one in each real or imaginary part, with the error of the first."""
+        real = [sums[c // 2].imag if c % 2 else sums[c // 2].real for c in range(columns)]
+        responses = np.stack(real[1:], axis=1) if columns > 1 else np.zeros((len(real[0]), 0))
+        power = np.square(spectrum.real) + np.square(spectrum.imag)
+        peak = math.sqrt(power.sum())  # root mean square of the first column
+        accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
+        size = accuracy * max(peak, float(np.abs(real[0]).max()))
+        error, exponent = (np.broadcast_to(each, len(real[0])) for each in (size, 0))
+        return KernelSums(responses, np.ascontiguousarray(real[0]), error, exponent)
+
+    def _series_of(self, parts: tuple[str, ...], moment: int) -> list[Series]:
+        """Return one series per dimension, on the grid that serves moments up to `moment`."""
+        key = parts, moment
+        if key not in self._series:
+            self._series[key] = [
+                fourier_series(
+                    self._kernel, float(r), float(span), tol=self._tol, part=part, moment=moment
+                )
+                for r, span, part in zip(self._radius, self._spans, parts, strict=True)
+            ]
+        return self._series[key]
 
     def _transformed(self, grid: Grid) -> NDArray[np.complex128]:
         """Return the type-1 transform of the samples."""
@@ -122,7 +164,13 @@ class BandlimitedSum:
 
 
 def fourier_series(
-    kernel: Kernel, radius: float, reach: float, *, tol: float, part: str = "value"
+    kernel: Kernel,
+    radius: float,
+    reach: float,
+    *,
+    tol: float,
+    part: str = "value",
+    moment: int = 0,
 ) -> Series:
     """Return a series that equals g(radius · x) for |x| <= `reach`, to about `tol`.
 
@@ -130,63 +178,110 @@ def fourier_series(
     ----------
     reach : float
         Largest difference of a query and a point.
-    part : {"value", "slope", "cumulative"}
-        What g is: the shape, its slope in u, or its integral from -∞.
+    part : str
+        What g is: a name of :data:`fourierkernels.sums.PARTS`.
+    moment : int
+        The highest moment that the period and the modes must serve, at least that of the part.
     """
     reach = max(reach, 1e-3 / radius)
     tol = max(0.1 * tol, _LEAST_TOLERANCE)
-    return _SERIES[part](kernel, radius, reach, tol)
+    power = PARTS[part].moment
+    grid = _Grid(radius, reach, tol, max(moment, power))
+    if part == "cumulative":
+        return _cumulative_series(kernel, grid)
+    series = _moment_series(kernel, grid, power)
+    return _differentiated(series, radius) if PARTS[part].radius_power == 2 else series
 
 
-def _value_series(kernel: Kernel, radius: float, reach: float, tol: float) -> Series:
+class _Grid(NamedTuple):
+    """What the period and the modes of a series follow from, besides the kernel."""
+
+    radius: float
+    reach: float
+    tol: float
+    moment: int
+
+
+def _moment_series(kernel: Kernel, grid: _Grid, power: int) -> Series:
+    """Return the series of u^power shape(u): as band-limited as the shape, real or imaginary."""
     if isinstance(kernel, GaussianKernel):
-        return _gaussian_series(radius, reach, tol)
+        return _gaussian_series(grid, power)
+    radius = grid.radius
 
-    def shape(x: FloatArray) -> FloatArray:
-        return kernel.value(radius * x) * kernel.constant
+    def moment(x: FloatArray) -> FloatArray:
+        u = radius * x
+        return kernel.value(u) * (kernel.constant * u**power)
 
-    period, spectrum = _windowed_spectrum(shape, kernel.cutoff * radius, reach, tol)
-    return Series(period, spectrum.real.copy())
+    period, spectrum = _windowed_spectrum(moment, kernel.cutoff * radius, grid.reach, grid.tol)
+    return Series(period, _odd(spectrum.imag) if power % 2 else spectrum.real.copy())
 
 
-def _slope_series(kernel: Kernel, radius: float, reach: float, tol: float) -> Series:
+def _odd(imaginary: FloatArray) -> NDArray[np.complex128]:
+    """Return coefficients of an odd real function."""
+    coefficients = np.zeros(len(imaginary), np.complex128)
+    coefficients.imag = imaginary
+    coefficients[0] = 0.0  # this mode has no partner to keep the function real
+    return coefficients
+
+
+def _differentiated(series: Series, radius: float) -> Series:
     """Multiply mode k by 2πik/period; in u, so over the radius."""
-    period, coefficients = _value_series(kernel, radius, reach, tol)
+    period, coefficients = series
     modes = len(coefficients)
     factor = 2j * math.pi / (period * radius) * np.arange(-modes // 2, modes // 2)
-    factor[0] = 0.0  # this mode has no partner to keep the slope real
+    factor[0] = 0.0  # as in an odd function
     return Series(period, factor * coefficients)
 
 
-def _cumulative_series(kernel: Kernel, radius: float, reach: float, tol: float) -> Series:
+def _cumulative_series(kernel: Kernel, grid: _Grid) -> Series:
     """Window the integral from 0: it is odd, and band-limited but for a pole at frequency 0."""
 
     def integral(x: FloatArray) -> FloatArray:
-        return kernel.constant * (kernel.cumulative(radius * x) - 0.5)
+        return kernel.constant * (kernel.cumulative(grid.radius * x) - 0.5)
 
-    period, spectrum = _windowed_spectrum(integral, kernel.cutoff * radius, reach, tol)
-    coefficients = np.zeros(len(spectrum), np.complex128)
-    coefficients.imag = spectrum.imag
-    coefficients[0] = 0.0
+    band = kernel.cutoff * grid.radius
+    period, spectrum = _windowed_spectrum(integral, band, grid.reach, grid.tol)
+    coefficients = _odd(spectrum.imag)
     coefficients[len(spectrum) // 2] = 0.5 * kernel.constant
     return Series(period, coefficients)
 
 
-_SERIES: dict[str, Callable[[Kernel, float, float, float], Series]] = {
-    "value": _value_series,
-    "slope": _slope_series,
-    "cumulative": _cumulative_series,
-}
+def _gaussian_series(grid: _Grid, power: int) -> Series:
+    """Periodise: u^j exp(-u²/2) has decayed after `width` bandwidths, so nothing wraps around.
 
-
-def _gaussian_series(radius: float, reach: float, tol: float) -> Series:
-    """Periodise: the Gaussian has decayed after `width` bandwidths, so nothing wraps around."""
-    width = math.sqrt(2.0 * math.log(1.0 / tol))
-    period = reach + 1.05 * width / radius
+    Its transform is √(2π) (-i)^j He_j(s) exp(-s²/2), He_j the Hermite polynomial.
+    """
+    width = _gaussian_width(grid.tol, grid.moment)
+    radius, period = grid.radius, grid.reach + 1.05 * width / grid.radius
     modes = _even(2.0 * width * radius * period / (2.0 * math.pi))
     s = 2.0 * math.pi / (radius * period) * np.arange(-modes // 2, modes // 2)
     scale = math.sqrt(2.0 * math.pi) / (radius * period)
-    return Series(period, scale * np.exp(-0.5 * s * s))
+    size = scale * special.eval_hermitenorm(power, s) * np.exp(-0.5 * s * s)
+    if power % 2:
+        return Series(period, _odd(-size if power % 4 == 1 else size))
+    return Series(period, -size if power % 4 == 2 else size)
+
+
+def _gaussian_width(tol: float, moment: int) -> float:
+    """Return where u^j exp(-u²/2) is below tol times its largest value."""
+    width = math.sqrt(2.0 * math.log(1.0 / tol))
+    peak = 0.5 * moment * (math.log(moment) - 1.0) if moment else 0.0
+    for _ in range(4 if moment else 0):  # each step is a contraction
+        width = math.sqrt(2.0 * (math.log(1.0 / tol) + moment * math.log(width) - peak))
+    return width
+
+
+def _batches(sizes: list[int], nbytes: int) -> list[list[int]]:
+    """Cut places into runs whose transforms together hold at most about `_LARGEST_BATCH` bytes."""
+    batches: list[list[int]] = []
+    held = math.inf
+    for place, size in enumerate(sizes):
+        if held + size * nbytes > _LARGEST_BATCH:
+            batches.append([])
+            held = 0.0
+        batches[-1].append(place)
+        held += size * nbytes
+    return batches
 
 
 def _windowed_spectrum(

@@ -1,6 +1,7 @@
 """Direct sums: every pair, any dimension, in double or single precision; see `ops.kernel_sums`."""
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,8 +11,10 @@ from scipy.spatial import cKDTree
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.ops.kernel_sums import Queries, Samples, sum_pairs
+from fourierkernels.ops.moment_sums import Monomials, sum_moments
 from fourierkernels.ops.pairs import sines, tiles
 from fourierkernels.sums.compiled import compiled_shape
+from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
 
 _HALF_LOG2_E = 0.5 / math.log(2.0)
@@ -48,15 +51,57 @@ class DirectSum:
         self._tiles = Samples(tiles(self._coordinates(samples)), tiles(columns.astype(self.dtype)))
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
-        """Return the sums of shapes at queries of shape ``(m, dim)``; `parts` are all "value"."""
+        """Return the sums of shapes, or of moments, at queries of shape ``(m, dim)``."""
+        if any(part != "value" for part in parts):
+            return self.at_all(queries, [parts])[0]
+        laid_out, base = self._laid_out(queries)
+        sums = sum_pairs(laid_out, self._tiles, self._shape, self.dtype(self._rounding))
+        exponent = self._exponent(sums.exponent, base)
+        return KernelSums(sums.numerator, sums.denominator, sums.error, exponent)
+
+    def at_all(
+        self,
+        queries: FloatArray,
+        parts: list[tuple[str, ...]],
+        alone: Sequence[tuple[str, ...]] = (),
+    ) -> list[KernelSums]:
+        """Return the sums of moments, then those of `alone`, which are without responses.
+
+        The weights of all pairs are computed once.
+        """
+        laid_out, base = self._laid_out(queries)
+        powers = [tuple(PARTS[part].moment for part in names) for names in [*parts, *alone]]
+        listed, places = _monomials(powers)
+        sums = sum_moments(
+            laid_out,
+            self._tiles,
+            self._shape,
+            listed,
+            with_responses=max(places[: len(parts)]) + 1,
+            rounding=self._rounding,
+        )
+        exponent = self._exponent(sums.exponent, base)
+        none = np.zeros((len(queries), 0))
+        return [
+            KernelSums(
+                sums.numerator[:, a] if k < len(parts) else none,
+                sums.denominator[:, a],
+                sums.error[:, a],
+                exponent,
+            )
+            for k, a in enumerate(places)
+        ]
+
+    def _laid_out(self, queries: FloatArray) -> tuple[Queries, FloatArray]:
+        """Return queries as the loops read them, and what is added to their exponents."""
         queries = self._radius * (queries - self._centre)
         base = self._bases(queries)
         reach = 2 * self._eps * (1.0 + np.abs(queries).max(axis=1) + self._reach)  # error of u
         rows = self._coordinates(queries)
-        laid_out = Queries(rows, base.astype(self.dtype), reach.astype(self.dtype))
-        sums = sum_pairs(laid_out, self._tiles, self._shape, self.dtype(self._rounding))
-        exponent = np.maximum(sums.exponent - base, _LEAST_EXPONENT).astype(np.int64)
-        return KernelSums(sums.numerator, sums.denominator, sums.error, exponent)
+        return Queries(rows, base.astype(self.dtype), reach.astype(self.dtype)), base
+
+    def _exponent(self, exponent: NDArray[np.int64], base: FloatArray) -> NDArray[np.int64]:
+        return np.maximum(exponent - base, _LEAST_EXPONENT).astype(np.int64)
 
     def _bases(self, queries: FloatArray) -> FloatArray:
         """Return -log2 of the largest Gaussian weight where exponents would overflow, else 0."""
@@ -76,3 +121,20 @@ class SinglePrecisionSum(DirectSum):
     """The same in single precision: about twice as fast, errors of a few 1e-7 times the span."""
 
     dtype = np.float32
+
+
+def _monomials(wanted: list[tuple[int, ...]]) -> tuple[Monomials, list[int]]:
+    """Return the wanted monomials and those they are built from, and the places of the wanted."""
+    listed = {(0,) * len(wanted[0]): 0}
+    parents, coordinates = [0], [0]
+
+    def place(powers: tuple[int, ...]) -> int:
+        if powers not in listed:
+            d = next(d for d, a in enumerate(powers) if a)
+            parents.append(place((*powers[:d], powers[d] - 1, *powers[d + 1 :])))
+            coordinates.append(d)
+            listed[powers] = len(listed)
+        return listed[powers]
+
+    places = [place(powers) for powers in wanted]
+    return Monomials(np.array(parents), np.array(coordinates)), places

@@ -1,17 +1,22 @@
-"""The factor of a kernel sum in each dimension: the shape itself, its slope, or its integral.
+"""The factor of a kernel sum in each dimension: the shape itself, its slope, integral or moment.
 
-Slopes give gradients, integrals give cumulative distributions. To add a part, write a row; the
-reference takes it from there, and the band-limited sums from its series.
+Slopes give gradients, integrals cumulative distributions, moments u^j shape(u) the normal equations
+of local polynomials. To add a part, write a row; the reference takes it from there, and the
+band-limited sums from its series.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_choice
+
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -27,11 +32,17 @@ class KernelPart:
     radius_power : int
         The power of R that turns g into its counterpart in x: R K, its derivative R² K', and the
         integral of R K.
+    moment : int
+        The power of u that the shape is multiplied by, before any slope is taken.
     """
 
     log: Callable[[Kernel, FloatArray], tuple[FloatArray, FloatArray]]
     noise: Callable[[Kernel, FloatArray, FloatArray], FloatArray]
     radius_power: int
+    moment: int = 0
+
+
+_LARGEST_MOMENT = 6  # twice the largest degree of a local polynomial
 
 
 def _log_cumulative(kernel: Kernel, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -49,6 +60,46 @@ def _cumulative_noise(kernel: Kernel, u: FloatArray, u_error: FloatArray) -> Flo
     return _relative(u_error, _log_cumulative(kernel, u)[0])
 
 
+def _log_moment(kernel: Kernel, u: FloatArray, *, power: int) -> tuple[FloatArray, FloatArray]:
+    log, sign = kernel.log_shape(u)
+    return power * _log_size(u) + log, np.sign(u) ** power * sign
+
+
+def _moment_noise(kernel: Kernel, u: FloatArray, u_error: FloatArray, *, power: int) -> FloatArray:
+    """Add the error of u^power to that of the shape."""
+    size = np.maximum(np.abs(u), _EPS * u_error)  # a difference of exactly 0 has no error
+    return np.minimum(kernel.noise(u, u_error), 1.0) + power * u_error / size
+
+
+def _log_moment_slope(
+    kernel: Kernel, u: FloatArray, *, power: int
+) -> tuple[FloatArray, FloatArray]:
+    """(u^j shape)' = u^(j-1) (j shape + u shape')."""
+    (log, sign), (log_slope, slope_sign) = kernel.log_shape(u), kernel.log_slope(u)
+    log_slope = log_slope + _log_size(u)
+    top = np.maximum(np.maximum(log, log_slope), -1e300)
+    both = power * sign * np.exp(log - top) + np.sign(u) * slope_sign * np.exp(log_slope - top)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.abs(both)) + top
+    rest = (power - 1) * _log_size(u) if power > 1 else 0.0
+    return total + rest, np.sign(both) * np.sign(u) ** (power - 1)
+
+
+def _moment_slope_noise(
+    kernel: Kernel, u: FloatArray, u_error: FloatArray, *, power: int
+) -> FloatArray:
+    """Bound the second derivative of u^j shape by Bernstein's inequality for the shape."""
+    c, size = kernel.cutoff, np.abs(u)
+    bend = power * (power - 1) * size ** max(power - 2, 0)
+    bend = bend + 2 * power * c * size ** (power - 1) + c * c * size**power
+    return _relative(bend * u_error, _log_moment_slope(kernel, u, power=power)[0])
+
+
+def _log_size(u: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.abs(u)))
+
+
 def _relative(error: FloatArray, log: FloatArray) -> FloatArray:
     return np.where(np.isneginf(log), 0.0, error * np.exp(np.minimum(-log, 600.0)))
 
@@ -61,6 +112,18 @@ PARTS: dict[str, KernelPart] = {
     ),
     "slope": KernelPart(lambda kernel, u: kernel.log_slope(u), _slope_noise, 2),
     "cumulative": KernelPart(_log_cumulative, _cumulative_noise, 0),
+    **{
+        f"moment{j}": KernelPart(
+            partial(_log_moment, power=j), partial(_moment_noise, power=j), 1, moment=j
+        )
+        for j in range(1, _LARGEST_MOMENT + 1)
+    },
+    **{
+        f"slope_of_moment{j}": KernelPart(
+            partial(_log_moment_slope, power=j), partial(_moment_slope_noise, power=j), 2, moment=j
+        )
+        for j in range(1, _LARGEST_MOMENT + 1)
+    },
 }
 
 
@@ -83,6 +146,38 @@ def slopes(dim: int) -> list[tuple[str, ...]]:
     """Return the parts of the partial derivatives: the slope in one dimension at a time."""
     names = ("value", "slope")
     return [tuple(names[int(d == e)] for e in range(dim)) for d in range(dim)]
+
+
+def multi_indices(dim: int, degree: int) -> list[tuple[int, ...]]:
+    """Return the exponents of all monomials in `dim` variables up to a degree, low degrees first.
+
+    Examples
+    --------
+    >>> multi_indices(2, 1)
+    [(0, 0), (1, 0), (0, 1)]
+    """
+    return [
+        tuple(places.count(d) for d in range(dim))
+        for total in range(degree + 1)
+        for places in itertools.combinations_with_replacement(range(dim), total)
+    ]
+
+
+def moment_parts(powers: tuple[int, ...], slope_in: int | None = None) -> tuple[str, ...]:
+    """Return the parts of ∏_d u_d^{a_d} shape(u_d), or of its slope in one dimension.
+
+    Examples
+    --------
+    >>> moment_parts((0, 2))
+    ('value', 'moment2')
+    >>> moment_parts((0, 2), slope_in=1)
+    ('value', 'slope_of_moment2')
+    """
+    names = [f"moment{a}" if a else "value" for a in powers]
+    if slope_in is not None:
+        power = powers[slope_in]
+        names[slope_in] = f"slope_of_moment{power}" if power else "slope"
+    return tuple(names)
 
 
 def log_scale(kernel: Kernel, radius: FloatArray, parts: Sequence[str]) -> float:

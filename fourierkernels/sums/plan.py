@@ -46,7 +46,11 @@ class Summer(Protocol):
     """
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
-        """Return the sums at queries of shape ``(m, dim)``."""
+        """Return the sums at queries of shape ``(m, dim)``.
+
+        One that sums several parts at less than the cost of each has ``at_all`` too, as
+        :class:`fourierkernels.sums.bandlimited.BandlimitedSum`.
+        """
 
 
 @dataclass(frozen=True)
@@ -92,22 +96,26 @@ def _cores() -> int:
 
 
 def _direct_refusal(problem: Problem) -> str:
-    if not problem.plain:
+    if not (problem.plain or problem.moments):
         return "has no compiled slopes and integrals"
     return compiled_refusal(problem.kernel)
+
+
+def _plain_refusal(problem: Problem) -> str:
+    return "has no moments" if problem.moments else _direct_refusal(problem)
 
 
 def _single_refusal(problem: Problem) -> str:
     reached = _single_accuracy(problem)
     coarse = f"reaches {reached:.1e} at this radius and range of data"
-    return _direct_refusal(problem) or (coarse if reached > problem.tol else "")
+    return _plain_refusal(problem) or (coarse if reached > problem.tol else "")
 
 
 def _direct_seconds(problem: Problem) -> float:
     """Nanoseconds per pair, samples in tiles of 256, and threads beyond a few milliseconds."""
     gaussian = isinstance(problem.kernel, GaussianKernel)
     pair = (1.05 + 0.06 * problem.dim) if gaussian else (1.3 + 0.28 * problem.dim)
-    pair += 0.28 * (problem.columns - 1)
+    pair += 0.28 * (problem.columns - 1) + 0.5 * problem.moments
     work = 1e-9 * pair * 256 * math.ceil(problem.n / 256) * problem.m
     threads = min(_cores(), math.ceil(problem.m / 16)) if work > 4e-3 else 1
     return 1e-4 + work / threads
@@ -141,12 +149,14 @@ def _bandlimited_seconds(problem: Problem) -> float:
     spread, point = {1: (42e-9, 40e-9), 2: (118e-9, 14e-9), 3: (555e-9, 19e-9)}[problem.dim]
     grid = float(2**problem.dim) * math.prod(problem.modes)
     pairs = (problem.columns + 1) // 2
-    transforms = spread * (problem.n + problem.m) + point * grid * max(1.0, math.log2(grid) / 10.0)
-    return 8e-4 + pairs * transforms
+    series = max(1, problem.moments)  # for each, transforms back
+    fft = point * grid * max(1.0, math.log2(grid) / 10.0)
+    points = problem.n + series * problem.m
+    return 8e-4 + pairs * (spread * points + 0.5 * (1 + series) * fft)
 
 
 def _reference_seconds(problem: Problem) -> float:
-    return 2e-4 + 60e-9 * problem.n * problem.m * problem.dim
+    return 2e-4 + 60e-9 * problem.n * problem.m * problem.dim * max(1, problem.moments)
 
 
 METHODS = {
@@ -191,7 +201,7 @@ METHODS = {
             "torch",
             "fourierkernels.sums.on_device",
             "TorchSum",
-            _direct_refusal,
+            _plain_refusal,
             lambda problem: math.inf,
             _direct_accuracy,
             exact=False,

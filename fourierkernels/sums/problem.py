@@ -23,7 +23,9 @@ class Problem:
     tol : float
         Accuracy asked for, relative to the largest sum.
     plain : bool
-        Whether the shape itself is summed, not a slope or an integral of it.
+        Whether the shape itself is summed, not a slope or an integral of it or a moment.
+    moments : int
+        How many moments are summed; 0 if none.
     """
 
     kernel: Kernel
@@ -34,6 +36,7 @@ class Problem:
     bands: tuple[float, ...]
     tol: float
     plain: bool = True
+    moments: int = 0
 
     @property
     def modes(self) -> tuple[float, ...]:

@@ -73,9 +73,14 @@ class ReferenceSum:
         return self._joined(self._block(queries[rows], parts) for rows in self._cut(len(queries)))
 
     def at_others(
-        self, queries: FloatArray, names: NDArray[np.intp], owners: NDArray[np.intp]
+        self,
+        queries: FloatArray,
+        names: NDArray[np.intp],
+        owners: NDArray[np.intp],
+        *,
+        parts: tuple[str, ...] | None = None,
     ) -> KernelSums:
-        """Return the sums of shapes at queries, each without the samples whose owner it is.
+        """Return the sums at queries, of shapes by default, without the samples whose owner it is.
 
         Parameters
         ----------
@@ -84,9 +89,9 @@ class ReferenceSum:
         owners : integer array of shape (n,)
             The name of a query for each sample.
         """
-        parts = ("value",) * len(self._radius)
+        chosen = parts or ("value",) * len(self._radius)
         return self._joined(
-            self._block(queries[rows], parts, names[rows, None] == owners)
+            self._block(queries[rows], chosen, names[rows, None] == owners)
             for rows in self._cut(len(queries))
         )
 

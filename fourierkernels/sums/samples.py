@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,8 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.device import check_device
-from fourierkernels.sums.parts import check_parts, slopes
+from fourierkernels.sums.moments import MomentSums
+from fourierkernels.sums.parts import check_parts, moment_parts, multi_indices, slopes
 from fourierkernels.sums.plan import METHODS, Method, Plan, Summer, plan_sum
 from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.reference import ReferenceSum
@@ -119,7 +121,7 @@ class SampleSum:
         """
         method = self.plan(queries, plain=False).method
         names = [check_parts(None, len(self.radius)), *slopes(len(self.radius))]
-        sums = [self._summed(method, queries, each) for each in names]
+        sums = self._summed_all(method, queries, names)
         rows = self._faint(sums[0], method)
         if len(rows):
             sums = [
@@ -127,6 +129,68 @@ class SampleSum:
                 for old, each in zip(sums, names, strict=True)
             ]
         return sums[0], sums[1:]
+
+    def plan_moments(self, queries: FloatArray, degree: int) -> Plan:
+        """Return the method for all moments up to a degree at these queries."""
+        problem = self._problem(queries, plain=False)
+        count = math.comb(problem.dim + degree, degree)
+        return plan_sum(replace(problem, moments=count), self._method())
+
+    def moments(
+        self,
+        queries: FloatArray,
+        degree: int,
+        *,
+        with_responses: int,
+        exactly: bool = False,
+        slope_in: int | None = None,
+    ) -> MomentSums:
+        """Return the sums of all moments up to a degree at queries of shape ``(m, dim)``.
+
+        Those up to the degree `with_responses` have the sums of the responses too. With `slope_in`
+        a dimension d, (u_d^j shape(u_d))' stands in place of u_d^j shape(u_d).
+        """
+        dim = len(self.radius)
+        names = [moment_parts(powers, slope_in) for powers in multi_indices(dim, degree)]
+        solved = math.comb(dim + with_responses, with_responses)
+        method = self._moment_method(queries, degree, exactly, slope_in is None)
+        sums = self._summed_all(method, queries, names[:solved], names[solved:])
+        return MomentSums.joined(sums, solved, exact=METHODS[method].exact)
+
+    def _moment_method(
+        self, queries: FloatArray, degree: int, exactly: bool, unchanged: bool
+    ) -> str:
+        if not exactly:
+            planned = self.plan_moments(queries, degree).method
+            return planned if unchanged else self.plan(queries, plain=False).method
+        problem = replace(self._problem(queries, plain=False), moments=int(unchanged))
+        return "reference" if METHODS["direct"].refusal(problem) else "direct"
+
+    def moments_left_out(
+        self,
+        queries: FloatArray,
+        degree: int,
+        owners: NDArray[np.intp],
+        *,
+        with_responses: int,
+    ) -> MomentSums:
+        """Return the moments at each query without the sample that it owns, by the reference.
+
+        `owners`, shape ``(m,)``, are the places of those samples.
+        """
+        dim = len(self.radius)
+        powers = multi_indices(dim, degree)
+        solved = math.comb(dim + with_responses, with_responses)
+        sums = [
+            replace(
+                self._reference.at_others(
+                    queries, owners, self._used_places, parts=moment_parts(each)
+                ),
+                units=self.units,
+            )
+            for each in powers
+        ]
+        return MomentSums.joined(sums, solved, exact=True)
 
     def left_out(
         self, queries: FloatArray, own: FloatArray, owners: NDArray[np.intp]
@@ -159,6 +223,22 @@ class SampleSum:
 
     def _summed(self, method: str, queries: FloatArray, names: tuple[str, ...]) -> KernelSums:
         return replace(self._summer(method, queries).at(queries, names), units=self.units)
+
+    def _summed_all(
+        self,
+        method: str,
+        queries: FloatArray,
+        names: list[tuple[str, ...]],
+        alone: Sequence[tuple[str, ...]] = (),
+    ) -> list[KernelSums]:
+        """Return the sums of several parts, those of `alone` perhaps without responses."""
+        summer = self._summer(method, queries)
+        together = getattr(summer, "at_all", None)
+        if together is None:
+            sums = [summer.at(queries, each) for each in [*names, *alone]]
+        else:
+            sums = together(queries, names, alone)
+        return [replace(each, units=self.units) for each in sums]
 
     @property
     def _reference(self) -> ReferenceSum:

@@ -1,0 +1,154 @@
+"""Local polynomials at any queries: sums in blocks, doubtful systems summed again exactly."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.local_systems import LocalFit, quadratic_form, solve, sums_of_powers
+from fourierkernels.sums import SampleSum
+from fourierkernels.sums.moments import MomentSums
+from fourierkernels.sums.parts import multi_indices
+
+_HELD = 2**25  # sums held at once, all moments and columns counted
+_LEAST_ROWS = 2**14
+_LOST = 1e-3  # of an own term that is subtracted, as in sums without a sample
+
+
+class LocalFits:
+    """The local polynomials of one degree to the samples of a prepared sum."""
+
+    def __init__(self, prepared: SampleSum, degree: int) -> None:
+        self._sum, self._degree = prepared, degree
+        self._dim = len(prepared.radius)
+        self._table = sums_of_powers(self._dim, degree)
+
+    def at(self, queries: FloatArray) -> LocalFit:
+        """Return the local fits at queries of shape ``(m, dim)``."""
+
+        def some(prepared: SampleSum, block: slice) -> LocalFit:
+            moments = self._moments(prepared, queries[block])
+            fit = self._solution(moments)
+            rows = self._faint(moments, fit)
+            if not len(rows):
+                return fit
+            exact = self._moments(prepared, queries[block][rows], exactly=True)
+            return fit.replaced(rows, self._solution(exact))
+
+        return self._in_blocks(len(queries), some)
+
+    def left_out(self, own: FloatArray) -> LocalFit:
+        """Return the local fits at the samples, each without itself.
+
+        `own`, shape ``(n,)``, is the term w ∏ shape(0) of each.
+        """
+        return self._in_blocks(len(own), lambda sums, block: self._some_left_out(sums, block, own))
+
+    def values(self, fit: LocalFit) -> FloatArray:
+        """Return f̂, shape ``(m, k)``, NaN where it is undefined."""
+        values = self._sum.units.restored(fit.coefficients[0], 1.0)
+        values[fit.undefined] = np.nan
+        return values
+
+    def slope_of_polynomial(self, fit: LocalFit, d: int) -> FloatArray:
+        """Return ∂/∂x_d of the local polynomial at its query, shape ``(m, k)``."""
+        return self._in_responses(-self._sum.radius[d] * fit.coefficients[1 + d], fit)
+
+    def slope_of_fit(self, queries: FloatArray, fit: LocalFit, d: int) -> FloatArray:
+        """Return ∂f̂/∂x_d = row · (T' - S' β), from the differentiated sums, shape ``(m, k)``."""
+        moments = self._moments(self._sum, queries, slope_in=d)
+        rows = np.flatnonzero(~(fit.doubt <= math.sqrt(self._sum.tol)))
+        if len(rows) and not moments.exact:
+            exact = self._moments(self._sum, queries[rows], exactly=True, slope_in=d)
+            moments = moments.replaced(rows, exact)
+        with np.errstate(invalid="ignore", over="ignore"):  # only where it is undefined
+            change = np.einsum("abm,bmk->amk", moments.denominators[self._table], fit.coefficients)
+            scaled = self._sum.radius[d] * np.ldexp(fit.row, moments.exponent - fit.exponent)
+            slope = np.einsum("am,amk->mk", scaled, moments.in_units - change)
+        return self._in_responses(slope, fit)
+
+    def quadratic(self, queries: FloatArray, fit: LocalFit, factor: float) -> FloatArray:
+        """Return Σ_i w_i y_i (Σ_a row_a u_i^a)² shape(factor u_i), shape ``(m,)``, of one response.
+
+        `fit`, at the same queries, has the rows; this sum has `factor` times its radius.
+        """
+        powers = multi_indices(self._dim, 2 * self._degree)
+        unit = np.array([factor ** -float(sum(each)) for each in powers])[:, None]
+        moments = self._squares(queries)
+        if not moments.exact:
+            total = quadratic_form(fit.row, unit * moments.denominators, self._table)
+            error = quadratic_form(np.abs(fit.row), unit * moments.errors, self._table)
+            lost = ~(error <= math.sqrt(self._sum.tol) * total) & ~fit.undefined
+            rows = np.flatnonzero(lost)
+            if len(rows):
+                moments = moments.replaced(rows, self._squares(queries[rows], exactly=True))
+        sums = moments.units.restored(moments.in_units, moments.denominators[:, :, None])[:, :, 0]
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = quadratic_form(fit.row, unit * sums, self._table)
+            return np.asarray(np.ldexp(total, moments.exponent - 2 * fit.exponent))
+
+    def rows_at_once(self) -> int:
+        """Return how many queries are summed together."""
+        each = math.comb(self._dim + 2 * self._degree, self._dim)
+        columns = int(self._sum.responses.shape[1])
+        return max(_LEAST_ROWS, _HELD // (each * (1 + columns)))
+
+    def _in_blocks(self, count: int, solved: Callable[[SampleSum, slice], LocalFit]) -> LocalFit:
+        rows = self.rows_at_once()
+        prepared = self._sum.for_blocks(count) if count > rows else self._sum
+        first, *others = (
+            solved(prepared, slice(start, start + rows)) for start in range(0, count, rows)
+        )
+        return first.joined(*others)
+
+    def _some_left_out(self, prepared: SampleSum, block: slice, own: FloatArray) -> LocalFit:
+        points, own, response = prepared.points[block], own[block], prepared.responses[block]
+        moments = self._moments(prepared, points).without(own, response)
+        rows = self._faint(moments, self._solution(moments))
+        if len(rows):
+            exact = self._moments(prepared, points[rows], exactly=True)
+            moments = moments.replaced(rows, exact.without(own[rows], response[rows]))
+        left = np.abs(moments.denominators[0])
+        alone = np.flatnonzero(left < _LOST * np.abs(np.ldexp(own, -moments.exponent)))
+        if len(alone):
+            others = prepared.moments_left_out(
+                points[alone],
+                2 * self._degree,
+                block.start + alone,
+                with_responses=self._degree,
+            )
+            moments = moments.replaced(alone, others)
+        return self._solution(moments)
+
+    def _moments(
+        self,
+        prepared: SampleSum,
+        queries: FloatArray,
+        *,
+        exactly: bool = False,
+        slope_in: int | None = None,
+    ) -> MomentSums:
+        degree = self._degree
+        return prepared.moments(
+            queries, 2 * degree, with_responses=degree, exactly=exactly, slope_in=slope_in
+        )
+
+    def _squares(self, queries: FloatArray, *, exactly: bool = False) -> MomentSums:
+        degree = 2 * self._degree
+        return self._sum.moments(queries, degree, with_responses=degree, exactly=exactly)
+
+    def _solution(self, moments: MomentSums) -> LocalFit:
+        return solve(moments, self._table)
+
+    def _faint(self, moments: MomentSums, fit: LocalFit) -> NDArray[np.intp]:
+        """Return rows of inexact sums whose errors leave less than half of the digits."""
+        if moments.exact:
+            return np.zeros(0, np.intp)
+        return np.flatnonzero(~(fit.doubt <= math.sqrt(self._sum.tol)))
+
+    def _in_responses(self, slope: FloatArray, fit: LocalFit) -> FloatArray:
+        scaled = slope * self._sum.units.scale
+        scaled[fit.undefined] = np.nan
+        return np.asarray(scaled)

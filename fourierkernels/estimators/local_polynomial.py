@@ -1,0 +1,304 @@
+"""Local polynomial regression."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.estimators.base import StreamingEstimator
+from fourierkernels.estimators.checks import count_undefined, validated, warn_undefined
+from fourierkernels.estimators.design import DesignFit, FitDesign
+from fourierkernels.estimators.local_design import local_polynomial_design
+from fourierkernels.estimators.local_fits import LocalFits
+from fourierkernels.estimators.local_systems import LocalFit
+from fourierkernels.estimators.regression import NadarayaWatson
+from fourierkernels.estimators.smoother import LinearSmoother
+from fourierkernels.kernels import Kernel
+from fourierkernels.sums import SampleSum, kernel_matrix
+from fourierkernels.sums.parts import multi_indices
+from fourierkernels.validation import check_choice, check_integer
+
+_LARGEST_DEGREE = 3
+_WHY = (
+    "have a local design matrix that is singular within its own numerical error (too few samples "
+    "near, or signs of an odd power that cancel); the regression is undefined there"
+)
+
+
+class LocalPolynomial(LinearSmoother, StreamingEstimator):
+    """Regression by the polynomial that fits best around each query, f̂(x) its value at x.
+
+    With u_i = R(x - x_i), the coefficients β minimise Σ_i w_i K(u_i) (y_i - Σ_a β_a u_i^a)² over
+    the monomials of total degree up to `degree`, and f̂(x) = β_0. Degree 0 is
+    :class:`NadarayaWatson`; polynomials up to the degree are reproduced exactly, whatever the
+    design, so that degree 1 has neither the boundary bias nor the design bias of degree 0. All
+    sums of the normal equations, Σ w ∏ u_d^{a_d} K(u_d), come from one transform of the samples:
+    u^j K(u) is as band-limited as K. Sources: [fan1996local]_, [ruppert1994multivariate]_.
+
+    Where the local design matrix is singular within its own numerical error the answer is NaN,
+    with one warning that counts the queries.
+
+    For finite samples the weights exist for every kernel. The asymptotic theory of degree p needs
+    moments of K and K², the errors of order p + 1 the moment ∫ |u|^{p+1} |K|. For
+    sinc^l, ∫ |u|^j |K| is finite if l - j > 1: the local linear fit has its classical bias
+    and variance for l >= 4. For l = 2 and 3 the matrix of moments is dominated by distant samples,
+    and grows with the range of the data: the fit still reproduces lines, but as a mean with a
+    correction that is global. For l = 1 that matrix does not even tend to a limit, and may be
+    singular anywhere between the signs of the kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        ``"gaussian"``, ``"fourier<power>"`` or a kernel object.
+    degree : int
+        From 0 to 3.
+    radius : float, array of shape (dim,) or str, optional
+        R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "loo" (leave-one-out) and
+        "gcv" score this very fit; by default the density rule for the design points.
+    bandwidth : float or array of shape (dim,), optional
+        1/R, instead of `radius`.
+    method : {"auto", "direct", "bandlimited", "reference"}
+        How sums are computed; by default whichever a cost model finds cheapest.
+    tol : float
+        Accuracy, relative to the largest sum, where sums are band-limited.
+    undefined : {"nan", "raise"}
+        What to do at undefined queries.
+
+    Attributes
+    ----------
+    kernel_, radius_ : Kernel, array of shape (dim,)
+        The kernel and the radius in use.
+    plan_ : Plan
+        Method, estimated seconds and promised accuracy for as many queries as samples.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).uniform(size=(500, 1))
+    >>> model = LocalPolynomial("fourier4", degree=1, radius=20.0).fit(x, 3 * x[:, 0] - 1)
+    >>> print(model.predict([[0.0], [0.5]]).round(9))  # a line, to its very end
+    [-1.   0.5]
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "fourier4",
+        *,
+        degree: int = 1,
+        radius: ArrayLike | str | None = None,
+        bandwidth: ArrayLike | None = None,
+        method: str = "auto",
+        tol: float = 1e-12,
+        undefined: str = "nan",
+    ) -> None:
+        super().__init__(kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol)
+        self.degree = degree
+        self.undefined = undefined
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Keep the samples and choose the radius.
+
+        Parameters
+        ----------
+        X : array of shape (n, dim)
+        y : array of shape (n,) or (n, k)
+        sample_weight : array of shape (n,), optional
+
+        Raises
+        ------
+        ValueError
+            For data that is empty, not finite or of different lengths, weights that are negative,
+            fewer samples of positive weight than coefficients, a degree out of range, a radius or
+            bandwidth that is not positive, an unknown kernel, rule or method.
+        """
+        check_choice("undefined", self.undefined, ["nan", "raise"])
+        check_degree(self.degree)
+        points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
+        columns = np.asarray(responses, dtype=np.float64)
+        return self._fit_points(points, sample_weight, responses_=columns)
+
+    def weight_rows(self, queries: FloatArray) -> FloatArray:
+        """Return the weights of all samples at checked queries, ``(m, n)``; rows sum to one."""
+        fit = self._fits(with_responses=False).at(queries)
+        self._report(fit)
+        matrix, _, exponent = kernel_matrix(
+            self.points_, queries, kernel=self.kernel_, radius=self.radius_
+        )
+        u = self.radius_ * (queries[:, None] - self.points_)  # (m, n, dim)
+        polynomial = np.zeros(matrix.shape)
+        with np.errstate(invalid="ignore", over="ignore"):  # only in rows that are undefined
+            for powers, row in zip(self._powers, fit.row, strict=True):
+                scaled = np.ldexp(row, exponent - fit.exponent)
+                polynomial += scaled[:, None] * np.prod(u**powers, axis=2)
+            rows = matrix * self.weights_ * polynomial
+        rows[fit.undefined] = np.nan
+        return np.asarray(rows)
+
+    def fit_at(self, queries: FloatArray) -> FloatArray:
+        """Return f̂ at checked queries, in the shape of the responses."""
+        return self._estimate(self._kept_sum(), queries)
+
+    def smooth(self, queries: FloatArray, responses: FloatArray) -> FloatArray:
+        """Return the fit of other responses, ``(n, k)`` to ``(m, k)``, at checked queries."""
+        fits = LocalFits(self._sum_of(responses), self.degree)
+        return fits.values(fits.at(queries))
+
+    def hat_diagonal(self) -> FloatArray:
+        """Return H_ii = w_i K(0) (S^-1)_00, S the matrix of moments at x_i, shape ``(n,)``."""
+        check_is_fitted(self)
+        fit = self._fits(with_responses=False).at(self.points_)
+        self._report(fit)
+        own = np.ldexp(self._own_terms(), -fit.exponent) * fit.row[0]
+        return np.where(fit.undefined, np.nan, own)
+
+    def leave_one_out(self) -> FloatArray:
+        """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.
+
+        There u_i = 0: only the sums of degree 0 change. Where they are nearly all the own term, the
+        other samples are summed without it, so that it stays exact. NaN, with one warning, where
+        the others leave the fit undefined.
+        """
+        check_is_fitted(self)
+        fits = self._fits()
+        fit = fits.left_out(self._own_terms())
+        self._report(fit)
+        return fits.values(fit).reshape(self.responses_.shape)
+
+    def design_fit(self) -> DesignFit:
+        """Return the fit at the design points, by one set of sums."""
+        check_is_fitted(self)
+        used = self.weights_ > 0
+        return self._fit_design()(
+            self.points_[used],
+            self.weights_[used],
+            self._columns()[used],
+            self.kernel_,
+            self.radius_,
+        )
+
+    def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
+        """Return Σ_j W_j(x)² σ_j² at checked queries, shape ``(m,)``.
+
+        The squares are a polynomial of twice the degree times the squared kernel, which is a kernel
+        again: a quadratic form of its moments.
+        """
+        kernel, factor = self.kernel_.squared
+        squares = SampleSum(
+            self.points_,
+            kernel=kernel,
+            radius=factor * self.radius_,
+            weights=np.square(self.weights_),
+            responses=variances[:, None],
+            method=self.method,
+            tol=self.tol,
+        )
+        plain, squared = self._fits(with_responses=False), LocalFits(squares, self.degree)
+        blocks, step = [], squared.rows_at_once()
+        for rows in (queries[i : i + step] for i in range(0, len(queries), step)):
+            fit = plain.at(rows)
+            total = np.maximum(squared.quadratic(rows, fit, factor), 0.0)
+            blocks.append(np.where(fit.undefined, np.nan, total))
+        return np.concatenate(blocks)
+
+    def undersmoothed(self, factor: float) -> "LocalPolynomial":
+        """Return the regression fitted with `factor` times the radius."""
+        other = clone(self).set_params(bandwidth=None, radius=factor * self.radius_)
+        fitted: LocalPolynomial = other.fit(self.points_, self.responses_, self.weights_)
+        return fitted
+
+    def smoothed_variances(self, squares: FloatArray) -> FloatArray:
+        """Smooth squared residuals by the squared kernel, never negative, at half the radius."""
+        kernel, factor = self.kernel_.squared
+        radius = 0.5 * factor * self.radius_
+        other = NadarayaWatson(kernel, radius=radius, method=self.method, tol=self.tol)
+        other.fit(self.points_, squares, self.weights_)
+        return np.maximum(other.fit_at(self.points_), 0.0)
+
+    def derivative(self, X: ArrayLike, *, of: str = "fit") -> FloatArray:
+        """Return ∂f̂/∂x_d at queries ``(m, dim)``; shape ``(m, dim)`` or ``(m, k, dim)``.
+
+        Parameters
+        ----------
+        X : array of shape (m, dim)
+        of : {"fit", "polynomial"}
+            "fit" differentiates x -> f̂(x) itself, as :meth:`NadarayaWatson.derivative` does, so
+            that it is the slope of the curve that `predict` draws. "polynomial" is the slope at x
+            of the polynomial fitted around x, the usual estimate of f' (degree at least 1): it
+            is the weighted least squares coefficient, and what statsmodels returns as marginal
+            effects. Both are exact on polynomials of the degree, and differ elsewhere.
+
+        Raises
+        ------
+        ValueError
+            If `of` is unknown, or "polynomial" with degree 0, which has no slope.
+        """
+        queries = self.check_queries(X)
+        check_choice("of", of, ["fit", "polynomial"])
+        if of == "polynomial" and self.degree == 0:
+            raise ValueError("degree must be at least 1 for of='polynomial', got 0")
+        fits = self._fits()
+        fit = fits.at(queries)
+        self._report(fit)
+        columns = [
+            fits.slope_of_polynomial(fit, d)
+            if of == "polynomial"
+            else fits.slope_of_fit(queries, fit, d)
+            for d in range(len(self.radius_))
+        ]
+        slopes = np.stack(columns, axis=-1)  # (m, k, dim)
+        return slopes.reshape(-1, *self.responses_.shape[1:], len(columns))
+
+    def _compute_fit(self, X: FloatArray, sample_weight: ArrayLike | None) -> None:
+        super()._compute_fit(X, sample_weight)
+        coefficients, used = len(self._powers), int((self.weights_ > 0).sum())
+        if coefficients > used:
+            raise ValueError(
+                f"degree must leave no more coefficients than samples: degree {self.degree} in "
+                f"{X.shape[1]} dimensions has {coefficients}, got {used} samples of positive weight"
+            )
+        self.plan_ = self._kept_sum().plan_moments(X, 2 * self.degree)
+
+    def _fit_design(self) -> FitDesign:
+        return local_polynomial_design(self.degree)
+
+    @property
+    def _powers(self) -> list[tuple[int, ...]]:
+        return multi_indices(len(self.radius_), self.degree)
+
+    def _summed(self) -> FloatArray:
+        return self.responses_
+
+    def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
+        fits = LocalFits(prepared, self.degree)
+        fit = fits.at(queries)
+        self._report(fit)
+        values = fits.values(fit)
+        return values[:, 0] if self.responses_.ndim == 1 else values
+
+    def _fits(self, *, with_responses: bool = True) -> LocalFits:
+        return LocalFits(self._kept_sum(with_responses=with_responses), self.degree)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _report(self, fit: LocalFit) -> None:
+        if not fit.undefined.any():
+            return
+        message = count_undefined(fit.undefined, _WHY)
+        if self.undefined == "raise":
+            raise ValueError(f"X must lie where the regression is defined: {message}")
+        warn_undefined(f"{message}: NaN")
+
+
+def check_degree(degree: int) -> int:
+    """Return the degree of a local polynomial, from 0 to 3."""
+    value = check_integer("degree", degree, least=0)
+    if value > _LARGEST_DEGREE:
+        raise ValueError(f"degree must be at most {_LARGEST_DEGREE}, got {degree}")
+    return value
