@@ -121,7 +121,8 @@ class DensityDescription:
         """Return the rows as a table for a terminal."""
         from fourierkernels.analysis.terminal import density_table
 
-        return density_table(self)
+        title = f"{self.column}, kernel {self.kernel}, radius {self.rule}"
+        return density_table(self.rows(), title, by=self.by, level=self.level, lost=self.ungrouped)
 
     def curves(self) -> list[dict[str, Any]]:
         """Return the curves as rows: group, place, density, and whether it is in the region."""

@@ -1,6 +1,7 @@
 """Columns of a table in a file."""
 
-from collections.abc import Callable, Sequence
+import csv
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,7 @@ def read_columns(path: Path | str, columns: Sequence[str]) -> "pd.DataFrame":
     Raises
     ------
     FileNotFoundError, ValueError
-        If there is no such file, it is no table, or it lacks a column.
+        If there is no such file, it is no table, its lines differ in length, or it lacks a column.
     ImportError
         If pandas, or pyarrow for Parquet, is missing.
     """
@@ -67,14 +68,40 @@ def _read_csv(file: Path, columns: list[str]) -> "pd.DataFrame":
 
     first = _first_line(file)
     delimiter = max(_DELIMITERS, key=first.count)
-    options = {"sep": delimiter, "encoding": "utf-8-sig", "skipinitialspace": True}
-    read: Callable[..., pd.DataFrame] = pd.read_csv
     try:
-        header = read(file, nrows=0, **options)
-        check_columns(list(header.columns), columns)
-        return read(file, usecols=columns, low_memory=False, **options)[columns]
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        check_columns(_header(file, delimiter), columns)
+        frame: pd.DataFrame = pd.read_csv(
+            file,
+            sep=delimiter,
+            usecols=columns,
+            index_col=False,
+            encoding="utf-8-sig",
+            skipinitialspace=True,
+            low_memory=False,
+        )
+    except (pd.errors.ParserError, csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"data must be a table in UTF-8, got {file}: {error}") from error
+    return frame[columns]
+
+
+def _header(file: Path, delimiter: str) -> list[str]:
+    """Return the names of the columns, if every line has as many fields and no name is twice.
+
+    pandas, asked for some columns, would pass over lines whose fields are shifted.
+    """
+    with file.open(newline="", encoding="utf-8-sig") as content:
+        lines = csv.reader(content, delimiter=delimiter, skipinitialspace=True, strict=True)
+        names = next(lines)
+        for line in lines:
+            if line and len(line) != len(names):
+                raise ValueError(
+                    f"data must have {len(names)} fields in every line, as its header, "
+                    f"got {len(line)} in line {lines.line_num} of {file}"
+                )
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"data must name each column once, got {twice[0]!r} twice in {file}")
+    return names
 
 
 def _first_line(file: Path) -> str:

@@ -122,7 +122,11 @@ class RegressionDescription:
         """Return the rows as a table for a terminal."""
         from fourierkernels.analysis.terminal import regression_table
 
-        return regression_table(self)
+        title = (
+            f"{self.y} on {', '.join(self.x)}, degree {self.degree}, kernel {self.kernel}, "
+            f"radius {self.rule}"
+        )
+        return regression_table(self.rows(), title, by=self.by, lost=self.ungrouped)
 
     def curves(self) -> list[dict[str, Any]]:
         """Return the fits as rows: group, place, estimate, limits, derivatives."""

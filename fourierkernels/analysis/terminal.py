@@ -1,68 +1,68 @@
 """Descriptions as tables for a terminal."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich import box
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from fourierkernels.analysis.density import DensityDescription
-    from fourierkernels.analysis.regression import RegressionDescription
-
 _SHOWN = 4  # modes or intervals of one group
 
+Rows = Sequence[dict[str, Any]]
 
-def density_table(found: "DensityDescription") -> Table:
-    """Return one row per group: size, radius, modes, region, and the test of one mode."""
-    tested = any(group.test is not None for group in found.groups)
-    region = f"{100 * found.level:g} % region"
-    columns = ["n", "missing", "radius", "bandwidth", "modes (density)", region]
-    table = _new(found.by, [*columns, *(["one mode: p"] if tested else [])])
-    table.title = f"{found.column}, kernel {found.kernel}, radius {found.rule}"
-    notes = [_ungrouped(found.by, found.ungrouped)]
+
+def density_table(rows: Rows, title: str, *, by: str | None, level: float, lost: int) -> Table:
+    """Return a table of densities: size, radius, modes, region, and the test of one mode.
+
+    Parameters
+    ----------
+    by : str or None
+        Column of the groups.
+    level : float
+        Probability of the regions.
+    lost : int
+        Rows without a group.
+    """
+    tested = any(row["p_value"] is not None for row in rows)
+    columns = ["modes (density)", f"{100 * level:g} % region", *(["one mode: p"] if tested else [])]
+    notes = [_ungrouped(by, lost)]
     if tested:
         notes.append("p: Silverman's test of one mode, with its Monte Carlo interval")
-    if any(group.region is None for group in found.groups):
+    if not all(row["region"] for row in rows):
         notes.append("no region: the kernel has negative values")
-    table.caption = "\n".join(note for note in notes if note) or None
-    for row in found.rows():
+    table = _new(by, columns, title, notes)
+    for row in rows:
         both = zip(row["modes"], row["densities"], strict=True)
         modes = [f"{place:.4g} ({height:.3g})" for place, height in both]
         ends = [f"{low:.4g} to {high:.4g}" for low, high in row["region"]]
-        cells = [*_first(row, found.by), f"{row['radius']:.4g}", f"{row['bandwidth']:.4g}"]
-        table.add_row(*cells, _some(modes), _some(ends), *([_test(row)] if tested else []))
+        radii = [row["radius"]], [row["bandwidth"]]
+        test = [_test(row)] if tested else []
+        table.add_row(*_first(row, by), *map(_list, radii), _some(modes), _some(ends), *test)
     return table
 
 
-def regression_table(found: "RegressionDescription") -> Table:
-    """Return one row per group: size, radius, leave-one-out error, degrees of freedom."""
-    columns = ["n", "missing", "radius", "bandwidth", "error", "R²", "freedom", "undefined"]
-    table = _new(found.by, columns)
-    table.title = (
-        f"{found.y} on {', '.join(found.x)}, degree {found.degree}, kernel {found.kernel}, "
-        f"radius {found.rule}"
-    )
-    notes = [
-        _ungrouped(found.by, found.ungrouped),
-        "error (root mean square) and R² leave each sample out; freedom: tr H",
-    ]
-    table.caption = "\n".join(note for note in notes if note)
-    for row in found.rows():
-        table.add_row(
-            *_first(row, found.by),
-            ", ".join(f"{radius:.4g}" for radius in row["radius"]),
-            ", ".join(f"{width:.4g}" for width in row["bandwidth"]),
-            _number(row["error"], ".4g"),
-            _number(row["r2"], ".3f"),
-            f"{row['freedom']:.2f}",
-            str(row["undefined"]),
-        )
+def regression_table(rows: Rows, title: str, *, by: str | None, lost: int) -> Table:
+    """Return a table of regressions: size, radius, leave-one-out error, degrees of freedom.
+
+    Parameters as for :func:`density_table`.
+    """
+    note = "error (root mean square) and R² leave each sample out; freedom: tr H"
+    table = _new(by, ["error", "R²", "freedom", "undefined"], title, [_ungrouped(by, lost), note])
+    for row in rows:
+        numbers = _number(row["error"], ".4g"), _number(row["r2"], ".3f"), f"{row['freedom']:.2f}"
+        radii = row["radius"], row["bandwidth"]
+        table.add_row(*_first(row, by), *map(_list, radii), *numbers, str(row["undefined"]))
     return table
 
 
-def _new(by: str | None, columns: Iterable[str]) -> Table:
-    return Table(*([] if by is None else [by]), *columns, box=box.SIMPLE_HEAD)
+def _new(by: str | None, columns: Iterable[str], title: str, notes: Sequence[str]) -> Table:
+    first = [*([] if by is None else [by]), "n", "missing", "radius", "bandwidth"]
+    caption = "\n".join(note for note in notes if note) or None
+    return Table(*first, *columns, title=title, caption=caption, box=box.SIMPLE_HEAD)
+
+
+def _list(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:.4g}" for number in numbers)
 
 
 def _first(row: dict[str, Any], by: str | None) -> list[str]:
