@@ -15,11 +15,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
-SESSIONS = [
-    re.findall(r"\$ fourierkernels ([^\n]*)\n((?:(?!\$ ).*\n)*)", text)
-    for language, text in BLOCKS
-    if language == "console"
-]
+CONSOLES = [text for language, text in BLOCKS if language == "console"]
+PREPARED = [text for text in CONSOLES if text.startswith("$ python ")]
+
+
+def commands_of(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"\$ fourierkernels ([^\n]*)\n((?:(?!\$ ).*\n)*)", text)
+
+
+SESSIONS = [commands_of(text) for text in CONSOLES if text not in PREPARED]
 CONSOLE = [session[0] for session in SESSIONS if len(session) == 1]
 TRAINING = [session for session in SESSIONS if len(session) > 1]
 
@@ -43,6 +47,17 @@ def test_console_examples_print_what_is_shown(arguments: str, shown: str) -> Non
     assert len(lines) > 4
     start = printed.index(lines[0])
     assert printed[start : start + len(lines)] == lines
+
+
+def test_examples_on_patients_print_what_is_shown(tmp_path: Path) -> None:
+    (text,) = PREPARED
+    first = shlex.split(text.splitlines()[0].removeprefix("$ python "))
+    subprocess.run([sys.executable, *first], check=True, cwd=tmp_path)
+    session = commands_of(text)
+    assert [arguments.split()[0] for arguments, _ in session] == ["density", "regress"]
+    for arguments, shown in session:
+        printed, lines = printed_by(arguments, tmp_path), squeezed(shown)
+        assert printed[: len(lines)] == lines
 
 
 @pytest.mark.slow

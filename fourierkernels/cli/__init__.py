@@ -1,4 +1,4 @@
-"""The command line: ``fourierkernels rates``, ``train``, ``heads`` and others.
+"""The command line: ``fourierkernels density``, ``rates``, ``train``, ``heads`` and others.
 
 One file per command. Commands stay thin: they parse, call the package, print and write. A
 ValueError, TypeError, OSError or a missing extra becomes one line on standard error and exit
@@ -12,10 +12,12 @@ import typer
 
 from fourierkernels.cli.bench import bench
 from fourierkernels.cli.cuda import cuda
+from fourierkernels.cli.density import density
 from fourierkernels.cli.evaluate import evaluate
 from fourierkernels.cli.heads import head_names, heads
 from fourierkernels.cli.names import command_with
 from fourierkernels.cli.rates import rate_names, rates
+from fourierkernels.cli.regress import regress
 from fourierkernels.cli.sweep import sweep, sweep_names
 from fourierkernels.cli.theorems import theorem_names, theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
@@ -42,6 +44,8 @@ def group(ctx: typer.Context) -> None:
         typer.echo(ctx.get_help())
 
 
+for command in (density, regress):
+    app.command()(command)
 app.command(cls=command_with(rate_names))(rates)
 app.command(cls=command_with(theorem_names))(theorems)
 app.command(cls=command_with(sweep_names))(sweep)

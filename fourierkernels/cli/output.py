@@ -3,13 +3,18 @@
 import csv
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fourierkernels.validation import check_choice
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -61,3 +66,19 @@ def check_picture(path: Path) -> None:
     check_file("plot", path)
     if find_spec("matplotlib") is None:
         raise ImportError("plot needs matplotlib: pip install 'fourierkernels[plot]'")
+
+
+def write_picture(path: Path, figure: "Figure") -> None:
+    """Write a figure, whole or not at all."""
+    with complete_file(path) as part:
+        figure.savefig(part, dpi=150)
+
+
+def progress(items: Iterable[T], title: str) -> Iterator[T]:
+    """Pass items on, with a bar on standard error if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
+    yield from track(items, title, console=console, transient=True, disable=quiet)

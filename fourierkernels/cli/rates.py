@@ -1,13 +1,19 @@
 """``fourierkernels rates``: the best exact error against n, beside the rates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from fourierkernels.cli.names import Names
-from fourierkernels.cli.output import check_file, check_picture, complete_file
+from fourierkernels.cli.output import (
+    check_file,
+    check_picture,
+    complete_file,
+    progress,
+    write_picture,
+)
 from fourierkernels.console import standard_output
 from fourierkernels.validation import check_integer
 
@@ -70,7 +76,7 @@ def rates(
         check_file("output", output)
     rows = [
         row
-        for kernel in _progress(kernels)
+        for kernel in progress(kernels, "rates")
         for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
     ]
     standard_output().print(rates_table(rows))
@@ -96,15 +102,6 @@ def _sizes(smallest: int, largest: int) -> list[int]:
     return [10**exponent for exponent in range(smallest, largest + 1)]
 
 
-def _progress(kernels: Sequence[str]) -> Iterator[str]:
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
-    yield from track(kernels, "rates", console=console, transient=True, disable=quiet)
-
-
 def _as_power(text: str) -> int:
     if not text.lstrip("+-").isdecimal():
         raise TypeError(f"power must be an integer, got {text!r}")
@@ -119,5 +116,4 @@ def _plot_rates(path: Path, rows: "Sequence[RateRow]") -> None:
     mpl.use("Agg")
     from fourierkernels import plotting
 
-    with complete_file(path) as part:
-        cast("Figure", plotting.plot_rates(rows).figure).savefig(part, dpi=150)
+    write_picture(path, cast("Figure", plotting.plot_rates(rows).figure))

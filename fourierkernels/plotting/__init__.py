@@ -4,6 +4,13 @@ Figures are made without pyplot: they belong to no window and no backend. Save t
 notebook display them. matplotlib is imported on first use.
 """
 
+from fourierkernels.plotting.described import (
+    DensityCurve,
+    RegressionCurve,
+    plot_densities,
+    plot_left_out,
+    plot_regressions,
+)
 from fourierkernels.plotting.error_curves import SimulatedCurve, plot_rates, plot_simulated
 from fourierkernels.plotting.fits_and_maps import plot_fits, plot_weight_maps
 from fourierkernels.plotting.look import COLOURS, LINES, MARKERS, style
@@ -12,9 +19,14 @@ __all__ = [
     "COLOURS",
     "LINES",
     "MARKERS",
+    "DensityCurve",
+    "RegressionCurve",
     "SimulatedCurve",
+    "plot_densities",
     "plot_fits",
+    "plot_left_out",
     "plot_rates",
+    "plot_regressions",
     "plot_simulated",
     "plot_weight_maps",
     "style",

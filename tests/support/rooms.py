@@ -23,6 +23,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "sums": ("ops", "kernels"),
     "exact_error": ("sums", "densities", "kernels"),
     "estimators": ("exact_error", "sums", "densities", "kernels"),
+    "features": ("estimators", "sums", "kernels"),
     "simulation": ("estimators", "exact_error", "sums", "densities", "kernels"),
     "theory": ("simulation", "exact_error", "densities", "kernels"),
     "attention": ("ops",),
@@ -36,7 +37,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "bench": ("attention", "sums", "kernels"),
     "cuda": ("estimators", "attention", "ops"),
     "plotting": ("theory",),
+    "analysis": ("plotting", "features", "estimators", "kernels"),
     "cli": (
+        "analysis",
         "bench",
         "cuda",
         "ops",

@@ -1,0 +1,89 @@
+"""Descriptions as tables for a terminal."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+_SHOWN = 4  # modes or intervals of one group
+
+Rows = Sequence[dict[str, Any]]
+
+
+def density_table(rows: Rows, title: str, *, by: str | None, level: float, lost: int) -> Table:
+    """Return a table of densities: size, radius, modes, region, and the test of one mode.
+
+    Parameters
+    ----------
+    by : str or None
+        Column of the groups.
+    level : float
+        Probability of the regions.
+    lost : int
+        Rows without a group.
+    """
+    tested = any(row["p_value"] is not None for row in rows)
+    columns = ["modes (density)", f"{100 * level:g} % region", *(["one mode: p"] if tested else [])]
+    notes = [_ungrouped(by, lost)]
+    if tested:
+        notes.append("p: Silverman's test of one mode, with its Monte Carlo interval")
+    if not all(row["region"] for row in rows):
+        notes.append("no region: the kernel has negative values")
+    table = _new(by, columns, title, notes)
+    for row in rows:
+        both = zip(row["modes"], row["densities"], strict=True)
+        modes = [f"{place:.4g} ({height:.3g})" for place, height in both]
+        ends = [f"{low:.4g} to {high:.4g}" for low, high in row["region"]]
+        radii = [row["radius"]], [row["bandwidth"]]
+        test = [_test(row)] if tested else []
+        table.add_row(*_first(row, by), *map(_list, radii), _some(modes), _some(ends), *test)
+    return table
+
+
+def regression_table(rows: Rows, title: str, *, by: str | None, lost: int) -> Table:
+    """Return a table of regressions: size, radius, leave-one-out error, degrees of freedom.
+
+    Parameters as for :func:`density_table`.
+    """
+    note = "error (root mean square) and R² leave each sample out; freedom: tr H"
+    table = _new(by, ["error", "R²", "freedom", "undefined"], title, [_ungrouped(by, lost), note])
+    for row in rows:
+        numbers = _number(row["error"], ".4g"), _number(row["r2"], ".3f"), f"{row['freedom']:.2f}"
+        radii = row["radius"], row["bandwidth"]
+        table.add_row(*_first(row, by), *map(_list, radii), *numbers, str(row["undefined"]))
+    return table
+
+
+def _new(by: str | None, columns: Iterable[str], title: str, notes: Sequence[str]) -> Table:
+    first = [*([] if by is None else [by]), "n", "missing", "radius", "bandwidth"]
+    caption = "\n".join(note for note in notes if note) or None
+    return Table(*first, *columns, title=title, caption=caption, box=box.SIMPLE_HEAD)
+
+
+def _list(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:.4g}" for number in numbers)
+
+
+def _first(row: dict[str, Any], by: str | None) -> list[str]:
+    return [*([] if by is None else [row["group"]]), f"{row['n']:,}", str(row["dropped"])]
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = f"\n… {len(texts)} in all" if len(texts) > _SHOWN else ""
+    return "\n".join(texts[:_SHOWN]) + more or "-"
+
+
+def _test(row: dict[str, Any]) -> str:
+    if row["p_value"] is None:
+        return "-"
+    low, high = row["p_interval"]
+    return f"{row['p_value']:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _ungrouped(by: str | None, count: int) -> str:
+    return f"{count:,} rows without a value of {by!r} left out" if count else ""

@@ -1,0 +1,106 @@
+"""``density`` and ``regress`` as a user meets them: tables, files, one-line errors."""
+
+import csv
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fourierkernels.analysis import describe_density, describe_regression
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"bmi": rng.normal(25, 4, 80), "sex": ["f", "m"] * 40})
+    frame["score"] = frame["bmi"] + rng.normal(size=80)
+    frame.loc[3, "bmi"] = np.nan
+    frame.to_csv("table.csv", index=False)
+    return frame
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with Path(path).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_density_prints_draws_and_writes(command: Run, table: pd.DataFrame) -> None:
+    files = ("--plot", "d.png", "--output", "d.csv")
+    options = ("--by", "sex", "--kernel", "gaussian", "--replicates", "20", "--bounds", "0", "inf")
+    done = command("density", "table.csv", "--column", "bmi", *options, *files)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = describe_density(table, "bmi", by="sex", kernel="gaussian", bounds=(0.0, None))
+    for row in found.rows():
+        line = next(text for text in done.stdout.splitlines() if text.split()[:1] == [row["group"]])
+        assert f"{row['radius']:.4g}" in line
+        assert f"{row['modes'][0]:.4g}" in line
+    assert "one mode: p" in done.stdout
+    assert Path("d.png").read_bytes().startswith(b"\x89PNG")
+    written = rows_of("d.csv")
+    assert [row["sex"] for row in written] == ["f"] * 512 + ["m"] * 512
+    assert float(written[7]["density"]) == found.curves()[7]["density"]
+    assert sorted(path.name for path in Path().iterdir()) == ["d.csv", "d.png", "table.csv"]
+
+
+def test_regress_prints_draws_and_writes(command: Run, table: pd.DataFrame) -> None:
+    files = ("--plot", "r.svg", "--derivative", "--output", "r.csv")
+    options = ("-x", "bmi", "-y", "score", "--degree", "1", "--radius", "0.3", "--band")
+    done = command("regress", "table.csv", *options, *files)
+    assert done.returncode == 0, done.stderr
+    found = describe_regression(table, "bmi", "score", degree=1, radius=0.3)
+    (row,) = found.rows()
+    assert f"{row['error']:.4g}" in done.stdout
+    assert f"{row['r2']:.3f}" in done.stdout
+    assert "<svg" in Path("r.svg").read_text(encoding="utf-8")
+    written = rows_of("r.csv")
+    assert list(written[0]) == ["bmi", "estimate", "low", "high", "slope_bmi"]
+    assert float(written[5]["estimate"]) == found.curves()[5]["estimate"]
+    assert float(written[5]["low"]) < found.curves()[5]["low"]  # a band is wider
+
+
+def test_help_carries_an_example(command: Run) -> None:
+    for name in ("density", "regress"):
+        assert f"fourierkernels {name} patients.csv" in " ".join(
+            command(name, "--help").stdout.split()
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["density", "no.csv", "--column", "bmi"], "data must be a file, got no.csv, which does"),
+        (["density", "table.csv", "--column", "BMI"], "did you mean 'bmi'"),
+        (["density", "table.csv", "--column", "sex"], "column 'sex' must be numeric, got 'f' in"),
+        (["density", "table.csv", "--column", "bmi", "--radius", "x"], "radius must be one of"),
+        (["density", "table.csv", "--column", "bmi", "--radius", "-1"], "radius must be positive"),
+        (["density", "table.csv", "--column", "bmi", "--missing", "refuse"], "got 1 rows without"),
+        (["density", "table.csv", "--column", "bmi", "--bounds", "0", "9"], "bounds must contain"),
+        (["density", "table.csv", "--column", "bmi", "--plot", "x.doc"], "plot must be one of"),
+        (["density", "table.csv", "--column", "bmi", "--seed", "-1"], "seed must be at least 0"),
+        (
+            ["density", "table.csv", "--column", "bmi", "--by", "score", "--output", "o.csv"],
+            "group",
+        ),
+        (["regress", "table.csv", "-x", "bmi", "-y", "bmi"], "x and y must be different columns"),
+        (["regress", "table.csv", "-y", "bmi"], "Missing option '-x'"),
+        (["regress", "table.csv", "-x", "bmi", "-y", "score", "--degree", "9"], "degree must be"),
+        (["regress", "table.csv", "-x", "bmi", "-y", "score", "--level", "0"], "level must be"),
+    ],
+)
+def test_errors_are_one_line_with_status_two_and_leave_nothing(
+    arguments: list[str], message: str, command: Run, table: pd.DataFrame
+) -> None:
+    done = command(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert [path.name for path in Path().iterdir()] == ["table.csv"]
