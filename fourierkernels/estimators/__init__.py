@@ -8,6 +8,7 @@ from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
+from fourierkernels.estimators.streams.choice import samples_from
 
 __all__ = [
     "GAUSSIAN_RULES",
@@ -22,4 +23,5 @@ __all__ = [
     "UndefinedWarning",
     "gcv_score",
     "loo_score",
+    "samples_from",
 ]

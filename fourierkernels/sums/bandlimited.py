@@ -93,15 +93,15 @@ class BandlimitedSum:
         """Return the sums, shape ``(m, pairs)``, and the root mean square of the first."""
         grid = tuple((s.period, len(s.coefficients)) for s in series)
         if grid not in self._spectra:
-            self._spectra[grid] = self._transformed(grid)
+            self._spectra[grid] = self.transformed(grid)
         spectrum = self._spectra[grid] * math.prod(np.ix_(*(s.coefficients for s in series)))
         backward = _TRANSFORMS[len(grid)][1]
         sums = backward(*self._phases(queries, grid), spectrum, isign=1, **self._options)
         power = np.square(spectrum[0].real) + np.square(spectrum[0].imag)
         return np.ascontiguousarray(np.atleast_2d(sums).T), math.sqrt(power.sum())
 
-    def _transformed(self, grid: Grid) -> NDArray[np.complex128]:
-        """Return the type-1 transform of the samples."""
+    def transformed(self, grid: Grid) -> NDArray[np.complex128]:
+        """Return the type-1 transform of the samples, shape ``(pairs, *modes)``."""
         modes = tuple(count for _, count in grid)
         forward, phases = _TRANSFORMS[len(grid)][0], self._phases(self._points, grid)
         spectrum: NDArray[np.complex128] = forward(

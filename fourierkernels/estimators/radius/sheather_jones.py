@@ -1,6 +1,7 @@
 """The improved Sheather-Jones bandwidth: a fixed point in the cosine coefficients of the data."""
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import finufft
@@ -9,7 +10,7 @@ from scipy.optimize import brentq
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise
+from fourierkernels.estimators.radius.sample import Standardised, refuse_ties, standardise
 from fourierkernels.kernels import Kernel
 
 _MODES = 2**14  # cosine coefficients, as in the authors' code
@@ -31,25 +32,33 @@ def improved_sheather_jones(points: FloatArray, weights: FloatArray, kernel: Ker
     ValueError
         For more than one column, mostly repeated values, or an equation without a root.
     """
-    sample = standardise(points, weights)
+    return _fixed_radius(standardise(points, weights), kernel)
+
+
+def _fixed_radius(sample: Standardised, kernel: Kernel) -> FloatArray:
     if sample.dim != 1:
         raise ValueError(
             f"X must have one column for radius='improved_sheather_jones', got {sample.dim}"
         )
     refuse_ties(sample, _MOST_COPIES, "improved_sheather_jones")
-    reach = 1.2 * float(np.ptp(sample.points))
+    reach = 1.2 * float(sample.ranges[0])
     energy = _cosine_energy(sample, reach)
     return np.array([1.0 / (reach * math.sqrt(_smallest_root(energy, sample.size)))]) / sample.scale
 
 
-def _cosine_energy(sample: Sample, reach: float) -> FloatArray:
+def _cosine_energy(sample: Standardised, reach: float) -> FloatArray:
     """Return (Σ p_j cos(πk x_j))², x in [0, 1], for k = 1, 2, ...; shape ``(modes - 1,)``."""
-    place = (sample.points[:, 0] - sample.points[:, 0].min()) / reach + 1.0 / 12.0
-    sums = finufft.nufft1d1(
-        math.pi * place, sample.weights.astype(complex), 2 * _MODES, isign=1, eps=1e-13, nthreads=1
-    )
-    energy: FloatArray = np.square(sums[_MODES + 1 :].real)
+    energy: FloatArray = np.square(sample.total(partial(_cosines, reach=reach)))
     return energy
+
+
+def _cosines(points: FloatArray, weights: FloatArray, reach: float) -> FloatArray:
+    """Return Σ p_j cos(πk x_j) of points that are centred: their range becomes [1/12, 11/12]."""
+    place = points[:, 0] / reach + 0.5
+    sums = finufft.nufft1d1(
+        math.pi * place, weights.astype(complex), 2 * _MODES, isign=1, eps=1e-13, nthreads=1
+    )
+    return np.asarray(sums[_MODES + 1 :].real)
 
 
 def _norm(energy: FloatArray, derivative: int, time: float) -> float:
@@ -90,5 +99,6 @@ RULES = (
         "fixed point of seven plug-in stages, D = 1",
         "botev2010kernel",
         gaussian_only=True,
+        of_sample=_fixed_radius,
     ),
 )

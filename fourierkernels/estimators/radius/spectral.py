@@ -8,7 +8,12 @@ import numpy as np
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.sample import Sample, refuse_ties, standardise, tie_limit
+from fourierkernels.estimators.radius.sample import (
+    Standardised,
+    refuse_ties,
+    standardise,
+    tie_limit,
+)
 from fourierkernels.estimators.radius.search import minimise
 from fourierkernels.estimators.radius.spectrum import (
     KernelScore,
@@ -43,7 +48,10 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
         If ties make the radius infinite, there is no minimum within 1024 normal-reference radii,
         or its transform is too large (D = 3 with more than about 1e4 samples, very long tails).
     """
-    sample = standardise(points, weights)
+    return _lscv(standardise(points, weights), kernel)
+
+
+def _lscv(sample: Standardised, kernel: Kernel) -> FloatArray:
     refuse_ties(sample, tie_limit(kernel, sample.dim), "lscv")
     start = _reference(sample, kernel)
 
@@ -69,7 +77,10 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
     ValueError
         If the samples are mostly ties, or the transform is too large.
     """
-    sample = standardise(points, weights)
+    return _plugin(standardise(points, weights), kernel)
+
+
+def _plugin(sample: Standardised, kernel: Kernel) -> FloatArray:
     refuse_ties(sample, 0.5 * (1.0 + NOISE), "plugin")
     spectrum, cut = pilot(sample)
     score = KernelScore(spectrum, kernel, cut)
@@ -81,7 +92,7 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
     return minimise(score, start, low=low, high=high, step=0.14)[0] / sample.scale
 
 
-def pilot(sample: Sample) -> tuple[SampleSpectrum, FloatArray]:
+def pilot(sample: Standardised) -> tuple[SampleSpectrum, FloatArray]:
     """Return the spectrum of a sample, and the cut Λ per dimension beyond which it is noise."""
 
     def loss(spectrum: SampleSpectrum) -> Callable[[FloatArray], float]:
@@ -98,7 +109,7 @@ def pilot(sample: Sample) -> tuple[SampleSpectrum, FloatArray]:
 
 
 def _widening(
-    sample: Sample,
+    sample: Standardised,
     start: FloatArray,
     score: Callable[[SampleSpectrum], Callable[[FloatArray], float]],
     cutoff: float,
@@ -129,7 +140,7 @@ def _end(kernel: Kernel, dim: int) -> float:
     return float(s[np.flatnonzero(kernel.transform(s) > 1e-3)[-1]])
 
 
-def _reference(sample: Sample, kernel: Kernel) -> FloatArray:
+def _reference(sample: Standardised, kernel: Kernel) -> FloatArray:
     """Return the best radius for a standard Gaussian of this size, shape ``(dim,)``."""
     n = max(1, round(sample.size))
     best = optimal_radius(Gaussian(), kernel, n=n, dim=sample.dim)
@@ -142,11 +153,13 @@ RULES = (
         lscv,
         "least squares cross-validation, all radii from one transform",
         "rudemo1982empirical",
+        of_sample=_lscv,
     ),
     Rule(
         "plugin",
         plugin,
         "exact MISE of the sample's spectrum, cut where it is noise",
         "chiu1992automatic",
+        of_sample=_plugin,
     ),
 )
