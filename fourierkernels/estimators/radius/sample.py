@@ -193,7 +193,8 @@ def refuse_ties(sample: Standardised, most: float, rule: str) -> None:
     raise ValueError(
         f"X must have few ties for radius={rule!r}, whose radius would grow without bound: got "
         f"{found:.3g} copies of a sample on average (at most {most:.3g}), "
-        f"{sample.repeated():.0%} of the samples repeat another; use 'normal_reference' or give radius as a number"
+        f"{sample.repeated():.0%} of the samples repeat another; use 'normal_reference' or give "
+        "radius as a number"
     )
 
 

@@ -84,6 +84,8 @@ class Survey:
     def of(cls, block: Block) -> "Survey":
         """Return the facts of a block."""
         points, _, weights = block
+        with np.errstate(over="ignore", invalid="ignore"):  # a range without end is refused later
+            mean, deviation = moments(points, weights)
         return cls(
             Reading.of(block),
             float(weights.sum()),
@@ -93,7 +95,8 @@ class Survey:
             float(weights.max()),
             points.min(axis=0),
             points.max(axis=0),
-            *moments(points, weights),
+            mean,
+            deviation,
         )
 
     def __add__(self, other: "Survey") -> "Survey":
