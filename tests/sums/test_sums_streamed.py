@@ -91,7 +91,7 @@ def test_the_integral_of_the_gaussian_in_three_dimensions_is_refused_with_its_re
 
 @pytest.mark.parametrize("order", ["as they come", "reversed", "as a tree"])
 def test_a_large_mean_and_other_columns_cost_a_response_no_digits(order: str) -> None:
-    """Each block has its own centre and scale; that of the first is far from those of the others."""
+    """Each block has its own centre and scale; the first is far from the others."""
     points, at, _ = problem(N, 20, 1)
     x = points[:, 0]
     y = np.column_stack([1e6 + np.sin(x), 1e-9 * np.cos(x), np.full(N, 7.0), 1e200 * x])

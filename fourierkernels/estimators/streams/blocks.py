@@ -11,6 +11,7 @@ from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.validation import as_real
 
 LARGEST_DIM = 3
+HEAVIEST = 1e290  # a sum of any number of them is finite
 
 
 class RawBlock(NamedTuple):
@@ -120,15 +121,15 @@ def checked(
         found = Layout(points.shape[1], responses.shape[1:] if expected.regression else None)
         _check_layout(found, layout, expected)
     columns = responses.reshape(len(points), -1)[:, : None if expected.regression else 0]
-    for name, array in (("X", points), ("y", columns), ("sample_weight", weights[:, None])):
+    for name, array in (("X", points), ("y", columns)):
         _refuse(name, "finite", array, ~np.isfinite(array), place)
-    _refuse("sample_weight", "non-negative", weights[:, None], weights[:, None] < 0, place)
     if expected.limits is not None:
         low, high = expected.limits
         ends = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(low, high, strict=True))
         rule = f"in the range promised by {expected.name}, {ends}"
         _refuse("X", rule, points, (points < low) | (points > high), place)
-    return _used(Block(points, np.ascontiguousarray(columns), weights)), found
+    block = Block(points, np.ascontiguousarray(columns), weights)
+    return (block if raw.weights is None else _weighted(block, place)), found
 
 
 def regrouped(blocks: Iterable[Block], rows: int) -> Iterator[Block]:
@@ -158,7 +159,14 @@ def _joined(blocks: list[Block]) -> Block:
     return Block(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
 
 
-def _used(block: Block) -> Block:
+def _weighted(block: Block, place: Place) -> Block:
+    """Return a block whose weights are checked, without the samples that have none."""
+    weights = block.weights[:, None]
+    _refuse("sample_weight", "finite", weights, ~np.isfinite(weights), place)
+    _refuse("sample_weight", "non-negative", weights, weights < 0, place)
+    _refuse(
+        "sample_weight", f"at most {HEAVIEST:g} in a stream", weights, weights > HEAVIEST, place
+    )
     used = block.weights > 0
     return block if used.all() else Block(*(array[used] for array in block))
 

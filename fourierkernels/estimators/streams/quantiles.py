@@ -158,7 +158,8 @@ def _gathered(block: Block, brackets: list[Bracket], alike: bool) -> list[Gather
     for bracket in brackets:
         x = block.points[:, bracket.column]
         inside = (x >= bracket.low) & (x <= bracket.high)
-        below = float(weights[x < bracket.low].sum())
+        lower = x < bracket.low
+        below = float(np.count_nonzero(lower) if alike else weights[lower].sum())
         parts.append(Gathered(below, x[inside], weights[inside]))
     return parts
 

@@ -58,8 +58,8 @@ class Survey:
     Attributes
     ----------
     reading : Reading
-    weight, squares : float
-        Σ w and Σ w².
+    weight, norm : float
+        Σ w and √(Σ w²).
     whole : bool
         Whether all weights are whole numbers.
     lightest, heaviest : float
@@ -71,7 +71,7 @@ class Survey:
 
     reading: Reading
     weight: float
-    squares: float
+    norm: float
     whole: bool
     lightest: float
     heaviest: float
@@ -84,15 +84,17 @@ class Survey:
     def of(cls, block: Block) -> "Survey":
         """Return the facts of a block."""
         points, _, weights = block
+        lightest, heaviest = float(weights.min()), float(weights.max())
+        alike = lightest == heaviest  # as they mostly are: whole or not, all of them
         with np.errstate(over="ignore", invalid="ignore"):  # a range without end is refused later
             mean, deviation = moments(points, weights)
         return cls(
             Reading.of(block),
             float(weights.sum()),
-            float(weights @ weights),
-            counts_repetitions(weights),
-            float(weights.min()),
-            float(weights.max()),
+            heaviest * math.sqrt(float(np.square(weights / heaviest).sum())),
+            heaviest.is_integer() if alike else counts_repetitions(weights),
+            lightest,
+            heaviest,
             points.min(axis=0),
             points.max(axis=0),
             mean,
@@ -106,7 +108,7 @@ class Survey:
         return Survey(
             self.reading + other.reading,
             self.weight + other.weight,
-            self.squares + other.squares,
+            math.hypot(self.norm, other.norm),
             self.whole and other.whole,
             min(self.lightest, other.lightest),
             max(self.heaviest, other.heaviest),
@@ -126,7 +128,7 @@ class Survey:
     @property
     def size(self) -> float:
         """Number of samples that the weights stand for, see `estimators.weights`."""
-        return self.weight if self.whole else self.weight**2 / self.squares
+        return self.weight if self.whole else (self.weight / self.norm) ** 2
 
 
 Spread = tuple[FloatArray, FloatArray]  # of a part: its mean less that of all, its deviation
@@ -138,14 +140,3 @@ def _joint_deviation(share: float, one: Spread, other: Spread) -> FloatArray:
     size[size == 0] = 1.0
     first, second = (sum(np.square(part / size) for part in spread) for spread in (one, other))
     return np.asarray(size * np.sqrt(share * first + (1.0 - share) * second))
-
-
-def check_sum(weight: float) -> None:
-    """Refuse weights whose sum is infinite.
-
-    Raises
-    ------
-    ValueError
-    """
-    if not math.isfinite(weight):
-        raise ValueError(f"sample_weight must have a finite sum, got {weight}")
