@@ -22,6 +22,7 @@ import multiprocessing
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -107,24 +108,20 @@ def difference(path: Path, kernel: str, rule: str, n: int) -> float:
 
 def rows(
     scratch: Path, n: int, compared: int, threads: int, fits: list[tuple[str, str]]
-) -> list[Row]:
+) -> Iterator[Row]:
     """Fit with each kernel and radius, each in a process that has done nothing before."""
     path, few = scratch / "samples.npy", scratch / "few.npy"
     write_samples(path, n)
     write_samples(few, compared)
-    table = []
     spawn = multiprocessing.get_context("spawn")
     for kernel, rule in fits:
         with spawn.Pool(1) as process:
             fit = process.apply(measured, (path, kernel, rule, n, threads))
         with spawn.Pool(1) as process:
             gap = process.apply(difference, (few, kernel, rule, compared))
-        row = Row(
+        yield Row(
             kernel, rule or "given", n, threads, **asdict(fit), compared=compared, difference=gap
         )
-        print(row, flush=True)
-        table.append(row)
-    return table
 
 
 def main() -> None:
@@ -138,10 +135,13 @@ def main() -> None:
     options = parser.parse_args()
     n, compared = (10**6, 10**5) if options.quick else (options.samples, 10**7)
     fits = FITS[:2] if options.quick else FITS
-    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
-        table = rows(Path(scratch), n, compared, options.threads, fits)
     config = {"seed": SEED, "queries": len(queries())}
-    write_study(options.output, "billion_samples", table, config, source=Path(__file__))
+    table = []
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        for row in rows(Path(scratch), n, compared, options.threads, fits):
+            print(row, flush=True)
+            table.append(row)
+            write_study(options.output, "billion_samples", table, config, source=Path(__file__))
 
 
 if __name__ == "__main__":

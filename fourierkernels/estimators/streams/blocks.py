@@ -162,11 +162,13 @@ def _joined(blocks: list[Block]) -> Block:
 def _weighted(block: Block, place: Place) -> Block:
     """Return a block whose weights are checked, without the samples that have none."""
     weights = block.weights[:, None]
-    _refuse("sample_weight", "finite", weights, ~np.isfinite(weights), place)
-    _refuse("sample_weight", "non-negative", weights, weights < 0, place)
-    _refuse(
-        "sample_weight", f"at most {HEAVIEST:g} in a stream", weights, weights > HEAVIEST, place
-    )
+    rules = {
+        "finite": ~np.isfinite(weights),
+        "non-negative": weights < 0,
+        f"at most {HEAVIEST:g} in a stream": weights > HEAVIEST,
+    }
+    for rule, broken in rules.items():
+        _refuse("sample_weight", rule, weights, broken, place)
     used = block.weights > 0
     return block if used.all() else Block(*(array[used] for array in block))
 
