@@ -67,6 +67,7 @@ class DaskSource:
         while len(parts) > 1:
             cuts = range(0, len(parts), _BRANCHES)
             parts = [on_merge(parts[i : i + _BRANCHES]) for i in cuts]
+        total: T | None
         total, self.layout = dask.compute(*parts)[0] if parts else (None, None)
         return not_empty(total)
 

@@ -124,16 +124,18 @@ def blocks_of(read: Callable[[], Iterable[Any]], *, once: bool) -> LocalSource:
 
 def rows_of(points: Any, responses: Any, weights: Any, *, block: int) -> LocalSource:
     """Return the source of arrays on disk, memory maps or paths of ``.npy`` files."""
-    arrays = [_OnDisk.of(array) for array in (points, responses, weights)]
+    first = _OnDisk.of(points)
+    others = [None if array is None else _OnDisk.of(array) for array in (responses, weights)]
 
     def read() -> Iterator[RawBlock]:
-        lengths = {len(array) for array in arrays if array is not None}
+        lengths = {len(array) for array in (first, *others) if array is not None}
         if len(lengths) > 1:
             raise ValueError(f"X, y and sample_weight must be equally long, got {sorted(lengths)}")
         for start in range(0, max(lengths), block):
-            yield RawBlock(*(None if a is None else a.rows(start, start + block) for a in arrays))
+            rest = (None if each is None else each.rows(start, start + block) for each in others)
+            yield RawBlock(first.rows(start, start + block), *rest)
 
-    return LocalSource(read, length=lambda: len(arrays[0]))
+    return LocalSource(read, length=lambda: len(first))
 
 
 @dataclass
@@ -147,9 +149,7 @@ class _OnDisk:
     path: Path | None = None
 
     @classmethod
-    def of(cls, value: Any) -> "_OnDisk | None":
-        if value is None:
-            return None
+    def of(cls, value: Any) -> "_OnDisk":
         if isinstance(value, str | os.PathLike):
             path = Path(value)
             return cls(_mapped(path), path)
