@@ -7,7 +7,7 @@ the density integrates to one on the box exactly. Source: [silverman1986density]
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def check_ends(bounds: Bounds | None, dim: int, name: str = "bounds") -> FloatAr
     if bounds is None:
         return np.array([[-np.inf] * dim, [np.inf] * dim])
     pairs = [(None, None) if pair is None else pair for pair in bounds]
-    if len(pairs) != dim or any(np.shape(pair) != (2,) for pair in pairs):
+    if len(pairs) != dim or not all(_is_pair(pair) for pair in pairs):
         raise ValueError(f"{name} must have a pair (low, high) per dimension, {dim}, got {bounds}")
     low = [-np.inf if pair[0] is None else float(pair[0]) for pair in pairs]
     high = [np.inf if pair[1] is None else float(pair[1]) for pair in pairs]
@@ -63,6 +63,10 @@ def check_ends(bounds: Bounds | None, dim: int, name: str = "bounds") -> FloatAr
     if not np.all(box[0] < box[1]):
         raise ValueError(f"{name} must have low < high in every dimension, got {bounds}")
     return box
+
+
+def _is_pair(value: Any) -> bool:
+    return np.shape(value) == (2,)
 
 
 def inside(points: FloatArray, box: FloatArray) -> NDArray[np.bool_]:

@@ -111,7 +111,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
             return self._fit_stream(source)
         return self._fit_points(validated(self, X), sample_weight)
 
-    @available_if(may_go_on)
+    @available_if(may_go_on)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> Self:

@@ -136,7 +136,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         columns = np.asarray(responses, dtype=np.float64)
         return self._fit_points(points, sample_weight, responses_=columns)
 
-    @available_if(may_go_on)
+    @available_if(may_go_on)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:

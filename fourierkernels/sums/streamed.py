@@ -156,7 +156,8 @@ class Modes:
         units = self.units if with_responses else Units(np.zeros(0), np.ones(0))
         for d in range(values.ndim - 2, -1, -1):
             if d not in dims:
-                values = values.take(0 if d == 0 else values.shape[d + 1] // 2, axis=d + 1)
+                zero = 0 if d == 0 else values.shape[d + 1] // 2
+                values = np.asarray(values.take(zero, axis=d + 1))
         if 0 not in dims:
             values = values[:, values.shape[1] // 2 :]
         return Modes(self.weight, units, values)

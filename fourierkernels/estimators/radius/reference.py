@@ -66,7 +66,7 @@ def _normal(size: float, scale: FloatArray, kernel: Kernel) -> FloatArray:
 
 def _silverman(size: float, deviation: FloatArray) -> FloatArray:
     dim = len(deviation)
-    return (size * (dim + 2) / 4) ** (1 / (dim + 4)) / _unbiased(size, deviation)
+    return np.asarray((size * (dim + 2) / 4) ** (1 / (dim + 4)) / _unbiased(size, deviation))
 
 
 def _scott(size: float, deviation: FloatArray) -> FloatArray:

@@ -67,9 +67,10 @@ class DaskSource:
         while len(parts) > 1:
             cuts = range(0, len(parts), _BRANCHES)
             parts = [on_merge(parts[i : i + _BRANCHES]) for i in cuts]
-        total: T | None
-        total, self.layout = dask.compute(*parts)[0] if parts else (None, None)
-        return not_empty(total)
+        found: tuple[T | None, Layout | None]
+        found = dask.compute(*parts)[0] if parts else (None, None)
+        self.layout = found[1]
+        return not_empty(found[0])
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,8 @@ def quartiles(source: Source, survey: Survey, expected: Expected) -> FloatArray:
     ``numpy.quantile(..., method="inverted_cdf")`` returns. Memory is O(1), the number of passes
     two for most data, six at most.
     """
-    ends = list(zip(survey.low, survey.high, strict=True))
-    columns = range(len(ends))
-    brackets = [Bracket(c, share, *map(float, ends[c])) for share in (0.25, 0.75) for c in columns]
+    ends = [(float(a), float(b)) for a, b in zip(survey.low, survey.high, strict=True)]
+    brackets = [Bracket(c, share, *end) for share in (0.25, 0.75) for c, end in enumerate(ends)]
     alike = survey.alike
     total = float(survey.reading.n) if alike else survey.weight
     few = [survey.reading.n <= _FEW] * len(brackets)
@@ -134,10 +133,10 @@ def _cells(
     x = block.points[:, bracket.column]
     inside = (x >= bracket.low) & (x <= bracket.high)
     cells = bracket.cells(x[inside])
-    rows = np.bincount(cells, minlength=_CELLS)
+    rows = np.bincount(cells, minlength=_CELLS).astype(np.int64)
     if alike:
         return float(np.count_nonzero(x < bracket.low)), rows.astype(np.float64), rows
-    within = np.bincount(cells, block.weights[inside], minlength=_CELLS)
+    within = np.asarray(np.bincount(cells, block.weights[inside], _CELLS), np.float64)
     return float(block.weights[x < bracket.low].sum()), within, rows
 
 
