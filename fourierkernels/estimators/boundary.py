@@ -66,7 +66,7 @@ def check_ends(bounds: Bounds | None, dim: int, name: str = "bounds") -> FloatAr
 
 
 def _is_pair(value: Any) -> bool:
-    return np.shape(value) == (2,)
+    return bool(np.shape(value) == (2,))
 
 
 def inside(points: FloatArray, box: FloatArray) -> NDArray[np.bool_]:

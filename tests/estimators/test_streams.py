@@ -1,6 +1,7 @@
 """A fit to a stream is the fit to the array, however it is cut; what needs samples is refused."""
 
 import copy
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,41 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{module}._threads", lambda count=threads: count)
         found.append(NadarayaWatson(radius=2.0).fit([(x, y, w)]).predict(queries(1)))
     np.testing.assert_array_equal(*found)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_long_pass_shows_progress_on_a_terminal_only(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fourierkernels.estimators.streams.sources._PATIENCE", -1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    shown = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr("sys.stderr", shown)
+    KernelDensity(radius=2.0).fit([data()[0]] * 3)
+    labels = [label for label in ("range", "modes") if label in shown.getvalue()]
+    assert labels == (["range", "modes"] if terminal else [])
+
+
+def test_an_interrupt_ends_the_pass_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, _, _ = data()
+    model = KernelDensity(radius=2.0, within=[(-7, 7)]).fit([x])
+    before = model.density(x)
+
+    def interrupted() -> Iterator[np.ndarray]:
+        yield x
+        raise KeyboardInterrupt
+
+    for threads in (1, 2):
+        module = "fourierkernels.estimators.streams.sources"
+        monkeypatch.setattr(f"{module}._threads", lambda count=threads: count)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(interrupted)
+        np.testing.assert_array_equal(model.density(x), before)
 
 
 # --- where samples come from -----------------------------------------------------------------

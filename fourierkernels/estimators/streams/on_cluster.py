@@ -70,7 +70,8 @@ class DaskSource:
         found: tuple[T | None, Layout | None]
         found = dask.compute(*parts)[0] if parts else (None, None)
         self.layout = found[1]
-        return not_empty(found[0])
+        total: T = not_empty(found[0])
+        return total
 
 
 @dataclass(frozen=True)

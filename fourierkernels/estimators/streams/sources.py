@@ -2,9 +2,11 @@
 
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -23,6 +25,7 @@ from fourierkernels.estimators.streams.blocks import (
 
 T = TypeVar("T")
 ROWS = 2**20  # samples of a part
+_PATIENCE = 1.0  # seconds of a pass before it shows progress
 
 
 class Source(Protocol):
@@ -224,15 +227,26 @@ def _in_order(function: Callable[[Block], T], blocks: Iterator[Block], threads: 
 
 
 def _tracked(blocks: Iterator[Block], label: str, length: int | None) -> Iterator[Block]:
-    """Yield the blocks; on a terminal, with a bar on standard error that counts samples."""
-    if not sys.stderr.isatty():
-        yield from blocks
-        return
+    """Yield the blocks; of a long pass on a terminal, a bar on standard error counts samples."""
+    start, done = time.monotonic(), 0
+    with ExitStack() as stack:
+        advance: Callable[[int], None] | None = None
+        for block in blocks:
+            yield block
+            done += len(block.points)
+            late = time.monotonic() - start > _PATIENCE
+            if advance is None and late and sys.stderr.isatty():
+                advance = stack.enter_context(_bar(label, length))
+            if advance is not None:
+                advance(done)
+
+
+@contextmanager
+def _bar(label: str, length: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar, which goes when it ends; what is yielded sets it."""
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         shown = progress.add_task(label, total=length)
-        for block in blocks:
-            yield block
-            progress.advance(shown, len(block.points))
+        yield lambda done: progress.update(shown, completed=done)
