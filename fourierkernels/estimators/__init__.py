@@ -15,6 +15,7 @@ from fourierkernels.estimators.radius import (
 )
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
+from fourierkernels.estimators.streams.choice import samples_from
 
 __all__ = [
     "GAUSSIAN_RULES",
@@ -33,4 +34,5 @@ __all__ = [
     "aicc_score",
     "gcv_score",
     "loo_score",
+    "samples_from",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
@@ -17,11 +17,16 @@ from fourierkernels.estimators.checks import checked_queries
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
 from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
+from fourierkernels.estimators.streams.fitting import StreamFit, continued, fit_stream, options_of
+from fourierkernels.estimators.streams.sources import Source
 from fourierkernels.estimators.weights import fitted_weights, left_out
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import Frame, KernelSums, SampleSum
+from fourierkernels.sums.streamed import SamplesNotKeptError
 
 _TINY = np.finfo(float).tiny
+
+_SAMPLES = ("points_", "weights_", "responses_")
 
 
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
@@ -52,6 +57,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         bounds: Bounds | None = None,
         device: str = "cpu",
         weighting: str = "frequency",
+        within: Bounds | None = None,
     ) -> None:
         self.kernel = kernel
         self.radius = radius
@@ -61,14 +67,17 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.bounds = bounds
         self.device = device
         self.weighting = weighting
+        self.within = within
 
     def _fit_points(
         self, X: FloatArray, sample_weight: ArrayLike | None, **also: FloatArray
     ) -> Self:
         """Fit a copy and take over its state, so that a fit that fails changes nothing."""
         other = copy.copy(self)
+        other.__dict__.pop("modes_", None)
         other.__dict__.update(also)
         other._compute_fit(X, sample_weight)
+        self.__dict__.pop("modes_", None)
         self.__dict__.update(other.__dict__)
         return self
 
@@ -86,6 +95,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         )
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
+        check_bounds(self.within, X, name="within")
         if self.radius_.ndim == 2:
             self._check_matrix()
         self.plan_ = self._kept_sum().plan(X)
@@ -100,6 +110,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def _frame(self) -> Frame:
         """The coordinates in which the kernel is a product."""
+        if self.radius_.ndim == 1:
+            return Frame(self.radius_)
         return Frame.of(self.radius_, self.points_)
 
     def _summed(self) -> FloatArray | None:
@@ -206,7 +218,17 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class StreamingEstimator(KernelEstimator, ABC):
-    """An estimator whose answer is one sum per query, so that queries may come in blocks."""
+    """An estimator whose answer is one sum per query, so that queries may come in blocks.
+
+    So may samples: what is kept of them then is `modes_`, which is all that such a sum takes.
+
+    Attributes
+    ----------
+    modes_ : StreamFit
+        After a fit to a stream, instead of `points_`, `weights_` and `responses_`.
+    """
+
+    modes_: StreamFit
 
     def stream(self, blocks: Iterable[ArrayLike]) -> Iterator[FloatArray]:
         """Yield the estimate for each block of queries of shape ``(m, dim)``, as it is asked for.
@@ -215,10 +237,60 @@ class StreamingEstimator(KernelEstimator, ABC):
         one call would; memory is O(n + modes) and one block.
         """
         check_is_fitted(self)
-        prepared = self._kept_sum().for_blocks(len(self.points_))
+        prepared = self._kept_sum().for_blocks(self._fitted_samples)
         for block in blocks:
             yield self._estimate(prepared, checked_queries(self, block))
 
     @abstractmethod
     def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         """Return the estimate from the sums at checked queries."""
+
+    def _fit_stream(self, source: Source, *, more: bool = False) -> Self:
+        """Fit to a stream, or with `more` to its samples and those before."""
+        if more and "points_" in self.__dict__:
+            raise ValueError("partial_fit must follow a fit to a stream, got one to an array")
+        fit = fit_stream(source, options_of(self), regression=isinstance(self, RegressorMixin))
+        if more and self._streamed:
+            fit = continued(self.modes_, fit)
+        for name in _SAMPLES:
+            self.__dict__.pop(name, None)
+        self.kernel_, self.radius_ = fit.grid.kernel, np.array(fit.grid.radius)
+        self.bounds_, self.plan_, self.modes_ = fit.bounds, fit.plan, fit
+        self.n_features_in_ = len(self.radius_)
+        self._kept = Kept()
+        return self
+
+    def _kept_sum(
+        self, dims: tuple[int, ...] | None = None, *, with_responses: bool = True
+    ) -> SampleSum:
+        if not self._streamed:
+            return super()._kept_sum(dims, with_responses=with_responses)
+        kept: SampleSum = self._kept.get(
+            (dims, with_responses),
+            Sources((self.modes_,), ()),
+            lambda: self.modes_.sum.over(dims, with_responses=with_responses),
+        )
+        return kept
+
+    @property
+    def _streamed(self) -> bool:
+        return "modes_" in self.__dict__
+
+    @property
+    def _fitted_samples(self) -> int:
+        return self.modes_.n if self._streamed else len(self.points_)
+
+    @property
+    def _weight(self) -> float:
+        """Σ w over the samples."""
+        return self.modes_.weight if self._streamed else float(self.weights_.sum())
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why there are no samples after a fit to a stream; all that needs them comes here."""
+        if name in _SAMPLES and "modes_" in self.__dict__:
+            raise SamplesNotKeptError(
+                f"{name} must be there for this, but a fit to a stream keeps no samples: only sums "
+                "over all of them can be had, not weights, leverages, leave-one-out or draws; fit "
+                "an array"
+            )
+        return object.__getattribute__(self, name)  # raises what it would without this method

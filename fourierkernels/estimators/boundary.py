@@ -7,7 +7,7 @@ the density integrates to one on the box exactly. Source: [silverman1986density]
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class Images(NamedTuple):
     source: NDArray[np.intp]
 
 
-def check_bounds(bounds: Bounds | None, points: FloatArray) -> FloatArray:
+def check_bounds(bounds: Bounds | None, points: FloatArray, *, name: str = "bounds") -> FloatArray:
     """Return bounds as an array ``(2, dim)`` of lower and upper ends, infinite where there is none.
 
     Raises
@@ -43,21 +43,30 @@ def check_bounds(bounds: Bounds | None, points: FloatArray) -> FloatArray:
         If there is not one pair (or None) per dimension, a lower end is not below its upper end,
         or a sample lies outside.
     """
-    dim = points.shape[1]
+    box = check_ends(bounds, points.shape[1], name)
+    outside = int((~inside(points, box)).sum())
+    if outside:
+        raise ValueError(f"{name} must contain all samples, got {bounds}: {outside} lie outside")
+    return box
+
+
+def check_ends(bounds: Bounds | None, dim: int, name: str = "bounds") -> FloatArray:
+    """Return bounds as `check_bounds` does, whatever the samples."""
     if bounds is None:
         return np.array([[-np.inf] * dim, [np.inf] * dim])
-    pairs = [(None, None) if pair is None else tuple(pair) for pair in bounds]
-    if len(pairs) != dim or any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"bounds must have a pair (low, high) per dimension, {dim}, got {bounds}")
+    pairs = [(None, None) if pair is None else pair for pair in bounds]
+    if len(pairs) != dim or not all(_is_pair(pair) for pair in pairs):
+        raise ValueError(f"{name} must have a pair (low, high) per dimension, {dim}, got {bounds}")
     low = [-np.inf if pair[0] is None else float(pair[0]) for pair in pairs]
     high = [np.inf if pair[1] is None else float(pair[1]) for pair in pairs]
     box = np.array([low, high])
     if not np.all(box[0] < box[1]):
-        raise ValueError(f"bounds must have low < high in every dimension, got {bounds}")
-    outside = int((~inside(points, box)).sum())
-    if outside:
-        raise ValueError(f"bounds must contain all samples, got {bounds}: {outside} lie outside")
+        raise ValueError(f"{name} must have low < high in every dimension, got {bounds}")
     return box
+
+
+def _is_pair(value: Any) -> bool:
+    return bool(np.shape(value) == (2,))
 
 
 def inside(points: FloatArray, box: FloatArray) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
@@ -21,11 +22,19 @@ from fourierkernels.estimators.cumulative import box_mass
 from fourierkernels.estimators.inference import Band, density_band, density_interval
 from fourierkernels.estimators.proper import ProperDensity, proper_density
 from fourierkernels.estimators.sampling import draw_from_kernel
+from fourierkernels.estimators.streams.choice import as_source, stream_of
+from fourierkernels.estimators.streams.fitting import may_go_on
 from fourierkernels.estimators.weights import left_out
 from fourierkernels.exact_error import ise
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
 from fourierkernels.validation import as_real, check_integer, check_rng
+
+_NO_LOG = {
+    False: "have a negative density estimate; its logarithm is NaN",
+    True: "have a density estimate that is negative or within its numerical error of zero, which a "
+    "fit to a stream cannot sum again; its logarithm is NaN",
+}
 
 
 class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
@@ -62,6 +71,9 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         What `sample_weight` means: how many samples a row stands for, so that whole numbers are
         repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
         Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
+    within : sequence of (low, high) per dimension, optional
+        A range that contains all samples and queries of a stream: with a radius given too, one
+        reading is enough. Not a bound of the density.
 
     Attributes
     ----------
@@ -85,12 +97,22 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Keep the samples and choose the radius.
 
+        Of a stream, in at most three dimensions, only the modes of the samples are kept, in memory
+        O(modes) and a block, whose sums are as accurate as those of an array, relative to the
+        largest. Small densities are known to fewer digits, and what needs the samples (draws,
+        leave-one-out, ISE) is refused.
+
         Parameters
         ----------
-        X : array of shape (n, dim)
+        X : array of shape (n, dim), or a stream
+            A stream is an iterable of blocks (arrays, or tuples (X, None, weights)), a memory map,
+            the path of a ``.npy`` file, a Dask array or data frame, or what
+            :func:`fourierkernels.estimators.samples_from` returns. Unless `radius` and `within` are
+            given it must be possible to read it again.
         y : ignored
         sample_weight : array of shape (n,), optional
-            Counts or importances, see `weighting`; 1 each by default.
+            Counts or importances, see `weighting`; 1 each by default. Like X on disk or in Dask if
+            that is; None beside blocks.
 
         Raises
         ------
@@ -98,7 +120,36 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
             For data that is empty or not finite, weights that are negative, a radius or bandwidth
             that is not positive, an unknown kernel, rule or method.
         """
+        source = as_source(X, None, sample_weight)
+        if source is not None:
+            return self._fit_stream(source)
         return self._fit_points(validated(self, X), sample_weight)
+
+    @available_if(may_go_on)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add samples to a fit to a stream; `radius` and `within` must be given.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`, an array of shape ``(m, dim)`` too.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; for samples beyond the range, and parameters that have changed meanwhile.
+
+        Examples
+        --------
+        >>> model = KernelDensity("gaussian", radius=2.0, within=[(-6, 6)])
+        >>> for block in ([[0.0], [1.0]], [[-1.0]]):
+        ...     _ = model.partial_fit(block)
+        >>> print(model.density([[0.0]]).round(3))
+        [0.338]
+        """
+        return self._fit_stream(stream_of(X, None, sample_weight), more=True)
 
     def density(self, X: ArrayLike) -> FloatArray:
         """Return p̂ at queries of shape ``(m, dim)``; shape ``(m,)``."""
@@ -106,14 +157,19 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         return self._estimate(self._kept_sum(), queries)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Return log p̂, shape ``(m,)``: no underflow; NaN, with one warning, where p̂ < 0."""
+        """Return log p̂, shape ``(m,)``: no underflow; NaN, with one warning, where p̂ < 0.
+
+        After a fit to a stream NaN also where p̂ is within its numerical error of zero.
+        """
         queries = checked_queries(self, X)
-        log = self._kept_sum().at(queries).log_totals() + self._log_scale()
+        sums = self._kept_sum().at(queries)
+        log = sums.log_totals() + self._log_scale()
+        if self._streamed:  # without samples, rows that are faint have no digits
+            log[sums.undefined] = np.nan
         log[~self._inside(queries)] = -np.inf
         negative = np.isnan(log)
         if negative.any():
-            why = "have a negative density estimate; its logarithm is NaN"
-            warn_undefined(count_undefined(negative, why))
+            warn_undefined(count_undefined(negative, _NO_LOG[self._streamed]))
         return log
 
     def score(self, X: ArrayLike, y: object = None) -> float:
@@ -308,7 +364,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
     def _mass(self, low: FloatArray, high: FloatArray) -> FloatArray:
         self._need_vector("for integrals over boxes")
-        return np.asarray(box_mass(self._kept_sum, low, high) / self.weights_.sum())
+        return np.asarray(box_mass(self._kept_sum, low, high) / self._weight)
 
     def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         totals = prepared.at(queries, refine=False).totals()
@@ -330,4 +386,4 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     def _log_scale(self, parts: Sequence[str] | None = None) -> float:
         names, frame = check_parts(parts, len(self.radius_)), self._frame
         scale = log_scale(self.kernel_, frame.radius, names) + frame.log_determinant
-        return float(scale - np.log(self.weights_.sum()))
+        return float(scale - np.log(self._weight))

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
@@ -14,6 +15,8 @@ from fourierkernels.estimators.boundary import Bounds
 from fourierkernels.estimators.checks import count_undefined, validated, warn_undefined
 from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
 from fourierkernels.estimators.smoother import LinearSmoother
+from fourierkernels.estimators.streams.choice import as_source, stream_of
+from fourierkernels.estimators.streams.fitting import may_go_on
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import KernelSums, SampleSum, kernel_matrix
 from fourierkernels.validation import check_choice
@@ -57,6 +60,9 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         What `sample_weight` means: how many samples a row stands for, so that whole numbers are
         repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
         Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
+    within : sequence of (low, high) per dimension, optional
+        A range that contains all samples and queries of a stream: with a radius given too, one
+        reading is enough. Not a bound of the design.
 
     Attributes
     ----------
@@ -89,6 +95,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         undefined: str = "nan",
         device: str = "cpu",
         weighting: str = "frequency",
+        within: Bounds | None = None,
     ) -> None:
         super().__init__(
             kernel,
@@ -99,18 +106,30 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             bounds=bounds,
             device=device,
             weighting=weighting,
+            within=within,
         )
         self.undefined = undefined
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Keep the samples and choose the radius.
+
+        Of a stream, in at most three dimensions, only the modes of the samples are kept, in memory
+        O(modes) and a block. Sums are as accurate as those of an array, relative to the largest;
+        where the denominator is small, the fit has fewer digits, and where it is within its error
+        it is NaN. What needs the samples (weights, leverages, leave-one-out, intervals) is refused.
 
         Parameters
         ----------
-        X : array of shape (n, dim)
+        X : array of shape (n, dim), or a stream
+            A stream is an iterable of blocks (X, y) or (X, y, weights), a memory map or the path of
+            a ``.npy`` file, a Dask array, or what :func:`fourierkernels.estimators.samples_from`
+            returns. Unless `radius` and `within` are given it must be possible to read it again.
         y : array of shape (n,) or (n, k)
+            Like X on disk or in Dask if that is; None beside blocks.
         sample_weight : array of shape (n,), optional
-            Counts or importances, see `weighting`; 1 each by default.
+            Counts or importances, see `weighting`; 1 each by default. Likewise.
 
         Raises
         ------
@@ -119,9 +138,31 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             a radius or bandwidth that is not positive, an unknown kernel, rule or method.
         """
         check_choice("undefined", self.undefined, ["nan", "raise"])
+        source = as_source(X, y, sample_weight)
+        if source is not None:
+            return self._fit_stream(source)
         points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
         columns = np.asarray(responses, dtype=np.float64)
         return self._fit_points(points, sample_weight, responses_=columns)
+
+    @available_if(may_go_on)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add samples to a fit to a stream; `radius` and `within` must be given.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`, arrays too.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; for samples beyond the range, and parameters that have changed meanwhile.
+        """
+        check_choice("undefined", self.undefined, ["nan", "raise"])
+        return self._fit_stream(stream_of(X, y, sample_weight), more=True)
 
     def weight_rows(self, queries: FloatArray) -> FloatArray:
         """Return the weights of all samples at checked queries, ``(m, n)``; rows sum to one."""
@@ -257,7 +298,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
                 scale = np.ldexp(radius / value.denominator, slope.exponent - value.exponent)
                 columns.append(value.units.scale * gap * scale[:, None])
         slope = frame.gradient(np.stack(columns, axis=-1))
-        return slope.reshape(-1, *self.responses_.shape[1:], len(slopes))
+        return slope.reshape(-1, *self._outputs, len(slopes))
 
     def _refitted(self, responses: FloatArray, **changed: object) -> "NadarayaWatson":
         other = clone(self).set_params(bandwidth=None, **changed)
@@ -271,11 +312,16 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     def _summed(self) -> FloatArray:
         return self.responses_
 
+    @property
+    def _outputs(self) -> tuple[int, ...]:
+        """Shape of one response."""
+        return (self.modes_.outputs or ()) if self._streamed else self.responses_.shape[1:]
+
     def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         sums = self._bounded(prepared.at(queries), queries)
         self._report(sums)
         ratios = sums.ratios()
-        return ratios[:, 0] if self.responses_.ndim == 1 else ratios
+        return ratios if self._outputs else ratios[:, 0]
 
     def _bounded(self, sums: KernelSums, queries: FloatArray) -> KernelSums:
         """Return the sums with no weight out of bounds, which leaves those queries undefined."""

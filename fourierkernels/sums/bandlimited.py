@@ -62,7 +62,7 @@ class BandlimitedSum:
         self._points, self._kernel, self._radius, self._tol = points, kernel, radius, tol
         self._columns = 1 + responses.shape[1]
         self._pairs = _pairs(weights, responses)
-        self._heaviest = float(weights.max())  # the sum at a sample is about as large
+        self._heaviest = float(weights.max(initial=0.0))  # the sum at a sample is about as large
         self._spans = box.spans
         self._centre = 0.5 * np.array(box.low) + 0.5 * np.array(box.high)
         self._series: dict[tuple[tuple[str, ...], int], list[Series]] = {}
@@ -87,7 +87,7 @@ class BandlimitedSum:
         series = [self._series_of(names, moment) for names in both]
         (grid,) = {tuple((s.period, len(s.coefficients)) for s in each) for each in series}
         if grid not in self._spectra:
-            self._spectra[grid] = self._transformed(grid)
+            self._spectra[grid] = self.transformed(grid)
         spectrum, phases = self._spectra[grid], self._phases(queries, grid)
         pairs = [spectrum] * len(parts) + [spectrum[:1]] * len(alone)
         results = []
@@ -139,8 +139,8 @@ class BandlimitedSum:
             ]
         return self._series[key]
 
-    def _transformed(self, grid: Grid) -> NDArray[np.complex128]:
-        """Return the type-1 transform of the samples."""
+    def transformed(self, grid: Grid) -> NDArray[np.complex128]:
+        """Return the type-1 transform of the samples, shape ``(pairs, *modes)``."""
         modes = tuple(count for _, count in grid)
         forward, phases = _TRANSFORMS[len(grid)][0], self._phases(self._points, grid)
         spectrum: NDArray[np.complex128] = forward(

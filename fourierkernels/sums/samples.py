@@ -78,7 +78,7 @@ class SampleSum:
         used = weights > 0
         self.points, self.weights, self.units = points, weights, Units.of(responses[used])
         self.responses = self.units.removed(responses)
-        self.kernel, self.radius = kernel, _check_range(radius)
+        self.kernel, self.radius = kernel, check_range(radius)
         self.method, self.tol, self.expected = method, check_tolerance(tol), expected
         self._box = Box.around(points)
         samples = points, weights, self.responses
@@ -340,7 +340,7 @@ def check_tolerance(tol: float) -> float:
     return value
 
 
-def _check_range(radius: FloatArray) -> FloatArray:
+def check_range(radius: FloatArray) -> FloatArray:
     """Return a radius whose products and squares stay within floating point."""
     bad = radius[(radius < _RADII[0]) | (radius > _RADII[1])]
     if len(bad):

@@ -35,6 +35,7 @@ __all__ = [
     "TiedDataWarning",
     "choose_radius",
     "normal_reference",
+    "radius_or_rule",
     "robust_scale",
 ]
 
@@ -82,7 +83,22 @@ def choose_radius(
         If both `radius` and `bandwidth` are given, either is not positive and finite, a matrix is
         singular or nearly so, or the rule is unknown or does not apply to the data or the kernel.
     """
-    dim = points.shape[1]
+    found = radius_or_rule(points.shape[1], radius=radius, bandwidth=bandwidth)
+    if isinstance(found, Rule):
+        return found(points, weights, kernel, responses, fit_design)
+    return found
+
+
+def radius_or_rule(
+    dim: int, *, radius: ArrayLike | str | None, bandwidth: ArrayLike | None
+) -> FloatArray | Rule:
+    """Return the radius that is given, shape ``(dim,)``, or the rule that is to find it.
+
+    Raises
+    ------
+    ValueError
+        As :func:`choose_radius`.
+    """
     if radius is not None and bandwidth is not None:
         raise ValueError(f"radius and bandwidth exclude each other, got {radius} and {bandwidth}")
     if bandwidth is not None:
@@ -91,8 +107,7 @@ def choose_radius(
         return check_radius(1.0 / check_positive("bandwidth", bandwidth), dim)
     if radius is None or isinstance(radius, str):
         known = RADIUS_RULES | GAUSSIAN_RULES | REGRESSION_RULES
-        name = check_choice("radius", radius or "normal_reference", list(known))
-        return known[name](points, weights, kernel, responses, fit_design)
+        return known[check_choice("radius", radius or "normal_reference", list(known))]
     return (
         check_matrix("radius", radius, dim) if np.ndim(radius) == 2 else check_radius(radius, dim)
     )

@@ -24,9 +24,7 @@ def normal_reference(points: FloatArray, weights: FloatArray, kernel: Kernel) ->
     ValueError
         If a column does not vary.
     """
-    n = max(1, round(effective_size(weights)))
-    best = optimal_radius(Gaussian(), kernel, n=n, dim=points.shape[1])
-    return best / robust_scale(points, weights)
+    return _normal(effective_size(weights), robust_scale(points, weights), kernel)
 
 
 def silverman(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
@@ -40,8 +38,7 @@ def silverman(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatA
     ValueError
         If a column does not vary.
     """
-    n, dim = effective_size(weights), points.shape[1]
-    return np.asarray((n * (dim + 2) / 4) ** (1 / (dim + 4)) / _deviation(points, weights))
+    return _silverman(effective_size(weights), _deviation(points, weights))
 
 
 def scott(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
@@ -54,18 +51,40 @@ def scott(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray
     ValueError
         If a column does not vary.
     """
-    n, dim = effective_size(weights), points.shape[1]
-    return np.asarray(n ** (1 / (dim + 4)) / _deviation(points, weights))
+    return _scott(effective_size(weights), _deviation(points, weights))
 
 
 def _deviation(points: FloatArray, weights: FloatArray) -> FloatArray:
     robust_scale(points, weights)  # refuses a column that does not vary
-    return np.asarray(moments(points, weights)[1] / np.sqrt(1.0 - 1.0 / effective_size(weights)))
+    return moments(points, weights)[1]
+
+
+def _normal(size: float, scale: FloatArray, kernel: Kernel) -> FloatArray:
+    best = optimal_radius(Gaussian(), kernel, n=max(1, round(size)), dim=len(scale))
+    return np.asarray(best / scale)
+
+
+def _silverman(size: float, deviation: FloatArray) -> FloatArray:
+    dim = len(deviation)
+    return np.asarray((size * (dim + 2) / 4) ** (1 / (dim + 4)) / _unbiased(size, deviation))
+
+
+def _scott(size: float, deviation: FloatArray) -> FloatArray:
+    return np.asarray(size ** (1 / (len(deviation) + 4)) / _unbiased(size, deviation))
+
+
+def _unbiased(size: float, deviation: FloatArray) -> FloatArray:
+    """From the divisor n to n - 1."""
+    return np.asarray(deviation / np.sqrt(1.0 - 1.0 / size))
 
 
 RULES = (
     Rule(
-        "normal_reference", normal_reference, "exact MISE optimum of Gaussian data", "derived here"
+        "normal_reference",
+        normal_reference,
+        "exact MISE optimum of Gaussian data",
+        "derived here",
+        of_sample=lambda sample, kernel: _normal(sample.size, sample.scale, kernel),
     ),
     Rule(
         "silverman",
@@ -73,8 +92,14 @@ RULES = (
         "asymptotic optimum of Gaussian data",
         "silverman1986density",
         gaussian_only=True,
+        of_sample=lambda sample, kernel: _silverman(sample.size, sample.deviation),
     ),
     Rule(
-        "scott", scott, "the same without the constant", "scott1992multivariate", gaussian_only=True
+        "scott",
+        scott,
+        "the same without the constant",
+        "scott1992multivariate",
+        gaussian_only=True,
+        of_sample=lambda sample, kernel: _scott(sample.size, sample.deviation),
     ),
 )

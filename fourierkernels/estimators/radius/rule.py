@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
@@ -26,6 +27,9 @@ class Rule:
         Whether it fits no kernel but the Gaussian.
     needs_responses : bool
         Whether it is a rule of regression.
+    of_sample : callable, optional
+        (sample, kernel) to the same radius, from a `Standardised` sample, which may be a stream
+        that is read anew for each sum over it; None for rules that need the samples themselves.
     """
 
     name: str
@@ -34,6 +38,7 @@ class Rule:
     source: str
     gaussian_only: bool = False
     needs_responses: bool = False
+    of_sample: Callable[[Any, Kernel], FloatArray] | None = None
 
     def __call__(
         self,
@@ -50,10 +55,7 @@ class Rule:
         ValueError
             If the rule does not apply to the kernel, to a density, or to the data.
         """
-        if self.gaussian_only and not isinstance(kernel, GaussianKernel):
-            raise ValueError(
-                f"kernel must be gaussian for radius={self.name!r}, got {kernel.name!r}"
-            )
+        self.check_kernel(kernel)
         if not self.needs_responses:
             return self.function(points, weights, kernel)
         if responses is None:
@@ -62,3 +64,15 @@ class Rule:
                 "which is for regression"
             )
         return self.function(points, weights, kernel, responses, fit_design)
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Refuse a kernel that the rule does not fit.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self.gaussian_only and not isinstance(kernel, GaussianKernel):
+            raise ValueError(
+                f"kernel must be gaussian for radius={self.name!r}, got {kernel.name!r}"
+            )

@@ -1,6 +1,8 @@
 """A weighted sample as the radius rules see it: its size, scale, ties, and standard form."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -9,6 +11,42 @@ from fourierkernels.estimators.weights import check_size, effective_size
 from fourierkernels.kernels import Kernel
 
 _QUARTILES_OF_NORMAL = 1.3489795003921634  # interquartile range of N(0, 1)
+
+
+class Standardised(Protocol):
+    """A sample in standard form, as rules see it: in memory, or read anew for each sum.
+
+    A radius for the data is a radius for the standard form divided by `scale`.
+    """
+
+    @property
+    def size(self) -> float:
+        """Number of samples that the weights stand for, see ``effective_size``."""
+
+    @property
+    def scale(self) -> FloatArray:
+        """What divides the columns, shape ``(dim,)``."""
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Standard deviation of the data per column (divisor Σw), shape ``(dim,)``."""
+
+    @property
+    def ranges(self) -> FloatArray:
+        """Largest less smallest value per column, shape ``(dim,)``."""
+
+    def total(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
+        """Return what is linear in the samples: the function of all points and weights."""
+
+    def copies(self) -> float:
+        """Return n Σ_g p_g², p_g the share of the g-th distinct point: 1 without ties."""
+
+    def repeated(self) -> float:
+        """Return the share of samples that are not the first of theirs."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +74,35 @@ class Sample:
         """Number of columns."""
         return int(self.points.shape[1])
 
+    @property
+    def deviation(self) -> FloatArray:
+        """Standard deviation of the data per column (divisor Σw), shape ``(dim,)``."""
+        return self.scale * moments(self.points, self.weights)[1]
+
+    @property
+    def ranges(self) -> FloatArray:
+        """Largest less smallest value per column, shape ``(dim,)``."""
+        return np.asarray(np.ptp(self.points, axis=0))
+
+    def total(self, function: Callable[[FloatArray, FloatArray], Any]) -> Any:
+        """Return the function of all points and weights."""
+        return function(self.points, self.weights)
+
+    def copies(self) -> float:
+        """Return n Σ_g p_g², p_g the share of the g-th distinct point: 1 without ties.
+
+        It is the mean number of samples, itself among them, that coincide with a sample.
+        """
+        if (np.diff(np.sort(self.points[:, 0])) > 0).all():  # one fast sort settles most samples
+            return float(self.size * (self.weights @ self.weights))
+        shares = grouped(self.points, self.weights)[1]
+        return float(self.size * (shares @ shares))
+
+    def repeated(self) -> float:
+        """Return the share of samples that are not the first of theirs."""
+        distinct = len(np.unique(self.points, axis=0))
+        return 1.0 - distinct / max(self.size, distinct)
+
 
 def standardise(points: FloatArray, weights: FloatArray) -> Sample:
     """Return the sample in standard form.
@@ -62,16 +129,31 @@ def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:
     ValueError
         If a column does not vary, or the weights stand for fewer than two samples.
     """
-    mean, std = moments(points, weights)
-    spread = interquartile_range(points, weights) / _QUARTILES_OF_NORMAL
+    scale = smaller_scale(
+        *moments(points, weights), interquartile_range(points, weights), points[0], len(points)
+    )
+    check_size(weights)
+    return scale
+
+
+def smaller_scale(
+    mean: FloatArray, std: FloatArray, quartiles: FloatArray, first: FloatArray, n: int
+) -> FloatArray:
+    """Return min(standard deviation, interquartile range / 1.349) per column, shape ``(dim,)``.
+
+    Raises
+    ------
+    ValueError
+        If a column does not vary; the message has the value of `first` there.
+    """
+    spread = quartiles / _QUARTILES_OF_NORMAL
     scale = np.where(spread > 0, np.minimum(std, spread), std)
     flat = np.flatnonzero(scale <= np.abs(mean) * 1e-14)
     if len(flat):
         raise ValueError(
             f"X must vary in every column for a radius rule, got column {flat[0]} constant at "
-            f"{points[0, flat[0]]} (n_samples = {len(points)}); give radius as a number instead"
+            f"{first[flat[0]]} (n_samples = {n}); give radius as a number instead"
         )
-    check_size(weights)
     return np.asarray(scale)
 
 
@@ -91,18 +173,33 @@ def interquartile_range(points: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(high - low)
 
 
-def copies(sample: Sample) -> float:
-    """Return n Σ_g p_g², p_g the share of the g-th distinct point: 1 without ties.
-
-    It is the mean number of samples, itself among them, that coincide with a sample.
-    """
-    if (np.diff(np.sort(sample.points[:, 0])) > 0).all():  # one fast sort settles most samples
-        return float(sample.size * (sample.weights @ sample.weights))
-    order = np.lexsort(sample.points.T)
-    points, weights = sample.points[order], sample.weights[order]
+def grouped(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return distinct points in lexical order and the total weight of each."""
+    order = np.lexsort(points.T)
+    points, weights = points[order], weights[order]
     first = np.append(True, np.any(np.diff(points, axis=0) != 0, axis=1))
-    shares = np.add.reduceat(weights, np.flatnonzero(first))
-    return float(sample.size * (shares @ shares))
+    return points[first], np.add.reduceat(weights, np.flatnonzero(first))
+
+
+def refuse_ties(sample: Standardised, most: float, rule: str) -> None:
+    """Refuse a stream in which a sample has, itself among them, `most` copies or more on average.
+
+    Ties of an array are settled, see `fourierkernels.estimators.radius.ties`.
+
+    Raises
+    ------
+    ValueError
+        With the mean number of copies and the share of samples that are not the first of theirs.
+    """
+    found = sample.copies()
+    if found < most:
+        return
+    raise ValueError(
+        f"X must have few ties for radius={rule!r}, whose radius would grow without bound: got "
+        f"{found:.3g} copies of a sample on average (at most {most:.3g}), "
+        f"{sample.repeated():.0%} of the samples repeat another; use 'normal_reference' or give "
+        "radius as a number"
+    )
 
 
 def tie_limit(kernel: Kernel, dim: int) -> float:

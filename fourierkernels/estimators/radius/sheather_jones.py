@@ -1,6 +1,7 @@
 """The improved Sheather-Jones bandwidth: a fixed point in the cosine coefficients of the data."""
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import finufft
@@ -9,7 +10,7 @@ from scipy.optimize import brentq
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.sample import Sample
+from fourierkernels.estimators.radius.sample import Standardised, refuse_ties
 from fourierkernels.estimators.radius.ties import settled
 from fourierkernels.kernels import Kernel
 
@@ -33,26 +34,42 @@ def improved_sheather_jones(points: FloatArray, weights: FloatArray, kernel: Ker
     ValueError
         For more than one column or an equation without a root.
     """
-    if points.shape[1] != 1:
-        raise ValueError(
-            f"X must have one column for radius='improved_sheather_jones', got {points.shape[1]}"
-        )
-    sample, end = settled(points, weights, _MOST_COPIES, "improved_sheather_jones")
-    reach = 1.2 * float(np.ptp(sample.points))
+    _check_one_column(points.shape[1])
+    return _fixed_radius(*settled(points, weights, _MOST_COPIES, "improved_sheather_jones"))
+
+
+def _of_stream(sample: Standardised, kernel: Kernel) -> FloatArray:
+    _check_one_column(sample.dim)
+    refuse_ties(sample, _MOST_COPIES, "improved_sheather_jones")
+    return _fixed_radius(sample, np.array([math.inf]))
+
+
+def _check_one_column(dim: int) -> None:
+    if dim != 1:
+        raise ValueError(f"X must have one column for radius='improved_sheather_jones', got {dim}")
+
+
+def _fixed_radius(sample: Standardised, end: FloatArray) -> FloatArray:
+    reach = 1.2 * float(sample.ranges[0])
     energy = _cosine_energy(sample, reach)
     if math.isfinite(end[0]):
         energy = energy[: max(1, int(end[0] * reach / math.pi))]
     return np.array([1.0 / (reach * math.sqrt(_smallest_root(energy, sample.size)))]) / sample.scale
 
 
-def _cosine_energy(sample: Sample, reach: float) -> FloatArray:
+def _cosine_energy(sample: Standardised, reach: float) -> FloatArray:
     """Return (Σ p_j cos(πk x_j))², x in [0, 1], for k = 1, 2, ...; shape ``(modes - 1,)``."""
-    place = (sample.points[:, 0] - sample.points[:, 0].min()) / reach + 1.0 / 12.0
-    sums = finufft.nufft1d1(
-        math.pi * place, sample.weights.astype(complex), 2 * _MODES, isign=1, eps=1e-13, nthreads=1
-    )
-    energy: FloatArray = np.square(sums[_MODES + 1 :].real)
+    energy: FloatArray = np.square(sample.total(partial(_cosines, reach=reach)))
     return energy
+
+
+def _cosines(points: FloatArray, weights: FloatArray, reach: float) -> FloatArray:
+    """Return Σ p_j cos(πk x_j) of points that are centred: their range becomes [1/12, 11/12]."""
+    place = points[:, 0] / reach + 0.5
+    sums = finufft.nufft1d1(
+        math.pi * place, weights.astype(complex), 2 * _MODES, isign=1, eps=1e-13, nthreads=1
+    )
+    return np.asarray(sums[_MODES + 1 :].real)
 
 
 def _norm(energy: FloatArray, derivative: int, time: float) -> float:
@@ -93,5 +110,6 @@ RULES = (
         "fixed point of seven plug-in stages, D = 1",
         "botev2010kernel",
         gaussian_only=True,
+        of_sample=_of_stream,
     ),
 )

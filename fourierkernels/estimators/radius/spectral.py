@@ -8,7 +8,7 @@ import numpy as np
 from fourierkernels.arrays import FloatArray
 from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.sample import Sample, tie_limit
+from fourierkernels.estimators.radius.sample import Standardised, refuse_ties, tie_limit
 from fourierkernels.estimators.radius.search import minimise
 from fourierkernels.estimators.radius.spectrum import (
     KernelScore,
@@ -59,6 +59,26 @@ def cross_validated(
 ) -> tuple[FloatArray, float]:
     """Return the radius of :func:`lscv`, or the best multiple of a `unit`, and its score."""
     sample, end = settled(points, weights, tie_limit(kernel, points.shape[1]), rule)
+    return _cross_validated(sample, end, kernel, rule=rule, unit=unit)
+
+
+def _lscv_of_stream(sample: Standardised, kernel: Kernel) -> FloatArray:
+    refuse_ties(sample, tie_limit(kernel, sample.dim), "lscv")
+    return _cross_validated(sample, _no_end(sample.dim), kernel)[0]
+
+
+def _no_end(dim: int) -> FloatArray:
+    return np.full(dim, math.inf)
+
+
+def _cross_validated(
+    sample: Standardised,
+    end: FloatArray,
+    kernel: Kernel,
+    *,
+    rule: str = "lscv",
+    unit: FloatArray | None = None,
+) -> tuple[FloatArray, float]:
     start = _reference(sample, kernel)
     if unit is not None:
         start = start * unit * sample.scale
@@ -88,6 +108,15 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
         If there is no cut within 1024 normal-reference radii, or the transform is too large.
     """
     sample, end = settled(points, weights, 0.5 * (1.0 + NOISE), "plugin")
+    return _plugin(sample, end, kernel)
+
+
+def _plugin_of_stream(sample: Standardised, kernel: Kernel) -> FloatArray:
+    refuse_ties(sample, 0.5 * (1.0 + NOISE), "plugin")
+    return _plugin(sample, _no_end(sample.dim), kernel)
+
+
+def _plugin(sample: Standardised, end: FloatArray, kernel: Kernel) -> FloatArray:
     spectrum, cut = pilot(sample, end)
     score = KernelScore(spectrum, kernel, cut)
     start = _reference(sample, kernel)
@@ -98,12 +127,14 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
     return minimise(score, start, low=low, high=high, step=0.14)[0] / sample.scale
 
 
-def pilot(sample: Sample, last: FloatArray | None = None) -> tuple[SampleSpectrum, FloatArray]:
+def pilot(
+    sample: Standardised, last: FloatArray | None = None
+) -> tuple[SampleSpectrum, FloatArray]:
     """Return the spectrum of a sample, and the cut Λ per dimension beyond which it is noise.
 
     No cut is beyond `last`, of shape ``(dim,)``, if that is given.
     """
-    end = np.full(sample.dim, math.inf) if last is None else last
+    end = _no_end(sample.dim) if last is None else last
 
     def loss(spectrum: SampleSpectrum) -> Callable[[FloatArray], float]:
         def value(cut: FloatArray) -> float:
@@ -119,7 +150,7 @@ def pilot(sample: Sample, last: FloatArray | None = None) -> tuple[SampleSpectru
 
 
 def _widening(
-    sample: Sample,
+    sample: Standardised,
     start: FloatArray,
     score: Callable[[SampleSpectrum], Callable[[FloatArray], float]],
     cutoff: float,
@@ -158,7 +189,7 @@ def _end(kernel: Kernel, dim: int) -> float:
     return float(s[np.flatnonzero(kernel.transform(s) > 1e-3)[-1]])
 
 
-def _reference(sample: Sample, kernel: Kernel) -> FloatArray:
+def _reference(sample: Standardised, kernel: Kernel) -> FloatArray:
     """Return the best radius for a standard Gaussian of this size, shape ``(dim,)``."""
     n = max(1, round(sample.size))
     best = optimal_radius(Gaussian(), kernel, n=n, dim=sample.dim)
@@ -171,11 +202,13 @@ RULES = (
         lscv,
         "least squares cross-validation, all radii from one transform",
         "rudemo1982empirical",
+        of_sample=_lscv_of_stream,
     ),
     Rule(
         "plugin",
         plugin,
         "exact MISE of the sample's spectrum, cut where it is noise",
         "chiu1992automatic",
+        of_sample=_plugin_of_stream,
     ),
 )

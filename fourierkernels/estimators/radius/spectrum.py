@@ -4,11 +4,12 @@ Every radius of every kernel is scored from the same values: only quadrature wei
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.estimators.radius.sample import Sample
+from fourierkernels.estimators.radius.sample import Standardised
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.spectrum import (
     LARGEST_GRID,
@@ -43,14 +44,14 @@ class SampleSpectrum:
         radii.
     """
 
-    def __init__(self, sample: Sample, ends: FloatArray, *, rule: str) -> None:
+    def __init__(self, sample: Standardised, ends: FloatArray, *, rule: str) -> None:
         self.size, self.ends = sample.size, ends
-        self.axes = _axes(np.ptp(sample.points, axis=0), ends)
+        self.axes = _axes(sample.ranges, ends)
         needed = math.prod(axis.size for axis in self.axes)
         if needed > LARGEST_GRID:
             raise TooManyFrequenciesError(
                 f"X must have a range that 2^23 frequencies resolve for radius={rule!r}, got "
-                f"ranges of {np.ptp(sample.points, axis=0).round(1)} robust scales, which take "
+                f"ranges of {sample.ranges.round(1)} robust scales, which take "
                 f"{needed:.1e}; use 'normal_reference' or give radius as a number"
             )
         self.power = _power(sample, self.axes)
@@ -123,9 +124,9 @@ def box(end: float) -> Factor:
     return np.ones_like, np.array([end])
 
 
-def comfortable_factor(sample: Sample, ends: FloatArray) -> float:
+def comfortable_factor(sample: Standardised, ends: FloatArray) -> float:
     """Return how many times `ends` a transform of moderate size (2^20) reaches, at least 1.6."""
-    needed = math.prod(axis.size for axis in _axes(np.ptp(sample.points, axis=0), ends))
+    needed = math.prod(axis.size for axis in _axes(sample.ranges, ends))
     return float(max(1.6, (_COMFORTABLE_GRID / needed) ** (1.0 / sample.dim)))
 
 
@@ -137,6 +138,6 @@ def _axes(ranges: FloatArray, ends: FloatArray) -> list[Axis]:
     ]
 
 
-def _power(sample: Sample, axes: list[Axis]) -> FloatArray:
-    values = empirical_transform(sample.points, sample.weights, axes, accuracy=_ACCURACY)
+def _power(sample: Standardised, axes: list[Axis]) -> FloatArray:
+    values = sample.total(partial(empirical_transform, axes=axes, accuracy=_ACCURACY))
     return np.asarray(values.real**2 + values.imag**2)

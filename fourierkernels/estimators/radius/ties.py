@@ -14,7 +14,7 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.checks import warn_at_the_caller
-from fourierkernels.estimators.radius.sample import Sample, copies, standardise
+from fourierkernels.estimators.radius.sample import Sample, standardise
 
 _FINEST = 1e-7  # of the range: a lattice finer than this is none
 
@@ -45,14 +45,14 @@ def settled(
     sample = standardise(points, weights)
     quanta = np.array([_quantum(column) for column in points[weights > 0].T])
     rounded = np.flatnonzero(quanta > 0)
-    tied = [d for d in rounded if copies(_column(sample, int(d))) >= most]
+    tied = [d for d in rounded if _column(sample, int(d)).copies() >= most]
     if tied:
         steps = ", ".join(f"{quanta[d]:.6g} (column {d})" for d in tied)
         _warn(
             f"X is rounded to multiples of {steps}: radius={rule!r} looks at frequencies that this "
             "resolves, up to π over the step"
         )
-    if len(rounded) < len(quanta) and copies(sample) >= most:
+    if len(rounded) < len(quanta) and sample.copies() >= most:
         sample = _merged(sample, rule)
     with np.errstate(divide="ignore"):
         return sample, math.pi * sample.scale / quanta
@@ -68,8 +68,8 @@ def _merged(sample: Sample, rule: str) -> Sample:
     shares = np.bincount(place.ravel(), weights=sample.weights)
     size = float(1.0 / (shares @ shares))
     _warn(
-        f"X has repeated rows, {copies(sample):.3g} copies of a sample on average: radius={rule!r} "
-        f"takes equal rows for one sample, {size:.6g} in all instead of {sample.size:.6g}"
+        f"X has repeated rows, {sample.copies():.3g} copies of a sample on average: "
+        f"radius={rule!r} takes equal rows for one sample, {size:.6g} in all instead of {sample.size:.6g}"
     )
     return Sample(points, shares, size, sample.scale)
 

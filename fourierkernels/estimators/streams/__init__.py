@@ -1,0 +1,1 @@
+"""Samples in streams: blocks, files, Dask collections; only their modes are kept."""

@@ -1,0 +1,325 @@
+"""Kernel sums over samples that are not kept: their modes are, and these add up block by block.
+
+The type-1 transform of a band-limited sum is linear in the samples. On a grid that is fixed by
+kernel, radius, range and accuracy, the transform of all samples is the sum of those of the blocks,
+however they are cut, and the sum at any query in that range is a series in it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import GaussianKernel, Kernel
+from fourierkernels.sums.bandlimited import BandlimitedSum, Grid, fourier_series
+from fourierkernels.sums.box import Box
+from fourierkernels.sums.frame import Frame
+from fourierkernels.sums.plan import Plan, plan_sum
+from fourierkernels.sums.problem import Problem
+from fourierkernels.sums.result import KernelSums, Units
+from fourierkernels.sums.samples import SampleSum, check_range
+
+_TINY = float(np.finfo(float).tiny)
+_WINDOWED = (
+    2  # dimensions up to which the Gaussian is windowed: its integral has the same grid then
+)
+
+
+class SamplesNotKeptError(AttributeError, ValueError):
+    """What was asked for needs the samples, of which a stream leaves only the modes."""
+
+
+@dataclass(frozen=True)
+class ModeGrid:
+    """The modes that a kernel sum over samples and queries in a box takes.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    radius : tuple of dim floats
+    box : Box
+        Contains all samples (images beyond bounds too) and all queries.
+    tol : float
+        Accuracy relative to the largest sum.
+    windowed : bool
+        Whether a Gaussian is windowed as other kernels are, for a grid that serves its integral.
+    """
+
+    kernel: Kernel
+    radius: tuple[float, ...]
+    box: Box
+    tol: float
+    windowed: bool
+
+    @classmethod
+    def covering(cls, kernel: Kernel, radius: FloatArray, box: Box, tol: float) -> "ModeGrid":
+        """Return the grid for a box; the Gaussian is windowed in one and two dimensions."""
+        ends = tuple(map(float, check_range(radius)))
+        return cls(kernel, ends, box, tol, len(radius) <= _WINDOWED)
+
+    def plan(self, n: int, columns: int) -> Plan:
+        """Return the plan for as many queries as samples, `columns` sums each.
+
+        Raises
+        ------
+        ValueError
+            If the sum cannot be band-limited, with the reason.
+        """
+        with np.errstate(over="ignore"):
+            bands = tuple(map(float, np.multiply(self.radius, self.box.spans)))
+        if not max(bands) < math.inf:
+            raise ValueError(f"X must have a finite range, got {self.box}")
+        problem = Problem(self.summed, n, n, len(bands), columns, bands, self.tol)
+        try:
+            return plan_sum(problem, "bandlimited")
+        except ValueError as error:
+            raise ValueError(f"{error}; a stream has no other method, an array has") from error
+
+    def transform(self, points: FloatArray, weights: FloatArray, responses: FloatArray) -> "Modes":
+        """Return the modes of samples ``(n, dim)``, weights ``(n,)`` and responses ``(n, k)``."""
+        self.plan(len(points), 1 + responses.shape[1])  # refuses what would not fit
+        units = _tight(Units.of(responses), responses)
+        sums = BandlimitedSum(points, weights, units.removed(responses), **self.options)
+        values = _halves(sums.transformed(self.grid), 1 + responses.shape[1])
+        return Modes(float(weights.sum()), units, values)
+
+    def over(self, dims: tuple[int, ...]) -> "ModeGrid":
+        """Return the grid in some of the dimensions."""
+        ends = (tuple(end[d] for d in dims) for end in self.box)
+        radius = tuple(self.radius[d] for d in dims)
+        return ModeGrid(self.kernel, radius, Box(*ends), self.tol, self.windowed)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Period and number of modes per dimension."""
+        pairs = zip(self.radius, self.box.spans, strict=True)
+        series = [fourier_series(self.summed, r, float(s), tol=self.tol) for r, s in pairs]
+        return tuple((each.period, len(each.coefficients)) for each in series)
+
+    @property
+    def summed(self) -> Kernel:
+        """The kernel as its series is made."""
+        if self.windowed and isinstance(self.kernel, GaussianKernel):
+            return cast("Kernel", _Windowed(self.kernel))
+        return self.kernel
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments of the band-limited sum."""
+        radius = np.array(self.radius)
+        return {"kernel": self.summed, "radius": radius, "box": self.box, "tol": self.tol}
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Σ w exp(-ik·x) and, per response, Σ w z exp(-ik·x), y = centre + scale z; they add up.
+
+    The sums are of real numbers, so that half of the modes tells the others.
+
+    Attributes
+    ----------
+    weight : float
+        Σ w.
+    units : Units
+        Of the k responses. Each block brings its own, and a sum of two has units that fit both:
+        the modes of w move a centre exactly, so that a large mean costs no digits.
+    values : complex array of shape (1 + k, half, *others)
+        At modes 0, 1, ... of the first dimension, and at -m, ..., m of the others.
+    """
+
+    weight: float
+    units: Units
+    values: NDArray[np.complex128]
+
+    def __add__(self, other: "Modes") -> "Modes":
+        """Return the modes of the samples of both."""
+        units = _common(self, other)
+        values = self.values + other.values
+        if len(values) > 1:
+            values[1:] = self._moments_in(units) + other._moments_in(units)
+        return Modes(self.weight + other.weight, units, values)
+
+    def _moments_in(self, units: Units) -> NDArray[np.complex128]:
+        """Return Σ w z exp(-ik·x) for z in other units."""
+        shape = (-1, *[1] * (self.values.ndim - 1))
+        scale, centre = np.asarray(units.scale), np.asarray(units.centre)
+        factor = (np.asarray(self.units.scale) / scale).reshape(shape)
+        shift = ((np.asarray(self.units.centre) - centre) / scale).reshape(shape)
+        return np.asarray(factor * self.values[1:] + shift * self.values[:1])
+
+    def over(self, dims: tuple[int, ...], *, with_responses: bool) -> "Modes":
+        """Return the modes of the coordinates in some dimensions: those with k = 0 in others."""
+        values = self.values if with_responses else self.values[:1]
+        units = self.units if with_responses else Units(np.zeros(0), np.ones(0))
+        for d in range(values.ndim - 2, -1, -1):
+            if d not in dims:
+                zero = 0 if d == 0 else values.shape[d + 1] // 2
+                values = np.asarray(values.take(zero, axis=d + 1))
+        if 0 not in dims:
+            values = values[:, values.shape[1] // 2 :]
+        return Modes(self.weight, units, values)
+
+
+class StreamedSum(SampleSum):
+    """The kernel sum of samples of which only the modes are known.
+
+    Sums at queries, slopes and integrals are those of :class:`SampleSum`, but for rows whose
+    denominator is faint: without samples they cannot be summed again, and keep few digits.
+
+    Parameters
+    ----------
+    modes : Modes
+    grid : ModeGrid
+    bounds : array of shape (2, dim)
+        Queries beyond are summed at the bound; estimators have no use for the answer there.
+    n : int
+        Number of samples.
+    """
+
+    def __init__(self, modes: Modes, grid: ModeGrid, bounds: FloatArray, n: int) -> None:
+        self.kernel, self.radius, self.tol = grid.kernel, np.array(grid.radius), grid.tol
+        self.weights, self.units = np.array([modes.weight]), modes.units
+        self._frame = Frame(self.radius)
+        self.method, self.device, self.expected = "bandlimited", "cpu", n
+        self._modes, self._grid, self._bounds, self._n = modes, grid, bounds, n
+        self._series_sum = _SeriesSum(modes, grid)
+
+    def over(self, dims: tuple[int, ...] | None, *, with_responses: bool) -> "StreamedSum":
+        """Return the sum over some dimensions of the same samples."""
+        some = tuple(range(len(self.radius))) if dims is None else dims
+        modes = self._modes.over(some, with_responses=with_responses)
+        return StreamedSum(modes, self._grid.over(some), self._bounds[:, list(some)], self._n)
+
+    def plan(self, queries: FloatArray, *, plain: bool = True) -> Plan:
+        """Return the plan; sums of a stream are always band-limited."""
+        return self._grid.plan(self._n, len(self._modes.values))
+
+    def _planned(self, queries: FloatArray, plain: bool = True) -> Plan:
+        return self.plan(queries, plain=plain)
+
+    def left_out(
+        self, queries: FloatArray, own: FloatArray, owners: NDArray[np.intp]
+    ) -> KernelSums:
+        """Refuse: the samples are gone.
+
+        Raises
+        ------
+        SamplesNotKeptError
+        """
+        raise SamplesNotKeptError("left_out must have samples, got the modes of a stream")
+
+    def _summed(self, method: str, queries: FloatArray, names: tuple[str, ...]) -> KernelSums:
+        inside = np.clip(queries, *self._bounds)
+        check_covered(inside, self._grid.box)
+        sums = self._series_sum.at(inside, names)
+        return KernelSums(sums.in_units, sums.denominator, sums.error, sums.exponent, self.units)
+
+    def _summed_all(
+        self,
+        method: str,
+        queries: FloatArray,
+        names: list[tuple[str, ...]],
+        alone: Sequence[tuple[str, ...]] = (),
+    ) -> list[KernelSums]:
+        return [self._summed(method, queries, each) for each in [*names, *alone]]
+
+    def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
+        return np.zeros(0, np.intp)
+
+
+class _SeriesSum(BandlimitedSum):
+    """A band-limited sum whose type-1 transform is known on one grid."""
+
+    def __init__(self, modes: Modes, grid: ModeGrid) -> None:
+        none = np.zeros((0, len(grid.radius)))
+        responses = np.zeros((0, len(modes.values) - 1))
+        super().__init__(none, np.zeros(0), responses, **grid.options)
+        self._spectra = {grid.grid: _packed(modes.values)}
+
+    def transformed(self, grid: Grid) -> NDArray[np.complex128]:
+        raise SamplesNotKeptError(
+            "the integral of the Gaussian must have samples in three dimensions, got the modes of "
+            "a stream; fit an array"
+        )
+
+
+class _Windowed:
+    """A Gaussian whose series is windowed like that of any other kernel."""
+
+    def __init__(self, kernel: GaussianKernel) -> None:
+        self._kernel = kernel
+        self.support = kernel.cutoff
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_kernel"], name)
+
+
+def check_covered(queries: FloatArray, box: Box) -> None:
+    """Refuse queries beyond the range for which modes were summed.
+
+    Raises
+    ------
+    ValueError
+        With the first such row, its column and its value.
+    """
+    outside = (queries < box.low) | (queries > box.high)
+    if not outside.any():
+        return
+    row, column = (int(i) for i in np.argwhere(outside)[0])
+    raise ValueError(
+        f"X must lie in the range that the stream was summed for, [{box.low[column]:.6g}, "
+        f"{box.high[column]:.6g}] in column {column}, got {queries[row, column]:.6g} in row {row} "
+        f"({int(outside.any(axis=1).sum())} such rows); fit with within=[(low, high), ...]"
+    )
+
+
+def _tight(units: Units, responses: FloatArray) -> Units:
+    """Give a column without spread the smallest scale, so that it sets none in a sum."""
+    flat = np.ptp(responses, axis=0) == 0
+    return Units(
+        units.centre, np.where(flat & (units.removed(responses)[0] == 0), _TINY, units.scale)
+    )
+
+
+def _common(one: Modes, other: Modes) -> Units:
+    """Return units for the samples of both, by the rule of :meth:`Units.of`."""
+    share = one.weight / (one.weight + other.weight)
+    centres = np.array([one.units.centre, other.units.centre])  # (2, k)
+    scales = np.array([one.units.scale, other.units.scale])
+    middle = share * centres[0] + (1.0 - share) * centres[1]
+    size = np.maximum(np.abs(centres), scales).max(axis=0)
+    with np.errstate(over="ignore"):
+        spread = np.maximum(np.abs(centres - middle), scales).max(axis=0)
+    centred = spread < 0.5 * size
+    largest = np.where(centred, spread, size)
+    scale = np.ldexp(1.0, np.frexp(largest)[1] - 1)
+    return Units(np.where(centred, middle, 0.0), np.maximum(scale, _TINY))
+
+
+def _halves(spectrum: NDArray[np.complex128], columns: int) -> NDArray[np.complex128]:
+    """Split pairs of real columns, which travelled as one complex one; shape (columns, *half).
+
+    The mode without a partner, the first of each dimension, is dropped: its coefficient is below
+    the accuracy of the series.
+    """
+    inner = spectrum[(slice(None), *[slice(1, None)] * (spectrum.ndim - 1))]
+    middle = inner.shape[1] // 2
+    partners = np.conj(np.flip(inner, axis=tuple(range(1, inner.ndim)))[:, middle:])
+    ahead = inner[:, middle:]
+    parts = np.stack([0.5 * (ahead + partners), -0.5j * (ahead - partners)], axis=1)
+    return np.asarray(parts.reshape(-1, *ahead.shape[1:])[:columns])
+
+
+def _packed(values: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Undo :func:`_halves`: all modes of pairs of columns, shape (pairs, *modes)."""
+    behind = np.conj(np.flip(values[:, 1:], axis=tuple(range(1, values.ndim))))
+    inner = np.concatenate([behind, values], axis=1)
+    if len(inner) % 2:
+        inner = np.concatenate([inner, np.zeros_like(inner[:1])])
+    pairs = inner[0::2] + 1j * inner[1::2]
+    return np.pad(pairs, [(0, 0), *[(1, 0)] * (pairs.ndim - 1)])
