@@ -17,6 +17,7 @@ from fourierkernels.estimators.streams import quantiles
 from fourierkernels.estimators.streams.blocks import Block, Expected, regrouped
 from fourierkernels.estimators.streams.sources import LocalSource, blocks_of
 from fourierkernels.estimators.streams.survey import Survey
+from fourierkernels.estimators.weights import WEIGHTINGS
 
 PROMISE = 1e-12  # of the largest value
 WITHIN = {1: [(-7, 7)], 2: [(-7, 7)] * 2}
@@ -275,7 +276,12 @@ def test_integers_and_single_precision_are_read_as_numbers() -> None:
 @pytest.mark.parametrize(
     ("rule", "kernel", "dim"),
     [
-        *((rule, "fourier4", dim) for rule in RADIUS_RULES for dim in (1, 2)),
+        *(
+            (r.name, "fourier4", dim)
+            for r in RADIUS_RULES.values()
+            if r.of_sample
+            for dim in (1, 2)
+        ),
         *((rule, "gaussian", 1) for rule in GAUSSIAN_RULES),
         ("lscv", "fourier1", 1),
         ("plugin", "fourier1", 1),
@@ -286,12 +292,30 @@ def test_rules_find_the_radius_of_the_array(
     rule: str, kernel: str, dim: int, weighted: bool
 ) -> None:
     x, _, w = data(500, dim)
-    w += 0.5  # as shares, not repetitions: these are ties
     blocks = cut([8, 9, 350], x, np.zeros(500), w)
     blocks = [(a, None, b if weighted else None) for a, _, b in blocks]
-    whole = KernelDensity(kernel, radius=rule).fit(x, sample_weight=w if weighted else None)
-    part = KernelDensity(kernel, radius=rule).fit(blocks)
+    asked = {"radius": rule, "weighting": "importance"}  # repetitions would be ties
+    whole = KernelDensity(kernel, **asked).fit(x, sample_weight=w if weighted else None)
+    part = KernelDensity(kernel, **asked).fit(blocks)
     np.testing.assert_allclose(part.radius_, whole.radius_, rtol=1e-6)
+
+
+def test_frequencies_of_a_stream_count_samples() -> None:
+    x, _, w = data(500, 1)
+    blocks = [(a, None, b) for a, _, b in cut([8, 350], x, np.zeros(500), w)]
+    whole = KernelDensity("fourier4").fit(x, sample_weight=w)
+    np.testing.assert_allclose(KernelDensity("fourier4").fit(blocks).radius_, whole.radius_)
+
+
+@pytest.mark.parametrize("rule", [name for name, r in RADIUS_RULES.items() if not r.of_sample])
+def test_rules_that_need_the_samples_are_refused(rule: str) -> None:
+    with pytest.raises(ValueError, match=f"for a stream, got '{rule}', which needs the samples"):
+        KernelDensity(radius=rule).fit([data(50, 2)[0]])
+
+
+def test_matrices_are_refused_for_a_stream() -> None:
+    with pytest.raises(ValueError, match="radius must be a number or a vector for a stream"):
+        KernelDensity(radius=np.eye(2)).fit([data(50, 2)[0]])
 
 
 def test_ties_are_found_in_a_stream() -> None:
@@ -347,10 +371,12 @@ def test_facts_of_two_parts_add_up_to_those_of_all() -> None:
     both = Survey.of(blocks[0]) + Survey.of(blocks[1])
     all_at_once = Survey.of(Block(x, np.zeros((300, 0)), w + 0.5))
     assert both.reading == all_at_once.reading
-    for name in ("weight", "norm", "mean", "deviation", "low", "high", "size"):
+    for name in ("weight", "norm", "mean", "deviation", "low", "high"):
         one, other = getattr(both, name), getattr(all_at_once, name)
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    assert (both.whole, both.alike) == (False, False)
+    assert not both.alike
+    for weighting in WEIGHTINGS:
+        assert both.size(weighting) == pytest.approx(all_at_once.size(weighting), rel=1e-12)
 
 
 # --- bit by bit, bounds, queries -------------------------------------------------------------
