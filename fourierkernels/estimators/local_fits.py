@@ -58,16 +58,9 @@ class LocalFits:
 
     def slope_of_fit(self, queries: FloatArray, fit: LocalFit, d: int) -> FloatArray:
         """Return ∂f̂/∂x_d = row · (T' - S' β), from the differentiated sums, shape ``(m, k)``."""
-        moments = self._moments(self._sum, queries, slope_in=d)
-        rows = np.flatnonzero(~(fit.doubt <= math.sqrt(self._sum.tol)))
-        if len(rows) and not moments.exact:
-            exact = self._moments(self._sum, queries[rows], exactly=True, slope_in=d)
-            moments = moments.replaced(rows, exact)
-        with np.errstate(invalid="ignore", over="ignore"):  # only where it is undefined
-            change = np.einsum("abm,bmk->amk", moments.denominators[self._table], fit.coefficients)
-            scaled = self._sum.radius[d] * np.ldexp(fit.row, moments.exponent - fit.exponent)
-            slope = np.einsum("am,amk->mk", scaled, moments.in_units - change)
-        return self._in_responses(slope, fit)
+        step = self.rows_at_once()
+        blocks = (slice(start, start + step) for start in range(0, len(queries), step))
+        return np.concatenate([self._slopes(queries[rows], fit.some(rows), d) for rows in blocks])
 
     def quadratic(self, queries: FloatArray, fit: LocalFit, factor: float) -> FloatArray:
         """Return Σ_i w_i y_i (Σ_a row_a u_i^a)² shape(factor u_i), shape ``(m,)``, of one response.
@@ -94,6 +87,18 @@ class LocalFits:
         each = math.comb(self._dim + 2 * self._degree, self._dim)
         columns = int(self._sum.responses.shape[1])
         return max(_LEAST_ROWS, _HELD // (each * (1 + columns)))
+
+    def _slopes(self, queries: FloatArray, fit: LocalFit, d: int) -> FloatArray:
+        moments = self._moments(self._sum, queries, slope_in=d)
+        rows = np.flatnonzero(~(fit.doubt <= math.sqrt(self._sum.tol)))
+        if len(rows) and not moments.exact:
+            exact = self._moments(self._sum, queries[rows], exactly=True, slope_in=d)
+            moments = moments.replaced(rows, exact)
+        with np.errstate(invalid="ignore", over="ignore"):  # only where it is undefined
+            change = np.einsum("abm,bmk->amk", moments.denominators[self._table], fit.coefficients)
+            scaled = self._sum.radius[d] * np.ldexp(fit.row, moments.exponent - fit.exponent)
+            slope = np.einsum("am,amk->mk", scaled, moments.in_units - change)
+        return self._in_responses(slope, fit)
 
     def _in_blocks(self, count: int, solved: Callable[[SampleSum, slice], LocalFit]) -> LocalFit:
         rows = self.rows_at_once()

@@ -57,6 +57,11 @@ class LocalFit:
             parts[name] = values
         return replace(self, **parts)
 
+    def some(self, rows: slice) -> "LocalFit":
+        """Return the solutions of a run of queries."""
+        coefficients, row = self.coefficients[:, rows], self.row[:, rows]
+        return LocalFit(coefficients, row, self.exponent[rows], self.doubt[rows])
+
     def joined(self, *others: "LocalFit") -> "LocalFit":
         """Return the solutions of these queries and then those of the others."""
         if not others:

@@ -113,7 +113,7 @@ def _direct_seconds(problem: Problem) -> float:
     """Nanoseconds per pair, samples in tiles of 256, and threads beyond a few milliseconds."""
     gaussian = isinstance(problem.kernel, GaussianKernel)
     pair = (1.05 + 0.06 * problem.dim) if gaussian else (1.3 + 0.28 * problem.dim)
-    pair += 0.28 * (problem.columns - 1) + 0.5 * problem.moments
+    pair += 0.28 * (problem.columns - 1) + 0.7 * problem.moments
     work = 1e-9 * pair * 256 * math.ceil(problem.n / 256) * problem.m
     threads = min(_cores(), math.ceil(problem.m / 16)) if work > 4e-3 else 1
     return 1e-4 + work / threads

@@ -31,7 +31,7 @@ def data(n: int = 200, dim: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndar
 
 @pytest.mark.parametrize(
     "estimator",
-    [KernelDensity(), NadarayaWatson(), LocalPolynomial()],
+    [KernelDensity(), NadarayaWatson(), LocalPolynomial(degree=0)],
     ids=lambda e: type(e).__name__,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")

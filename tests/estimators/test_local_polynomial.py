@@ -6,6 +6,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from sklearn.utils.estimator_checks import check_estimator
 
 from fourierkernels import LocalPolynomial, NadarayaWatson
 from fourierkernels.estimators import (
@@ -75,7 +76,7 @@ def test_bandlimited_sums_reproduce_polynomials_too(dim: int, degree: int, name:
     rng = np.random.default_rng(dim)
     x, at = rng.uniform(-1, 1, (300, dim)), rng.uniform(-1, 1, (12, dim))
     coefficients = rng.normal(size=math.comb(dim + degree, dim))
-    radius = 0.7 if dim == 3 else 2.0
+    radius = 0.4 if dim == 3 else 2.0
     model = LocalPolynomial(name, degree=degree, radius=radius, method="bandlimited")
     fit = model.fit(x, monomials(x, degree) @ coefficients).predict(at)
     np.testing.assert_allclose(fit, monomials(at, degree) @ coefficients, rtol=0, atol=1e-7)
@@ -244,6 +245,20 @@ def test_both_derivatives_are_exact_on_polynomials_and_differ_elsewhere() -> Non
     assert np.abs(of_fit[:, 1] - of_polynomial[:, 1]).max() > 0.01
 
 
+# --- scikit-learn ------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_contract_holds_but_for_more_columns_than_samples() -> None:
+    """Degree 0 keeps all of it; one check fits 27 samples in 30 dimensions, where no line is."""
+    check = "check_sample_weight_equivalence_on_dense_data"
+    results = check_estimator(LocalPolynomial(), on_fail=None, expected_failed_checks={check: ""})
+    bad = [r["check_name"] for r in results if r["status"] not in {"passed", "skipped", "xfail"}]
+    assert bad == []
+    (expected,) = [r for r in results if r["status"] == "xfail"]
+    assert "degree 1 in 30 dimensions has 31" in str(expected["exception"])
+
+
 # --- limits, blocks, copies --------------------------------------------------------------------
 
 
@@ -274,8 +289,9 @@ def test_blocks_of_any_size_give_what_one_call_gives(
     monkeypatch.setattr(local_fits, "_LEAST_ROWS", 1)
     monkeypatch.setattr(local_fits, "_HELD", 300)
     np.testing.assert_allclose(model.predict(at), whole, rtol=1e-8, atol=1e-10)
-    left = model.leave_one_out()
+    left, slope = model.leave_one_out(), model.derivative(at)
     monkeypatch.undo()
+    np.testing.assert_allclose(slope, model.derivative(at), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(left, model.leave_one_out(), rtol=1e-8, atol=1e-10)
 
 
@@ -339,7 +355,7 @@ def test_a_query_far_from_all_samples_extrapolates_the_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["gaussian", "fourier3", "fourier4"])
-@pytest.mark.parametrize(("dim", "degree", "radius"), [(1, 1, 9.0), (1, 3, 40.0), (2, 1, 3.0)])
+@pytest.mark.parametrize(("dim", "degree", "radius"), [(1, 3, 40.0), (2, 1, 3.0)])
 def test_the_operator_of_attention_gives_the_same_fit(
     dim: int, degree: int, radius: float, name: str
 ) -> None:

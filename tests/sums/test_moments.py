@@ -89,7 +89,7 @@ def test_all_moments_at_once_are_those_of_the_reference(
     dim: int, degree: int, name: str, method: str
 ) -> None:
     _, at, _ = problem(200, 20, dim)
-    options, radius = {"with_responses": degree // 2}, 0.4 if dim == 3 else 2.0
+    options, radius = {"with_responses": degree // 2}, 0.2 if dim == 3 else 2.0
     fast, slow = (
         prepared(dim, name, method=each, radius=radius).moments(at, degree, **options)
         for each in (method, "reference")
