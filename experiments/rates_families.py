@@ -5,7 +5,7 @@
 rates_families.csv, one row per setting. Densities: the least exact MISE at one n, its local slope,
 the limit of the slopes with what its extrapolation moved over, the sharp rate, the paper's claim.
 Regression at five points inside a design that is not Gaussian: the same of the error to first order
-in R^D/n. For some of both a simulation at the same radii: its slope with a statistical interval, and
+in R^D/n. For some of both a simulation at the same radii: its slope with a statistical interval,
 beside it the slope of the computed errors over the same n with the same weights.
 
 rates_correlated.csv: normals of one common correlation up to D = 5, each kernel's best error and
@@ -151,7 +151,7 @@ def relative_error(correlation: float, dim: int, kernel: str, n: int) -> tuple[f
 
 
 def correlated_rows(*, quick: bool) -> Iterator[Row]:
-    """What one common correlation costs product kernels, up to D = 5."""
+    """Yield what one common correlation costs product kernels, up to D = 5."""
     n = 1_000
     for dim in (2, 5) if quick else (2, 3, 4, 5):
         for kernel in ("fourier1", "fourier4", "gaussian"):
