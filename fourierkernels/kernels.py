@@ -306,8 +306,8 @@ class FourierKernel:
         """
         step = math.pi / self.power
         reach = math.ceil(_NEGLIGIBLE / math.sqrt(self.power) / step)
-        u = step * np.arange(-reach, reach + 1)
-        return u, step * sinc(u) ** self.power
+        u = np.asarray(step * np.arange(-reach, reach + 1), float)
+        return u, np.asarray(step * sinc(u) ** self.power, float)
 
     def _lattice_sum(self, s: FloatArray, wave: Callable[[FloatArray], FloatArray]) -> FloatArray:
         u, weight = self._lattice

@@ -76,7 +76,8 @@ def cosine_tail(
     m = np.arange(-_HARMONICS, _HARMONICS + 1)
     omega = s[..., None] + m
     for power in {side.power for side in found}:
-        weight = sum(_harmonics(side, m) for side in found if side.power == power)
+        parts = [_harmonics(side, m) for side in found if side.power == power]
+        weight = np.sum(parts, axis=0)
         kept = np.abs(weight) > _ROUNDING * np.abs(weight).max()  # an odd φ has no mean
         waves = wave_tail(power - times, start * np.abs(omega[..., kept]))
         waves = np.where(omega[..., kept] < 0.0, np.conj(waves), waves)

@@ -140,6 +140,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/lra_costs.py",
     "experiments/lra_small.py",
     "experiments/rates_density.py",
+    "experiments/rates_families.py",
     "experiments/rates_regression.py",
     "experiments/real_heads.py",
     "experiments/robustness.py",

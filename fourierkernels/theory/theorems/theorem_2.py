@@ -15,7 +15,10 @@ _M = 1
 
 
 def _bound(setting: Setting, n: float, radius: float) -> float:
-    """Numerator of the bound, with J = 1."""
+    """Return the bound with what does not set its rate put to one: J(R), p² and f + C_2.
+
+    J(R) is one less a multiple of R^{-2(m+1)} + R^D log(NR)/N, and tends to one; D_v = 1.
+    """
     return float(radius ** (-2.0 * (_M + 1))) + variance(setting, n, radius)
 
 

@@ -83,6 +83,7 @@ THEOREM_3A_ORDINARY_SMOOTH = Theorem(
     cases=(
         Case("laplace", "fourier1"),
         Case("gamma", "fourier1"),
+        Case("beta", "fourier1"),
         Case("laplace", "fourier1", dim=2),
     ),
 )

@@ -47,6 +47,7 @@ THEOREM_3B_ORDINARY_SMOOTH = Theorem(
     remark="β > 3 is only what the proof needs, with |p̂| for |p̂|²; β > 3/2 is enough.",
     cases=(
         Case("gamma(4)", "fourier2"),
+        Case("beta(4, 4)", "fourier2"),
         Case("laplace", "fourier2", beyond=True),
         Case("gamma(1.2)", "fourier2", beyond=True),
     ),

@@ -18,7 +18,7 @@ from fourierkernels.theory.theorems.theorem import Case, Theorem
 
 
 def _bound(setting: Setting, n: float, radius: float) -> float:
-    """Numerator of the bound, with deg Q = 0 and J = 1."""
+    """Return the bound with deg Q = 0, and J(R), p² and f + C_5 put to one."""
     alpha = common_order(setting)
     tail = math.exp(-2.0 * product_decay(setting) * radius**alpha)
     bias = radius ** max(2.0 - 2.0 * alpha, 0.0) * tail
