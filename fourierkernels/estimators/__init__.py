@@ -6,6 +6,7 @@ from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.radius import (
+    CONDITIONAL_RULES,
     GAUSSIAN_RULES,
     RADIUS_RULES,
     REGRESSION_RULES,
@@ -15,6 +16,7 @@ from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
 
 __all__ = [
+    "CONDITIONAL_RULES",
     "GAUSSIAN_RULES",
     "RADIUS_RULES",
     "REGRESSION_RULES",
