@@ -153,7 +153,7 @@ class ConditionalDensity(KernelEstimator):
             raise ValueError(f"y must have one column for quantiles, got {count}")
         levels = check_finite("q", as_real("q", q))
         if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"q must be numbers strictly between 0 and 1, got {q}")
+            raise ValueError(f"q must be numbers strictly between 0 and 1, got {q!r}")
         blocks = [self._quantiles(rows, levels.ravel()) for rows in self._cut(queries)]
         found = np.concatenate(blocks)
         missing = np.isnan(found)

@@ -91,7 +91,7 @@ def choose_radius(
         raise ValueError(f"radius and bandwidth exclude each other, got {radius} and {bandwidth}")
     if bandwidth is not None:
         if np.ndim(bandwidth) == 2:
-            return np.linalg.inv(check_matrix("bandwidth", bandwidth, dim))
+            return np.asarray(np.linalg.inv(check_matrix("bandwidth", bandwidth, dim)))
         return check_radius(1.0 / check_positive("bandwidth", bandwidth), dim)
     if radius is None or isinstance(radius, str):
         known = RADIUS_RULES | GAUSSIAN_RULES | REGRESSION_RULES

@@ -39,10 +39,10 @@ def conditional_lscv(
 ) -> FloatArray:
     """Return R, then S, that minimise cross-validation of p̂(y | x), shape ``(dim + 1,)``.
 
-    For each R the best S is searched, between a tenth and 8 times the normal reference, and R as
-    in :func:`lscv`, up to 32 times (8 times for several columns). A radius at which a prediction is undefined without its own sample is ruled
-    out. A column of x without influence gets a small R: it is smoothed out. Source:
-    [hall2004cross]_.
+    For each R the best S is searched, between a tenth and 8 times the normal reference, and R as in
+    :func:`lscv`, up to 32 times (8 times for several columns). A radius at which a prediction is
+    undefined without its own sample is ruled out. A column of x without influence gets a small R:
+    it is smoothed out. Source: [hall2004cross]_.
 
     Raises
     ------
