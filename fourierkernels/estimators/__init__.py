@@ -8,6 +8,7 @@ from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.local_polynomial import LocalPolynomial
 from fourierkernels.estimators.proper import ProperDensity
 from fourierkernels.estimators.radius import (
+    CONDITIONAL_RULES,
     GAUSSIAN_RULES,
     RADIUS_RULES,
     REGRESSION_RULES,
@@ -18,6 +19,7 @@ from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import samples_from
 
 __all__ = [
+    "CONDITIONAL_RULES",
     "GAUSSIAN_RULES",
     "RADIUS_RULES",
     "REGRESSION_RULES",

@@ -84,7 +84,16 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _compute_fit(self, X: FloatArray, sample_weight: ArrayLike | None) -> None:
         self.weights_ = fitted_weights(sample_weight, len(X), self.weighting)
         self.kernel_ = as_kernel(self.kernel)
-        self.radius_ = choose_radius(
+        self.radius_ = self._chosen_radius(X)
+        self.points_ = X
+        self.bounds_ = check_bounds(self.bounds, X)
+        check_bounds(self.within, X, name="within")
+        if self.radius_.ndim == 2:
+            self._check_matrix()
+        self.plan_ = self._kept_sum().plan(X)
+
+    def _chosen_radius(self, X: FloatArray) -> FloatArray:
+        return choose_radius(
             X,
             self.weights_,
             self.kernel_,
@@ -93,12 +102,6 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             responses=self._summed(),
             fit_design=self._fit_design(),
         )
-        self.points_ = X
-        self.bounds_ = check_bounds(self.bounds, X)
-        check_bounds(self.within, X, name="within")
-        if self.radius_.ndim == 2:
-            self._check_matrix()
-        self.plan_ = self._kept_sum().plan(X)
 
     def _check_matrix(self) -> None:
         """Refuse a radius matrix where the estimate needs a kernel per column."""

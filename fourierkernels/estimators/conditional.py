@@ -1,5 +1,6 @@
 """Conditional density estimation."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +14,26 @@ from fourierkernels.estimators.checks import (
     validated,
     warn_undefined,
 )
+from fourierkernels.estimators.design import nadaraya_watson_design
+from fourierkernels.estimators.radius import CONDITIONAL_RULES
+from fourierkernels.estimators.rearrangement import monotone_quantiles, rearranged_quantiles
+from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums import KernelSums
+from fourierkernels.sums import KernelSums, kernel_matrix
 from fourierkernels.sums.parts import log_scale
-from fourierkernels.validation import check_points
+from fourierkernels.validation import (
+    as_real,
+    check_finite,
+    check_integer,
+    check_points,
+    check_rng,
+)
+
+_WHY = "have a denominator within its own numerical error of zero: NaN"
+_BLOCK = 64  # queries whose quantiles are computed together
+_MARGIN = 40.0  # of a grid beyond the responses, in units of 1/S
+_FINENESS = 20.0  # points of a grid in 1/S
+_MOST = 2**18
 
 
 class ConditionalDensity(KernelEstimator):
@@ -32,6 +49,7 @@ class ConditionalDensity(KernelEstimator):
         ``"gaussian"``, ``"fourier<power>"`` or a kernel object.
     radius : float, array of shape (dim + q,) or the name of a rule, optional
         R, then S for the q responses; by default a density rule for both together.
+        "conditional_lscv" cross-validates p̂(y | x) itself, for one response.
     bandwidth : float or array of shape (dim + q,), optional
         1/radius, instead of `radius`.
     method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
@@ -110,11 +128,125 @@ class ConditionalDensity(KernelEstimator):
         joint, marginal = self._joint_and_marginal(X, y, "cumulative")
         return self._ratio(joint, marginal, "cumulative")
 
+    def quantile(self, X: ArrayLike, q: ArrayLike) -> FloatArray:
+        """Return the quantiles of one response at queries ``(m, dim)``; ``(m,)`` or ``(m, k)``.
+
+        The inverse of `cdf`, exact up to rounding for nonnegative kernels. For kernels with
+        negative values, whose `cdf` is not monotone, the generalised inverse, that of the `cdf`
+        rearranged [chernozhukov2010quantile]_, on a grid of 1/20 of 1/S: NaN, with one warning, for
+        levels that the waves in the tails of the `cdf` reach. NaN too where it is undefined.
+
+        Parameters
+        ----------
+        X : array of shape (m, dim)
+        q : float or array of shape (k,)
+            Levels, between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            For more than one response, or a level not strictly between 0 and 1.
+        """
+        queries = checked_queries(self, X)
+        count = self.points_.shape[1] - queries.shape[1]
+        if count != 1:
+            raise ValueError(f"y must have one column for quantiles, got {count}")
+        levels = check_finite("q", as_real("q", q))
+        if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
+            raise ValueError(f"q must be numbers strictly between 0 and 1, got {q!r}")
+        blocks = [self._quantiles(rows, levels.ravel()) for rows in self._cut(queries)]
+        found = np.concatenate(blocks)
+        missing = np.isnan(found)
+        if missing.any():
+            why = "have no quantile: an undefined denominator, or a level within waves of the tails"
+            warn_undefined(count_undefined(missing, why))
+        return found if levels.ndim else found[:, 0]
+
+    def sample(self, X: ArrayLike, n: int, *, rng: np.random.Generator) -> FloatArray:
+        """Return `n` independent draws of y at each query ``(m, dim)``.
+
+        The shape is ``(m, n)``, or ``(m, n, q)`` for several responses.
+        A response is drawn by its weight at x and moved by a draw from the kernel. NaN, with one
+        warning, where the density is undefined.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the kernel is not nonnegative (odd powers), for n < 1, or if `rng` is no generator.
+        """
+        count = check_integer("n", n)
+        check_rng(rng)
+        queries = checked_queries(self, X)
+        dim = queries.shape[1]
+        own = self.radius_[dim:]
+        steps = draw_from_kernel(self.kernel_, len(queries) * count * len(own), rng)
+        draws = np.empty((len(queries), count, len(own)))
+        undefined = self._kept_sum(tuple(range(dim))).at(queries).undefined
+        for row, query in enumerate(queries):
+            matrix, _, _ = kernel_matrix(
+                self.points_[:, :dim], query[None], kernel=self.kernel_, radius=self.radius_[:dim]
+            )
+            mass = np.where(undefined[row], 1.0, matrix[0] * self.weights_)
+            draws[row] = self.points_[rng.choice(len(mass), count, p=mass / mass.sum()), dim:]
+        draws += steps.reshape(draws.shape) / own
+        draws[undefined] = np.nan
+        if undefined.any():
+            warn_undefined(count_undefined(undefined, _WHY))
+        return draws if len(own) > 1 else draws[..., 0]
+
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return Σ_j log p̂(y_j | x_j); minus infinity if one of them is not positive."""
         density = self.density(X, y)
         with np.errstate(divide="ignore"):
             return float(np.log(np.where(density > 0, density, 0.0)).sum())
+
+    def _chosen_radius(self, X: FloatArray) -> FloatArray:
+        if not (isinstance(self.radius, str) and self.radius in CONDITIONAL_RULES):
+            return super()._chosen_radius(X)
+        if self.bandwidth is not None:
+            raise ValueError(
+                f"radius and bandwidth exclude each other, got {self.radius} and {self.bandwidth}"
+            )
+        fit = partial(nadaraya_watson_design, weighting=self.weighting)
+        dim = self.n_features_in_
+        x, y = np.ascontiguousarray(X[:, :dim]), np.ascontiguousarray(X[:, dim:])
+        return CONDITIONAL_RULES[self.radius](x, self.weights_, self.kernel_, y, fit)
+
+    def _cut(self, queries: FloatArray) -> list[FloatArray]:
+        return [queries[i : i + _BLOCK] for i in range(0, len(queries), _BLOCK)]
+
+    def _quantiles(self, queries: FloatArray, levels: FloatArray) -> FloatArray:
+        """Return the quantiles at checked queries, shape ``(m, k)``; one response."""
+        radius, responses = float(self.radius_[-1]), self.points_[self.weights_ > 0, -1]
+        low, high = float(responses.min()), float(responses.max())
+        marginal = self._kept_sum(tuple(range(queries.shape[1]))).at(queries)
+
+        def cdf(y: FloatArray) -> FloatArray:
+            pairs = np.column_stack([np.repeat(queries, y.shape[1], axis=0), y.ravel()])
+            parts = ("value",) * queries.shape[1] + ("cumulative",)
+            joint = self._kept_sum().at(pairs, parts=parts)
+            rows = np.repeat(np.arange(len(queries)), y.shape[1])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = joint.denominator / marginal.denominator[rows]
+                value = np.ldexp(ratio, joint.exponent - marginal.exponent[rows])
+            scale = np.exp(log_scale(self.kernel_, self.radius_[-1:], ("cumulative",)))
+            return np.where(marginal.undefined[rows], np.nan, scale * value).reshape(y.shape)
+
+        if self.kernel_.nonnegative:
+            shape = len(queries), len(levels)
+            margin = 1.0 / radius
+            return monotone_quantiles(
+                cdf, levels, np.full(shape, low - margin), np.full(shape, high + margin)
+            )
+        margin = _MARGIN / radius
+        count = int(np.ceil((high - low + 2 * margin) * radius * _FINENESS)) + 1
+        if count > _MOST:
+            raise ValueError(
+                "radius of y times its range must be smaller for quantiles by rearrangement, got "
+                f"{radius * (high - low):.3g}"
+            )
+        grid = np.linspace(low - margin, high + margin, count)
+        return rearranged_quantiles(cdf, levels, grid, len(queries))
 
     def _joint_and_marginal(
         self, X: ArrayLike, y: ArrayLike, part: str
@@ -133,8 +265,7 @@ class ConditionalDensity(KernelEstimator):
     def _ratio(self, joint: KernelSums, marginal: KernelSums, part: str) -> FloatArray:
         undefined = marginal.undefined
         if undefined.any():
-            why = "have a denominator within its own numerical error of zero: NaN"
-            warn_undefined(count_undefined(undefined, why))
+            warn_undefined(count_undefined(undefined, _WHY))
         own = self.radius_[self.n_features_in_ :]
         scale = np.exp(log_scale(self.kernel_, own, (part,) * len(own)))
         with np.errstate(divide="ignore", invalid="ignore"):

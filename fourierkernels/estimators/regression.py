@@ -297,8 +297,8 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
                 gap = slope.in_units - fit * slope.denominator[:, None]
                 scale = np.ldexp(radius / value.denominator, slope.exponent - value.exponent)
                 columns.append(value.units.scale * gap * scale[:, None])
-        slope = frame.gradient(np.stack(columns, axis=-1))
-        return slope.reshape(-1, *self._outputs, len(slopes))
+        gradient = frame.gradient(np.stack(columns, axis=-1))
+        return gradient.reshape(-1, *self._outputs, len(slopes))
 
     def _refitted(self, responses: FloatArray, **changed: object) -> "NadarayaWatson":
         other = clone(self).set_params(bandwidth=None, **changed)

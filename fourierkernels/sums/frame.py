@@ -45,7 +45,7 @@ class Frame:
 
     def placed(self, points: FloatArray) -> FloatArray:
         """Return points of shape ``(n, dim)`` in the coordinates of the frame, contiguous."""
-        if self.matrix is None:
+        if self.matrix is None or self.centre is None:
             return points
         return np.ascontiguousarray((points - self.centre) @ self.matrix.T)
 

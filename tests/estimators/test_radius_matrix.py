@@ -218,5 +218,5 @@ def test_what_needs_a_kernel_per_column_is_refused() -> None:
         lambda: model.probability(0.0, 1.0),
         lambda: model.ise("correlated"),
     ):
-        with pytest.raises(ValueError, match="radius must be a vector for .*, got a matrix"):
+        with pytest.raises(ValueError, match=r"radius must be a vector for .*, got a matrix"):
             call()

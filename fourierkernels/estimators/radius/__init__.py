@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
 from fourierkernels.estimators.radius import (
+    conditional,
     cross_validation,
     full,
     reference,
@@ -28,6 +29,7 @@ from fourierkernels.kernels import Kernel
 from fourierkernels.validation import check_choice, check_positive, check_radius
 
 __all__ = [
+    "CONDITIONAL_RULES",
     "GAUSSIAN_RULES",
     "RADIUS_RULES",
     "REGRESSION_RULES",
@@ -53,6 +55,8 @@ RADIUS_RULES: dict[str, Rule] = {
 }
 GAUSSIAN_RULES: dict[str, Rule] = {rule.name: rule for rule in _RULES if rule.gaussian_only}
 REGRESSION_RULES: dict[str, Rule] = {rule.name: rule for rule in _RULES if rule.needs_responses}
+#: Rules of conditional densities, whose radius is that of x and y together.
+CONDITIONAL_RULES: dict[str, Rule] = {rule.name: rule for rule in conditional.RULES}
 
 
 def choose_radius(
@@ -103,7 +107,7 @@ def radius_or_rule(
         raise ValueError(f"radius and bandwidth exclude each other, got {radius} and {bandwidth}")
     if bandwidth is not None:
         if np.ndim(bandwidth) == 2:
-            return np.linalg.inv(check_matrix("bandwidth", bandwidth, dim))
+            return np.asarray(np.linalg.inv(check_matrix("bandwidth", bandwidth, dim)))
         return check_radius(1.0 / check_positive("bandwidth", bandwidth), dim)
     if radius is None or isinstance(radius, str):
         known = RADIUS_RULES | GAUSSIAN_RULES | REGRESSION_RULES

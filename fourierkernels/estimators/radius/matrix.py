@@ -47,9 +47,10 @@ def _condition(matrix: FloatArray) -> float:
 def whitening(points: FloatArray, weights: FloatArray, share: float = 1.0) -> FloatArray:
     """Return W = C^{-1/2} diag(σ)^{-1}, shape ``(dim, dim)``.
 
-    σ are the standard deviations, and C the correlations, times `share` off the diagonal. With `share` 1 the covariance of W x is the identity. Of all maps that do this, W x is most
-    correlated with x [kessy2018optimal]_, and neither units nor the order of columns matter. With
-    0 it is diagonal.
+    σ are the standard deviations, and C the correlations, times `share` off the diagonal. With
+    `share` 1 the covariance of W x is the identity. Of all maps that do this, W x is most
+    correlated with x [kessy2018optimal]_, and neither units nor the order of columns matter. With 0
+    it is diagonal.
 
     Raises
     ------

@@ -65,7 +65,7 @@ def _column(sample: Sample, d: int) -> Sample:
 def _merged(sample: Sample, rule: str) -> Sample:
     """Return the sample whose equal rows are one, and warn of it."""
     points, place = np.unique(sample.points, axis=0, return_inverse=True)
-    shares = np.bincount(place.ravel(), weights=sample.weights)
+    shares = np.bincount(place.ravel(), weights=sample.weights).astype(np.float64)
     size = float(1.0 / (shares @ shares))
     _warn(
         f"X has repeated rows, {sample.copies():.3g} copies of a sample on average: "
