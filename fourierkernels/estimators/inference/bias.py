@@ -7,11 +7,10 @@ twice the order: R^-4 for kernels of order 2, R^-2 for that of Fejér. It is a l
 its standard error is exact given the noise, and counts what the estimated bias adds: the idea of
 robust bias correction [calonico2018effect]_.
 
-Two radii, a multiple of one fit less one of the other, cancel the leading term of the bias as well.
-For regression they do worse: at the best radius for prediction, kernels of order 1 and 2, designs
-uniform and normal, the curves sine, bump and kink, and 200 and 1,000 samples, coverage averaged
-over the queries was higher by twicing in each case, and for l = 2 at a smaller width. A reason is
-that S is the smoother of this very design, whose unevenness is part of the bias.
+Two radii, twice one fit less the other, cancel the leading term of the bias as well. For regression
+they do worse: in the study ``limits_coverage.py`` twicing covers f more often in 107 of 108 settings,
+for l = 2 by narrower intervals. A reason is that S is the smoother of this very design, whose
+unevenness is part of the bias.
 
 A kernel of infinite order (l = 1) has a bias without a leading term, and S S is near S: nothing is
 left to subtract. A larger radius is all there is.

@@ -107,8 +107,10 @@ def interval(
     undersmooth : float
         Factor on the radius of the fit.
     bias : {"ignore", "corrected"}
-        Intervals for E f̂, or for f by twicing: their centre is the fit plus the smoothed residuals,
-        their width that of its own standard error.
+        Intervals for E f̂, or for f by twicing: about the fit plus the smoothed residuals, with the
+        standard error of that. In the 108 settings of the study ``limits_coverage.py`` those of
+        level 0.95 covered f, averaged over queries, with shares of 0.93 to 0.97, those for E f̂ with
+        0.84 to 0.94; they were wider by 20 to 26 %. At a kink both fall short.
 
     Raises
     ------
