@@ -1,14 +1,34 @@
 """The facts of a kernel sum by which a method is chosen."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fourierkernels.kernels import GaussianKernel, Kernel
+from fourierkernels.sums.box import Box
 from fourierkernels.sums.window import ramp_band
 
 _EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """A box around most samples and queries.
+
+    Attributes
+    ----------
+    box : Box
+    samples, queries : int
+        How many lie outside, about.
+    bands : tuple of dim floats
+        Radius times the sides of the box.
+    """
+
+    box: Box
+    samples: int
+    queries: int
+    bands: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -25,6 +45,10 @@ class Problem:
         Accuracy asked for, relative to the largest sum.
     plain : bool
         Whether the shape itself is summed, not a slope or an integral of it.
+    cells : int
+        How many centres direct sums take to reach the tolerance at all queries.
+    bulk : Bulk, optional
+        Where a sum may be band-limited when a few outliers are summed directly.
     """
 
     kernel: Kernel
@@ -35,6 +59,8 @@ class Problem:
     bands: tuple[float, ...]
     tol: float
     plain: bool = True
+    cells: int = 1
+    bulk: Bulk | None = None
 
     @property
     def modes(self) -> tuple[float, ...]:
@@ -48,6 +74,14 @@ class Problem:
             (math.sqrt(2.0 * cutoff * band) + math.sqrt(extra)) ** 2 / math.pi + 4.0
             for band in self.bands
         )
+
+    @property
+    def inside(self) -> "Problem":
+        """The problem of the samples and queries within the bulk; all if there is none."""
+        if self.bulk is None:
+            return self
+        n, m = self.n - self.bulk.samples, self.m - self.bulk.queries
+        return replace(self, n=n, m=m, bands=self.bulk.bands, bulk=None)
 
     @property
     def accuracy(self) -> float:

@@ -26,7 +26,7 @@ def transform_threads() -> int:
 
 
 def _number(variable: str) -> int:
-    """Return a positive number from the environment, its first if it is a list; 0 if there is none."""
+    """Return a number from the environment, the first of a list; 0 if there is none."""
     first = os.environ.get(variable, "").partition(",")[0].strip()
     return int(first) if first.isdecimal() else 0
 
