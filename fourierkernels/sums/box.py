@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fourierkernels.arrays import FloatArray
 
@@ -31,6 +32,13 @@ class Box(NamedTuple):
         """Lengths of the sides, shape ``(dim,)``; infinite where they overflow."""
         with np.errstate(over="ignore"):
             return np.subtract(self.high, self.low)
+
+    def holds(self, points: FloatArray) -> NDArray[np.bool_]:
+        """Return which points of shape ``(n, dim)`` lie in the closed box, shape ``(n,)``."""
+        inside = np.ones(len(points), bool)
+        for column, low, high in zip(points.T, self.low, self.high, strict=True):
+            inside &= (column >= low) & (column <= high)
+        return inside
 
     def contains(self, other: "Box") -> bool:
         """Return whether no end of `other` lies outside."""

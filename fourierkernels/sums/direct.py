@@ -37,11 +37,13 @@ class DirectSum:
         kernel: Kernel,
         radius: FloatArray,
         tol: float = 0.0,
+        centre: FloatArray | None = None,
     ) -> None:
         self._radius = radius
         self._shape = compiled_shape(kernel)
         # Small arguments of sin; an outlier must not cost the others their digits.
-        self._centre = np.quantile(points, 0.5, axis=0, method="lower")
+        middle = np.quantile(points, 0.5, axis=0, method="lower") if centre is None else centre
+        self._centre: FloatArray = middle
         samples = radius * (points - self._centre)
         self._samples, self._span = samples, np.abs(samples).max(axis=0)
         self._reach = float(self._span.max())

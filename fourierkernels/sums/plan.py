@@ -1,14 +1,14 @@
 """The methods of summation: one row per method, with what it can do and what it costs.
 
 To add a method, write its class and a row of :data:`METHODS`; tests, :func:`plan_sum` and the
-benchmark pick it up. The times were fitted on one machine (AMD EPYC, AVX-512); only their ratio
-matters, which ``experiments/benchmarks/kernel_limits.py`` measures anew.
+benchmark pick it up. The times are those of one thread of one machine (AMD EPYC), over the threads
+that numba and OpenMP were given. Another machine has other times, and then only their ratio counts:
+``experiments/benchmarks/plan_accuracy.py`` measures both.
 """
 
 import math
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Protocol
 
@@ -16,9 +16,12 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import GaussianKernel
+from fourierkernels.sums.centring import centring_limit, steepness
 from fourierkernels.sums.compiled import compiled_refusal
 from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.threads import loop_threads, transform_threads
+from fourierkernels.sums.transforms import is_large, oversampling
 from fourierkernels.validation import check_choice
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
@@ -62,7 +65,7 @@ class Method:
     refusal : callable
         Problem -> the reason why this method cannot do it, or an empty string.
     seconds : callable
-        Problem -> estimated time on this machine's cores.
+        Problem -> estimated time with the threads that were given.
     accuracy : callable
         Problem -> the accuracy it reaches, relative to the largest sum.
     exact : bool
@@ -91,10 +94,6 @@ class Method:
         return summer
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _direct_refusal(problem: Problem) -> str:
     if not (problem.plain or problem.moments):
         return "has no compiled slopes and integrals"
@@ -112,17 +111,29 @@ def _single_refusal(problem: Problem) -> str:
 def _direct_seconds(problem: Problem) -> float:
     """Nanoseconds per pair, samples in tiles of 256, and threads beyond a few milliseconds."""
     gaussian = isinstance(problem.kernel, GaussianKernel)
-    pair = (1.05 + 0.06 * problem.dim) if gaussian else (1.3 + 0.28 * problem.dim)
-    pair += 0.28 * (problem.columns - 1) + 0.7 * problem.moments
+    pair = (1.8 + 0.1 * problem.dim) if gaussian else (1.4 + 0.6 * problem.dim)
+    pair += 0.4 * (problem.columns - 1) + 0.7 * problem.moments
     work = 1e-9 * pair * 256 * math.ceil(problem.n / 256) * problem.m
-    threads = min(_cores(), math.ceil(problem.m / 16)) if work > 4e-3 else 1
-    return 1e-4 + work / threads
+    threads = min(loop_threads(), math.ceil(problem.m / 16)) if work > 4e-3 else 1
+    return 6e-4 + work / threads
 
 
 def _direct_accuracy(problem: Problem, eps: float = _EPS) -> float:
     """Coordinates are scaled before they are subtracted: an angle carries the span's rounding."""
-    steepness = math.sqrt(getattr(problem.kernel, "power", 1))  # |d shape/du| <= 0.6 of it
-    return eps * sum(4.0 + 2.0 * steepness * band for band in problem.bands)
+    steep = steepness(problem.kernel)
+    return eps * sum(4.0 + 2.0 * steep * band for band in problem.bands)
+
+
+def _centred_accuracy(problem: Problem) -> float:
+    """Only the queries' distance from their centre counts: see ``fourierkernels.sums.centring``."""
+    limit = centring_limit(problem.kernel, problem.dim, problem.tol)
+    bands = (min(band, limit) for band in problem.bands)
+    return _EPS * sum(4.0 + 4.0 * steepness(problem.kernel) * band for band in bands)
+
+
+def _centring_seconds(problem: Problem) -> float:
+    """Return the seconds of further centres: each takes the sines of all samples anew."""
+    return (min(problem.cells, problem.m) - 1) * (3e-4 + 50e-9 * problem.n * problem.dim)
 
 
 def _single_accuracy(problem: Problem) -> float:
@@ -136,25 +147,66 @@ def _bandlimited_refusal(problem: Problem) -> str:
         return "needs a transform of compact support"
     if problem.accuracy > 4.0 * problem.tol:
         return f"reaches {problem.accuracy:.1e} at this radius and range of data"
-    pairs = (problem.columns + 1) // 2
-    if 16.0 * pairs * 2**problem.dim * math.prod(problem.modes) > _LARGEST_GRID:
+    if 16.0 * ((problem.columns + 1) // 2) * _grid_points(problem) > _LARGEST_GRID:
         return f"would need {math.prod(problem.modes):.1e} modes"
     return ""
 
 
+def _grid_points(problem: Problem) -> float:
+    """Return the points of the grid that carries one or two columns."""
+    modes = problem.modes
+    halved = 0.5 if problem.columns == 1 and is_large(modes) else 1.0
+    grid = oversampling(modes, 0.1 * problem.tol) ** problem.dim * math.prod(modes)
+    return halved * grid
+
+
+def grid_seconds(problem: Problem) -> float:
+    """Return the part of a band-limited sum that does not depend on the number of points: FFTs."""
+    grid, modes = _grid_points(problem), math.prod(problem.modes)
+    point = {1: 40e-9, 2: 14e-9, 3: 25e-9}[problem.dim] * max(1.0, math.log2(grid) / 10.0)
+    threads = transform_threads() if is_large(problem.modes) else 1
+    return ((problem.columns + 1) // 2) * (point * grid / threads**0.7 + 40e-9 * modes)
+
+
 def _bandlimited_seconds(problem: Problem) -> float:
-    """Seconds on one thread: to spread each point to its neighbours on the grid, and the FFTs."""
-    spread, point = {1: (42e-9, 40e-9), 2: (118e-9, 14e-9), 3: (555e-9, 19e-9)}[problem.dim]
-    grid = float(2**problem.dim) * math.prod(problem.modes)
+    """Seconds to spread each point to its neighbours on the grid, and of the FFTs."""
+    large = is_large(problem.modes)
+    spread = {1: 45e-9, 2: 145e-9, 3: 1350e-9}[problem.dim] * (1.4 if large else 1.0)
+    threads = transform_threads() if large else 1
     pairs = (problem.columns + 1) // 2
-    series = max(1, problem.moments)  # for each, transforms back
-    fft = point * grid * max(1.0, math.log2(grid) / 10.0)
-    points = problem.n + series * problem.m
-    return 8e-4 + pairs * (spread * points + 0.5 * (1 + series) * fft)
+    moments = max(1, problem.moments)  # for each, transforms back
+    series = 1.1e-3 if isinstance(problem.kernel, GaussianKernel) else 2e-3
+    points = pairs * spread * (problem.n + moments * problem.m) / threads
+    return series + points + 0.5 * (1 + moments) * grid_seconds(problem)
+
+
+def _split_refusal(problem: Problem) -> str:
+    return _bandlimited_refusal(problem.inside)
+
+
+def _split_seconds(problem: Problem) -> float:
+    """Seconds within the bulk, and of all pairs with one outside."""
+    if problem.bulk is None:
+        return 1e-4 + _bandlimited_seconds(problem)
+    inside, bulk = problem.inside, problem.bulk
+    far = [(bulk.samples, inside.m), (inside.n, bulk.queries)]
+    outside = _reference_seconds(replace(problem, n=bulk.samples, m=bulk.queries))
+    pairwise = sum(_exact_seconds(problem, *sizes) for sizes in far) + outside
+    return 1e-3 + _bandlimited_seconds(inside) + pairwise
+
+
+def _exact_seconds(problem: Problem, n: int, m: int) -> float:
+    """Seconds of the pairs of n samples and m queries."""
+    if n < 1 or m < 1:
+        return 0.0
+    pairs = replace(problem, n=n, m=m, cells=1, bulk=None)
+    return _reference_seconds(pairs) if _direct_refusal(pairs) else _direct_seconds(pairs)
 
 
 def _reference_seconds(problem: Problem) -> float:
-    return 2e-4 + 60e-9 * problem.n * problem.m * problem.dim * max(1, problem.moments)
+    gaussian = isinstance(problem.kernel, GaussianKernel)
+    pair = (25e-9 + 6e-9 * problem.dim) if gaussian else (20e-9 + 45e-9 * problem.dim)
+    return 4e-4 + pair * problem.n * problem.m * max(1, problem.moments)
 
 
 METHODS = {
@@ -162,18 +214,18 @@ METHODS = {
     for method in (
         Method(
             "direct",
-            "fourierkernels.sums.direct",
-            "DirectSum",
+            "fourierkernels.sums.centred",
+            "CentredSum",
             _direct_refusal,
-            _direct_seconds,
-            _direct_accuracy,
+            lambda problem: _direct_seconds(problem) + _centring_seconds(problem),
+            _centred_accuracy,
         ),
         Method(
             "direct_float32",
             "fourierkernels.sums.direct",
             "SinglePrecisionSum",
             _single_refusal,
-            lambda problem: 0.55 * _direct_seconds(problem),
+            lambda problem: 0.5 * _direct_seconds(problem),
             _single_accuracy,
             exact=False,
         ),
@@ -184,6 +236,16 @@ METHODS = {
             _bandlimited_refusal,
             _bandlimited_seconds,
             lambda problem: problem.accuracy,
+            exact=False,
+            ranged=True,
+        ),
+        Method(
+            "split",
+            "fourierkernels.sums.split",
+            "SplitSum",
+            _split_refusal,
+            _split_seconds,
+            lambda problem: problem.inside.accuracy,
             exact=False,
             ranged=True,
         ),

@@ -1,14 +1,34 @@
 """The facts of a kernel sum by which a method is chosen."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fourierkernels.kernels import GaussianKernel, Kernel
+from fourierkernels.sums.box import Box
 from fourierkernels.sums.window import ramp_band
 
 _EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """A box around most samples and queries.
+
+    Attributes
+    ----------
+    box : Box
+    samples, queries : int
+        How many lie outside, about.
+    bands : tuple of dim floats
+        Radius times the sides of the box.
+    """
+
+    box: Box
+    samples: int
+    queries: int
+    bands: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -27,6 +47,10 @@ class Problem:
         Whether the shape itself is summed, not a slope or an integral of it or a moment.
     moments : int
         How many moments are summed; 0 if none.
+    cells : int
+        How many centres direct sums take to reach the tolerance at all queries.
+    bulk : Bulk, optional
+        Where a sum may be band-limited when a few outliers are summed directly.
     """
 
     kernel: Kernel
@@ -38,6 +62,8 @@ class Problem:
     tol: float
     plain: bool = True
     moments: int = 0
+    cells: int = 1
+    bulk: Bulk | None = None
 
     @property
     def modes(self) -> tuple[float, ...]:
@@ -51,6 +77,14 @@ class Problem:
             (math.sqrt(2.0 * cutoff * band) + math.sqrt(extra)) ** 2 / math.pi + 4.0
             for band in self.bands
         )
+
+    @property
+    def inside(self) -> "Problem":
+        """The problem of the samples and queries within the bulk; all if there is none."""
+        if self.bulk is None:
+            return self
+        n, m = self.n - self.bulk.samples, self.m - self.bulk.queries
+        return replace(self, n=n, m=m, bands=self.bulk.bands, bulk=None)
 
     @property
     def accuracy(self) -> float:

@@ -1,5 +1,6 @@
 """The result of a kernel sum."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -86,6 +87,22 @@ class KernelSums:
             values[rows] = getattr(other, name)
             parts[name] = values
         return replace(self, **parts)
+
+    @classmethod
+    def joined(cls, pieces: "Sequence[tuple[NDArray[np.intp], KernelSums]]") -> "KernelSums":
+        """Return the sums at all queries from those at some rows each, in the same units."""
+        m, first = sum(len(rows) for rows, _ in pieces), pieces[0][1]
+        sums = cls(
+            np.empty((m, first.in_units.shape[1])),
+            np.empty(m),
+            np.empty(m),
+            np.empty(m, np.int64),
+            first.units,
+        )
+        for rows, piece in pieces:
+            for name in ("in_units", "denominator", "error", "exponent"):
+                getattr(sums, name)[rows] = getattr(piece, name)
+        return sums
 
     def without(self, own: FloatArray, responses: FloatArray) -> "KernelSums":
         """Return the sums less a term of each query: leave-one-out at the samples themselves.

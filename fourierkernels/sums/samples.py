@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from fourierkernels.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.box import Box
+from fourierkernels.sums.bulk import Tails
+from fourierkernels.sums.centring import centring_limit, count_cells
 from fourierkernels.sums.device import check_device
 from fourierkernels.sums.frame import Frame
 from fourierkernels.sums.moments import MomentSums
@@ -25,6 +27,7 @@ from fourierkernels.validation import check_number
 _RADII = (1e-100, 1e100)
 _LARGEST_SPAN = 1e15
 _LOST = 1e-3  # of a term that is subtracted: what is left has lost so many of its digits
+_LOOKED_AT = 4096  # queries, to tell how many centres all of them take
 _SPARE = 0.25  # of the range, beyond a block that leaves it
 
 
@@ -85,7 +88,9 @@ class SampleSum:
         self._used = samples if used.all() else tuple(array[used] for array in samples)
         self._used_places = np.flatnonzero(used)
         self._used_box = self._box if used.all() else Box.around(self._used[0])
+        self._tails = Tails(self._used[0])
         self._covered: Box | None = None
+        self._covered_bulk: Box | None = None
         self._grows = False
         self._summers: dict[tuple[str, Box | None], Summer] = {}
 
@@ -97,7 +102,8 @@ class SampleSum:
         prepared is shared with this sum.
         """
         other = copy.copy(self)
-        other.expected, other._grows, other._covered = expected, True, None
+        other.expected, other._grows = expected, True
+        other._covered = other._covered_bulk = None
         return other
 
     def plan(self, queries: FloatArray, *, plain: bool = True) -> Plan:
@@ -141,7 +147,7 @@ class SampleSum:
         """Return the method for all moments up to a degree at these queries."""
         problem = self._problem(queries, plain=False)
         count = math.comb(problem.dim + degree, degree)
-        return plan_sum(replace(problem, moments=count), self._method())
+        return plan_sum(replace(problem, moments=count, bulk=None), self._method())
 
     def moments(
         self,
@@ -269,7 +275,7 @@ class SampleSum:
     def _summer(self, method: str, queries: FloatArray) -> Summer:
         """Return the samples as the method prepares them, for the range of these queries."""
         row = METHODS[method]
-        box = self._range(queries) if row.ranged else None
+        box = self._box_of(row, queries)
         summer = self._summers.get((method, box))
         if summer is None:
             self._drop_ranges(method)
@@ -291,6 +297,14 @@ class SampleSum:
             told["box"] = box
         return row.load()(*self._used, kernel=self.kernel, radius=self.radius, tol=self.tol, **told)
 
+    def _box_of(self, row: Method, queries: FloatArray) -> Box | None:
+        if row.name != "split":
+            return self._range(queries) if row.ranged else None
+        bulk = self._problem(queries, plain=True).bulk
+        whole = self._used_box.including(Box.around(queries))
+        self._covered_bulk = whole if bulk is None else bulk.box
+        return self._covered_bulk
+
     def _range(self, queries: FloatArray) -> Box:
         """Return the range that a sum at these queries must cover."""
         block = Box.around(queries)
@@ -309,7 +323,12 @@ class SampleSum:
         columns = 1 + self.responses.shape[1]
         m = max(len(queries), self.expected)
         bands = _check_spans(spans)
-        return Problem(self.kernel, n, m, dim, columns, bands, self.tol, plain)
+        seen = self.radius * queries[:: math.ceil(len(queries) / _LOOKED_AT)]
+        cells = count_cells(seen, centring_limit(self.kernel, dim, self.tol), m)
+        problem = Problem(self.kernel, n, m, dim, columns, bands, self.tol, plain, cells)
+        kept = self._covered_bulk if self._grows else None
+        bulk = self._tails.bulk(problem, self.radius, queries, method=self._method(), kept=kept)
+        return replace(problem, bulk=bulk)
 
     def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
         """Return rows of an inexact sum whose denominator is below its error over √tol."""

@@ -1,0 +1,126 @@
+"""Sums with outliers: band-limited in a box and pair by pair beyond, as accurate as promised."""
+
+import numpy as np
+import pytest
+
+from fourierkernels.arrays import FloatArray
+from fourierkernels.kernels import as_kernel
+from fourierkernels.phi_kernel import PhiKernel
+from fourierkernels.sums import PreparedSum, kernel_sum
+from fourierkernels.sums.centring import centring_limit
+from fourierkernels.sums.samples import SampleSum
+
+N, M = 400, 60
+
+
+def data(kind: str, dim: int, n: int, seed: int) -> FloatArray:
+    rng = np.random.default_rng([seed, dim])
+    normal = rng.normal(size=(n, dim))
+    if kind == "cauchy":
+        return rng.standard_cauchy((n, dim))
+    if kind == "outlier":
+        normal[n // 2] = 1e6
+    if kind == "one place":
+        return np.full((n, dim), 0.1)
+    if kind == "clusters":
+        normal[n // 2 :] += 1e5
+    return normal
+
+
+KINDS = ["normal", "cauchy", "outlier", "one place", "clusters"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("name", ["gaussian", "fourier1", "fourier4"])
+@pytest.mark.parametrize("tol", [1e-12, 1e-5])
+def test_split_sums_are_within_their_stated_error(
+    kind: str, dim: int, name: str, tol: float
+) -> None:
+    points, at = data(kind, dim, N, 0), data(kind, dim, M, 1)
+    rng = np.random.default_rng(2)
+    weights = rng.integers(0, 3, N).astype(float)
+    y = rng.normal(size=N)
+    options = {"kernel": name, "radius": 0.6, "weights": weights, "responses": y}
+    # Half of the data a long way off leaves no box that is small enough.
+    method = "auto" if kind == "clusters" else "split"
+    fast = kernel_sum(points, at, method=method, tol=tol, refine=False, **options)
+    slow = kernel_sum(points, at, method="reference", **options)
+    scale = np.ldexp(1.0, slow.exponent - fast.exponent)
+    gap = np.abs(fast.denominator - slow.denominator * scale)
+    assert np.all(gap <= fast.error + slow.error * scale)
+    peak = kernel_sum(points, points, method="reference", **options).totals().max()
+    assert np.abs(fast.totals() - slow.totals()).max() <= tol * peak
+    top = np.ldexp(slow.numerator, slow.exponent[:, None])
+    found = np.ldexp(fast.numerator, fast.exponent[:, None])
+    assert np.abs(found - top).max() <= 4 * tol * peak
+
+
+@pytest.mark.parametrize("part", ["slope", "cumulative"])
+@pytest.mark.parametrize("kind", ["cauchy", "outlier"])
+def test_split_slopes_and_integrals_agree_with_the_reference(part: str, kind: str) -> None:
+    points, at = data(kind, 1, N, 0), data(kind, 1, M, 1)
+    options = {"kernel": "fourier4", "radius": 1.5, "parts": [part]}
+    fast = kernel_sum(points, at, method="split", **options).totals()
+    slow = kernel_sum(points, at, method="reference", **options).totals()
+    np.testing.assert_allclose(fast, slow, atol=1e-10 * np.abs(slow).max())
+
+
+def test_kernels_without_compiled_loops_are_split_too() -> None:
+    points, at = data("outlier", 1, N, 0), data("cauchy", 1, M, 1)
+    options = {"kernel": PhiKernel(lambda z: z**4), "radius": 1.5}
+    fast = kernel_sum(points, at, method="split", **options).totals()
+    slow = kernel_sum(points, at, method="reference", **options).totals()
+    np.testing.assert_allclose(fast, slow, atol=1e-11 * np.abs(slow).max())
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_the_plan_splits_where_one_outlier_stretches_the_grid(dim: int) -> None:
+    points = data("outlier", dim, 30_000, 0)
+    prepared = PreparedSum(points, kernel="fourier4", radius=4.0)
+    assert prepared.plan(points).method == "split"
+    without = np.delete(points, len(points) // 2, axis=0)
+    assert PreparedSum(without, kernel="fourier4", radius=4.0).plan(without).method == "bandlimited"
+
+
+def test_answers_do_not_depend_on_earlier_blocks() -> None:
+    points, at = data("cauchy", 1, 3000, 0), data("cauchy", 1, 300, 1)
+    options = {"kernel": "fourier4", "radius": 2.0, "method": "split"}
+    prepared = PreparedSum(points, **options)
+    blocks = [prepared.at(block).totals() for block in np.array_split(np.sort(at, axis=0), 4)]
+    whole = kernel_sum(points, np.sort(at, axis=0), **options).totals()
+    np.testing.assert_allclose(np.concatenate(blocks), whole, atol=1e-11 * whole.max())
+
+
+def test_a_sum_without_blocks_repeats_itself_exactly() -> None:
+    points, at = data("cauchy", 2, 500, 0), data("normal", 2, 50, 1)
+    options = {"weights": np.ones(500), "responses": np.zeros((500, 0)), "method": "split"}
+    kept = SampleSum(points, kernel=as_kernel("fourier4"), radius=np.full(2, 2.0), **options)
+    first = kept.at(at).totals()
+    kept.at(10.0 * at)
+    np.testing.assert_array_equal(kept.at(at).totals(), first)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "fourier1", "fourier4"])
+@pytest.mark.parametrize("dim", [1, 3])
+def test_direct_sums_reach_the_tolerance_far_from_the_middle(name: str, dim: int) -> None:
+    """Two clusters and one sample at 1e14: a single centre would leave one of them no digit."""
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(200, dim))
+    points[150:] += 1e9
+    points[-1] = 1e14
+    at = np.vstack([points[:20], points[150:]])
+    prepared = PreparedSum(points, kernel=name, radius=1.5, method="direct")
+    accuracy = prepared.plan(at).accuracy
+    assert accuracy <= 2e-12
+    slow = kernel_sum(points, at, kernel=name, radius=1.5, method="reference").totals()
+    peak = np.abs(slow).max()
+    assert np.abs(prepared.at(at).totals() - slow).max() <= accuracy * peak
+
+
+def test_the_promise_of_direct_sums_does_not_depend_on_where_samples_lie() -> None:
+    at = np.zeros((3, 1))
+    near = PreparedSum([[0.0], [1.0]], kernel="fourier4", radius=1.0, method="direct")
+    far = PreparedSum([[0.0], [1e14]], kernel="fourier4", radius=1.0, method="direct")
+    assert near.plan(at).accuracy < far.plan(at).accuracy <= 2e-12
+    assert 0.5 < centring_limit(near._sum.kernel, 1, 1e-12) / 562.9 < 2.0
