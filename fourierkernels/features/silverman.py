@@ -150,7 +150,7 @@ def silverman_test(
     for _ in range(count):
         drawn = _draw(sample, critical, variance, rng)
         more += _count(drawn, factor * critical, part) > most
-    return SilvermanTest(most, critical, more / count, _share_interval(more, count), count)
+    return SilvermanTest(most, critical, more / count, share_interval(more, count), count)
 
 
 def _draw(
@@ -223,7 +223,8 @@ def _factor(level: float, modes: int, within: Interval | None) -> float:
     return above / below
 
 
-def _share_interval(count: int, total: int) -> tuple[float, float]:
+def share_interval(count: int, total: int) -> tuple[float, float]:
+    """Return the exact binomial interval of level 0.95 of a share [clopper1934use]_."""
     low = special.betaincinv(count, total - count + 1, 0.025) if count else 0.0
     high = special.betaincinv(count + 1, total - count, 0.975) if count < total else 1.0
     return float(low), float(high)
