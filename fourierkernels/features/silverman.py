@@ -106,9 +106,11 @@ def silverman_test(
     """Test whether the density has at most so many modes.
 
     Replicates are draws from the estimate at the critical bandwidth, rescaled to the variance of
-    the sample [silverman1981using]_. The test is conservative: it rejects more rarely than its
-    level says, even in large samples [hall2001calibration]_. `calibrate` corrects this for one mode
-    on an interval, at one level.
+    the sample [silverman1981using]_. For densities whose mode is curved the test is conservative:
+    it rejects more rarely than its level says, even in large samples [hall2001calibration]_.
+    `calibrate` corrects this for one mode on an interval, at one level. For flat densities it is
+    not: of 50 uniform samples of 200, 16 were rejected at level 0.05, of 50 normal ones none
+    (``experiments/silverman_size.py``).
 
     Parameters
     ----------
@@ -242,7 +244,7 @@ def _column(x: ArrayLike) -> FloatArray:
 def _interval(within: Interval | None) -> Interval:
     if within is None:
         return -np.inf, np.inf
-    low, high = within
-    if not low < high:
+    ends = as_real("within", within)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
         raise ValueError(f"within must be an increasing pair (low, high), got {within}")
-    return low, high
+    return float(ends[0]), float(ends[1])

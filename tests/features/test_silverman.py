@@ -94,6 +94,7 @@ def test_calibration_lowers_the_p_value() -> None:
         ({"x": X, "modes": 0}, "modes must be at least 1"),
         ({"x": X, "replicates": 5}, "replicates must be at least 20"),
         ({"x": X, "within": (1.0, 1.0)}, "within must be an increasing pair"),
+        ({"x": X, "within": (0.0, 1.0, 2.0)}, "within must be an increasing pair"),
         ({"x": X, "calibrate": 0.05}, "calibrate must go with modes=1 and an interval"),
         ({"x": X, "calibrate": 0.7, "within": (-1, 1)}, "calibrate must be a level of at most 0.5"),
         ({"x": [0.0, 1.0], "within": (5.0, 6.0)}, "modes, 1, got 0 in"),
