@@ -275,12 +275,12 @@ def _described(
     import pandas as pd
     from sklearn.base import clone
 
-    design, responses = pd.DataFrame(group.values[:, :-1], columns=names), group.values[:, -1]
+    design, responses = pd.DataFrame(group.values[:, :-1], columns=list(names)), group.values[:, -1]
     fitted: Any = clone(model).fit(design, responses)
     at = fitted.points_
     if len(names) == 1:
         at = np.linspace(at.min(), at.max(), size)[:, None]
-    there = pd.DataFrame(at, columns=names)
+    there = pd.DataFrame(at, columns=list(names))
     if rng is None:
         limits = fitted.interval(there, level=level)
     else:

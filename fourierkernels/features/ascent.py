@@ -47,7 +47,7 @@ def climb(model: KernelDensity, starts: FloatArray) -> Summits:
     proper = np.array([_is_maximum(model, x) for x in tops])
     number = np.where(proper, np.cumsum(proper) - 1, -1)
     reached = np.where(done, number[second[group]], -1)
-    return Summits(tops[proper], model.density(tops[proper]), reached)
+    return Summits(tops[proper], model.density(tops)[proper], reached)
 
 
 def hessian(model: KernelDensity, x: FloatArray) -> FloatArray:
@@ -116,10 +116,11 @@ def _merged(
     points: FloatArray, heights: FloatArray, radius: FloatArray, distance: float
 ) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the highest of each group of points within a distance in bandwidths, and the group."""
-    group, kept = np.full(len(points), -1), []
+    group = np.full(len(points), -1)
+    kept: list[int] = []
     for i in np.argsort(-heights, kind="stable"):
         if group[i] < 0:
             near = (np.abs(points - points[i]) * radius).max(axis=1) <= distance
             group[near & (group < 0)] = len(kept)
-            kept.append(i)
+            kept.append(int(i))
     return points[kept], group

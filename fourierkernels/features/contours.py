@@ -79,7 +79,8 @@ def highest_density_contours(
     >>> print(f"{region.area:.2f} {2 * np.pi * np.log(2):.2f}", len(region.lines))
     4.36 4.36 1
     """
-    share, model = check_probability(model, probability, dim=2), without_names(model)
+    model = without_names(model)
+    share = check_probability(model, probability, dim=2)
     count = check_integer("steps", steps, least=2)
     pad = 4.0
     while True:
@@ -96,8 +97,8 @@ def density_contours(model: KernelDensity, level: float, *, steps: int = STEPS) 
 
     Parameters and errors as for :func:`highest_density_contours`; the level is positive.
     """
-    check_probability(model, 0.5, dim=2)
     model = without_names(model)
+    check_probability(model, 0.5, dim=2)
     height = check_number("level", level, above=0.0)
     pad, count = 4.0, check_integer("steps", steps, least=2)
     while True:

@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import KernelDensity
@@ -69,12 +68,12 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
     >>> found.points[:, 0].round(3), found.labels
     (array([-2. ,  3.1]), array([0, 0, 0, 1, 1]))
     """
-    check_is_fitted(model)
+    model = without_names(model)
     share = check_number("floor", floor)
     if not 0.0 <= share < 1.0:
         raise ValueError(f"floor must be at least 0 and below 1, got {floor}")
     search = _on_line if len(model.radius_) == 1 else _in_space
-    return search(without_names(model), share)
+    return search(model, share)
 
 
 def _on_line(model: KernelDensity, floor: float) -> Modes:

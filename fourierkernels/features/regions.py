@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import KernelDensity
@@ -61,7 +60,8 @@ def density_level(model: KernelDensity, probability: float = 0.95) -> float:
     >>> print(f"{density_level(KernelDensity('gaussian').fit(x), 0.5):.2f}")  # φ(0.674) = 0.318
     0.32
     """
-    share, model = check_probability(model, probability), without_names(model)
+    model = without_names(model)
+    share = check_probability(model, probability)
     heights = model.density(model.points_)
     level = np.quantile(heights, 1.0 - share, weights=model.weights_, method="inverted_cdf")
     return float(level)
@@ -94,7 +94,8 @@ def highest_density_intervals(model: KernelDensity, probability: float = 0.95) -
     [[-2.89 -1.11]
      [ 2.33  3.87]] 0.101
     """
-    share, model = check_probability(model, probability, dim=1), without_names(model)
+    model = without_names(model)
+    share = check_probability(model, probability, dim=1)
     for doubled in range(_WIDENINGS):
         within = search_range(model, 4.0 * 2.0**doubled / float(model.radius_[0]))
         pieces = _monotone_pieces(model, within)
@@ -110,7 +111,6 @@ def highest_density_intervals(model: KernelDensity, probability: float = 0.95) -
 
 def check_probability(model: KernelDensity, probability: float, dim: int | None = None) -> float:
     """Return the probability if a region of the model can have it."""
-    check_is_fitted(model)
     share = check_number("probability", probability)
     if not 0.0 < share < 1.0:
         raise ValueError(f"probability must be between 0 and 1, got {probability}")

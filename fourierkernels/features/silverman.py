@@ -106,9 +106,11 @@ def silverman_test(
     """Test whether the density has at most so many modes.
 
     Replicates are draws from the estimate at the critical bandwidth, rescaled to the variance of
-    the sample [silverman1981using]_. The test is conservative: it rejects more rarely than its
-    level says, even in large samples [hall2001calibration]_. `calibrate` corrects this for one mode
-    on an interval, at one level.
+    the sample [silverman1981using]_. For densities whose mode is curved the test is conservative:
+    it rejects more rarely than its level says, even in large samples [hall2001calibration]_.
+    `calibrate` corrects this for one mode on an interval, at one level. For flat densities it is
+    not: of 50 uniform samples of 200, 16 were rejected at level 0.05, of 50 normal ones none
+    (``experiments/silverman_size.py``).
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ def silverman_test(
     for _ in range(count):
         drawn = _draw(sample, critical, variance, rng)
         more += _count(drawn, factor * critical, part) > most
-    return SilvermanTest(most, critical, more / count, _share_interval(more, count), count)
+    return SilvermanTest(most, critical, more / count, share_interval(more, count), count)
 
 
 def _draw(
@@ -223,7 +225,8 @@ def _factor(level: float, modes: int, within: Interval | None) -> float:
     return above / below
 
 
-def _share_interval(count: int, total: int) -> tuple[float, float]:
+def share_interval(count: int, total: int) -> tuple[float, float]:
+    """Return the exact binomial interval of level 0.95 of a share [clopper1934use]_."""
     low = special.betaincinv(count, total - count + 1, 0.025) if count else 0.0
     high = special.betaincinv(count + 1, total - count, 0.975) if count < total else 1.0
     return float(low), float(high)
@@ -241,7 +244,7 @@ def _column(x: ArrayLike) -> FloatArray:
 def _interval(within: Interval | None) -> Interval:
     if within is None:
         return -np.inf, np.inf
-    low, high = within
-    if not low < high:
+    ends = as_real("within", within)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
         raise ValueError(f"within must be an increasing pair (low, high), got {within}")
-    return low, high
+    return float(ends[0]), float(ends[1])

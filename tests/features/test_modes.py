@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes
 
-from fourierkernels import KernelDensity
+from fourierkernels import KernelDensity, NadarayaWatson
 from fourierkernels.features import modes
 from fourierkernels.features.ascent import hessian
 
@@ -154,3 +154,26 @@ def test_more_bandwidths_than_can_be_searched_are_refused() -> None:
     model = KernelDensity("gaussian", bandwidth=1e-9).fit([[0.0], [1.0]])
     with pytest.raises(ValueError, match="length scales of its kernel"):
         modes(model)
+
+
+def test_a_regression_has_no_modes() -> None:
+    with pytest.raises(TypeError, match="model must be a KernelDensity, got NadarayaWatson"):
+        modes(NadarayaWatson(radius=1.0).fit([[0.0], [1.0]], [1.0, 2.0]))
+
+
+def test_one_sample_in_the_plane_and_many_equal_have_one_mode() -> None:
+    for x in ([[0.0, 1.0]], [[0.0, 1.0]] * 4):
+        found = modes(KernelDensity("fourier4", radius=1.0).fit(x))
+        np.testing.assert_allclose(found.points, [[0.0, 1.0]], atol=1e-9)
+        assert found.labels.tolist() == [0] * len(x)
+
+
+def test_a_table_is_asked_without_a_warning() -> None:
+    """Warnings are errors in these tests."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"bmi": BMI[:, 0]})
+    model = KernelDensity("gaussian").fit(frame)
+    plain = KernelDensity("gaussian").fit(BMI)
+    np.testing.assert_array_equal(modes(model).points, modes(plain).points)
+    assert model.feature_names_in_.tolist() == ["bmi"]

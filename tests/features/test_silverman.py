@@ -6,7 +6,7 @@ from scipy import stats
 
 from fourierkernels import KernelDensity
 from fourierkernels.features import critical_bandwidth, modes, number_of_modes, silverman_test
-from fourierkernels.features.silverman import _factor, _share_interval
+from fourierkernels.features.silverman import _factor, share_interval
 
 X = np.random.default_rng(0).normal(size=120)
 TWO = np.concatenate([X[:60] - 2.0, X[60:] + 2.0])
@@ -68,7 +68,7 @@ def test_replicates_keep_mean_and_variance_of_the_sample() -> None:
 def test_interval_of_the_share_is_the_exact_binomial_one() -> None:
     for count, total in ((0, 50), (3, 50), (50, 50)):
         expected = stats.binomtest(count, total).proportion_ci(0.95, "exact")
-        np.testing.assert_allclose(_share_interval(count, total), expected, rtol=1e-9)
+        np.testing.assert_allclose(share_interval(count, total), expected, rtol=1e-9)
 
 
 def test_calibration_is_published() -> None:
@@ -94,6 +94,7 @@ def test_calibration_lowers_the_p_value() -> None:
         ({"x": X, "modes": 0}, "modes must be at least 1"),
         ({"x": X, "replicates": 5}, "replicates must be at least 20"),
         ({"x": X, "within": (1.0, 1.0)}, "within must be an increasing pair"),
+        ({"x": X, "within": (0.0, 1.0, 2.0)}, "within must be an increasing pair"),
         ({"x": X, "calibrate": 0.05}, "calibrate must go with modes=1 and an interval"),
         ({"x": X, "calibrate": 0.7, "within": (-1, 1)}, "calibrate must be a level of at most 0.5"),
         ({"x": [0.0, 1.0], "within": (5.0, 6.0)}, "modes, 1, got 0 in"),
