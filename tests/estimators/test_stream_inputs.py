@@ -166,6 +166,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: density(radius=1e9).fit([X]),
         "a stream has no other method, an array has",
     ),
+    "a range beyond floating point": (
+        lambda: density().fit([1.7e308 * np.sign(X)]),
+        "X must have a finite range, got",
+    ),
     "a tolerance out of range": (lambda: density(tol=1.0).fit([X]), "tol must be in"),
     "a radius of zero": (lambda: density(radius=0.0).fit([X]), "radius must be positive"),
     "an unknown kernel": (lambda: KernelDensity("cosine").fit([X]), "kernel"),

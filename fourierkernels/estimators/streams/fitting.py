@@ -226,9 +226,10 @@ def _range(limits: FloatArray | None, survey: Survey | None, radius: FloatArray)
     low, high = np.full((2, dim), np.nan) if limits is None else limits
     if survey is not None:
         # Halves, because the range of data at the ends of floating point overflows.
-        more = _SPARE * (0.5 * survey.high - 0.5 * survey.low) * 2.0 + _REACH / radius
-        low = np.where(np.isfinite(low), low, survey.low - more)
-        high = np.where(np.isfinite(high), high, survey.high + more)
+        more = 2.0 * _SPARE * (0.5 * survey.high - 0.5 * survey.low) + _REACH / radius
+        with np.errstate(over="ignore"):
+            low = np.where(np.isfinite(low), low, survey.low - more)
+            high = np.where(np.isfinite(high), high, survey.high + more)
     return Box(tuple(map(float, low)), tuple(map(float, high)))
 
 
