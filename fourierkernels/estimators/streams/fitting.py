@@ -25,7 +25,7 @@ from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import check_tolerance
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.plan import Plan
-from fourierkernels.sums.streamed import ModeGrid, Modes, StreamedSum
+from fourierkernels.sums.streamed import ModeGrid, Modes, SamplesNotKeptError, StreamedSum
 
 _SPARE = 0.125  # of the range of the samples, to either side, for queries
 _REACH = 2.0  # bandwidths, likewise
@@ -83,6 +83,20 @@ class StreamFit:
     def sum(self) -> StreamedSum:
         """The sum at queries."""
         return StreamedSum(self.counted.modes, self.grid, self.bounds, self.n)
+
+    def check_unchanged(self, kernel: Kernel, radius: FloatArray, bounds: FloatArray) -> None:
+        """Refuse what was assigned after the fit: modes are for one kernel, radius and box.
+
+        Raises
+        ------
+        SamplesNotKeptError
+        """
+        same = kernel == self.grid.kernel and np.array_equal(radius, self.grid.radius)
+        if not (same and np.array_equal(bounds, self.bounds)):
+            raise SamplesNotKeptError(
+                "kernel_, radius_ and bounds_ must be those of the fit to a stream, whose samples "
+                f"are not kept, got {kernel.name}, {radius}, {bounds.tolist()}"
+            )
 
     @property
     def n(self) -> int:
