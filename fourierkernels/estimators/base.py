@@ -255,7 +255,7 @@ class StreamingEstimator(KernelEstimator, ABC):
         fit = fit_stream(source, options_of(self), regression=isinstance(self, RegressorMixin))
         if more and self._streamed:
             fit = continued(self.modes_, fit)
-        for name in _SAMPLES:
+        for name in (*_SAMPLES, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.kernel_, self.radius_ = fit.grid.kernel, np.array(fit.grid.radius)
         self.bounds_, self.plan_, self.modes_ = fit.bounds, fit.plan, fit
@@ -268,6 +268,7 @@ class StreamingEstimator(KernelEstimator, ABC):
     ) -> SampleSum:
         if not self._streamed:
             return super()._kept_sum(dims, with_responses=with_responses)
+        self.modes_.check_unchanged(self.kernel_, self.radius_, self.bounds_)
         kept: SampleSum = self._kept.get(
             (dims, with_responses),
             Sources((self.modes_,), ()),

@@ -166,6 +166,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: density(radius=1e9).fit([X]),
         "a stream has no other method, an array has",
     ),
+    "a range beyond floating point": (
+        lambda: density().fit([1.7e308 * np.sign(X)]),
+        "X must have a finite range, got",
+    ),
     "a tolerance out of range": (lambda: density(tol=1.0).fit([X]), "tol must be in"),
     "a radius of zero": (lambda: density(radius=0.0).fit([X]), "radius must be positive"),
     "an unknown kernel": (lambda: KernelDensity("cosine").fit([X]), "kernel"),
@@ -330,6 +334,24 @@ def test_samples_come_bit_by_bit_only_where_radius_and_range_are_given() -> None
         with pytest.raises(AttributeError) as error:
             model.partial_fit(X)
         assert "partial_fit needs radius as a number and within=" in str(error.value.__cause__)
+
+
+def test_a_radius_assigned_after_the_fit_is_refused() -> None:
+    model = density().fit([X])
+    model.radius_ = np.array([3.0, 3.0])
+    with pytest.raises(ValueError, match="kernel_, radius_ and bounds_ must be those of the fit"):
+        model.density(X)
+
+
+def test_a_stream_that_shrinks_while_quartiles_are_sought_is_noticed() -> None:
+    readings = []
+
+    def shrinking() -> list[np.ndarray]:
+        readings.append(1)
+        return [X if len(readings) == 1 else np.full((60, 2), 99.0)]
+
+    with pytest.raises(ValueError, match="X must be the same each time it is read, got no sample"):
+        density(radius=None).fit(shrinking)
 
 
 def test_memory_maps_with_more_columns_are_read_as_arrays(tmp_path: Path) -> None:

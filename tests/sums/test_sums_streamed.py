@@ -15,7 +15,7 @@ N = 240
 
 
 def grid_of(name: str, dim: int, *points: np.ndarray) -> ModeGrid:
-    radius = np.full(dim, 2.0 if dim < 3 else 0.3)
+    radius = np.full(dim, 2.0 if dim < 3 else 0.2)
     return ModeGrid.covering(as_kernel(name), radius, Box.around(np.vstack(points)), 1e-12)
 
 

@@ -26,7 +26,7 @@ from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import check_tolerance
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.plan import Plan
-from fourierkernels.sums.streamed import ModeGrid, Modes, StreamedSum
+from fourierkernels.sums.streamed import ModeGrid, Modes, SamplesNotKeptError, StreamedSum
 from fourierkernels.validation import check_choice
 
 _SPARE = 0.125  # of the range of the samples, to either side, for queries
@@ -86,6 +86,20 @@ class StreamFit:
     def sum(self) -> StreamedSum:
         """The sum at queries."""
         return StreamedSum(self.counted.modes, self.grid, self.bounds, self.n)
+
+    def check_unchanged(self, kernel: Kernel, radius: FloatArray, bounds: FloatArray) -> None:
+        """Refuse what was assigned after the fit: modes are for one kernel, radius and box.
+
+        Raises
+        ------
+        SamplesNotKeptError
+        """
+        same = kernel == self.grid.kernel and np.array_equal(radius, self.grid.radius)
+        if not (same and np.array_equal(bounds, self.bounds)):
+            raise SamplesNotKeptError(
+                "kernel_, radius_ and bounds_ must be those of the fit to a stream, whose samples "
+                f"are not kept, got {kernel.name}, {radius}, {bounds.tolist()}"
+            )
 
     @property
     def n(self) -> int:
@@ -233,9 +247,10 @@ def _range(limits: FloatArray | None, survey: Survey | None, radius: FloatArray)
     low, high = np.full((2, dim), np.nan) if limits is None else limits
     if survey is not None:
         # Halves, because the range of data at the ends of floating point overflows.
-        more = _SPARE * (0.5 * survey.high - 0.5 * survey.low) * 2.0 + _REACH / radius
-        low = np.where(np.isfinite(low), low, survey.low - more)
-        high = np.where(np.isfinite(high), high, survey.high + more)
+        more = 2.0 * _SPARE * (0.5 * survey.high - 0.5 * survey.low) + _REACH / radius
+        with np.errstate(over="ignore"):
+            low = np.where(np.isfinite(low), low, survey.low - more)
+            high = np.where(np.isfinite(high), high, survey.high + more)
     return Box(tuple(map(float, low)), tuple(map(float, high)))
 
 

@@ -68,14 +68,15 @@ def table_of(path: Path, columns: Columns, *, block: int) -> LocalSource:
     ImportError
         If the package that reads it is missing.
     """
-    reader = READERS.get(path.suffix.lower())
-    if reader is None:
+    row = READERS.get(path.suffix.lower())
+    if row is None:
         known = ", ".join((".npy", *READERS))
         raise ValueError(f"a path of samples must end in one of {known}, got {str(path)!r}")
-    needed = "pandas" if reader is _csv_blocks else "pyarrow"
-    if find_spec(needed) is None:
-        raise ImportError(f"{path.suffix} files need {needed}: pip install 'fourierkernels[files]'")
-    return LocalSource(lambda: reader(path, columns, block))
+    if find_spec(row.package) is None:
+        raise ImportError(
+            f"{path.suffix} files need {row.package}: pip install 'fourierkernels[files]'"
+        )
+    return LocalSource(lambda: row.blocks(path, columns, block))
 
 
 def _csv_blocks(path: Path, columns: Columns, block: int) -> Iterator[RawBlock]:
@@ -107,7 +108,23 @@ def _numbers(table: Any) -> Any:
     return table.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-READERS: dict[str, Callable[[Path, Columns, int], Iterator[RawBlock]]] = {
-    ".csv": _csv_blocks,
-    ".parquet": _parquet_blocks,
+class Reader(NamedTuple):
+    """How tables of a kind are read.
+
+    Attributes
+    ----------
+    package : str
+        That must be installed.
+    blocks : callable
+        (path, columns, rows of a block) to the blocks.
+    """
+
+    package: str
+    blocks: Callable[[Path, Columns, int], Iterator[RawBlock]]
+
+
+#: By the ending of the file's name.
+READERS: dict[str, Reader] = {
+    ".csv": Reader("pandas", _csv_blocks),
+    ".parquet": Reader("pyarrow", _parquet_blocks),
 }

@@ -183,6 +183,10 @@ def _shortened(below: float, values: FloatArray, weights: FloatArray) -> Gathere
 
 
 def _chosen(bracket: Bracket, part: Gathered, total: float) -> float:
+    if not len(part.values):
+        raise ValueError(
+            "X must be the same each time it is read, got no sample where a quartile was before"
+        )
     points, weights = grouped(part.values[:, None], part.weights)
     reached = part.below + np.cumsum(weights)
     place = int(np.searchsorted(reached, _rank(bracket, total)))
