@@ -47,5 +47,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "plotting",
         "diagnostics",
         "checkpoints",
+        "densities",
+        "kernels",
     ),
 }
