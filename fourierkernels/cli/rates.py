@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 _LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding lets them be told
 _EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
 _LARGEST_POWER = 1000  # of sinc: beyond it the kernel is Gaussian to four digits
+_Density = Annotated[
+    str, typer.Option(help="One of {densities}, or a name with parameters: 'beta(2, 5)'.")
+]
+_Power = Annotated[
+    list[str] | None,
+    typer.Option(help="Powers l of sinc^l, one or more, at most 1000.", metavar="L ..."),
+]
+_Kernel = Annotated[
+    list[str] | None,
+    typer.Option(help="Kernel by name, in addition: {kernels}, or fourier<l>; repeat for more."),
+]
 
 
 def rate_names() -> Names:
@@ -36,20 +47,9 @@ def rate_names() -> Names:
 
 
 def rates(
-    density: Annotated[
-        str,
-        typer.Option(help="One of {densities}, or a name with parameters: 'beta(2, 5)'."),
-    ] = "gaussian",
-    power: Annotated[
-        list[str] | None,
-        typer.Option(help="Powers l of sinc^l, one or more, at most 1000.", metavar="L ..."),
-    ] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Kernel by name, in addition: {kernels}, or fourier<l>; repeat for more."
-        ),
-    ] = None,
+    density: _Density = "gaussian",
+    power: _Power = None,
+    kernel: _Kernel = None,
     more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="L")] = None,
     dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
     smallest: Annotated[int, typer.Option(help="Smallest n, as a power of ten.")] = _EXPONENTS[0],

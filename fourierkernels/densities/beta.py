@@ -93,7 +93,7 @@ class Beta:
 
     @property
     def far_field(self) -> float:
-        """Where the waves of :meth:`faded_power` have ended."""
+        """Where the waves of ``faded_power`` have ended."""
         return self._far_from + 12.0 * _FADE
 
     def faded_power(self, t: ArrayLike) -> Power:

@@ -27,7 +27,7 @@ def spectral_nodes(
     of infinite order has no bias but the energy beyond its edge: there |p̂|² is followed until it
     has fallen by 1e-32 once more, in panels that grow from the length of its decay.
 
-    Waves that are faded out (:func:`fades`) are followed to the far field.
+    Waves that are faded out (``fades``) are followed to the far field.
 
     Returns
     -------

@@ -50,5 +50,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "plotting",
         "diagnostics",
         "checkpoints",
+        "densities",
+        "kernels",
     ),
 }
