@@ -54,8 +54,8 @@ def test_criterion_is_its_triple_sum(name: str, dim: int) -> None:
 
 @pytest.mark.parametrize("name", ["gaussian", "fourier4"])
 def test_radii_minimise_the_criterion(name: str) -> None:
-    x, y = data(seed=2)
-    kernel, ones = KERNELS[name], np.ones(40)
+    x, y = data(60, seed=2)
+    kernel, ones = KERNELS[name], np.ones(60)
     found = ConditionalDensity(name, radius="conditional_lscv").fit(x, y).radius_
     least = criterion(x, y, ones, kernel, found[:1], float(found[1]))
     for r in np.geomspace(0.5, 2.0, 7):
