@@ -41,7 +41,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         "silverman", "scott", "improved_sheather_jones".
     bandwidth : float or array of shape (dim,), optional
         1/R, instead of `radius`.
-    method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "split", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.
