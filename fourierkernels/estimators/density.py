@@ -57,7 +57,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         "lscv_full". Bounds, integrals over boxes and the ISE need a vector.
     bandwidth : float or array of shape (dim,) or (dim, dim), optional
         1/R, or the inverse of the matrix, instead of `radius`.
-    method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "split", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.
@@ -192,10 +192,13 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     def cdf(self, X: ArrayLike) -> FloatArray:
         """Return P̂(X_1 <= x_1, ..., X_D <= x_D) at queries ``(m, dim)``; shape ``(m,)``.
 
-        The integral of p̂, by that of the kernel: monotone only for nonnegative kernels.
+        The integral of p̂, by that of the kernel. For nonnegative kernels it lies in [0, 1] and is
+        monotone up to the accuracy of the sums, about `tol`: each value is computed from its own
+        query alone, so that neighbours may differ by rounding in either direction.
         """
         queries = np.clip(checked_queries(self, X), *self.bounds_)
-        return self._mass(self.bounds_[0], queries)
+        mass = self._mass(self.bounds_[0], queries)
+        return np.clip(mass, 0.0, 1.0) if self.kernel_.nonnegative else mass
 
     def probability(self, low: ArrayLike, high: ArrayLike) -> float:
         """Return the integral of p̂ over a box; ends may be infinite.

@@ -44,7 +44,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         "gcv" and "aicc" look at the responses; by default the density rule for the design points.
     bandwidth : float or array of shape (dim,) or (dim, dim), optional
         1/R, or the inverse of the matrix, instead of `radius`.
-    method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "split", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.

@@ -58,7 +58,7 @@ def kernel_sum(
         Non-negative, 1 each by default.
     responses : array of shape (n,) or (n, k), optional
         The values that the numerators sum.
-    method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "split", "reference", "torch"}
         "auto" takes the method that a cost model finds cheapest.
     tol : float
         Accuracy relative to the largest sum, 1e-12 at best. Band-limited sums are cut to it, and

@@ -25,6 +25,7 @@ from fourierkernels.sums.transforms import is_large, oversampling
 from fourierkernels.validation import check_choice
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
+_SLACK = 4.0  # times `tol` that a promise may be
 _EPS = float(np.finfo(float).eps)
 _SINGLE_EPS = float(np.finfo(np.float32).eps)
 
@@ -115,7 +116,7 @@ def _direct_seconds(problem: Problem) -> float:
     pair += 0.4 * (problem.columns - 1) + 0.7 * problem.moments
     work = 1e-9 * pair * 256 * math.ceil(problem.n / 256) * problem.m
     threads = min(loop_threads(), math.ceil(problem.m / 16)) if work > 4e-3 else 1
-    return 6e-4 + work / threads
+    return 3e-4 + work / threads
 
 
 def _direct_accuracy(problem: Problem, eps: float = _EPS) -> float:
@@ -145,7 +146,7 @@ def _bandlimited_refusal(problem: Problem) -> str:
         return "has at most 3 dimensions"
     if math.isinf(problem.kernel.support) and not isinstance(problem.kernel, GaussianKernel):
         return "needs a transform of compact support"
-    if problem.accuracy > 4.0 * problem.tol:
+    if problem.accuracy > _SLACK * problem.tol:
         return f"reaches {problem.accuracy:.1e} at this radius and range of data"
     if 16.0 * ((problem.columns + 1) // 2) * _grid_points(problem) > _LARGEST_GRID:
         return f"would need {math.prod(problem.modes):.1e} modes"
@@ -272,7 +273,9 @@ METHODS = {
 
 
 def plan_sum(problem: Problem, method: str = "auto") -> Plan:
-    """Return the plan: the cheapest method that can do it, or the one named.
+    """Return the plan: the cheapest method that reaches `tol`, or the one named.
+
+    If none reaches it, the cheapest that can do the sum; the plan has the accuracy.
 
     Raises
     ------
@@ -281,7 +284,8 @@ def plan_sum(problem: Problem, method: str = "auto") -> Plan:
     """
     if check_choice("method", method, ["auto", *METHODS]) == "auto":
         able = [row for row in METHODS.values() if not row.refusal(problem)]
-        chosen = min(able, key=lambda row: row.seconds(problem))
+        exact = [row for row in able if row.accuracy(problem) <= _SLACK * problem.tol]
+        chosen = min(exact or able, key=lambda row: row.seconds(problem))
     else:
         chosen = METHODS[method]
         refusal = chosen.refusal(problem)

@@ -59,6 +59,21 @@ def test_derivative_of_the_cdf_is_the_density(name: str) -> None:
     np.testing.assert_allclose(slope, model.density(at), atol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["gaussian", "fourier2", "fourier4"])
+@pytest.mark.parametrize("method", ["bandlimited", "reference"])
+def test_cdf_of_a_nonnegative_kernel_stays_within_bounds_and_falls_by_rounding_alone(
+    name: str, method: str
+) -> None:
+    x = np.random.default_rng(4).normal(size=(300, 1))
+    model = KernelDensity(name, radius=3.0, method=method).fit(x)
+    at = np.linspace(-60.0, 60.0, 2001 if method == "bandlimited" else 201).reshape(-1, 1)
+    found = model.cdf(at)
+    assert found.min() >= 0.0
+    assert found.max() <= 1.0
+    assert np.diff(found).min() >= -4e-12
+    np.testing.assert_allclose(model.cdf(at[7:8]), found[7:8], atol=1e-11)  # whatever the batch
+
+
 @pytest.mark.parametrize("name", EVEN)
 def test_cdf_of_a_nonnegative_kernel_rises_from_zero_to_one(name: str) -> None:
     model = KernelDensity(name, radius=2.0).fit(data())

@@ -124,3 +124,9 @@ def test_the_promise_of_direct_sums_does_not_depend_on_where_samples_lie() -> No
     far = PreparedSum([[0.0], [1e14]], kernel="fourier4", radius=1.0, method="direct")
     assert near.plan(at).accuracy < far.plan(at).accuracy <= 2e-12
     assert 0.5 < centring_limit(near._sum.kernel, 1, 1e-12) / 562.9 < 2.0
+
+
+def test_the_plan_prefers_methods_that_reach_the_tolerance() -> None:
+    points = np.vstack([np.zeros((50, 2)), np.full((1, 2), 1e13)])
+    plan = PreparedSum(points, kernel="fourier4", radius=1.0).plan(points)
+    assert plan.accuracy <= 4e-12
