@@ -323,7 +323,8 @@ class SampleSum:
         columns = 1 + self.responses.shape[1]
         m = max(len(queries), self.expected)
         bands = _check_spans(spans)
-        seen = self.radius * queries[:: math.ceil(len(queries) / _LOOKED_AT)]
+        seen = queries[:: math.ceil(len(queries) / _LOOKED_AT)]
+        seen = self.radius * (seen - seen[0])
         cells = count_cells(seen, centring_limit(self.kernel, dim, self.tol), m)
         problem = Problem(self.kernel, n, m, dim, columns, bands, self.tol, plain, cells)
         kept = self._covered_bulk if self._grows else None
