@@ -52,7 +52,7 @@ class ConditionalDensity(KernelEstimator):
         "conditional_lscv" cross-validates p̂(y | x) itself, for one response.
     bandwidth : float or array of shape (dim + q,), optional
         1/radius, instead of `radius`.
-    method : {"auto", "direct", "direct_float32", "bandlimited", "reference", "torch"}
+    method : {"auto", "direct", "direct_float32", "bandlimited", "split", "reference", "torch"}
         How sums are computed; by default whichever a cost model finds cheapest.
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.

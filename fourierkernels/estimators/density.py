@@ -287,8 +287,15 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
             As `interval`; for fewer than 20 replicates; if `rng` is no generator.
         """
         queries = checked_queries(self, X)
-        options = {"level": level, "bias": bias, "undersmooth": undersmooth}
-        return density_band(self, queries, rng=rng, replicates=replicates, **options)
+        return density_band(
+            self,
+            queries,
+            level=level,
+            bias=bias,
+            undersmooth=undersmooth,
+            rng=rng,
+            replicates=replicates,
+        )
 
     def proper(self) -> "KernelDensity | ProperDensity":
         """Return the nearest density to p̂: max(0, p̂ - ξ), or p̂ if its kernel is nonnegative.

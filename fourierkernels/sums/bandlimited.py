@@ -143,10 +143,9 @@ class BandlimitedSum:
         """Return the type-1 transform of the samples, shape ``(pairs, *modes)``."""
         modes = tuple(count for _, count in grid)
         forward, phases = _TRANSFORMS[len(grid)][0], self._phases(self._points, grid)
-        spectrum: NDArray[np.complex128] = forward(
-            *phases, self._pairs, modes, isign=-1, **self._options
+        return np.asarray(
+            forward(*phases, self._pairs, modes, isign=-1, **self._options), np.complex128
         )
-        return spectrum
 
     def _phases(self, points: FloatArray, grid: Grid) -> list[FloatArray]:
         return [

@@ -4,6 +4,7 @@ See ``fourierkernels.sums.centring`` for how near that is.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class CentredSum(DirectSum):
         tol: float = 1e-12,
         centre: FloatArray | None = None,
     ) -> None:
-        options = {"kernel": kernel, "radius": radius}
+        options: dict[str, Any] = {"kernel": kernel, "radius": radius}
         super().__init__(points, weights, responses, **options, tol=tol, centre=centre)
         self._again = partial(DirectSum, points, weights, responses, **options)
         self._reference = ReferenceSum(points, weights, responses, **options)

@@ -166,7 +166,8 @@ def grid_seconds(problem: Problem) -> float:
     grid, modes = _grid_points(problem), math.prod(problem.modes)
     point = {1: 40e-9, 2: 14e-9, 3: 25e-9}[problem.dim] * max(1.0, math.log2(grid) / 10.0)
     threads = transform_threads() if is_large(problem.modes) else 1
-    return ((problem.columns + 1) // 2) * (point * grid / threads**0.7 + 40e-9 * modes)
+    each = point * grid / float(threads) ** 0.7 + 40e-9 * modes
+    return float(((problem.columns + 1) // 2) * each)
 
 
 def _bandlimited_seconds(problem: Problem) -> float:

@@ -87,11 +87,11 @@ def _added(one: KernelSums, other: KernelSums) -> KernelSums:
     """Return the sums of both at the same queries, in the higher of their scales."""
     exponent = np.maximum(one.exponent, other.exponent)
     scales = [np.ldexp(1.0, _shift(each.exponent - exponent)) for each in (one, other)]
-    both = list(zip((one, other), scales, strict=True))
+    near, far = scales
     return KernelSums(
-        sum(each.in_units * scale[:, None] for each, scale in both),
-        sum(each.denominator * scale for each, scale in both),
-        sum(each.error * scale for each, scale in both),
+        one.in_units * near[:, None] + other.in_units * far[:, None],
+        one.denominator * near + other.denominator * far,
+        one.error * near + other.error * far,
         exponent,
     )
 

@@ -94,7 +94,7 @@ def backward(*arguments: Any, isign: int, eps: float, real: bool) -> ComplexArra
 
 
 def _turn(phase: FloatArray, mode: int) -> ComplexArray:
-    return np.exp((1j * mode) * phase)
+    return np.asarray(np.exp((1j * mode) * phase))
 
 
 def _mirrored(half: ComplexArray, modes: tuple[int, ...]) -> ComplexArray:

@@ -71,7 +71,7 @@ class CentredKernels:
     def smooth(self, queries: FloatArray, responses: FloatArray) -> FloatArray:
         """Return Σ_i c_i (K_i - p̂) for columns ``(n, k)``, shape ``(m, k)``."""
         both = self._sums(queries, np.column_stack([responses, self.shares]))
-        return both[:, :-1] - both[:, -1:] * responses.sum(axis=0)
+        return np.asarray(both[:, :-1] - both[:, -1:] * responses.sum(axis=0))
 
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
         """Return Σ_i q_i (K_i - p̂)², shape ``(m,)``; 0 where it is within rounding of that."""

@@ -69,7 +69,8 @@ def _merged(sample: Sample, rule: str) -> Sample:
     size = float(1.0 / (shares @ shares))
     _warn(
         f"X has repeated rows, {sample.copies():.3g} copies of a sample on average: "
-        f"radius={rule!r} takes equal rows for one sample, {size:.6g} in all instead of {sample.size:.6g}"
+        f"radius={rule!r} takes equal rows for one sample, {size:.6g} in all instead of "
+        f"{sample.size:.6g}"
     )
     return Sample(points, shares, size, sample.scale)
 

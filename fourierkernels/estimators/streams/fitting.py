@@ -195,7 +195,7 @@ def check_options(options: Options) -> None:
     """
     check_tolerance(options.tol)
     check_choice("weighting", options.weighting, WEIGHTINGS)
-    if np.ndim(options.radius) == 2 or np.ndim(options.bandwidth) == 2:
+    if any(np.ndim(one) == 2 for one in (options.radius, options.bandwidth) if one is not None):
         raise ValueError("radius must be a number or a vector for a stream, got a matrix")
     if options.method not in {"auto", "bandlimited"}:
         raise ValueError(
