@@ -45,7 +45,7 @@ def _ramp(tol: float) -> FloatArray:
         size = exponent * np.sqrt(1.0 - t * t)
         return np.asarray(special.i0e(size) * np.exp(size - exponent))
 
-    series: FloatArray = chebyshev.chebinterpolate(bump, _DEGREE)  # type: ignore[type-var]
+    series: FloatArray = chebyshev.chebinterpolate(bump, _DEGREE)  # type: ignore[arg-type]
     series = series[: 1 + int(np.flatnonzero(np.abs(series) > 1e-17 * np.abs(series).max())[-1])]
     integral = chebyshev.chebint(series, lbnd=-1)
     return np.asarray(chebyshev.chebsub([1.0], integral / chebyshev.chebval(1.0, integral)))
