@@ -165,7 +165,7 @@ def test_a_method_of_the_cpu_is_refused_on_a_device(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_cpu_never_chooses_the_path_of_a_device() -> None:
-    prepared = PreparedSum(np.zeros((2, 20)), kernel="fourier4", radius=1.0)
+    prepared = PreparedSum(np.zeros((300, 20)), kernel="fourier4", radius=1.0)
     assert prepared.plan(np.zeros((10**4, 20))).method == "direct"
 
 
