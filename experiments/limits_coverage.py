@@ -232,9 +232,7 @@ def density_ways(
     }
 
 
-def density(
-    kernel_name: str, target: str, n: int, samples: int, draws: int
-) -> Iterator[Row]:
+def density(kernel_name: str, target: str, n: int, samples: int, draws: int) -> Iterator[Row]:
     """Yield the rows of one kernel, density and size, one for each way."""
     names = ("fourier1", *KERNELS)
     rng = np.random.default_rng([SEED, n, names.index(kernel_name), DENSITIES.index(target), 1])

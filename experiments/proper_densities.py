@@ -4,8 +4,8 @@
 
 Glad, Hjort and Ushakov (2003): max(0, p̂ - ξ) with integral one never has a larger integrated
 squared error than p̂. For l = 1, 3 and 5, the normal, Laplace and bimodal density, 25 samples of
-200 each and the radius of least exact MISE: in how many samples the error is larger, and by how much
-it is smaller on average. Beside them the exact MISE of l = 4 at its own best radius.
+200 each and the radius of least exact MISE: in how many samples the error is larger, and by how
+much it is smaller on average. Beside them the exact MISE of l = 4 at its own best radius.
 
 Writes proper_densities.csv and the provenance as JSON.
 """

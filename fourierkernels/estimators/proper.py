@@ -162,7 +162,7 @@ class ProperDensity:
         end = np.clip(x, start, self.stop[piece])
         both = _cumulative(self.estimate, np.concatenate([start, end])).reshape(2, -1)
         own = both[1] - both[0] - self.threshold * (end - start)
-        return np.clip(self._before[piece] + own, 0.0, 1.0)
+        return np.asarray(np.clip(self._before[piece] + own, 0.0, 1.0))
 
 
 def proper_density(estimate: SignedEstimate) -> ProperDensity:

@@ -8,9 +8,9 @@ its standard error is exact given the noise, and counts what the estimated bias 
 robust bias correction [calonico2018effect]_.
 
 Two radii, twice one fit less the other, cancel the leading term of the bias as well. For regression
-they do worse: in the study ``limits_coverage.py`` twicing covers f more often in 107 of 108 settings,
-for l = 2 by narrower intervals. A reason is that S is the smoother of this very design, whose
-unevenness is part of the bias.
+they do worse: in the study ``limits_coverage.py`` twicing covers f more often in 107 of 108
+settings, for l = 2 by narrower intervals. A reason is that S is the smoother of this very design,
+whose unevenness is part of the bias.
 
 A kernel of infinite order (l = 1) has a bias without a leading term, and S S is near S: nothing is
 left to subtract. A larger radius is all there is.
