@@ -326,7 +326,9 @@ class SampleSum:
         seen = queries[:: math.ceil(len(queries) / _LOOKED_AT)]
         seen = self.radius * (seen - seen[0])
         cells = count_cells(seen, centring_limit(self.kernel, dim, self.tol), m)
-        problem = Problem(self.kernel, n, m, dim, columns, bands, self.tol, plain, cells)
+        problem = Problem(
+            self.kernel, n, m, dim, columns, bands, self.tol, plain=plain, cells=cells
+        )
         kept = self._covered_bulk if self._grows else None
         bulk = self._tails.bulk(problem, self.radius, queries, method=self._method(), kept=kept)
         return replace(problem, bulk=bulk)
