@@ -19,7 +19,7 @@ from fourierkernels.sums.frame import Frame
 from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import check_parts, moment_parts, multi_indices, slopes
 from fourierkernels.sums.plan import METHODS, Method, Plan, Summer, plan_sum
-from fourierkernels.sums.problem import Problem
+from fourierkernels.sums.problem import Bulk, Problem
 from fourierkernels.sums.reference import ReferenceSum
 from fourierkernels.sums.result import KernelSums, Units
 from fourierkernels.validation import check_number
@@ -300,7 +300,8 @@ class SampleSum:
     def _box_of(self, row: Method, queries: FloatArray) -> Box | None:
         if row.name != "split":
             return self._range(queries) if row.ranged else None
-        bulk = self._problem(queries, plain=True).bulk
+        # One box for all parts; that it pays has been decided.
+        bulk = self._bulk(self._problem(queries, plain=True), queries, "split")
         whole = self._used_box.including(Box.around(queries))
         self._covered_bulk = whole if bulk is None else bulk.box
         return self._covered_bulk
@@ -329,9 +330,11 @@ class SampleSum:
         problem = Problem(
             self.kernel, n, m, dim, columns, bands, self.tol, plain=plain, cells=cells
         )
+        return replace(problem, bulk=self._bulk(problem, queries, self._method()))
+
+    def _bulk(self, problem: Problem, queries: FloatArray, method: str) -> Bulk | None:
         kept = self._covered_bulk if self._grows else None
-        bulk = self._tails.bulk(problem, self.radius, queries, method=self._method(), kept=kept)
-        return replace(problem, bulk=bulk)
+        return self._tails.bulk(problem, self.radius, queries, method=method, kept=kept)
 
     def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
         """Return rows of an inexact sum whose denominator is below its error over √tol."""

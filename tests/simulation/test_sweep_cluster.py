@@ -115,4 +115,4 @@ def test_an_unreachable_scheduler_is_one_clear_error(
         run_sweep(SWEEP, path, scheduler=address)
     assert address in str(error.value)
     assert "\n" not in str(error.value)
-    assert read_results(path)[1] == {}
+    assert not path.exists()  # so that nothing blocks the corrected run
