@@ -42,6 +42,21 @@ def warn_at_the_caller(message: str, category: type[UserWarning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def report_undefined(undefined: NDArray[np.bool_], why: str, *, option: str) -> None:
+    """Warn of queries at which a regression is undefined, or refuse them if `option` is "raise".
+
+    Raises
+    ------
+    ValueError
+    """
+    if not undefined.any():
+        return
+    message = count_undefined(undefined, why)
+    if option == "raise":
+        raise ValueError(f"X must lie where the regression is defined: {message}")
+    warn_undefined(f"{message}: NaN")
+
+
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
     """Check data by scikit-learn's contract (feature names and count included), as float64."""
     for name, values in (("X", X), ("y", options.get("y"))):

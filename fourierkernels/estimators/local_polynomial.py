@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import StreamingEstimator
-from fourierkernels.estimators.checks import count_undefined, validated, warn_undefined
+from fourierkernels.estimators.checks import report_undefined, validated
 from fourierkernels.estimators.design import DesignFit, FitDesign
 from fourierkernels.estimators.local_design import local_polynomial_design
 from fourierkernels.estimators.local_fits import LocalFits
@@ -312,12 +312,7 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         return tags
 
     def _report(self, fit: LocalFit) -> None:
-        if not fit.undefined.any():
-            return
-        message = count_undefined(fit.undefined, _WHY)
-        if self.undefined == "raise":
-            raise ValueError(f"X must lie where the regression is defined: {message}")
-        warn_undefined(f"{message}: NaN")
+        report_undefined(fit.undefined, _WHY, option=self.undefined)
 
 
 def check_degree(degree: int) -> int:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.boundary import Bounds
-from fourierkernels.estimators.checks import count_undefined, validated, warn_undefined
+from fourierkernels.estimators.checks import report_undefined, validated
 from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import as_source, stream_of
@@ -334,9 +334,4 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         return tags
 
     def _report(self, sums: KernelSums) -> None:
-        if not sums.undefined.any():
-            return
-        message = count_undefined(sums.undefined, _WHY)
-        if self.undefined == "raise":
-            raise ValueError(f"X must lie where the regression is defined: {message}")
-        warn_undefined(f"{message}: NaN")
+        report_undefined(sums.undefined, _WHY, option=self.undefined)
