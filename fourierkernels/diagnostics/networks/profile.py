@@ -134,7 +134,7 @@ def profile_heads(
         Of bootstrap and permutations.
     random : Checkpoint, optional
         The same architecture with random weights, for the control of sharpness: see
-        :class:`~fourierkernels.diagnostics.networks.control.SharpnessControl`.
+        ``fourierkernels.diagnostics.networks.control.SharpnessControl``.
 
     Raises
     ------
