@@ -131,7 +131,10 @@ class Pieces:
         self, found: Softmax, at: Inside, left: Tensor, value: Tensor, result: Tensor
     ) -> None:
         self.softmaxes = deque(
-            one for one in self.softmaxes if one.weights.numel() != found.weights.numel()
+            one
+            for one in self.softmaxes
+            if one is not found
+            and not (one.weights.numel() == found.weights.numel() and _lies_in(one.at, at))
         )
         weights = found.weights if found.weights.ndim == 4 else left
         scores = self._scores(weights, value)
@@ -177,6 +180,11 @@ class Pieces:
         )
         if one.suspicious(self.leading) and not known:
             self.heard.unread[one.at.name] = one.reason
+
+
+def _lies_in(inner: Inside, outer: Inside) -> bool:
+    """Tell whether a module is another one or a part of it: one attention, not two."""
+    return inner.name == outer.name or inner.name.startswith(f"{outer.name}.") or not outer.name
 
 
 def _turned(left: Tensor, right: Tensor, result: Tensor) -> tuple[Tensor, Tensor, Tensor]:

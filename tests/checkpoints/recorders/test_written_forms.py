@@ -214,3 +214,15 @@ def test_what_is_not_understood_is_named_with_its_reason(form: str, reason: str)
     assert heard.unread == {"attention": reason}
     with pytest.raises(ValueError, match=f"got none in Unread: softmax seen .* because {reason}"):
         attention_calls(Unread(form).eval(), inputs())
+
+
+def test_what_is_not_understood_is_not_forgotten_when_the_next_layer_is() -> None:
+    class Beside(Unread):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + 0.0 * super().forward(x).sum()
+
+    both = nn.Sequential(Beside("mixed heads"), Layer("copied weights")).eval()
+    with torch.inference_mode(), recording(both) as heard:
+        both(inputs())
+    assert [call.name for call in heard] == ["1"]
+    assert heard.unread == {"0": "its weights are changed before they meet the values"}
