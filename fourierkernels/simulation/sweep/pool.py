@@ -60,7 +60,7 @@ def on_machine(cells: Sequence[Cell], workers: int) -> Generator[tuple[Cell, Out
     Raises
     ------
     ValueError
-        If a cell fails.
+        If a cell fails: at once with one worker, otherwise after the cells in hand are finished.
     ChildProcessError
         If a cell ends every worker that takes it.
     """
@@ -78,10 +78,14 @@ def on_machine(cells: Sequence[Cell], workers: int) -> Generator[tuple[Cell, Out
             yield from team.finished()
     finally:
         team.end()
+    if team.failed:
+        raise ValueError(team.failed)
 
 
 class _Team:
     """Workers, the cells that wait for one, and how many workers each cell has crashed."""
+
+    failed: str = ""  # what the first cell to fail said
 
     def __init__(self, cells: Sequence[Cell], workers: int) -> None:
         self._queue = deque(cells)
@@ -102,8 +106,9 @@ class _Team:
             worker = pipes[pipe]  # type: ignore[index]
             cell, answer = worker.take()
             if isinstance(answer, str):
-                raise ValueError(answer)
-            if answer is None:
+                self.failed = self.failed or answer
+                self._queue.clear()
+            elif answer is None:
                 self._replace(worker, cell)
             else:
                 yield cell, answer
