@@ -71,6 +71,8 @@ def _is_pair(value: Any) -> bool:
 
 def inside(points: FloatArray, box: FloatArray) -> NDArray[np.bool_]:
     """Return which points lie in the closed box, shape ``(m,)``."""
+    if np.isinf(box).all():
+        return np.ones(len(points), bool)
     return np.asarray(((points >= box[0]) & (points <= box[1])).all(axis=1))
 
 

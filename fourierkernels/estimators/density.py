@@ -380,7 +380,9 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         totals = prepared.at(queries, refine=False).totals()
         if self.kernel_.nonnegative:  # rounding is not
             totals = np.maximum(totals, 0.0)
-        return np.where(self._inside(queries), totals * np.exp(self._log_scale()), 0.0)
+        density: FloatArray = totals * np.exp(self._log_scale())
+        density[~self._inside(queries)] = 0.0
+        return density
 
     def _moved(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
         steps = draw_from_kernel(self.kernel_, points.size, rng).reshape(points.shape)

@@ -13,6 +13,7 @@ all intermediate results in registers.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -51,17 +52,19 @@ class Extent(NamedTuple):
 WHOLE = Extent(TILE, TILE)
 
 
-def sines(x: FloatArray, dtype: DTypeLike) -> NDArray[np.floating]:
-    """Rows [x, sin x, cos x] per feature: ``(n, dim)`` to ``(n, 3 · dim)``, rounded to `dtype`."""
-    return np.stack([x, np.sin(x), np.cos(x)], axis=-1).reshape(len(x), -1).astype(dtype)
+def sines(x: FloatArray) -> list[FloatArray]:
+    """Return x, sin x and cos x of each feature: ``(n, dim)`` to 3 · dim columns ``(n,)``."""
+    return [of(column) for column in x.T for of in (np.asarray, np.sin, np.cos)]
 
 
-def tiles(x: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Cut rows into zero-padded tiles, one row each: ``(n, k)`` to ``(tiles, k · 256)``."""
-    n, k = x.shape
-    padded = np.zeros((-(-n // TILE), TILE, k), x.dtype)
-    padded.reshape(-1, k)[:n] = x
-    return np.ascontiguousarray(padded.transpose(0, 2, 1)).reshape(len(padded), k * TILE)
+def tiles(columns: Sequence[FloatArray], dtype: DTypeLike) -> NDArray[np.floating]:
+    """Cut columns into zero-padded tiles, one row each: k of ``(n,)`` to ``(tiles, k · 256)``."""
+    n, whole = len(columns[0]), len(columns[0]) // TILE
+    laid_out = np.zeros((-(-n // TILE), len(columns), TILE), dtype)
+    for k, column in enumerate(columns):
+        laid_out[:whole, k] = column[: whole * TILE].reshape(whole, TILE)
+        laid_out[whole:, k, : n - whole * TILE] = column[whole * TILE :]
+    return laid_out.reshape(len(laid_out), -1)
 
 
 @inner(fastmath=SUMMING, error_model="numpy", forceinline=True)

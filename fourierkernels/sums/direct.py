@@ -13,6 +13,7 @@ from fourierkernels.kernels import Kernel
 from fourierkernels.ops.kernel_sums import Queries, Samples, sum_pairs
 from fourierkernels.ops.moment_sums import Monomials, sum_moments
 from fourierkernels.ops.pairs import sines, tiles
+from fourierkernels.sums.centring import middle
 from fourierkernels.sums.compiled import compiled_shape
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
@@ -42,15 +43,15 @@ class DirectSum:
         self._radius = radius
         self._shape = compiled_shape(kernel)
         # Small arguments of sin; an outlier must not cost the others their digits.
-        middle = np.quantile(points, 0.5, axis=0, method="lower") if centre is None else centre
-        self._centre: FloatArray = middle
+        self._centre: FloatArray = middle(points) if centre is None else centre
         samples = radius * (points - self._centre)
         self._samples, self._span = samples, np.abs(samples).max(axis=0)
         self._reach = float(self._span.max())
         self._eps = float(np.finfo(self.dtype).eps)
         self._rounding = 4 * self._eps + 8 * _EPS * math.sqrt(len(points))
-        columns = np.column_stack([weights, responses * weights[:, None]])
-        self._tiles = Samples(tiles(self._coordinates(samples)), tiles(columns.astype(self.dtype)))
+        columns = [weights, *(column * weights for column in responses.T)]
+        rows = tiles(self._coordinates(samples), self.dtype)
+        self._tiles = Samples(rows, tiles(columns, self.dtype))
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums of shapes, or of moments, at queries of shape ``(m, dim)``."""
@@ -99,7 +100,7 @@ class DirectSum:
         queries = self._radius * (queries - self._centre)
         base = self._bases(queries)
         reach = 2 * self._eps * (1.0 + np.abs(queries).max(axis=1) + self._reach)  # error of u
-        rows = self._coordinates(queries)
+        rows = np.column_stack(self._coordinates(queries)).astype(self.dtype)
         return Queries(rows, base.astype(self.dtype), reach.astype(self.dtype)), base
 
     def _exponent(self, exponent: NDArray[np.int64], base: FloatArray) -> NDArray[np.int64]:
@@ -115,8 +116,8 @@ class DirectSum:
             bases[far] = np.floor(_HALF_LOG2_E * np.square(nearest))
         return bases
 
-    def _coordinates(self, x: FloatArray) -> NDArray[np.floating]:
-        return x.astype(self.dtype) if self._shape.gaussian else sines(x, self.dtype)
+    def _coordinates(self, x: FloatArray) -> list[FloatArray]:
+        return list(x.T) if self._shape.gaussian else sines(x)
 
 
 class SinglePrecisionSum(DirectSum):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.sums.centring import middle
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,14 @@ class Units:
         a sum over small responses would lose its digits to others that are large. Scales are
         powers of two, which round nothing.
         """
-        middle = np.quantile(responses, 0.5, axis=0, method="lower")
-        size = np.abs(responses).max(axis=0)
+        centre = middle(responses)
+        size = _largest(responses)
         with np.errstate(over="ignore"):
-            spread = np.abs(responses - middle).max(axis=0)
+            spread = _largest(responses - centre)
         centred = spread < 0.5 * size
         largest = np.where(centred, spread, size)
         scale = np.ldexp(1.0, np.frexp(largest)[1] - 1)
-        return cls(np.where(centred, middle, 0.0), np.where(largest > 0, scale, 1.0))
+        return cls(np.where(centred, centre, 0.0), np.where(largest > 0, scale, 1.0))
 
     def removed(self, responses: FloatArray) -> FloatArray:
         """Return z of responses whose last axis is the columns."""
@@ -44,7 +45,9 @@ class Units:
 
     def restored(self, sums: FloatArray, weights: FloatArray | float) -> FloatArray:
         """Return Σ w y from Σ w z and Σ w; y from z with a weight of 1."""
-        return np.asarray(self.centre * weights + self.scale * sums)
+        restored: FloatArray = self.scale * sums
+        restored += self.centre * weights
+        return restored
 
 
 @dataclass(frozen=True)
@@ -149,3 +152,8 @@ class KernelSums:
         """Ratios of z, shape ``(m, k)``, which mean nothing where they are undefined."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.in_units / self.denominator[:, None])
+
+
+def _largest(x: FloatArray) -> FloatArray:
+    """Return the largest size in each column, without a copy of the sizes."""
+    return np.maximum(x.max(axis=0), -x.min(axis=0))
