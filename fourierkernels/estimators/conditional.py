@@ -15,7 +15,12 @@ from fourierkernels.estimators.checks import (
     warn_undefined,
 )
 from fourierkernels.estimators.design import nadaraya_watson_design
-from fourierkernels.estimators.radius import CONDITIONAL_RULES
+from fourierkernels.estimators.radius import (
+    CONDITIONAL_RULES,
+    GAUSSIAN_RULES,
+    RADIUS_RULES,
+    REGRESSION_RULES,
+)
 from fourierkernels.estimators.rearrangement import monotone_quantiles, rearranged_quantiles
 from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.kernels import Kernel
@@ -23,6 +28,7 @@ from fourierkernels.sums import KernelSums, kernel_matrix
 from fourierkernels.sums.parts import log_scale
 from fourierkernels.validation import (
     as_real,
+    check_choice,
     check_finite,
     check_integer,
     check_points,
@@ -201,7 +207,10 @@ class ConditionalDensity(KernelEstimator):
             return float(np.log(np.where(density > 0, density, 0.0)).sum())
 
     def _chosen_radius(self, X: FloatArray) -> FloatArray:
-        if not (isinstance(self.radius, str) and self.radius in CONDITIONAL_RULES):
+        if not isinstance(self.radius, str) or self.radius in REGRESSION_RULES:
+            return super()._chosen_radius(X)
+        plain = RADIUS_RULES | GAUSSIAN_RULES
+        if check_choice("radius", self.radius, [*plain, *CONDITIONAL_RULES]) in plain:
             return super()._chosen_radius(X)
         if self.bandwidth is not None:
             raise ValueError(

@@ -6,6 +6,7 @@ import pytest
 from fourierkernels import KernelDensity, NadarayaWatson, simulation
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import (
+    CONDITIONAL_RULES,
     GAUSSIAN_RULES,
     RADIUS_RULES,
     REGRESSION_RULES,
@@ -112,3 +113,14 @@ def test_rules_of_regression_minimise_over_the_fits_they_are_given(rule: str) ->
     options = {"radius": rule, "bandwidth": None, "responses": y, "fit_design": fit_design}
     found = choose_radius(x, np.ones(80), as_kernel("fourier4"), **options)
     assert found[0] == pytest.approx(2.5, rel=1e-3)
+
+
+def test_a_conditional_rule_from_outside_is_taken_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = Rule("least", least_residuals, "least residuals", "derived here", needs_responses=True)
+    monkeypatch.setitem(CONDITIONAL_RULES, "least", row)
+    x, y = data()
+    assert ConditionalDensity(radius="least").fit(x, y).radius_[0] == 4.0
+    with pytest.raises(ValueError, match=r"radius must be one of .*conditional_lscv.*least, got"):
+        ConditionalDensity(radius="four").fit(x, y)
