@@ -93,7 +93,7 @@ class DensityDescription:
     kernel, rule : str
         The kernel, and how its radius was chosen.
     level : float
-        Probability of the regions.
+        Probability of the regions and of the confidence limits.
     ungrouped : int
         Rows without a value of the grouping column.
     groups : tuple of DensityGroup
@@ -125,7 +125,11 @@ class DensityDescription:
         return density_table(self.rows(), title, by=self.by, level=self.level, lost=self.ungrouped)
 
     def curves(self) -> list[dict[str, Any]]:
-        """Return the curves as rows: group, place, density, and whether it is in the region."""
+        """Return the curves as rows: group, place, density, limits, whether it is in the region.
+
+        The limits are pointwise confidence limits of the smoothed density at the same level; None
+        for a single sample.
+        """
         return [row for group in self.groups for row in self._curve(group)]
 
     def figure(self) -> "Figure":
@@ -153,13 +157,14 @@ class DensityDescription:
 
     def _curve(self, group: DensityGroup) -> list[dict[str, Any]]:
         first = {} if self.by is None else {self.by: group.name}
-        inside = _inside(self.grid, group.region)
-        return [
-            {**first, self.column: x, "density": p, "in_region": held}
-            for x, p, held in zip(
-                self.grid.tolist(), self.density(group).tolist(), inside, strict=True
-            )
+        names = [self.column, "density", "low", "high", "in_region"]
+        columns = [
+            self.grid.tolist(),
+            self.density(group).tolist(),
+            *_limits(group.model, _named(self.grid, self.column), self.level),
+            _inside(self.grid, group.region),
         ]
+        return [first | dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def describe_density(
@@ -191,7 +196,7 @@ def describe_density(
     bounds : (low, high), optional
         Where the density lives; None or an infinite number for an open end.
     level : float
-        Probability of the region.
+        Probability of the region, and of the confidence limits of the curve.
     replicates : int
         Of Silverman's test of one mode, for the Gaussian.
     rng : numpy.random.Generator, optional
@@ -276,6 +281,14 @@ def _inside(grid: FloatArray, region: Intervals | None) -> list[bool | None]:
         return [None] * len(grid)
     low, high = region.ends.T
     return [bool(((low <= x) & (x <= high)).any()) for x in grid]
+
+
+def _limits(model: KernelDensity, at: "pd.DataFrame", level: float) -> list[list[float | None]]:
+    """Return low and high limits of the smoothed density; None of what one sample leaves open."""
+    if len(model.points_) < 2:
+        return [[None] * len(at)] * 2
+    limits = model.interval(at, level=level)
+    return [limits.low.tolist(), limits.high.tolist()]
 
 
 def _named(values: FloatArray, column: str) -> "pd.DataFrame":

@@ -39,7 +39,10 @@ def test_density_of_a_column_is_that_of_the_estimator() -> None:
     assert row["p_value"] == test.p_value
     assert group.model.feature_names_in_.tolist() == ["x"]
     curve = pd.DataFrame(found.curves())
-    assert curve.columns.tolist() == ["x", "density", "in_region"]
+    assert curve.columns.tolist() == ["x", "density", "low", "high", "in_region"]
+    limits = model.interval(curve[["x"]], level=0.8)
+    np.testing.assert_array_equal(curve["low"], limits.low)
+    np.testing.assert_array_equal(curve["high"], limits.high)
     np.testing.assert_array_equal(curve["density"], model.density(curve[["x"]]))
     above = curve["density"] >= group.region.level
     assert np.mean(above == curve["in_region"]) == 1.0
@@ -61,6 +64,11 @@ def test_a_kernel_with_negative_values_has_no_region() -> None:
     assert found.groups[0].region is None
     assert found.rows()[0]["region"] == []
     assert {row["in_region"] for row in found.curves()} == {None}
+
+
+def test_a_single_sample_has_no_limits() -> None:
+    found = describe_density(FRAME.head(1), "x", radius=1.0)
+    assert {(row["low"], row["high"]) for row in found.curves()} == {(None, None)}
 
 
 def test_grid_of_a_density_stays_within_bounds() -> None:
