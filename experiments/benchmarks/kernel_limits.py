@@ -4,6 +4,8 @@
 
 - `transform`: a band-limited sum over a bare pair of finufft transforms (type 1, type 2) with the
   same points, modes and options; tol = 1e-12, normal-reference radius.
+- `fitted density`, `fitted regression`: an estimator fitted and evaluated, over the same bare pair;
+  for the regression the detail says how many rows were faint and summed again over all pairs.
 - `regression`: Nadaraya-Watson over the density alone.
 - `direct`: billions of pairs times dimensions a second on one thread, over the multiply-add peak of
   this core in the same precision, measured here; the ratio is a rate, not a time.
@@ -108,6 +110,30 @@ def bare_pair(x: np.ndarray, at: np.ndarray, name: str, radius: float) -> tuple[
     return pair, modes
 
 
+def fitted_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
+    """Estimators fitted and evaluated, over a bare pair of transforms."""
+    for n, name in itertools.product(sizes, KERNELS):
+        x, at = sample(n, 1), sample(n, 1, 1)
+        radius = optimal_radius("gaussian", name, n=n)
+        pair, modes = bare_pair(x, at, name, radius)
+        density = partial(fitted, fk.KernelDensity(name, radius=radius), at, x)
+        yield Row("fitted density", name, 1, n, n, str(modes[0]), *in_turn(density, pair, repeats))
+        sums = PreparedSum(x, kernel=name, radius=radius).at(at, refine=False)
+        faint = int((np.abs(sums.denominator) < 1e6 * sums.error).sum())  # error over √tol
+        y, model = np.sin(2 * x[:, 0]), fk.NadarayaWatson(name, radius=radius)
+        regression = partial(fitted, model, at, x, y)
+        detail = f"{modes[0]}, {faint} faint"
+        yield Row("fitted regression", name, 1, n, n, detail, *in_turn(regression, pair, repeats))
+
+
+def fitted(
+    model: fk.KernelDensity | fk.NadarayaWatson, at: FloatArray, *data: FloatArray
+) -> object:
+    """Fit an estimator and evaluate it."""
+    model.fit(*data)
+    return model.density(at) if isinstance(model, fk.KernelDensity) else model.predict(at)
+
+
 def regression_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
     """Regression over density, at as many queries as samples."""
     for n, name in itertools.product(sizes, ("gaussian", "fourier4")):
@@ -209,6 +235,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
     numba.set_num_threads(threads)
     transforms = [(1, 10**4)] if quick else [(1, 10**5), (1, 10**6), (2, 10**5), (3, 10**5)]
     yield from transform_rows(transforms, repeats)
+    yield from fitted_rows([10**4] if quick else [10**6], repeats)
     yield from regression_rows([10**4] if quick else [10**5, 10**6], repeats)
     yield from lscv_rows([10**3] if quick else [10**4, 10**5, 10**6], repeats)
     counts = [10**2, 10**3] if quick else [10**2, 10**3, 10**4, 10**5]
