@@ -48,6 +48,8 @@ CSS_REMOTE = re.compile(r"(?:@import\s+|url\()\s*['\"]?\s*((?:https?:)?//[^'\")\
 FILE_NAME = re.compile(r"^\S+\.(png|svg|jpe?g|gif|webp)$|^[0-9a-f]{32,64}$", re.IGNORECASE)
 MYST_ROLE = re.compile(r"\{(?:math|eq|ref|numref|cite|doc|term|download|[a-z]+:[a-z]+)\}")
 REST_ROLE = re.compile(r"(?<![\w:]):[a-z]+(?::[a-z]+)?:(?=`|$)")
+NUMBER = re.compile(r"\d+\.?\d*(?:e[+-]?\d+)?")
+DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?!\.?\w)")
 FENCE = re.compile(r":::|```|~~~")
 
 
@@ -177,6 +179,38 @@ def unresolved_names(page: Page) -> Iterator[str]:
             yield f"reference to nothing: {code.get_text()!r} (use plain code for a foreign name)"
 
 
+def unbacked_numbers(page: Page) -> Iterator[str]:
+    """Decimals in the text of a chapter that none of its cells states or prints.
+
+    Text that cites its source is excepted; so are cross-references and code.
+    """
+    cells = page.soup.select(".cell_input, .cell_output")
+    backed = [float(n) for cell in cells for n in NUMBER.findall(cell.get_text(" "))]
+    for block in page.soup.find_all(["p", "li", "td"]) if cells else []:
+        if block.find(["p", "li"]) or "admonition-title" in block.get_attribute_list("class"):
+            continue  # a title has the number of an exercise
+        if block.find_parent(class_="cell") or _cites(block):
+            continue
+        for text in block.find_all(string=True):
+            if text.find_parent(["a", "code"]) is None:
+                alone = (m for m in DECIMAL.finditer(text) if not _is_backed(m.group(), backed))
+                yield from (f"number of no cell: {excerpt(text, m.start())!r}" for m in alone)
+
+
+def _cites(block: Tag) -> bool:
+    """Whether a block, or the paragraph before its table, has a citation."""
+    above = block.find_parent("table")
+    nearby = [block, above.find_previous("p") if above else None]
+    return any(tag and tag.select_one("a[href*='bibliography.html#']") for tag in nearby)
+
+
+def _is_backed(number: str, backed: list[float]) -> bool:
+    """Whether a number, as it is or as a share, rounds to this one."""
+    value, digits = float(number), len(number.partition(".")[2])
+    half = 0.5000001 * 10.0**-digits
+    return any(min(abs(x - value), abs(100 * x - value)) <= half for x in backed)
+
+
 RULES: dict[str, Callable[[Page], Iterator[str]]] = {
     rule.__name__: rule
     for rule in (
@@ -187,6 +221,7 @@ RULES: dict[str, Callable[[Page], Iterator[str]]] = {
         cell_outputs,
         parser_messages,
         unresolved_names,
+        unbacked_numbers,
     )
 }
 

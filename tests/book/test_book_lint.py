@@ -22,6 +22,10 @@ SOUND = r"""<!DOCTYPE html><html><head><title>A page for $5</title>
 </body></html>"""
 
 
+CELL = '<div class="cell"><div class="cell_input">x = 3.14</div><div class="cell_output">0.571'
+CELL += " <p>9.9</p></div></div>"
+
+
 def site_with(folder: Path, body: str, head: str = "", page: str = "page.html") -> Path:
     """A built site: one page with `body`, and the files that the sound page names."""
     (folder / "_static").mkdir()
@@ -66,6 +70,9 @@ def test_sound_page_passes(tmp_path: Path) -> None:
         ("parser_messages", '<div class="system-message">Unknown role</div>'),
         ("parser_messages", '<span class="problematic">*x</span>'),
         ("unresolved_names", '<code class="xref py py-class">FourierKernl</code>'),
+        ("unbacked_numbers", CELL + "<p>the factor is 3.2</p>"),
+        ("unbacked_numbers", CELL + "<ul><li><p>the factor is 3.141</p></li></ul>"),
+        ("unbacked_numbers", CELL + "<table><tr><td>0.2</td></tr></table>"),
         ("broken_links", '<a href="nowhere.html">x</a>'),
         ("broken_links", '<a href="other.html#nowhere">x</a>'),
         ("broken_links", '<a href="#nowhere">x</a>'),
@@ -86,6 +93,27 @@ def test_remote_import_of_own_stylesheet_is_found(tmp_path: Path) -> None:
     site = site_with(tmp_path, "")
     (site / "_static" / "page.css").write_text("@font-face { src: url(https://example.org/f) }")
     assert rules_broken(site) == {"remote_loads"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<p>3.14, 3.1, 57 %, 57.1 % and 0.57</p>",
+        "<p>integers 7 and 1,024, a version 3.11.7, <code>1.5</code></p>",
+        '<p>the paper <a href="bibliography.html#id1">[A]</a> has 6.9</p>',
+        '<p>as in <a href="bibliography.html#id1">[A]</a></p><table><tr><td>6.9</td></tr></table>',
+        '<p>see <a href="other.html">Section 4.6</a></p>',
+        '<div><p class="admonition-title">Exercise 4.6</p></div>',
+    ],
+)
+def test_numbers_of_cells_of_sources_and_of_references_pass(tmp_path: Path, text: str) -> None:
+    site = site_with(tmp_path, CELL + text)
+    (site / "bibliography.html").write_text('<p id="id1">A</p>')
+    assert rules_broken(site) == set()
+
+
+def test_numbers_of_a_page_without_cells_pass(tmp_path: Path) -> None:
+    assert rules_broken(site_with(tmp_path, "<p>4.6</p>")) == set()
 
 
 def test_escaped_anchor_is_no_broken_link(tmp_path: Path) -> None:
