@@ -1,6 +1,7 @@
 """Compare the seconds that the plan of a kernel sum promises with those that it takes.
 
     python experiments/benchmarks/plan_accuracy.py [--output FOLDER] [--quick] [--repeats K]
+                                                   [--threads T ...]
 
 A row is one sum of standard normal samples at standard normal queries, the samples prepared anew,
 by a method named or by the one that the plan takes. Sums run in processes with one thread and with
@@ -112,7 +113,7 @@ def measured(case: Case, threads: int, repeats: int) -> Row | None:
 
 def in_process(threads: int, *, quick: bool, repeats: int) -> Iterator[Row]:
     """Yield the rows of a process with so many threads."""
-    command = [sys.executable, __file__, "--threads", str(threads), "--repeats", str(repeats)]
+    command = [sys.executable, __file__, "--inside", str(threads), "--repeats", str(repeats)]
     counts = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), str(threads))
     with subprocess.Popen(
         command + ["--quick"] * quick, stdout=subprocess.PIPE, text=True, env=os.environ | counts
@@ -129,21 +130,22 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
     parser.add_argument("--quick", action="store_true", help="the smallest size only")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, nargs="+", default=list(THREADS))
+    parser.add_argument("--inside", type=int, help=argparse.SUPPRESS)  # a process with so many
     options = parser.parse_args()
-    if options.threads:
+    if options.inside:
         for case in cases(quick=options.quick):
-            row = measured(case, options.threads, options.repeats)
+            row = measured(case, options.inside, options.repeats)
             if row is not None:
                 print(json.dumps(asdict(row)), flush=True)
         return
     repeats = 1 if options.quick else options.repeats
     table = []
-    for threads in THREADS:
+    for threads in options.threads:
         for row in in_process(threads, quick=options.quick, repeats=repeats):
             print(row, file=sys.stderr, flush=True)
             table.append(row)
-    config = {"seed": SEED, "repeats": repeats, "threads": list(THREADS), "longest": LONGEST}
+    config = {"seed": SEED, "repeats": repeats, "threads": options.threads, "longest": LONGEST}
     write_study(options.output, "plan_accuracy", table, config, source=Path(__file__))
 
 
