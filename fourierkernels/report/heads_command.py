@@ -26,11 +26,12 @@ __all__ = [
 ]
 
 INPUTS = ("text", "ids", "images")  # options, one of which names what is read
+_FROM_PYTHON = frozenset({"progress", "tokenizer"})  # of models in memory, or called back
 # Each is an option of the command of the same name.
 KEYWORDS = frozenset(
     parameter.name
     for parameter in inspect.signature(head_report).parameters.values()
-    if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "progress"
+    if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in _FROM_PYTHON
 )
 
 

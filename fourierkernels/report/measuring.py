@@ -1,10 +1,13 @@
 """From a checkpoint and inputs to the report of its heads: find once, load once, measure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from fourierkernels.checkpoints import (
     Checkpoint,
@@ -12,6 +15,8 @@ from fourierkernels.checkpoints import (
     find_checkpoint,
     load_checkpoint,
 )
+from fourierkernels.checkpoints.batches import Batches
+from fourierkernels.checkpoints.placing import computing_on, device_of
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.networks.importance import IMPORTANCES
 from fourierkernels.diagnostics.networks.losses import LOSSES
@@ -23,20 +28,23 @@ from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 from fourierkernels.report.content import AS_SHARP, provenance
 from fourierkernels.report.heads import HeadReport
-from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_digest
+from fourierkernels.report.inputs import Inputs, choose_inputs, held_inputs, inputs_digest
+from fourierkernels.report.sources import FileSource, HeldSource, Source
 from fourierkernels.validation import check_choice, check_integer
 
 Progress = Callable[[str, float], None]
+Network = str | Path | CheckpointFiles | nn.Module
 
 
 def head_report(
-    checkpoint: str | Path | CheckpointFiles,
-    inputs: str | Path | Inputs | None = None,
+    checkpoint: Network,
+    inputs: Any = None,
     *,
+    tokenizer: Any = None,
     metrics: Sequence[str] | str = (DEFAULT_METRIC,),
     statistics: Sequence[str] | str = "maps",
     baseline: bool = True,
-    against: str | Path | CheckpointFiles | None = None,
+    against: Network | None = None,
     permutations: int = 0,
     importance: str | None = None,
     loss: str = "auto",
@@ -57,14 +65,22 @@ def head_report(
 
     Parameters
     ----------
-    checkpoint : str, Path or CheckpointFiles
+    checkpoint : str, Path, CheckpointFiles or nn.Module
         A folder saved by transformers, the folder of a training run, a file of weights, or
         ``PACKAGE:PATH`` for one of these in an installed package. Nothing is downloaded and no
-        code of the checkpoint is run.
+        code of the checkpoint is run. Or a model in memory: it is measured where it is, with the
+        weights and the precision that it has, and left as it was.
     inputs : str, Path or iterable that can be read again, optional
         Texts, (source, target) pairs of texts, or paths of images, as the checkpoint reads; or the
         path of a file with one text per line, or of a folder of images. May be left out for a
-        training run, which keeps token ids of its test text.
+        training run, which keeps token ids of its test text. For a model in memory also ready
+        batches: dictionaries of tensors, with which it is called (labels are left out, and padding
+        that an ``attention_mask`` hides is cut away), or tensors, each row of which is taken to be
+        one text or image without padding.
+    tokenizer : tokenizer of transformers, str or Path, optional
+        For a model in memory, the tokenizer of its texts or the folder of one; by default what lies
+        at the model's ``name_or_path``, a folder or a name in the local cache. Nothing is
+        downloaded.
     metrics : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`; the first is drawn. "none"
         for none.
@@ -75,7 +91,7 @@ def head_report(
         Measure the same architecture with random weights too, and the same random heads sharpened
         to the entropy of the trained rows. A distance between heads means little without them:
         some metrics do not tell a trained network from noise, others mostly tell how sharp it is.
-    against : str, Path or CheckpointFiles, optional
+    against : str, Path, CheckpointFiles or nn.Module, optional
         Another checkpoint, to be compared with on the same inputs.
     permutations : int
         Compare with heads that attend to unrelated keys, that number of times; 0 for not at all.
@@ -111,7 +127,7 @@ def head_report(
     """
     asked = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
     asked["tokens"] = "ids" if inputs is None else tokens
-    return _plan(checkpoint, inputs, asked, progress).report()
+    return _plan(checkpoint, inputs, tokenizer, asked, progress).report()
 
 
 @dataclass(frozen=True)
@@ -120,17 +136,18 @@ class _Study:
 
     Attributes
     ----------
-    load, prune, profile : callable
-        :func:`load_checkpoint`, :func:`head_pruning` (None if importance was not asked for) and
-        :func:`profile_heads`, with the options that were given.
+    source, other : Source
+        The network asked about, and another one to compare with.
+    prune, profile : callable
+        :func:`head_pruning` (None if importance was not asked for) and :func:`profile_heads`, with
+        the options that were given.
     options : mapping
         Keywords of :func:`head_report`.
     """
 
-    files: CheckpointFiles
-    other: CheckpointFiles | None
+    source: Source
+    other: Source | None
     inputs: Inputs
-    load: Callable[..., Checkpoint]
     prune: Callable[..., HeadPruning] | None
     profile: Callable[..., HeadProfile]
     options: Mapping[str, Any]
@@ -138,13 +155,21 @@ class _Study:
 
     def report(self) -> HeadReport:
         """Load every network once, measure it, and put all together."""
+        with ExitStack() as stack:
+            for source in (self.source, self.other):
+                if source is not None:
+                    stack.enter_context(source.borrowed())
+            return self._measured()
+
+    def _measured(self) -> HeadReport:
         digests = self._digests()
-        trained = self.load(self.files, task_head=self.prune is not None)
+        trained = self.source.load(task_head=self.prune is not None)
         kind = "image" if trained.reads == "images" else "text"
         # Importance comes first: it is more likely to be refused.
-        pruning = self.prune(trained, self.inputs) if self.prune else None
+        with computing_on(device_of(trained.model)):
+            pruning = self.prune(trained, self.inputs) if self.prune else None
         first = {name: self.options[name] for name in ("permutations", "examples")}
-        random = self._drawn() if self.options["baseline"] else None
+        random = self.source.draw(self.options["seed"]) if self.options["baseline"] else None
         network = trained.without_task_head()
         profiles = {"trained": self._profile("trained", network, random=random, **first)}
         del trained, network
@@ -154,9 +179,9 @@ class _Study:
                 profiles[AS_SHARP] = HeadProfile(sharpened)
         del random  # another network is not held beside it
         if self.other is not None:
-            profiles["other"] = self._profile("other", self.load(self.other))
+            profiles["other"] = self._profile("other", self.other.load())
         return HeadReport(
-            title=self.files.name,
+            title=self.source.name,
             profiles=profiles,
             spread=self.options["spread"],
             pruning=pruning,
@@ -166,27 +191,25 @@ class _Study:
             origin=provenance(self.options, digests),
         )
 
-    def _drawn(self) -> Checkpoint:
-        return self.load(self.files, random_weights=True, seed=self.options["seed"])
-
     def _profile(self, name: str, network: Checkpoint, **extras: Any) -> HeadProfile:
         done = None if self.progress is None else partial(self.progress, name)
         return self.profile(network, self.inputs, progress=done, **extras)
 
     def _digests(self) -> dict[str, str]:
         """Digest what is measured while it is: files may be gone when the report is read."""
-        digests = {"inputs": inputs_digest(self.inputs), "weights": self.files.digest()}
+        digests = {"inputs": inputs_digest(self.inputs), "weights": self.source.digest()}
         return digests if self.other is None else digests | {"other": self.other.digest()}
 
 
-_NOT_OPTIONS = ("inputs", "progress")
+_NOT_OPTIONS = ("inputs", "tokenizer", "progress")
 _LOADING = ("model_class", "config", "preset", "vocabulary", "part")
 
 
 def _plan(
-    checkpoint: str | Path | CheckpointFiles,
-    inputs: str | Path | Inputs | None,
-    asked: Mapping[str, Any],
+    checkpoint: Network,
+    inputs: Any,
+    tokenizer: Any,
+    asked: dict[str, Any],
     progress: Progress | None,
 ) -> _Study:
     """Check the options, and find the checkpoints and what is measured on."""
@@ -194,18 +217,61 @@ def _plan(
     read = {name: asked[name] for name in ("tokens", "context", "seed")}
     profile = partial(profile_heads, metrics=names, statistics=chosen, **read)
     prune = partial(head_pruning, loss=asked["loss"], method=asked["importance"], **read)
-    files, against = find_checkpoint(checkpoint), asked["against"]
-    other = None if against is None else find_checkpoint(against)
+    found = _found("checkpoint", checkpoint)
+    other = None if asked["against"] is None else _found("against", asked["against"])
+    chosen_inputs = _inputs(inputs, found, other, asked)
+    make = partial(_source, inputs=chosen_inputs, tokenizer=tokenizer, asked=asked)
+    source, against = make(found), None if other is None else make(other)
+    named = {"checkpoint": source.name, "against": None if against is None else against.name}
+    held = {name: named[name] for name in named if isinstance(asked[name], nn.Module)}
     return _Study(
-        files=files,
-        other=other,
-        inputs=choose_inputs(inputs, files, other, asked),
-        load=partial(load_checkpoint, **{name: asked[name] for name in _LOADING}),
+        source=source,
+        other=against,
+        inputs=chosen_inputs,
         prune=None if asked["importance"] is None else prune,
         profile=partial(profile, batch_size=asked["batch_size"]),
-        options=asked,
+        options=asked | held,
         progress=progress,
     )
+
+
+def _found(name: str, network: Network) -> CheckpointFiles | nn.Module:
+    if not isinstance(network, str | Path | CheckpointFiles | nn.Module):
+        raise TypeError(f"{name} must be a path or a torch module, got {type(network).__name__}")
+    return network if isinstance(network, nn.Module) else find_checkpoint(network)
+
+
+def _inputs(
+    inputs: Any,
+    found: CheckpointFiles | nn.Module,
+    other: CheckpointFiles | nn.Module | None,
+    asked: Mapping[str, Any],
+) -> Inputs:
+    """Return what all networks read."""
+    if isinstance(found, nn.Module):
+        return held_inputs(inputs)
+    return choose_inputs(inputs, found, None if isinstance(other, nn.Module) else other, asked)
+
+
+def _source(
+    found: CheckpointFiles | nn.Module, *, inputs: Inputs, tokenizer: Any, asked: Mapping[str, Any]
+) -> Source:
+    given = {name: asked[name] for name in _LOADING}
+    if not isinstance(found, nn.Module):
+        if isinstance(inputs, Batches):
+            raise TypeError(f"inputs must be texts or paths for {found}, got batches of tensors")
+        if tokenizer is not None:
+            raise ValueError(f"tokenizer must be left out for {found}, which has files of its own")
+        return FileSource(found, partial(load_checkpoint, **given))
+    if strange := [name for name in _LOADING if name != "part" and given[name] is not None]:
+        raise ValueError(f"{strange[0]} must be left out for a model in memory")
+    _check_loss(inputs, asked)
+    return HeldSource(found, inputs, tokenizer, asked["part"], asked["tokens"], asked["seed"])
+
+
+def _check_loss(inputs: Inputs, asked: Mapping[str, Any]) -> None:
+    if isinstance(inputs, Batches) and asked["importance"] and asked["loss"] != "states":
+        raise ValueError(f"loss must be states for ready batches, got {asked['loss']}")
 
 
 def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str]:

@@ -202,7 +202,8 @@ class Examples:
             return
         held = sum(example.maps.size for example in self._found.values())
         if held + sample.maps.size <= self.most:
-            queries, keys = sample.checkpoint.labels(sample.item)
+            named = sample.checkpoint.labels(sample.item)
+            queries, keys = map(_fitting, named, sample.maps.shape[2:])
             label = _label(sample.item, queries)
             maps = sample.maps.astype(np.float16)  # finer than the bytes of a page
             self._found[sample.index] = Example(label, keys, queries, maps)
@@ -210,6 +211,11 @@ class Examples:
     def summary(self) -> list[Example]:
         """Return what was kept, in the order of the inputs."""
         return [self._found[index] for index in sorted(self._found)]
+
+
+def _fitting(names: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return names of tokens; numbers where names are not known."""
+    return names if len(names) == count else tuple(map(str, range(1, count + 1)))
 
 
 def _label(item: Any, tokens: Sequence[str]) -> str:
