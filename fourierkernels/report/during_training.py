@@ -13,11 +13,11 @@ import torch
 import transformers
 from torch import nn
 
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.networks.profile import profile_heads
 from fourierkernels.report.inputs import held_inputs
 from fourierkernels.report.sources import HeldSource
-from fourierkernels.validation import check_integer
+from fourierkernels.validation import check_choice, check_integer
 
 
 def layer_distances(
@@ -49,12 +49,13 @@ def layer_distances(
     ValueError, TypeError
         As :func:`~fourierkernels.report.head_report`.
     """
+    names = _known(metrics)
     source = HeldSource(model, held_inputs(inputs), tokenizer, part, tokens)
     with source.borrowed():
         profile = profile_heads(
             source.load().without_task_head(),
             source.inputs,
-            metrics=[metrics] if isinstance(metrics, str) else metrics,
+            metrics=names,
             statistics="none",
             context=context,
             batch_size=batch_size,
@@ -100,6 +101,7 @@ def log_heads(
         :func:`~fourierkernels.report.layer_distances`.
     """
     check_integer("every", every)
+    _known(options.get("metrics", DEFAULT_METRIC))
     measure = partial(layer_distances, model, held_inputs(inputs), **options)
     steps = count(1)
 
@@ -109,6 +111,11 @@ def log_heads(
             log(step, measure())
 
     return optimizer.register_step_post_hook(after_step)
+
+
+def _known(metrics: Sequence[str] | str) -> list[str]:
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    return [check_choice("metrics", name, list(METRICS)) for name in names]
 
 
 class HeadDistances(transformers.TrainerCallback):  # type: ignore[misc]  # transformers is untyped
@@ -140,6 +147,7 @@ class HeadDistances(transformers.TrainerCallback):  # type: ignore[misc]  # tran
         given = getattr(given, "tokenizer", given)  # of a processor
         if isinstance(given, transformers.PreTrainedTokenizerBase):
             options.setdefault("tokenizer", given)
+        _known(options.get("metrics", DEFAULT_METRIC))
         self._measure = partial(layer_distances, inputs=held_inputs(inputs), **options)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:

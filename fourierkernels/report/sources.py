@@ -3,7 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from fourierkernels.checkpoints.batches import Batches, batch_rows
 from fourierkernels.checkpoints.held import batch_checkpoint, held_checkpoint, held_tokenizer
 from fourierkernels.checkpoints.placing import on_device
 from fourierkernels.checkpoints.restoring import left_as_it_was
+from fourierkernels.checkpoints.tokens import Tokenizer
 
 
 class Source(Protocol):
@@ -115,15 +116,15 @@ class HeldSource:
 
     def load(self, *, task_head: bool = False) -> Checkpoint:
         """Return the model as a checkpoint."""
-        given = held_tokenizer(self.model, self.tokenizer)
+        given = self._tokenizer()
         if isinstance(self.inputs, Batches):
             first = next(batch_rows(self.inputs))
             return batch_checkpoint(self.model, first, tokenizer=given, part=self.part)
         found = held_checkpoint(self.model, tokenizer=given, part=self.part)
         if found.reads_texts and given is None and self.tokens == "auto":
             raise ValueError(
-                "tokenizer must be given for texts and a model in memory, got None and no files of "
-                f"one for {self.name}: head_report(model, texts, tokenizer=...)"
+                "tokenizer must be given for texts and a model in memory, got None and none that "
+                f"can be read for {self.name}: head_report(model, texts, tokenizer=...)"
             )
         return found
 
@@ -138,6 +139,14 @@ class HeldSource:
             )
             return None
         return loaded.with_random_weights(seed).without_task_head()
+
+    def _tokenizer(self) -> Tokenizer | None:
+        """Return the given tokenizer, or one that is found and can be read; not for ids."""
+        if self.tokenizer is not None:
+            return held_tokenizer(self.model, self.tokenizer)
+        with suppress(ValueError):
+            return None if self.tokens == "ids" else held_tokenizer(self.model)
+        return None
 
     def digest(self) -> str:
         """Return the SHA-256 of its parameters and buffers."""

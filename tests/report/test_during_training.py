@@ -36,7 +36,7 @@ def trained(
 
 
 def test_trainer_logs_distances_and_trains_as_without(tiny: Tiny, tmp_path: Path) -> None:
-    options = {"every": 2, "tokens": "ids", "metrics": ["js", "frobenius_per_sqrt_n"]}
+    options = {"every": 2, "tokens": "ids", "metrics": ["jensen_shannon", "frobenius_per_sqrt_n"]}
     bare, history = trained(tiny("bert"), tmp_path)
     model, both = trained(tiny("bert"), tmp_path, lambda one: HeadDistances(one, IDS, **options))
     assert all(
@@ -48,12 +48,12 @@ def test_trainer_logs_distances_and_trains_as_without(tiny: Tiny, tmp_path: Path
     ]
     assert losses[0] == losses[1]
     assert [step for step, _ in losses[0]] == [2, 4, 6]
-    logged = [row for row in both if "heads/js/average" in row]
+    logged = [row for row in both if "heads/jensen_shannon/average" in row]
     assert [row["step"] for row in logged] == [2, 4, 6]
     now = layer_distances(model, IDS, tokens="ids", metrics=options["metrics"])
     assert {name: logged[-1][name] for name in now} == now
     assert len(now) == 2 * (3 + 1)
-    assert logged[0]["heads/js/average"] != logged[-1]["heads/js/average"]
+    assert logged[0]["heads/jensen_shannon/average"] != logged[-1]["heads/jensen_shannon/average"]
 
 
 def test_layer_distances_are_those_of_the_report(tiny: Tiny) -> None:
@@ -94,7 +94,11 @@ def test_plain_loop_logs_distances_and_trains_as_without() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"every": 0}, "every must be"), ({"inputs": None}, "inputs must be texts or batches")],
+    [
+        ({"every": 0}, "every must be"),
+        ({"metrics": ["nearness"]}, "metrics must be one of"),
+        ({"inputs": None}, "inputs must be texts or batches"),
+    ],
 )
 def test_wrong_options_are_refused_before_training(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):

@@ -107,6 +107,7 @@ def test_labels_change_nothing_and_decoder_entries_go_to_the_decoder(tiny: Tiny)
     ids, targets = torch.tensor([[5, 6, 7]]), torch.tensor([[2, 3]])
     batch = {"input_ids": ids, "decoder_input_ids": targets, "labels": targets}
     model = load(tiny("bart"))
+    model.name_or_path = ""  # no tokenizer
     encoder = head_report(model, batch, **QUICK)
     same(encoder, head_report(model, {"input_ids": ids}, **QUICK))
     cross = head_report(model, batch, part="cross", examples=1, baseline=False)
