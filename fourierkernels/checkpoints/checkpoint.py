@@ -59,12 +59,12 @@ def choose_part(part: str | None) -> AttentionPart:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A network, in float32 on the CPU, whose heads can be recorded.
+    """A network whose heads can be recorded: in float32 on the CPU, where it was loaded from files.
 
     What the network reads is called an item. The kind of item is `reads`, a key of
     :data:`~fourierkernels.checkpoints.inputs.INPUT_KINDS`: "tokens", a list of token ids; "images",
     the path of an image file; "pairs", a list of source ids and a list of target ids as the decoder
-    reads them, beginning with `start`.
+    reads them, beginning with `start`; "batches", a row of a batch.
 
     Attributes
     ----------
@@ -105,6 +105,8 @@ class Checkpoint:
         From a seed to the same architecture with random weights; None if it was not loaded.
     body : Checkpoint or None
         The network without the head that ``task_head=True`` added; it shares the weights.
+    tokenizer : Tokenizer or None
+        The tokenizer of its texts, where it is known without files.
     """
 
     files: CheckpointFiles | None
@@ -125,6 +127,7 @@ class Checkpoint:
     words: WordList | None = None
     redraw: "Callable[[int], Checkpoint] | None" = None
     body: "Checkpoint | None" = None
+    tokenizer: "Tokenizer | None" = None
 
     @property
     def name(self) -> str:

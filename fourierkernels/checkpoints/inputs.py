@@ -113,11 +113,22 @@ def _images(paths: Iterable[Any], reader: ItemReader) -> Iterator[Path]:
         yield Path(path)
 
 
+def _rows(batches: Iterable[Any], reader: ItemReader) -> Iterator[Any]:
+    from fourierkernels.checkpoints.batches import batch_rows  # needs torch
+
+    reader.refuse_context()
+    for row in batch_rows(batches):
+        reader.counts.texts += 1
+        reader.counts.windows += 1
+        yield row
+
+
 # What a checkpoint reads -> from inputs to its items.
 INPUT_KINDS: dict[str, Callable[[Iterable[Any], ItemReader], Iterator[Any]]] = {
     "tokens": _windows,
     "pairs": _pairs,
     "images": _images,
+    "batches": _rows,
 }
 
 

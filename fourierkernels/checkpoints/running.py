@@ -73,7 +73,7 @@ def image_checkpoint(
 
     def run(files: Sequence[Path]) -> Any:
         images = torch.stack([_read(file, preprocess, shape) for file in files])
-        return call(images.to(next(model.parameters()).dtype))
+        return call(images.to(next(model.parameters())))  # dtype and device
 
     return Checkpoint(
         files=files,
@@ -100,7 +100,7 @@ def _count_tokens(
         recording(model) as calls,
         must_run(f"network must read images of shape {shape}", name),
     ):
-        call(torch.zeros(1, *shape))
+        call(torch.zeros(1, *shape).to(next(model.parameters())))
     shapes = {(len(one.maps), *one.maps.shape[2:]) for one in calls if not one.cross}
     if not shapes:
         raise ValueError(f"checkpoint must have attention, {calls.nothing(model)}")

@@ -41,7 +41,8 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     checkpoint : Checkpoint
         Returned by :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
     tokens : str
-        "auto" for the tokenizer in the checkpoint's folder or the subwords of its training run,
+        "auto" for the tokenizer in the checkpoint's folder or the subwords of its training run, or
+        the one given with a model in memory,
         "ids" for texts that already are ids,
         or a key of :data:`~fourierkernels.checkpoints.tokens.SPLITTERS`, which splits texts into
         tokens of the folder's vocab.txt, or of the checkpoint's list of words if it has one.
@@ -52,6 +53,8 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         If the files of a tokenizer are missing or cannot be read.
     """
     check_choice("tokens", tokens, token_choices())
+    if checkpoint.tokenizer is not None and tokens == "auto":
+        return checkpoint.tokenizer
     if checkpoint.words is not None:
         size = checkpoint.vocabulary or 0
         if tokens == "ids":
@@ -69,10 +72,17 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         )
     if tokens in SPLITTERS:
         return list_tokenizer(checkpoint.folder / "vocab.txt", tokens)
-    return _folder_tokenizer(checkpoint.folder)
+    return folder_tokenizer(checkpoint.folder)
 
 
-def _folder_tokenizer(folder: Path) -> Tokenizer:
+def folder_tokenizer(folder: Path) -> Tokenizer:
+    """Return the tokenizer whose files lie in a folder.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or they cannot be read.
+    """
     # Without any of these files, transformers would return an empty tokenizer.
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise ValueError(
@@ -83,7 +93,12 @@ def _folder_tokenizer(folder: Path) -> Tokenizer:
         found = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-        prefix, suffix = _special_tokens(found)
+        return as_tokenizer(found)
+
+
+def as_tokenizer(found: Any) -> Tokenizer:
+    """Return a tokenizer of transformers as this package reads texts with it."""
+    prefix, suffix = _special_tokens(found)
     limit = found.model_max_length if found.model_max_length < _NO_LIMIT else None
     return Tokenizer(
         # verbose=False: long texts are cut into windows here, so its warning would mislead

@@ -116,6 +116,16 @@ _Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 _Against = Annotated[
     str | None, typer.Option(help="Another checkpoint, to compare with on the same texts.")
 ]
+_Workers = Annotated[
+    int,
+    typer.Option(help="Processes that share the texts; with --output, an interrupted run goes on."),
+]
+_Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler whose workers share the texts.")
+]
+_Device = Annotated[
+    str | None, typer.Option(help="Where the network computes, cuda or cuda:1 for instance.")
+]
 
 
 def heads(
@@ -144,6 +154,9 @@ def heads(
     spread: _Spread = DEFAULT_SPREAD,
     seed: _Seed = 0,
     against: _Against = None,
+    workers: _Workers = 1,
+    scheduler: _Scheduler = None,
+    device: _Device = None,
 ) -> None:
     """Measure how different the attention heads of a checkpoint are, and what they attend to.
 
@@ -163,7 +176,8 @@ def heads(
     as_ids = text is None and images is None
     asked |= {"tokens": "ids" if as_ids else tokens, "examples": examples if output else 0}
     with heads_command.progress_bars(len(inputs)) as progress:
-        report = head_report(checkpoint, inputs, progress=progress, **asked)
+        resume = heads_command.resumes(output, asked)
+        report = head_report(checkpoint, inputs, progress=progress, resume=resume, **asked)
     heads_command.show(report, output, given=_as_given(ctx))
 
 

@@ -1,10 +1,14 @@
 """Mean and standard deviation of a stream of arrays, in memory that does not grow with it."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from fourierkernels.arrays import FloatArray
+
+State = Mapping[str, Any]  # what was taken in: arrays, numbers, strings, and lists of them
 
 DDOF = 1  # every standard deviation of this package divides by (count - 1)
 
@@ -27,6 +31,20 @@ class RunningMoments:
     def std(self) -> FloatArray:
         """Return the standard deviation of each element; NaN from a single array."""
         return standard_deviation(self.scatter, self.count)
+
+    def state(self) -> State:
+        """Return what has been taken in, for :meth:`merge` of another one."""
+        return {"count": self.count, "mean": self.mean, "scatter": self.scatter}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one has taken in [chan1983algorithms]_."""
+        total = self.count + state["count"]
+        if state["count"] == 0:
+            return
+        step, share = state["mean"] - self.mean, state["count"] / total
+        self.mean = self.mean + step * share
+        self.scatter = self.scatter + state["scatter"] + step**2 * (self.count * share)
+        self.count = total
 
 
 def standard_deviation(scatter: FloatArray, count: int) -> FloatArray:

@@ -3,6 +3,7 @@
 Arrays only, and memory that does not depend on the number of texts.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
 from fourierkernels.diagnostics.maps import check_probabilities
+from fourierkernels.diagnostics.moments import State
 from fourierkernels.validation import as_real, check_choice, check_integer
 
 LEVEL = 0.95
@@ -54,20 +56,41 @@ class PoissonBootstrap:
         array = as_real("values", values)
         drawn = np.random.default_rng([self._seed, number]).poisson(1.0, len(self._counts))
         if self.texts == 0:
-            self._shape, self._sums = array.shape, np.zeros((len(drawn), array.size))
-            self._drawn = np.zeros((_TOGETHER, len(drawn)))
-            self._values = np.zeros((_TOGETHER, array.size))
+            self._begin(array.shape)
         place = self.texts % _TOGETHER
         self._drawn[place], self._values[place] = drawn, array.reshape(-1)
         self.texts += 1
         if place == _TOGETHER - 1:
             self._take_in()
 
+    def _begin(self, shape: tuple[int, ...]) -> None:
+        replicates, size = len(self._counts), math.prod(shape)
+        self._shape, self._sums = shape, np.zeros((replicates, size))
+        self._drawn = np.zeros((_TOGETHER, replicates))
+        self._values = np.zeros((_TOGETHER, size))
+
     def _take_in(self) -> None:
         """Add what is waiting, as one product of matrices."""
         self._counts += self._drawn.sum(axis=0)
         self._sums += self._drawn.T @ self._values
         self._drawn[:] = 0.0
+
+    def state(self) -> State:
+        """Return what has been taken in, for :meth:`merge` of another one."""
+        self._take_in()
+        found = {"counts": self._counts, "sums": self._sums, "shape": self._shape}
+        return {**found, "texts": self.texts}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one with the same seed has taken in of other texts."""
+        if state["texts"] == 0:
+            return
+        if self.texts == 0:
+            self._begin(tuple(state["shape"]))
+        self._take_in()
+        self._counts = self._counts + state["counts"]
+        self._sums = self._sums + state["sums"]
+        self.texts += state["texts"]
 
     def means(self) -> FloatArray:
         """Return the mean of each replicate, ``(B, ...)``; NaN from fewer than two texts.
@@ -212,6 +235,16 @@ class NullAccumulator:
         if not self._texts:
             raise ValueError("maps must be those of at least one text, got none")
         return _compared(self._observed / self._texts, self._null / self._texts)
+
+    def state(self) -> State:
+        """Return what has been taken in, for :meth:`merge` of another one."""
+        return {"observed": self._observed, "null": self._null, "texts": self._texts}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one with the same seed has taken in of other texts."""
+        self._observed = self._observed + state["observed"]
+        self._null = self._null + state["null"]
+        self._texts += state["texts"]
 
 
 def _check_metric(metric: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.diagnostics.maps import check_probabilities
-from fourierkernels.diagnostics.moments import RunningMoments
+from fourierkernels.diagnostics.moments import RunningMoments, State
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.diagnostics.statistics import KEYS, STATISTICS, Heads
 from fourierkernels.validation import as_real, check_choice, check_finite
@@ -155,6 +155,15 @@ class StatisticAccumulator:
             )
         self._bootstrap.add(self._moments.count if number is None else number, values)
         self._moments.add(values)
+
+    def state(self) -> State:
+        """Return what has been taken in, for :meth:`merge` of another one."""
+        return {"moments": self._moments.state(), "bootstrap": self._bootstrap.state()}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one with the same names and seed has taken in of other texts."""
+        self._moments.merge(state["moments"])
+        self._bootstrap.merge(state["bootstrap"])
 
     def summary(self, *, level: float = LEVEL) -> dict[str, StatisticSummary]:
         """Return what has been taken in so far, by name."""

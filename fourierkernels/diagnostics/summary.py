@@ -20,7 +20,7 @@ from fourierkernels.diagnostics.distances import (
     HeadMetric,
     head_distances,
 )
-from fourierkernels.diagnostics.moments import RunningMoments, standard_deviation
+from fourierkernels.diagnostics.moments import RunningMoments, State, standard_deviation
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap, percentile_interval
 from fourierkernels.validation import check_choice
 
@@ -168,8 +168,8 @@ class HeadAccumulator:
                 f"got {(layers, heads)} after {self._shape}"
             )
 
-    def _check_length(self, n: int) -> None:
-        self._lengths[n] += 1
+    def _check_length(self, n: int, times: int = 1) -> None:
+        self._lengths[n] += times
         if len(self._lengths) > 1 and not self._row.any_length:
             raise ValueError(
                 f"texts must have one length for metric {self._row.name}, which grows with it, "
@@ -208,6 +208,29 @@ class HeadAccumulator:
             replicates=self._bootstrap.means(),
             unknown=unknown,
         )
+
+    def state(self) -> State:
+        """Return what has been taken in, for :meth:`merge` of another one."""
+        parts = {"pairs": self._pairs, "texts": self._texts, "bootstrap": self._bootstrap}
+        found = {name: part.state() for name, part in parts.items()}
+        return {**found, "lengths": sorted(self._lengths.items()), "shape": self._shape}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one with the same metric and seed has taken in of other texts.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`add`.
+        """
+        if state["shape"] is None:
+            return
+        self._check_shape(*state["shape"])
+        for n, times in state["lengths"]:
+            self._check_length(n, times)
+        self._pairs.merge(state["pairs"])
+        self._texts.merge(state["texts"])
+        self._bootstrap.merge(state["bootstrap"])
 
     @property
     def _n_pairs(self) -> int:

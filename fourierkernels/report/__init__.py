@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 from fourierkernels.lazy import loaded_on_first_use
 
 if TYPE_CHECKING:
+    from fourierkernels.report.during_training import HeadDistances, layer_distances, log_heads
     from fourierkernels.report.heads import HeadReport
     from fourierkernels.report.measuring import head_report
 
 # Public name -> the module that defines it.
 _HOMES = {
+    "HeadDistances": "fourierkernels.report.during_training",
     "HeadReport": "fourierkernels.report.heads",
     "head_report": "fourierkernels.report.measuring",
+    "layer_distances": "fourierkernels.report.during_training",
+    "log_heads": "fourierkernels.report.during_training",
 }
 
-__all__ = ["HeadReport", "head_report"]
+__all__ = ["HeadDistances", "HeadReport", "head_report", "layer_distances", "log_heads"]
 
 __getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)

@@ -1,7 +1,11 @@
-"""The tables of a report as CSV; each is written where there is something for it."""
+"""The tables of a report as rows, and as CSV; each is there where there is something for it.
+
+To add a table, write a function from a report to its columns and rows and add a row to
+:data:`TABLES`.
+"""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,30 +14,40 @@ from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS
 from fourierkernels.report.content import ReportContent
 
-
-def _write_rows(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+Rows = tuple[list[str], Sequence[Sequence[object]]]  # names of the columns, and the rows
 
 
-def write_distances(report: ReportContent, path: Path) -> None:
+def csv_table(name: str) -> Callable[[ReportContent, Path], None]:
+    """Return how to write a table of :data:`TABLES`; without rows, no file is written."""
+
+    def write(report: ReportContent, path: Path) -> None:
+        columns, rows = TABLES[name](report)
+        if not rows:
+            return
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(rows)
+
+    return write
+
+
+def distance_rows(report: ReportContent) -> Rows:
     """One row per network, metric and layer, with every spread."""
     fields = [row.field for row in SPREADS.values()]
-    rows = []
+    rows: list[list[object]] = []
     for metric in report.metrics:
         for name, summary in report.summaries(metric).items():
             low, high = summary.interval()
             for layer, mean in enumerate(summary.mean):
                 stds = (summary.std(spread)[layer] for spread in SPREADS)
                 rows.append([name, metric, layer + 1, mean, low[layer], high[layer], *stds])
-    _write_rows(path, ["network", "metric", "layer", "mean", "low", "high", *fields], rows)
+    return ["network", "metric", "layer", "mean", "low", "high", *fields], rows
 
 
-def write_difference(report: ReportContent, path: Path) -> None:
+def difference_rows(report: ReportContent) -> Rows:
     """One row per metric and layer, and one for the average of the layers."""
-    rows = []
+    rows: list[list[object]] = []
     for metric in report.metrics:
         found = report.difference(metric)
         if found is None:
@@ -42,13 +56,12 @@ def write_difference(report: ReportContent, path: Path) -> None:
         numbered: list[tuple[object, tuple[float, ...]]] = list(enumerate(layers, start=1))
         numbered.append(("average", (found.average, found.low, found.high)))
         rows += [[metric, label, *row, found.level, found.paired] for label, row in numbered]
-    header = ["metric", "layer", "difference", "low", "high", "level", "paired"]
-    _write_rows(path, header, rows)
+    return ["metric", "layer", "difference", "low", "high", "level", "paired"], rows
 
 
-def write_statistics(report: ReportContent, path: Path) -> None:
+def statistic_rows(report: ReportContent) -> Rows:
     """One row per statistic, layer and head."""
-    rows = (
+    rows = [
         [
             name,
             STATISTICS[name].unit,
@@ -61,29 +74,28 @@ def write_statistics(report: ReportContent, path: Path) -> None:
         ]
         for name, found in report.first.statistics.items()
         for layer, head in np.ndindex(found.mean.shape)
-    )
-    header = ["statistic", "unit", "layer", "head", "mean", "low", "high", "std_texts"]
-    _write_rows(path, header, rows)
+    ]
+    return ["statistic", "unit", "layer", "head", "mean", "low", "high", "std_texts"], rows
 
 
-def write_null(report: ReportContent, path: Path) -> None:
+def null_rows(report: ReportContent) -> Rows:
     """One row per layer."""
+    columns = ["metric", "layer", "observed", "permuted_least", "permuted_most", "p_value"]
     null = report.first.null
     if null is None:
-        return
+        return columns, []
     ends = (null.observed, null.low, null.high, null.p_value)
     numbered = enumerate(zip(*ends, strict=True), start=1)
-    rows = ([report.metrics[0], layer, *row] for layer, row in numbered)
-    header = ["metric", "layer", "observed", "permuted_least", "permuted_most", "p_value"]
-    _write_rows(path, header, rows)
+    return columns, [[report.metrics[0], layer, *row] for layer, row in numbered]
 
 
-def write_importance(report: ReportContent, path: Path) -> None:
+def importance_rows(report: ReportContent) -> Rows:
     """One row per layer and head."""
+    columns = ["method", "loss", "module", "layer", "head", "importance", "low", "high"]
     if report.pruning is None:
-        return
+        return columns, []
     found, loss = report.pruning.importance, report.pruning.loss
-    rows = (
+    return columns, [
         [
             found.method,
             loss,
@@ -95,19 +107,26 @@ def write_importance(report: ReportContent, path: Path) -> None:
             found.high[layer, head],
         ]
         for layer, head in np.ndindex(found.values.shape)
-    )
-    header = ["method", "loss", "module", "layer", "head", "importance", "low", "high"]
-    _write_rows(path, header, rows)
+    ]
 
 
-def write_pruning(report: ReportContent, path: Path) -> None:
+def pruning_rows(report: ReportContent) -> Rows:
     """One row per point of the curves."""
     if report.pruning is None:
-        return
+        return ["order", "removed", "loss"], []
     curves = {"importance": report.pruning.curve, "random": report.pruning.at_random}
-    rows = (
+    return ["order", "removed", report.pruning.loss], [
         [name, *point]
         for name, curve in curves.items()
         for point in zip(curve.removed, curve.losses, strict=True)
-    )
-    _write_rows(path, ["order", "removed", report.pruning.loss], rows)
+    ]
+
+
+TABLES: dict[str, Callable[[ReportContent], Rows]] = {
+    "heads": distance_rows,
+    "difference": difference_rows,
+    "statistics": statistic_rows,
+    "null": null_rows,
+    "importance": importance_rows,
+    "pruning": pruning_rows,
+}

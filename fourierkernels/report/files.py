@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourierkernels.report.content import ReportContent
-from fourierkernels.report.csv_tables import (
-    write_difference,
-    write_distances,
-    write_importance,
-    write_null,
-    write_pruning,
-    write_statistics,
-)
+from fourierkernels.report.csv_tables import csv_table
 from fourierkernels.report.figures import (
     check_drawing,
     heads_figure,
@@ -164,17 +157,17 @@ def _has_statistics(report: ReportContent) -> bool:
 FILES = {
     row.name: row
     for row in (
-        ReportFile("heads.csv", write_distances, _has_metrics),
+        ReportFile("heads.csv", csv_table("heads"), _has_metrics),
         ReportFile("heads.json", _write_json, _always),
         ReportFile("heads.html", _write_page, _always),
         ReportFile("heads.png", _draw(_draw_distances), _has_metrics),
         ReportFile("heads.svg", _draw(_draw_distances), _has_metrics),
-        ReportFile("difference.csv", write_difference, _has_other),
-        ReportFile("statistics.csv", write_statistics, _has_statistics),
+        ReportFile("difference.csv", csv_table("difference"), _has_other),
+        ReportFile("statistics.csv", csv_table("statistics"), _has_statistics),
         ReportFile("statistics.svg", _draw(_draw_statistics), _has_statistics),
-        ReportFile("null.csv", write_null, lambda report: report.first.null is not None),
-        ReportFile("importance.csv", write_importance, _has_pruning),
-        ReportFile("pruning.csv", write_pruning, _has_pruning),
+        ReportFile("null.csv", csv_table("null"), lambda report: report.first.null is not None),
+        ReportFile("importance.csv", csv_table("importance"), _has_pruning),
+        ReportFile("pruning.csv", csv_table("pruning"), _has_pruning),
         ReportFile("pruning.svg", _draw(_draw_pruning), _has_pruning),
     )
 }

@@ -5,15 +5,21 @@ from dataclasses import dataclass
 from html import escape
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.text import Text
 
 from fourierkernels.console import standard_output
 from fourierkernels.report.content import ReportContent
+from fourierkernels.report.csv_tables import TABLES
 from fourierkernels.report.files import write_report
 from fourierkernels.report.page import page_html
 from fourierkernels.report.terminal import print_report, report_parts
+from fourierkernels.validation import check_choice
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOST_SHOWN = 500_000  # attention weights of the page inside a notebook, 0.7 MB in base64
 _STYLE = "width: 100%; height: 60rem; border: 1px solid; color-scheme: light dark"
@@ -43,6 +49,32 @@ class HeadReport(ReportContent):
             If it is not a folder, or cannot be written.
         """
         return write_report(self, folder)
+
+    def frame(self, table: str = "heads") -> "DataFrame":
+        """Return one of the tables that :meth:`save` writes as CSV, as a DataFrame.
+
+        Parameters
+        ----------
+        table : {"heads", "difference", "statistics", "null", "importance", "pruning"}
+            "heads" has a row per network, metric and layer: the mean distance between the heads
+            with its interval and its spreads. "statistics" and "importance" have a row per head,
+            with intervals. A table for which nothing was measured has no rows.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing.
+        ValueError
+            For another name.
+        """
+        columns, rows = TABLES[check_choice("table", table, list(TABLES))](self)
+        try:
+            import pandas
+        except ImportError as missing:
+            raise ImportError(
+                f"a frame needs pandas ({missing}): pip install 'fourierkernels[data]'"
+            ) from missing
+        return pandas.DataFrame(list(rows), columns=columns)
 
     def __str__(self) -> str:
         width = standard_output().width

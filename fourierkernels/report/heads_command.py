@@ -1,6 +1,7 @@
 """The command around ``head_report``: inputs from its options, and what it shows and writes."""
 
 import inspect
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from fourierkernels.report.files import check_folder
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.report.inputs import keeps_blank_lines, own_inputs
 from fourierkernels.report.measuring import head_report
+from fourierkernels.report.sharing import KEPT
 from fourierkernels.report.terminal import print_report, progress_bars
 
 __all__ = [
@@ -22,15 +24,17 @@ __all__ = [
     "check_folder",
     "choose_inputs",
     "progress_bars",
+    "resumes",
     "show",
 ]
 
 INPUTS = ("text", "ids", "images")  # options, one of which names what is read
+_FROM_PYTHON = frozenset({"progress", "tokenizer", "resume"})  # what the command knows itself
 # Each is an option of the command of the same name.
 KEYWORDS = frozenset(
     parameter.name
     for parameter in inspect.signature(head_report).parameters.values()
-    if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "progress"
+    if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in _FROM_PYTHON
 )
 
 
@@ -65,6 +69,11 @@ def choose_inputs(options: Mapping[str, Any]) -> TextFile | Pairs | ImageFolder:
     return texts if target is None else Pairs(texts, read_texts(target))
 
 
+def resumes(output: Path | None, options: Mapping[str, Any]) -> Path | None:
+    """Return the folder that keeps finished shards: the output, where several workers measure."""
+    return output if options["workers"] > 1 or options["scheduler"] is not None else None
+
+
 def show(report: HeadReport, output: Path | None, *, given: Mapping[str, Any]) -> None:
     """Print a report on standard output; write its files if an output is named.
 
@@ -78,4 +87,5 @@ def show(report: HeadReport, output: Path | None, *, given: Mapping[str, Any]) -
     if output is not None:
         report = replace(report, origin={**report.origin, "options": given})
         written = ", ".join(map(str, report.save(output)))
+        shutil.rmtree(output / KEPT, ignore_errors=True)  # all is in the report
         console.print(f"written: {written}", soft_wrap=True, markup=False)

@@ -1,11 +1,12 @@
 """What a report measures on: what was given, or what a training run keeps of its test text."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from fourierkernels.checkpoints import CheckpointFiles, TextFile, read_images, read_texts
+from fourierkernels.checkpoints.batches import as_batches, holds_batches
 from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.run_folder import IDS, VOCABULARY
 
@@ -48,6 +49,28 @@ def choose_inputs(
     if isinstance(inputs, Iterator):
         raise TypeError("inputs must be readable twice, a list or a text file, got an iterator")
     return inputs
+
+
+def held_inputs(inputs: Any) -> Inputs:
+    """Return what a model in memory reads: texts, pairs, paths of images, or ready batches.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these, or an iterator, which is read once.
+    ValueError
+        If a file cannot be read, or there is no input at all.
+    """
+    if inputs is None:
+        raise TypeError("inputs must be texts or batches for a model in memory, got None")
+    if isinstance(inputs, str | Path):
+        return read_images(inputs) if Path(inputs).is_dir() else read_texts(inputs)
+    if isinstance(inputs, Iterator) or not isinstance(inputs, Iterable):
+        raise TypeError(
+            "inputs must be texts or batches that can be read twice, such as a list, "
+            f"got {type(inputs).__name__}"
+        )
+    return as_batches(inputs) if holds_batches(inputs) else inputs
 
 
 def keeps_blank_lines(files: CheckpointFiles, options: Mapping[str, Any]) -> bool:

@@ -1,10 +1,15 @@
 """From a checkpoint and inputs to the report of its heads: find once, load once, measure."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from operator import length_hint
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from fourierkernels.checkpoints import (
     Checkpoint,
@@ -12,7 +17,9 @@ from fourierkernels.checkpoints import (
     find_checkpoint,
     load_checkpoint,
 )
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
+from fourierkernels.checkpoints.batches import Batches
+from fourierkernels.checkpoints.placing import check_device, computing_on, device_of
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
 from fourierkernels.diagnostics.networks.importance import IMPORTANCES
 from fourierkernels.diagnostics.networks.losses import LOSSES
 from fourierkernels.diagnostics.networks.profile import profile_heads
@@ -23,20 +30,25 @@ from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 from fourierkernels.report.content import AS_SHARP, provenance
 from fourierkernels.report.heads import HeadReport
-from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_digest
+from fourierkernels.report.inputs import Inputs, choose_inputs, held_inputs, inputs_digest
+from fourierkernels.report.shards import Pass
+from fourierkernels.report.sharing import Team, measure_together
+from fourierkernels.report.sources import FileSource, HeldSource, Source
 from fourierkernels.validation import check_choice, check_integer
 
 Progress = Callable[[str, float], None]
+Network = str | Path | CheckpointFiles | nn.Module
 
 
 def head_report(
-    checkpoint: str | Path | CheckpointFiles,
-    inputs: str | Path | Inputs | None = None,
+    checkpoint: Network,
+    inputs: Any = None,
     *,
+    tokenizer: Any = None,
     metrics: Sequence[str] | str = (DEFAULT_METRIC,),
     statistics: Sequence[str] | str = "maps",
     baseline: bool = True,
-    against: str | Path | CheckpointFiles | None = None,
+    against: Network | None = None,
     permutations: int = 0,
     importance: str | None = None,
     loss: str = "auto",
@@ -51,20 +63,32 @@ def head_report(
     vocabulary: str | Path | None = None,
     seed: int = 0,
     spread: str = DEFAULT_SPREAD,
+    workers: int = 1,
+    scheduler: str | None = None,
+    device: str | None = None,
+    resume: str | Path | None = None,
     progress: Progress | None = None,
 ) -> HeadReport:
     """Measure how different the attention heads of a checkpoint are, and what they attend to.
 
     Parameters
     ----------
-    checkpoint : str, Path or CheckpointFiles
+    checkpoint : str, Path, CheckpointFiles or nn.Module
         A folder saved by transformers, the folder of a training run, a file of weights, or
         ``PACKAGE:PATH`` for one of these in an installed package. Nothing is downloaded and no
-        code of the checkpoint is run.
+        code of the checkpoint is run. Or a model in memory: it is measured where it is, with the
+        weights and the precision that it has, and left as it was.
     inputs : str, Path or iterable that can be read again, optional
         Texts, (source, target) pairs of texts, or paths of images, as the checkpoint reads; or the
         path of a file with one text per line, or of a folder of images. May be left out for a
-        training run, which keeps token ids of its test text.
+        training run, which keeps token ids of its test text. For a model in memory also ready
+        batches: dictionaries of tensors, with which it is called (labels are left out, and padding
+        that an ``attention_mask`` hides is cut away), or tensors, each row of which is taken to be
+        one text or image without padding.
+    tokenizer : tokenizer of transformers, str or Path, optional
+        For a model in memory, the tokenizer of its texts or the folder of one; by default what lies
+        at the model's ``name_or_path``, a folder or a name in the local cache. Nothing is
+        downloaded.
     metrics : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`; the first is drawn. "none"
         for none.
@@ -75,7 +99,7 @@ def head_report(
         Measure the same architecture with random weights too, and the same random heads sharpened
         to the entropy of the trained rows. A distance between heads means little without them:
         some metrics do not tell a trained network from noise, others mostly tell how sharp it is.
-    against : str, Path or CheckpointFiles, optional
+    against : str, Path, CheckpointFiles or nn.Module, optional
         Another checkpoint, to be compared with on the same inputs.
     permutations : int
         Compare with heads that attend to unrelated keys, that number of times; 0 for not at all.
@@ -100,6 +124,17 @@ def head_report(
         Of everything random: weights, bootstrap, permutations, masked tokens.
     spread : str
         Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± runs over.
+    workers : int
+        Processes on this machine, each with one thread and the network in its memory; each measures
+        shares of the inputs, and the numbers are those of one process with one thread.
+    scheduler : str, optional
+        Address of a Dask scheduler, ``tcp://host:8786``, whose workers measure the shares instead.
+        They need this package, the checkpoint and the files of inputs under the same paths.
+    device : str, optional
+        Where a network from files computes, ``"cuda"`` say; the processor by default.
+    resume : str or Path, optional
+        A folder that keeps finished shares, so that the same call goes on where another one was
+        interrupted; it holds them in ``.shards``, which may be removed afterwards.
     progress : callable, optional
         Called with the name of a network and the number of its inputs finished.
 
@@ -111,7 +146,10 @@ def head_report(
     """
     asked = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
     asked["tokens"] = "ids" if inputs is None else tokens
-    return _plan(checkpoint, inputs, asked, progress).report()
+    team = Team(
+        check_integer("workers", workers), scheduler, None if resume is None else Path(resume)
+    )
+    return _plan(checkpoint, inputs, tokenizer, asked, team, progress).report()
 
 
 @dataclass(frozen=True)
@@ -120,44 +158,47 @@ class _Study:
 
     Attributes
     ----------
-    load, prune, profile : callable
-        :func:`load_checkpoint`, :func:`head_pruning` (None if importance was not asked for) and
-        :func:`profile_heads`, with the options that were given.
+    source, other : Source
+        The network asked about, and another one to compare with.
+    prune, profile : callable
+        :func:`head_pruning` (None if importance was not asked for) and :func:`profile_heads`, with
+        the options that were given.
     options : mapping
         Keywords of :func:`head_report`.
+    team : Team
+        Who measures.
     """
 
-    files: CheckpointFiles
-    other: CheckpointFiles | None
+    source: Source
+    other: Source | None
     inputs: Inputs
-    load: Callable[..., Checkpoint]
     prune: Callable[..., HeadPruning] | None
-    profile: Callable[..., HeadProfile]
+    profile: "partial[HeadProfile]"
     options: Mapping[str, Any]
+    team: Team
     progress: Progress | None
 
     def report(self) -> HeadReport:
         """Load every network once, measure it, and put all together."""
+        with ExitStack() as stack:
+            for source in (self.source, self.other):
+                if source is not None:
+                    stack.enter_context(source.borrowed())
+            return self._measured()
+
+    def _measured(self) -> HeadReport:
         digests = self._digests()
-        trained = self.load(self.files, task_head=self.prune is not None)
+        trained = self.source.load(task_head=self.prune is not None)
         kind = "image" if trained.reads == "images" else "text"
         # Importance comes first: it is more likely to be refused.
-        pruning = self.prune(trained, self.inputs) if self.prune else None
-        first = {name: self.options[name] for name in ("permutations", "examples")}
-        random = self._drawn() if self.options["baseline"] else None
+        with computing_on(device_of(trained.model)):
+            pruning = self.prune(trained, self.inputs) if self.prune else None
         network = trained.without_task_head()
-        profiles = {"trained": self._profile("trained", network, random=random, **first)}
-        del trained, network
-        if random is not None:
-            profiles["random"] = self._profile("random", random)
-            if sharpened := profiles["trained"].sharpened:
-                profiles[AS_SHARP] = HeadProfile(sharpened)
-        del random  # another network is not held beside it
-        if self.other is not None:
-            profiles["other"] = self._profile("other", self.load(self.other))
+        del trained
+        profiles = self._together(digests) if self.team.shares else self._in_turn(network)
         return HeadReport(
-            title=self.files.name,
-            profiles=profiles,
+            title=self.source.name,
+            profiles=_with_control(profiles),
             spread=self.options["spread"],
             pruning=pruning,
             against=None if self.other is None else self.other.name,
@@ -166,8 +207,83 @@ class _Study:
             origin=provenance(self.options, digests),
         )
 
-    def _drawn(self) -> Checkpoint:
-        return self.load(self.files, random_weights=True, seed=self.options["seed"])
+    def _in_turn(self, network: Checkpoint) -> dict[str, HeadProfile]:
+        """Measure one network after the other in this process."""
+        random = self.source.draw(self.options["seed"]) if self.options["baseline"] else None
+        profiles = {"trained": self._profile("trained", network, random=random, **self._first)}
+        del network
+        if random is not None:
+            profiles["random"] = self._profile("random", random)
+        del random  # another network is not held beside it
+        if self.other is not None:
+            profiles["other"] = self._profile("other", self.other.load())
+        return profiles
+
+    def _together(self, digests: Mapping[str, str]) -> dict[str, HeadProfile]:
+        """Measure all networks by several workers."""
+        facts, total = self._facts(digests), length_hint(self.inputs)
+        told = self.progress or (lambda network, done: None)
+        shared = partial(self._pass, digests=digests, facts=json.dumps(facts, default=str))
+        baseline = self.options["baseline"]
+        of_maps = any(METRICS[name].of == MAPS for name in self.profile.keywords["metrics"])
+        passes = [shared("trained", self.source, controlled=baseline and of_maps, **self._first)]
+        if baseline:
+            passes.append(shared("random", self.source, drawn=True))
+        if self.other is not None:
+            passes.append(shared("other", self.other))
+        return measure_together(
+            passes, self.team, facts, lambda network, share: told(network, share * total)
+        )
+
+    def _pass(
+        self,
+        network: str,
+        source: Source,
+        *,
+        digests: Mapping[str, str],
+        facts: str,
+        drawn: bool = False,
+        controlled: bool = False,
+        permutations: int = 0,
+        examples: int = 0,
+    ) -> Pass:
+        if not isinstance(source, FileSource):
+            raise ValueError(
+                f"workers must be 1, without scheduler and resume, for a model in memory, "
+                f"got {source.name}"
+            )
+        given = self.profile.keywords
+        named = {name: given[name] for name in ("metrics", "statistics", "seed")}
+        return Pass(
+            network=network,
+            files=source.files,
+            loading={name: self.options[name] for name in _LOADING},
+            drawn=drawn,
+            controlled=controlled,
+            device=self.options["device"],
+            inputs=self.inputs,
+            measured={**named, "permutations": permutations, "examples": examples},
+            reading={name: given[name] for name in ("tokens", "context", "batch_size")},
+            digests={
+                "inputs": digests["inputs"],
+                "weights": digests["other" if network == "other" else "weights"],
+            },
+            identity=facts,
+        )
+
+    def _facts(self, digests: Mapping[str, str]) -> dict[str, Any]:
+        """Return all that the numbers of a shard depend on, by names for a message."""
+        versions = provenance({}, {})["versions"]
+        return {
+            **{name: one for name, one in self.options.items() if name not in _OF_THE_WHOLE},
+            **{f"SHA-256 of {name}": digest for name, digest in digests.items()},
+            **{f"version of {name}": version for name, version in versions.items()},
+        }
+
+    @property
+    def _first(self) -> dict[str, Any]:
+        """What is measured of the first network only."""
+        return {name: self.options[name] for name in ("permutations", "examples")}
 
     def _profile(self, name: str, network: Checkpoint, **extras: Any) -> HeadProfile:
         done = None if self.progress is None else partial(self.progress, name)
@@ -175,18 +291,21 @@ class _Study:
 
     def _digests(self) -> dict[str, str]:
         """Digest what is measured while it is: files may be gone when the report is read."""
-        digests = {"inputs": inputs_digest(self.inputs), "weights": self.files.digest()}
+        digests = {"inputs": inputs_digest(self.inputs), "weights": self.source.digest()}
         return digests if self.other is None else digests | {"other": self.other.digest()}
 
 
-_NOT_OPTIONS = ("inputs", "progress")
+_NOT_OPTIONS = ("inputs", "tokenizer", "workers", "scheduler", "resume", "progress")
+_OF_THE_WHOLE = ("spread", "importance", "loss")  # options that no shard depends on
 _LOADING = ("model_class", "config", "preset", "vocabulary", "part")
 
 
 def _plan(
-    checkpoint: str | Path | CheckpointFiles,
-    inputs: str | Path | Inputs | None,
-    asked: Mapping[str, Any],
+    checkpoint: Network,
+    inputs: Any,
+    tokenizer: Any,
+    asked: dict[str, Any],
+    team: Team,
     progress: Progress | None,
 ) -> _Study:
     """Check the options, and find the checkpoints and what is measured on."""
@@ -194,18 +313,83 @@ def _plan(
     read = {name: asked[name] for name in ("tokens", "context", "seed")}
     profile = partial(profile_heads, metrics=names, statistics=chosen, **read)
     prune = partial(head_pruning, loss=asked["loss"], method=asked["importance"], **read)
-    files, against = find_checkpoint(checkpoint), asked["against"]
-    other = None if against is None else find_checkpoint(against)
+    found = _found("checkpoint", checkpoint)
+    other = None if asked["against"] is None else _found("against", asked["against"])
+    chosen_inputs = _inputs(inputs, found, other, asked)
+    here = asked["device"] if team.scheduler is None else None
+    if here is not None:
+        check_device(here)
+    make = partial(_source, inputs=chosen_inputs, tokenizer=tokenizer, asked=asked, device=here)
+    source, against = make(found), None if other is None else make(other)
+    named = {"checkpoint": source.name, "against": None if against is None else against.name}
+    held = {name: named[name] for name in named if isinstance(asked[name], nn.Module)}
     return _Study(
-        files=files,
-        other=other,
-        inputs=choose_inputs(inputs, files, other, asked),
-        load=partial(load_checkpoint, **{name: asked[name] for name in _LOADING}),
+        source=source,
+        other=against,
+        inputs=chosen_inputs,
         prune=None if asked["importance"] is None else prune,
         profile=partial(profile, batch_size=asked["batch_size"]),
-        options=asked,
+        options=asked | held,
+        team=team,
         progress=progress,
     )
+
+
+def _found(name: str, network: Network) -> CheckpointFiles | nn.Module:
+    if not isinstance(network, str | Path | CheckpointFiles | nn.Module):
+        raise TypeError(f"{name} must be a path or a torch module, got {type(network).__name__}")
+    return network if isinstance(network, nn.Module) else find_checkpoint(network)
+
+
+def _inputs(
+    inputs: Any,
+    found: CheckpointFiles | nn.Module,
+    other: CheckpointFiles | nn.Module | None,
+    asked: Mapping[str, Any],
+) -> Inputs:
+    """Return what all networks read."""
+    if isinstance(found, nn.Module):
+        return held_inputs(inputs)
+    return choose_inputs(inputs, found, None if isinstance(other, nn.Module) else other, asked)
+
+
+def _source(
+    found: CheckpointFiles | nn.Module,
+    *,
+    inputs: Inputs,
+    tokenizer: Any,
+    asked: Mapping[str, Any],
+    device: str | None,
+) -> Source:
+    given = {name: asked[name] for name in _LOADING}
+    if not isinstance(found, nn.Module):
+        if isinstance(inputs, Batches):
+            raise TypeError(f"inputs must be texts or paths for {found}, got batches of tensors")
+        if tokenizer is not None:
+            raise ValueError(f"tokenizer must be left out for {found}, which has files of its own")
+        return FileSource(found, partial(load_checkpoint, **given), device)
+    of_files = [name for name in (*_LOADING, "device") if name != "part"]
+    if strange := [name for name in of_files if asked[name] is not None]:
+        raise ValueError(
+            f"{strange[0]} must be left out for a model in memory, got {asked[strange[0]]!r}"
+        )
+    _check_loss(inputs, asked)
+    return HeldSource(found, inputs, tokenizer, asked["part"], asked["tokens"], asked["seed"])
+
+
+def _check_loss(inputs: Inputs, asked: Mapping[str, Any]) -> None:
+    if isinstance(inputs, Batches) and asked["importance"] and asked["loss"] != "states":
+        raise ValueError(f"loss must be states for ready batches, got {asked['loss']}")
+
+
+def _with_control(profiles: Mapping[str, HeadProfile]) -> dict[str, HeadProfile]:
+    """Return profiles with that of equally sharp random heads behind the one of random heads."""
+    found: dict[str, HeadProfile] = {}
+    for name, profile in profiles.items():
+        found[name] = profile
+        if name == "random" and (sharpened := profiles["trained"].sharpened):
+            found[AS_SHARP] = HeadProfile(sharpened)
+    return found
 
 
 def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str]:

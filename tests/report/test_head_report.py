@@ -217,7 +217,13 @@ def test_options_of_the_command_are_keywords_of_the_function_word_for_word() -> 
     inputs = {"text", "target", "ids", "images"}
     assert options == heads_command.KEYWORDS | inputs | {"checkpoint", "output", "help"} - {"help"}
     names = set(inspect.signature(head_report).parameters)
-    assert names == heads_command.KEYWORDS | {"checkpoint", "inputs", "progress"}
+    assert names == heads_command.KEYWORDS | {
+        "checkpoint",
+        "inputs",
+        "progress",
+        "tokenizer",
+        "resume",
+    }
 
 
 def test_checkpoint_that_was_found_is_taken_as_it_is(tiny: Tiny) -> None:

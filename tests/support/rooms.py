@@ -12,6 +12,7 @@ FOUNDATIONS = (
     "run_folder",
     "image_files",
     "files",
+    "workers",
 )
 ROOMS: dict[str, tuple[str, ...]] = {
     "sinc": (),

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, token_fields
+from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run, pad
@@ -36,7 +37,7 @@ def load_installed(request: LoadRequest) -> Checkpoint:
         for kind in (nn.Embedding, nn.Conv2d)
     }
     if has[nn.Embedding] and not has[nn.Conv2d]:
-        return _token_network(filled, request)
+        return token_network(filled, request.files, name)
     return _image_network(filled, request, config)
 
 
@@ -75,16 +76,16 @@ def _lies_in(place: Path, folder: Path) -> bool:
     return any(p.is_relative_to(f) for p in (place.absolute(), place.resolve()) for f in folders)
 
 
-def _token_network(model: nn.Module, request: LoadRequest) -> Checkpoint:
+def token_network(model: nn.Module, files: CheckpointFiles, name: str) -> Checkpoint:
     """Return a checkpoint that reads token ids without a mask: a batch has texts of one length."""
-    vocabulary, limit = _embeddings(model, request.model_class or "")
+    vocabulary, limit = _embeddings(model, name)
 
     def run(batch: Sequence[Any]) -> Any:
         return model(pad(batch, 0)[0])
 
     fields = token_fields(PARTS["encoder"]) | {"batch_key": len}
     return Checkpoint(
-        files=request.files,
+        files=files,
         model=model,
         limit=limit,
         vocabulary=vocabulary,
@@ -96,7 +97,8 @@ def _token_network(model: nn.Module, request: LoadRequest) -> Checkpoint:
 
 def _embeddings(model: nn.Module, name: str) -> tuple[int, int | None]:
     """Return the sizes of the table of token ids and of the table of positions, if there is one."""
-    ids = torch.zeros(1, 3, dtype=torch.long)
+    place = next((parameter.device for parameter in model.parameters()), None)
+    ids = torch.zeros(1, 3, dtype=torch.long, device=place)
     tables: dict[str, int] = {}
 
     def note(module: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:

@@ -19,9 +19,7 @@ from fourierkernels.checkpoints.running import as_pair, image_checkpoint, pad
 def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
     """Return a model of transformers ready to give what the heads of a part compute."""
     model = model.eval().requires_grad_(False)
-    chosen = _part(model, request.part)
-    if model.config.is_encoder_decoder and not chosen.pairs:
-        model = model.get_encoder()
+    model, chosen, selects = attended_part(model, request.part)
     if _main_input(model) == "pixel_values":
         return _vision_checkpoint(model, request.files)
     model.config.use_cache = False  # keys and values of past tokens would only cost memory
@@ -32,10 +30,18 @@ def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
         limit=_position_limit(model),
         vocabulary=int(model.config.get_text_config().vocab_size),
         run=_run_pairs(model) if chosen.pairs else _run_tokens(model),
-        selects=_selects(model, chosen),
+        selects=selects,
         start=() if first is None or not chosen.pairs else (int(first),),
         **token_fields(chosen),
     )
+
+
+def attended_part(model: Any, part: str | None) -> tuple[Any, AttentionPart, Callable[[Any], bool]]:
+    """Return what has to be run for a part, the part, and which calls of attention belong to it."""
+    chosen = _part(model, part)
+    if model.config.is_encoder_decoder and not chosen.pairs:
+        model = model.get_encoder()
+    return model, chosen, _selects(model, chosen)
 
 
 def _main_input(model: Any) -> str:

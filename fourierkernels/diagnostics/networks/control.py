@@ -12,6 +12,7 @@ from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import MAPS, METRICS
 from fourierkernels.diagnostics.maps import has_short_rows, row_entropies
+from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
 from fourierkernels.diagnostics.sharpening import sharpened_maps
 from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
@@ -22,8 +23,9 @@ class SharpnessControl:
 
     Parameters
     ----------
-    random : Checkpoint
-        The same architecture with random weights; it is run on every item.
+    random : Checkpoint or None
+        The same architecture with random weights; it is run on every item. None for what only
+        merges the states of others.
     metrics : sequence of str
         Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`; only those of maps have a
         control.
@@ -31,7 +33,7 @@ class SharpnessControl:
         Of the bootstrap.
     """
 
-    def __init__(self, random: Checkpoint, metrics: Sequence[str], *, seed: int = 0) -> None:
+    def __init__(self, random: Checkpoint | None, metrics: Sequence[str], *, seed: int = 0) -> None:
         self._random, self._applies = random, True
         self._accumulators = {
             name: HeadAccumulator(metric=name, seed=seed)
@@ -60,7 +62,20 @@ class SharpnessControl:
             for name, accumulator in self._accumulators.items()
         }
 
+    def state(self) -> State:
+        """Return what has been taken in."""
+        taken = {name: one.state() for name, one in self._accumulators.items()}
+        return {"applies": self._applies, "taken": taken}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one has taken in of other inputs."""
+        self._applies = self._applies and state["applies"]
+        for name, one in state["taken"].items():
+            self._accumulators[name].merge(one)
+
     def _sharpened(self, sample: HeadSample) -> FloatArray | None:
+        if self._random is None:
+            raise ValueError("random must be given for a control that takes in samples, got None")
         (drawn,) = head_samples(self._random, [sample.item], batch_size=1)
         if any(has_short_rows(maps) or maps.min() < 0 for maps in (sample.maps, drawn.maps)):
             return None

@@ -16,6 +16,7 @@ from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.examples import Example
 from fourierkernels.diagnostics.maps import has_short_rows
+from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.samples import HeadSample
 from fourierkernels.diagnostics.resampling import NullAccumulator, NullComparison
 from fourierkernels.diagnostics.statistic_summary import (
@@ -42,6 +43,16 @@ class Measure(Protocol):
         """Take in one more sample; they may come out of order."""
 
 
+class SharedMeasure(Measure, Protocol):
+    """A measure that can be taken in shares of the inputs, by several processes."""
+
+    def state(self) -> State:
+        """Return what has been taken in."""
+
+    def merge(self, state: State) -> None:
+        """Take in what another one with the same options has taken in of other inputs."""
+
+
 class Distances:
     """Distances between the heads of each layer.
 
@@ -66,6 +77,14 @@ class Distances:
         share = counts.unknown_share
         return self._accumulator.summary(n_texts=counts.texts, unknown=share)
 
+    def state(self) -> State:
+        """Return what has been taken in."""
+        return self._accumulator.state()
+
+    def merge(self, state: State) -> None:
+        """Take in what another one has taken in of other inputs."""
+        self._accumulator.merge(state)
+
 
 class Statistics:
     """What each head attends to, and how far it is from a Gaussian kernel.
@@ -89,23 +108,29 @@ class Statistics:
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
         if self._names is None:
-            self._names = self._chosen(sample)
-            if self._names:
-                self._accumulator = StatisticAccumulator(self._names, seed=self._seed)
+            self._begin(self._chosen(sample))
         if self._accumulator is not None and isinstance(self._asked, str):
             self._leave_out_short_rows(sample)
         if self._accumulator is not None:
             self._accumulator.add(_statistics(sample, self._names), number=sample.index)
 
+    def _begin(self, names: list[str]) -> None:
+        self._names = names
+        if names:
+            self._accumulator = StatisticAccumulator(names, seed=self._seed)
+
     def _leave_out_short_rows(self, sample: HeadSample) -> None:
         """Drop a set of statistics, with a warning, where rows are less than probabilities."""
         if has_short_rows(sample.maps):
-            warnings.warn(
-                "statistics are left out: rows of attention maps sum to less than one, as with a "
-                "constant in the denominator (eps)",
-                stacklevel=5,
-            )
-            self._accumulator = None
+            self._leave_out()
+
+    def _leave_out(self) -> None:
+        warnings.warn(
+            "statistics are left out: rows of attention maps sum to less than one, as with a "
+            "constant in the denominator (eps)",
+            stacklevel=6,
+        )
+        self._accumulator = None
 
     def _chosen(self, sample: HeadSample) -> list[str]:
         known = [row.name for row in STATISTICS.values() if _has_meaning(row, sample)]
@@ -120,6 +145,24 @@ class Statistics:
     def summary(self) -> dict[str, StatisticSummary]:
         """Return a summary of ``(L, H)`` for each name."""
         return self._accumulator.summary() if self._accumulator else {}
+
+    def state(self) -> State:
+        """Return what has been taken in."""
+        taken = None if self._accumulator is None else self._accumulator.state()
+        return {"names": self._names, "taken": taken}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one has taken in of other inputs."""
+        if state["names"] is None:
+            return
+        if self._names is None:
+            self._begin(list(state["names"]))
+        if self._accumulator is None:
+            return
+        if state["taken"] is None:
+            self._leave_out()
+        else:
+            self._accumulator.merge(state["taken"])
 
 
 def _statistics(sample: HeadSample, names: list[str]) -> dict[str, FloatArray]:
@@ -165,6 +208,14 @@ class PermutationNull:
         """Return observed distances, those of the null, and p-values, by layer."""
         return self._accumulator.summary()
 
+    def state(self) -> State:
+        """Return what has been taken in."""
+        return self._accumulator.state()
+
+    def merge(self, state: State) -> None:
+        """Take in what another one has taken in of other inputs."""
+        self._accumulator.merge(state)
+
 
 @dataclass
 class Modules:
@@ -177,6 +228,15 @@ class Modules:
         """Take in one more sample."""
         self.layers = sample.layers
         self.unread = max(self.unread, sample.unread, key=len)
+
+    def state(self) -> State:
+        """Return what has been taken in."""
+        return {"layers": self.layers, "unread": self.unread}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one has taken in of other inputs."""
+        self.layers = tuple(state["layers"]) or self.layers
+        self.unread = max(self.unread, state["unread"], key=len)
 
 
 @dataclass
@@ -202,7 +262,8 @@ class Examples:
             return
         held = sum(example.maps.size for example in self._found.values())
         if held + sample.maps.size <= self.most:
-            queries, keys = sample.checkpoint.labels(sample.item)
+            named = sample.checkpoint.labels(sample.item)
+            queries, keys = map(_fitting, named, sample.maps.shape[2:])
             label = _label(sample.item, queries)
             maps = sample.maps.astype(np.float16)  # finer than the bytes of a page
             self._found[sample.index] = Example(label, keys, queries, maps)
@@ -210,6 +271,27 @@ class Examples:
     def summary(self) -> list[Example]:
         """Return what was kept, in the order of the inputs."""
         return [self._found[index] for index in sorted(self._found)]
+
+    def state(self) -> State:
+        """Return what has been taken in."""
+        rows = [[i, one.label, one.keys, one.queries, one.maps] for i, one in self._found.items()]
+        return {"found": rows}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one has kept, as far as there is room: the shortest inputs first."""
+        both = dict(self._found)
+        for index, label, keys, queries, maps in state["found"]:
+            both[index] = Example(label, tuple(keys), tuple(queries), maps)
+        self._found, held = {}, 0
+        for index, one in sorted(both.items(), key=lambda pair: (pair[1].maps.size, pair[0])):
+            if held + one.maps.size <= self.most:
+                self._found[index] = one
+                held += one.maps.size
+
+
+def _fitting(names: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return names of tokens; numbers where names are not known."""
+    return names if len(names) == count else tuple(map(str, range(1, count + 1)))
 
 
 def _label(item: Any, tokens: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import load_tokenizer
 from fourierkernels.checkpoints.tokens import InputCounts, check_known
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.control import SharpnessControl
 from fourierkernels.diagnostics.networks.measures import (
     Distances,
@@ -18,6 +19,7 @@ from fourierkernels.diagnostics.networks.measures import (
     Measure,
     Modules,
     PermutationNull,
+    SharedMeasure,
     Statistics,
 )
 from fourierkernels.diagnostics.networks.samples import head_samples
@@ -37,6 +39,7 @@ def measure_heads(
     context: int | None = None,
     batch_size: int = 16,
     progress: Progress | None = None,
+    share: tuple[int, int] = (0, 1),
 ) -> InputCounts:
     """Run a checkpoint over inputs once and give every sample to every measure.
 
@@ -52,6 +55,9 @@ def measure_heads(
         See :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
     progress : callable, optional
         Called after each sample with the number of inputs finished so far, fractions included.
+    share : (int, int)
+        See :func:`~fourierkernels.diagnostics.networks.samples.head_samples`; all inputs are read
+        and counted.
 
     Returns
     -------
@@ -68,7 +74,7 @@ def measure_heads(
         tokenizer = load_tokenizer(checkpoint, tokens=tokens)
         checkpoint = checkpoint.with_tokenizer(tokenizer)
     items = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, counts=counts)
-    samples = head_samples(checkpoint, items, batch_size=batch_size)
+    samples = head_samples(checkpoint, items, batch_size=batch_size, share=share)
     done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
     for sample in samples:
         check_known(counts)
@@ -79,11 +85,12 @@ def measure_heads(
             progress(counts.texts * next(done) / counts.windows)
     if context is None and tokenizer is not None and tokenizer.stream:
         context = checkpoint.limit
-    _check_counts(counts, context)
+    check_counts(counts, context)
     return counts
 
 
-def _check_counts(counts: InputCounts, context: int | None) -> None:
+def check_counts(counts: InputCounts, context: int | None) -> None:
+    """Refuse inputs that fill no window, and warn if many tokens are unknown."""
     if counts.windows == 0:
         raise ValueError(
             f"texts must fill at least one window of tokens, got {counts.tokens} tokens of "
@@ -141,14 +148,14 @@ def profile_heads(
     ValueError
         For a checkpoint or inputs that cannot be used.
     """
-    if permutations and not metrics:
-        raise ValueError(f"permutations need a metric, got {permutations} and no metrics")
-    asked = _Asked(
-        distances={name: Distances(name, seed=seed) for name in metrics},
-        statistics=Statistics(statistics, seed=seed),
-        null=_null(metrics, permutations, seed),
-        control=None if random is None else SharpnessControl(random, metrics, seed=seed),
-        examples=Examples(examples),
+    control = None if random is None else SharpnessControl(random, metrics, seed=seed)
+    asked = head_measures(
+        metrics=metrics,
+        statistics=statistics,
+        permutations=permutations,
+        examples=examples,
+        seed=seed,
+        control=control,
     )
     counts = measure_heads(
         checkpoint,
@@ -162,6 +169,27 @@ def profile_heads(
     return asked.profile(counts)
 
 
+def head_measures(
+    *,
+    metrics: Sequence[str],
+    statistics: Sequence[str] | str,
+    permutations: int,
+    examples: int,
+    seed: int,
+    control: SharpnessControl | None,
+) -> "HeadMeasures":
+    """Return what :func:`profile_heads` measures with these options, before the first sample."""
+    if permutations and not metrics:
+        raise ValueError(f"permutations need a metric, got {permutations} and no metrics")
+    return HeadMeasures(
+        distances={name: Distances(name, seed=seed) for name in metrics},
+        statistics=Statistics(statistics, seed=seed),
+        null=_null(metrics, permutations, seed),
+        control=control,
+        examples=Examples(examples),
+    )
+
+
 def _null(metrics: Sequence[str], permutations: int, seed: int) -> PermutationNull | None:
     if not permutations:
         return None
@@ -169,7 +197,7 @@ def _null(metrics: Sequence[str], permutations: int, seed: int) -> PermutationNu
 
 
 @dataclass(frozen=True)
-class _Asked:
+class HeadMeasures:
     """What is measured in one pass; None for what was not asked for."""
 
     distances: dict[str, Distances]
@@ -180,10 +208,19 @@ class _Asked:
     modules: Modules = field(default_factory=Modules)
 
     @property
-    def measures(self) -> list[Measure]:
+    def measures(self) -> list[SharedMeasure]:
         """All of it, the distances first."""
         rest = (self.statistics, self.null, self.control, self.examples, self.modules)
         return [*self.distances.values(), *(one for one in rest if one is not None)]
+
+    def states(self) -> list[State]:
+        """Return what each measure has taken in."""
+        return [one.state() for one in self.measures]
+
+    def merge(self, states: Sequence[State]) -> None:
+        """Take in what the same measures have taken in of other inputs."""
+        for one, state in zip(self.measures, states, strict=True):
+            one.merge(state)
 
     def profile(self, counts: InputCounts) -> HeadProfile:
         """Return what was measured."""

@@ -119,7 +119,11 @@ class HeadSample:
 
 
 def head_samples(
-    checkpoint: Checkpoint, items: Iterable[Any], *, batch_size: int = 16
+    checkpoint: Checkpoint,
+    items: Iterable[Any],
+    *,
+    batch_size: int = 16,
+    share: tuple[int, int] = (0, 1),
 ) -> Iterator[HeadSample]:
     """Run a checkpoint on inputs and yield what its heads compute on each.
 
@@ -135,13 +139,17 @@ def head_samples(
         lazily.
     batch_size : int
         Most inputs in a batch; long ones are fewer.
+    share : (int, int)
+        A number, from 0, and of how many: run every so many-th batch only. Batches and numbers of
+        inputs are those of a run on all.
 
     Raises
     ------
     ValueError
         If the network has no attention, or layers of different shapes.
     """
-    for batch in _batches(checkpoint, items, check_integer("batch_size", batch_size)):
+    batches = _batches(checkpoint, items, check_integer("batch_size", batch_size))
+    for batch in islice(batches, share[0], None, share[1]):
         yield from _samples(checkpoint, batch)
 
 

@@ -6,8 +6,7 @@ look at each sample, are known to the task of densities as they are.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -24,6 +23,7 @@ from fourierkernels.simulation.mise import mise
 from fourierkernels.simulation.mse import mse
 from fourierkernels.simulation.noise import as_noise
 from fourierkernels.simulation.sweep.cell import Cell, as_number
+from fourierkernels.workers.work import Work, one_thread
 
 _PILOT = {1: 24, 2: 8, 3: 5}  # nodes per dimension of the integrated error that a radius minimises
 
@@ -60,7 +60,7 @@ def compute(cell: Cell) -> Outcome:
     True
     """
     start = time.perf_counter()
-    with _one_thread():
+    with one_thread():
         task = TASKS[cell.task]
         values, radius = task.errors(cell, task.radius(cell))
     kept = values[~np.isnan(values)]
@@ -68,9 +68,7 @@ def compute(cell: Cell) -> Outcome:
     return Outcome(tuple(map(float, kept)), len(values) - len(kept), radius, seconds)
 
 
-def failure(cell: Cell, error: Exception) -> ValueError:
-    """Return the error to raise when a cell fails: it names the cell."""
-    return ValueError(f"cell {cell} failed: {type(error).__name__}: {error}")
+CELLS = Work(compute, piece="cell", whole="sweep")
 
 
 class Task(NamedTuple):
@@ -174,18 +172,3 @@ TASKS: dict[str, Task] = {
     ),
     "regression": Task("mean squared error", _regression_errors, {"optimal": _best_for_regression}),
 }
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep a cell to one thread, because the workers share the cores among themselves."""
-    import numba
-    from threadpoolctl import threadpool_limits
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        with threadpool_limits(limits=1):
-            yield
-    finally:
-        numba.set_num_threads(before)

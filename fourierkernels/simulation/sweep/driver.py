@@ -1,15 +1,13 @@
 """Run what is missing of a sweep, and keep every cell as soon as it is finished."""
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
-from fourierkernels.simulation.sweep.cluster import on_cluster
-from fourierkernels.simulation.sweep.compute import Outcome
+from fourierkernels.simulation.sweep.compute import CELLS, Outcome
 from fourierkernels.simulation.sweep.grid import Sweep
-from fourierkernels.simulation.sweep.pool import on_machine
 from fourierkernels.simulation.sweep.results import Done, Results
 from fourierkernels.validation import check_integer
+from fourierkernels.workers.spread import spread
 
 __all__ = ["Outcome", "run_sweep"]
 
@@ -61,9 +59,8 @@ def run_sweep(
         todo = [cell for cell in cells if cell not in results.done]
         report(len(results.done), len(cells))
         if todo:
-            source = on_cluster(todo, scheduler) if scheduler else on_machine(todo, count)
-            with closing(source):  # ends the workers, whatever happens here
-                for cell, outcome in source:
+            with spread(CELLS, todo, workers=count, scheduler=scheduler) as finished:
+                for cell, outcome in finished:
                     results.append(cell, outcome)
                     report(len(results.done), len(cells))
         return dict(results.done)

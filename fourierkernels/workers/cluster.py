@@ -1,21 +1,21 @@
-"""The same cells on a Dask cluster; this process alone writes the results.
+"""The same pieces on a Dask cluster; this process alone writes the results.
 
-Dask sends the cells of a worker that dies to another one.
+Dask sends the pieces of a worker that dies to another one.
 """
 
 from asyncio import CancelledError as AsyncCancelledError
 from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError
 from importlib.util import find_spec
+from typing import Any
 
-from fourierkernels.simulation.sweep.cell import Cell
-from fourierkernels.simulation.sweep.compute import Outcome, compute, failure
+from fourierkernels.workers.work import P, R, Work
 
 _PATIENCE = 10.0  # seconds to reach the scheduler
 
 
-def on_cluster(cells: Sequence[Cell], address: str) -> Generator[tuple[Cell, Outcome]]:
-    """Yield cells with their outcomes as the cluster at this address finishes them.
+def on_cluster(work: Work[P, R], pieces: Sequence[P], address: str) -> Generator[tuple[P, R]]:
+    """Yield pieces with their results as the cluster at this address finishes them.
 
     Raises
     ------
@@ -24,9 +24,9 @@ def on_cluster(cells: Sequence[Cell], address: str) -> Generator[tuple[Cell, Out
     ConnectionError
         If the scheduler cannot be reached, or goes away.
     ChildProcessError
-        If a cell ends every worker that takes it.
+        If a piece ends every worker that takes it.
     ValueError
-        If a cell fails.
+        If a piece fails.
     """
     if find_spec("distributed") is None:
         raise ImportError("scheduler needs Dask: pip install 'fourierkernels[cluster]'")
@@ -41,28 +41,31 @@ def on_cluster(cells: Sequence[Cell], address: str) -> Generator[tuple[Cell, Out
         raise ConnectionError(message) from error
     with client:
         futures = {
-            client.submit(compute, cell, key=f"sweep-{cell.key}", pure=True): cell for cell in cells
+            client.submit(work.compute, piece, key=f"{work.whole}-{piece.key}", pure=True): piece
+            for piece in pieces
         }
         for future in as_completed(list(futures), loop=client.loop):
-            cell = futures.pop(future)
-            yield cell, _outcome(future, cell, address)
+            piece = futures.pop(future)
+            yield piece, _result(work, piece, future, address)
 
 
-def _outcome(future: object, cell: Cell, address: str) -> Outcome:
+def _result(work: Work[P, R], piece: P, future: Any, address: str) -> R:
     from distributed import KilledWorker
 
     try:
-        outcome: Outcome = future.result()  # type: ignore[attr-defined]
+        result: R = future.result()
     except KilledWorker as error:
-        raise ChildProcessError(f"cell {cell} ended every worker that took it: {error}") from error
+        raise ChildProcessError(
+            f"{work.piece} {piece} ended every worker that took it: {error}"
+        ) from error
     except (CancelledError, AsyncCancelledError, OSError) as error:
         raise ConnectionError(
-            f"scheduler must stay reachable, got {address!r} lost; finished cells are kept: "
-            "run the same sweep again"
+            f"scheduler must stay reachable, got {address!r} lost; finished {work.piece}s are "
+            f"kept: run the same {work.whole} again"
         ) from error
     except Exception as error:
-        raise failure(cell, error) from error
-    return outcome
+        raise work.failure(piece, error) from error
+    return result
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,186 @@
+"""Batches as a training loop has them, taken apart into rows without padding.
+
+A row is one text or image: it is run with others of its own shape, so that no padding is needed and
+none can leak, whatever the network does with it.
+"""
+
+import hashlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# A mask, and the entries with one number per token that it belongs to.
+_MASKS = {
+    "attention_mask": ("input_ids", "token_type_ids", "position_ids", "inputs_embeds"),
+    "decoder_attention_mask": ("decoder_input_ids", "decoder_inputs_embeds"),
+}
+_ALONE = ""  # the name of a batch that is one tensor: the positional argument
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One text or image of a batch.
+
+    Attributes
+    ----------
+    entries : mapping of str to Tensor
+        Arguments of the network by name, each with a first dimension of 1; "" for the positional
+        one.
+    batch : int
+        Number of the batch that it came in; rows of two are never run together.
+    """
+
+    entries: Mapping[str, Tensor]
+    batch: int
+
+    @property
+    def key(self) -> Hashable:
+        """Rows with equal keys may be run together."""
+        shapes = ((name, one.shape[1:], one.dtype) for name, one in self.entries.items())
+        return (self.batch, *shapes)
+
+    @property
+    def ids(self) -> list[int]:
+        """Token ids, if there are any."""
+        return self._whole_numbers("input_ids") or self._whole_numbers(_ALONE)
+
+    @property
+    def target_ids(self) -> list[int]:
+        """Token ids of the decoder, if there are any."""
+        return self._whole_numbers("decoder_input_ids")
+
+    def _whole_numbers(self, name: str) -> list[int]:
+        found = self.entries.get(name)
+        if found is None or found.ndim != 2 or found.is_floating_point():
+            return []
+        return [int(number) for number in found[0]]
+
+
+class Batches:
+    """Ready batches that can be read again for every network.
+
+    Parameters
+    ----------
+    given : iterable
+        Of dictionaries of tensors, or of tensors: a list, or a DataLoader that does not shuffle.
+
+    Raises
+    ------
+    TypeError
+        If the first is neither.
+    ValueError
+        If there is none.
+    """
+
+    def __init__(self, given: Iterable[Any]) -> None:
+        self._given = given
+        first = next(iter(given), None)
+        if first is None:
+            raise ValueError("inputs must hold at least one batch, got none")
+        self._first = _digest([_entries(first)])
+        self.sha256 = _digest(_entries(one) for one in given)
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, batch in enumerate(self._given):
+            if number == 0 and _digest([_entries(batch)]) != self._first:
+                raise ValueError(
+                    "inputs must be the same batches every time, got others: a DataLoader must "
+                    "have shuffle=False"
+                )
+            yield batch
+
+    def __len__(self) -> int:
+        return sum(_count(_entries(batch)) for batch in self)
+
+
+def holds_batches(inputs: Any) -> bool:
+    """Tell whether inputs are ready batches, by the first of them.
+
+    Examples
+    --------
+    >>> holds_batches(["a text"])
+    False
+    """
+    if isinstance(inputs, str | Tensor | Mapping) or not isinstance(inputs, Iterable):
+        return isinstance(inputs, Tensor | Mapping)
+    return isinstance(next(iter(inputs), None), Tensor | Mapping)
+
+
+def as_batches(inputs: Any) -> Batches:
+    """Return inputs as batches; one dictionary or tensor is one batch."""
+    if isinstance(inputs, Batches):
+        return inputs
+    return Batches([inputs] if isinstance(inputs, Tensor | Mapping) else inputs)
+
+
+def batch_rows(batches: Iterable[Any]) -> Iterator[Row]:
+    """Yield the rows of batches, padding cut away where a mask says where it is.
+
+    Raises
+    ------
+    TypeError
+        For a batch that is no dictionary of tensors and no tensor.
+    ValueError
+        If the tensors of a batch differ in their first dimension, or a mask fits no entry.
+    """
+    for number, batch in enumerate(batches):
+        entries = _entries(batch)
+        for row in range(_count(entries)):
+            one = {name: entry[row : row + 1] for name, entry in entries.items()}
+            yield Row(_without_padding(one), number)
+
+
+def joined(rows: Sequence[Row]) -> dict[str, Tensor]:
+    """Return rows of equal keys as one batch."""
+    names = rows[0].entries
+    return {name: torch.cat([row.entries[name] for row in rows]) for name in names}
+
+
+def _entries(batch: Any) -> dict[str, Tensor]:
+    found = batch if isinstance(batch, Mapping) else {_ALONE: batch}
+    for name, one in found.items():
+        if not isinstance(one, Tensor):
+            where = f"{type(one).__name__} for {name!r}" if name else type(one).__name__
+            raise TypeError(f"batches must be dictionaries of tensors, or tensors, got {where}")
+    return {str(name): one for name, one in found.items() if name != "labels"}
+
+
+def _count(entries: Mapping[str, Tensor]) -> int:
+    counts = {name: len(one) if one.ndim else 0 for name, one in entries.items()}
+    if len(set(counts.values())) != 1 or 0 in counts.values():
+        raise ValueError(
+            f"batches must have tensors of one and the same number of rows, got {counts}"
+        )
+    return next(iter(counts.values()))
+
+
+def _without_padding(row: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Cut away the tokens that a mask of zeros and ones hides, and with them the mask's zeros."""
+    cut = dict(row)
+    for mask_name, names in _MASKS.items():
+        mask = row.get(mask_name)
+        if mask is None or mask.ndim != 2:  # none, or a mask of queries and keys: taken as it is
+            continue
+        kept = mask[0].bool()
+        if not kept.any():
+            raise ValueError(f"batches must have a token in every row, got an empty {mask_name}")
+        for name in (mask_name, *(name for name in names if name in row)):
+            if row[name].shape[:2] != mask.shape:
+                raise ValueError(
+                    f"{mask_name} must fit {name}, got {tuple(mask.shape)} and "
+                    f"{tuple(row[name].shape)} in one row"
+                )
+            cut[name] = row[name][:, kept]
+    return cut
+
+
+def _digest(batches: Iterable[Mapping[str, Tensor]]) -> str:
+    digest = hashlib.sha256()
+    for entries in batches:
+        for name, one in sorted(entries.items()):
+            digest.update(f"{name} {one.dtype} {tuple(one.shape)}".encode())
+            digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()

@@ -1,0 +1,285 @@
+"""A model in memory as a checkpoint: measured where it is, with the weights that it has now.
+
+Building the checkpoint and running it change the model, so both belong inside
+:func:`~fourierkernels.checkpoints.restoring.left_as_it_was`.
+"""
+
+import copy
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import numpy as np
+import torch
+import transformers
+from torch import nn
+
+from fourierkernels.arrays import BoolArray
+from fourierkernels.checkpoints.batches import Row, joined
+from fourierkernels.checkpoints.checkpoint import AttentionPart, Checkpoint, choose_part
+from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.formats.installed_class import token_network
+from fourierkernels.checkpoints.formats.package_models import ADAPTERS
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.transformers_networks import (
+    attended_part,
+    transformers_checkpoint,
+)
+from fourierkernels.checkpoints.offline import offline_and_quiet
+from fourierkernels.checkpoints.placing import device_of, on_device
+from fourierkernels.checkpoints.recorders.recording import recording
+from fourierkernels.checkpoints.running import must_run
+from fourierkernels.checkpoints.tokenizers import TOKENIZER_FILES, as_tokenizer, folder_tokenizer
+from fourierkernels.checkpoints.tokens import Tokenizer
+from fourierkernels.models import MODELS
+
+_NOWHERE = Path(os.devnull)  # neither a folder nor in one of a training run
+
+
+def held_checkpoint(
+    model: nn.Module, *, tokenizer: Tokenizer | None = None, part: str | None = None
+) -> Checkpoint:
+    """Return a model in memory that reads texts, pairs of texts, or images in files.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A model of transformers or of this package, or one that takes token ids as its one
+        positional argument.
+    tokenizer : Tokenizer, optional
+    part : str, optional
+        See :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
+
+    Raises
+    ------
+    ValueError
+        If the model reads something else.
+    """
+    checkpoint = replace(_reading(model.eval(), part), files=None, tokenizer=tokenizer)
+    if checkpoint.body is not None:
+        body = replace(checkpoint.body, files=None, tokenizer=tokenizer)
+        checkpoint = replace(checkpoint, body=body)
+    again = partial(held_checkpoint, tokenizer=tokenizer, part=part)
+    placed = on_device(checkpoint, device_of(model))
+    return replace(placed, redraw=_redraw(model, _body(model), again))
+
+
+def batch_checkpoint(
+    model: nn.Module, first: Row, *, tokenizer: Tokenizer | None = None, part: str | None = None
+) -> Checkpoint:
+    """Return a model in memory that is given the rows of ready batches.
+
+    Parameters
+    ----------
+    first : Row
+        The model is run on it, to see that rows are what it attends within.
+    tokenizer : Tokenizer, optional
+        For the names of tokens.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be run on it, has no attention, or attends across rows.
+    """
+    model.eval().requires_grad_(False)
+    run, chosen, selects = _runner(model, part)
+    bare = Checkpoint(
+        files=None,
+        model=model,
+        limit=None,
+        vocabulary=None,
+        reads="batches",
+        run=run,
+        selects=selects,
+        batch_key=lambda row: row.key,
+        spans=lambda row: None,
+        labels=lambda row: ((), ()),
+        part=chosen,
+    )
+    placed = on_device(bare, device_of(model))
+    named = replace(placed, **_names(chosen, tokenizer, first, _span(placed, first)))
+    again = partial(batch_checkpoint, first=first, tokenizer=tokenizer, part=part)
+    return replace(named, redraw=_redraw(model, model, again))
+
+
+def held_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
+    """Return the tokenizer of a model in memory: the given one, or that of its ``name_or_path``.
+
+    The latter is a folder or a name in the local cache of Hugging Face; nothing is downloaded.
+
+    Parameters
+    ----------
+    given : tokenizer or processor of transformers, Tokenizer, str or Path, optional
+        A path is that of a folder.
+
+    Returns
+    -------
+    Tokenizer or None
+        None if there is none.
+
+    Raises
+    ------
+    TypeError
+        If something else is given.
+    ValueError
+        If its files cannot be read.
+    """
+    if given is None:
+        folder = _local_folder(model)
+        return None if folder is None else folder_tokenizer(folder)
+    if isinstance(given, Tokenizer):
+        return given
+    if isinstance(given, str | Path):
+        return folder_tokenizer(Path(given))
+    found = getattr(given, "tokenizer", given)  # of a processor
+    if not isinstance(found, transformers.PreTrainedTokenizerBase):
+        raise TypeError(
+            "tokenizer must be a tokenizer of transformers or its folder, "
+            f"got {type(given).__name__}"
+        )
+    return as_tokenizer(found)
+
+
+def _local_folder(model: nn.Module) -> Path | None:
+    """Return the folder with the tokenizer of a model, if its name leads to one."""
+    name = getattr(model, "name_or_path", None)
+    if not isinstance(name, str) or not name:
+        return None
+    if Path(name).is_dir():
+        return (
+            Path(name) if any((Path(name) / file).is_file() for file in TOKENIZER_FILES) else None
+        )
+    try:
+        places = [huggingface_hub.try_to_load_from_cache(name, file) for file in TOKENIZER_FILES]
+    except ValueError:  # not a name of the Hub
+        return None
+    return next((Path(place).parent for place in places if isinstance(place, str)), None)
+
+
+def _reading(model: nn.Module, part: str | None) -> Checkpoint:
+    name = type(model).__name__
+    folder = _local_folder(model)
+    files = CheckpointFiles(name, _NOWHERE if folder is None else folder)
+    request = LoadRequest(files, model_class=name, part=part)
+    if isinstance(model, transformers.PreTrainedModel):
+        whole = transformers_checkpoint(model, request)
+        body = _body(model)
+        return (
+            whole if body is model else replace(whole, body=transformers_checkpoint(body, request))
+        )
+    model.requires_grad_(False)
+    if _is_ours(model) and name in ADAPTERS:
+        return ADAPTERS[name](model, request)
+    request.refuse_part()
+    return token_network(model, files, name)
+
+
+def _is_ours(model: nn.Module) -> bool:
+    row = MODELS.get(type(model).__name__)
+    return row is not None and type(model) is row.build
+
+
+def _body(model: nn.Module) -> nn.Module:
+    """Return the model of transformers without the head for its task, or any other as it is."""
+    body = getattr(model, "base_model", model)
+    kind = transformers.PreTrainedModel
+    return body if isinstance(model, kind) and isinstance(body, kind) else model
+
+
+def _redraw(
+    model: nn.Module, kind: nn.Module, again: Callable[[nn.Module], Checkpoint]
+) -> Callable[[int], Checkpoint] | None:
+    """Return how to draw the architecture of `kind` anew; None if there is no rule for it."""
+    ours = MODELS.get(type(kind).__name__) if _is_ours(kind) else None
+    if ours is None and not isinstance(kind, transformers.PreTrainedModel):
+        return None
+
+    def build() -> nn.Module:
+        if ours is not None:
+            return ours.build(ours.find(kind), **ours.options(kind))
+        config: Any = copy.deepcopy(kind.config)
+        made: nn.Module = type(kind)._from_config(config, dtype=torch.float32)  # type: ignore[operator]
+        return made
+
+    def draw(seed: int) -> Checkpoint:
+        with offline_and_quiet(), torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            drawn = build()
+        return again(drawn.to(next(model.parameters())))
+
+    return draw
+
+
+def _runner(
+    model: nn.Module, part: str | None
+) -> tuple[Callable[[Sequence[Any]], Any], AttentionPart, Callable[[Any], bool]]:
+    """Return how rows are run, the part of the model, and which calls belong to it."""
+    inner, chosen, selects = model, choose_part(part), _within
+    if isinstance(model, transformers.PreTrainedModel):
+        model.config.use_cache = False  # keys and values of past tokens would only cost memory
+        inner, chosen, selects = attended_part(model, part)
+    elif part is not None:
+        raise ValueError(f"part must be left out for {type(model).__name__}, got {part!r}")
+    decodes = inner is model
+
+    def run(rows: Sequence[Row]) -> Any:
+        place = device_of(model)
+        entries = {name: one.to(place) for name, one in joined(rows).items()}
+        alone = [entries.pop("")] if "" in entries else []
+        return inner(
+            *alone,
+            **{k: one for k, one in entries.items() if decodes or not k.startswith("decoder_")},
+        )
+
+    return run, chosen, selects
+
+
+def _within(call: Any) -> bool:
+    return not call.cross
+
+
+def _span(checkpoint: Checkpoint, row: Row) -> tuple[int, int]:
+    """Run one row; return its numbers of queries and keys."""
+    model, name = checkpoint.model, type(checkpoint.model).__name__
+    with (
+        torch.inference_mode(),
+        recording(model) as heard,
+        must_run("network must read the rows of the batches", name),
+    ):
+        checkpoint.run([row])
+    calls = [call for call in heard if checkpoint.selects(call)]
+    if not calls:
+        raise ValueError(f"checkpoint must have attention, {heard.nothing(model)}")
+    counts = sorted({len(call.maps) for call in calls})
+    if counts != [1]:
+        raise ValueError(
+            "batches must have one text or image in each row of their tensors, as with "
+            f"batch_first=True, got {counts[-1]} attention maps of one row in {name}"
+        )
+    n, m = calls[0].maps.shape[2:]
+    return int(n), int(m)
+
+
+def _names(
+    part: AttentionPart, tokenizer: Tokenizer | None, first: Row, span: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the fields for labels and special tokens, where tokens are what attends."""
+    known = tokenizer or Tokenizer(encode=lambda text: [])
+    marks = sorted(known.special)
+
+    def sides(row: Row) -> tuple[Any, Any]:
+        return part.sides((row.ids, row.target_ids) if part.pairs else row.ids)
+
+    def special(row: Row) -> BoolArray:
+        return np.isin(np.asarray(sides(row)[1], dtype=np.int64), marks)
+
+    def labels(row: Row) -> tuple[tuple[str, ...], ...]:
+        return tuple(known.names(side) for side in sides(row))
+
+    if tuple(map(len, sides(first))) != span:
+        return {}
+    return {"labels": labels, "special": special if marks else None}

@@ -1,0 +1,163 @@
+"""Distances between the heads of a model while it is trained, by layer.
+
+The model is measured on inputs that stay the same, and left as it was: a training run takes the
+same steps with and without it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
+from fourierkernels.diagnostics.networks.profile import profile_heads
+from fourierkernels.report.inputs import held_inputs
+from fourierkernels.report.sources import HeldSource
+from fourierkernels.validation import check_choice, check_integer
+
+
+def layer_distances(
+    model: nn.Module,
+    inputs: Any,
+    *,
+    tokenizer: Any = None,
+    metrics: Sequence[str] | str = (DEFAULT_METRIC,),
+    context: int | None = None,
+    batch_size: int = 16,
+    tokens: str = "auto",
+    part: str | None = None,
+) -> dict[str, float]:
+    """Return the mean distance between the heads of each layer of a model in memory.
+
+    Parameters
+    ----------
+    model, inputs, tokenizer, metrics, context, batch_size, tokens, part
+        As in :func:`~fourierkernels.report.head_report`.
+
+    Returns
+    -------
+    dict
+        ``heads/METRIC/layer_N`` for every metric and layer, from 1, and ``heads/METRIC/average``
+        for the mean of the layers: names that TensorBoard draws in one group.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`~fourierkernels.report.head_report`.
+    """
+    names = _known(metrics)
+    source = HeldSource(model, held_inputs(inputs), tokenizer, part, tokens)
+    with source.borrowed():
+        profile = profile_heads(
+            source.load().without_task_head(),
+            source.inputs,
+            metrics=names,
+            statistics="none",
+            context=context,
+            batch_size=batch_size,
+            tokens=tokens,
+        )
+    found: dict[str, float] = {}
+    for metric, summary in profile.distances.items():
+        layers = enumerate(summary.mean.tolist(), start=1)
+        found |= {f"heads/{metric}/layer_{layer}": mean for layer, mean in layers}
+        found[f"heads/{metric}/average"] = summary.layer_average
+    return found
+
+
+def log_heads(
+    optimizer: torch.optim.Optimizer,
+    model: nn.Module,
+    inputs: Any,
+    *,
+    log: Callable[[int, Mapping[str, float]], Any],
+    every: int = 100,
+    **options: Any,
+) -> Any:
+    """Measure a model after every so many steps of its optimizer, in any loop.
+
+    Parameters
+    ----------
+    inputs, **options
+        As in :func:`~fourierkernels.report.layer_distances`.
+    log : callable
+        Given the number of the step, from 1, and the dictionary of
+        :func:`~fourierkernels.report.layer_distances`.
+    every : int
+
+    Returns
+    -------
+    handle
+        With the method ``remove``, which ends it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For inputs that cannot be read; from a step, as
+        :func:`~fourierkernels.report.layer_distances`.
+    """
+    check_integer("every", every)
+    _known(options.get("metrics", DEFAULT_METRIC))
+    measure = partial(layer_distances, model, held_inputs(inputs), **options)
+    steps = count(1)
+
+    def after_step(*_: Any) -> None:
+        step = next(steps)
+        if step % every == 0:
+            log(step, measure())
+
+    return optimizer.register_step_post_hook(after_step)
+
+
+def _known(metrics: Sequence[str] | str) -> list[str]:
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    return [check_choice("metrics", name, list(METRICS)) for name in names]
+
+
+class HeadDistances(transformers.TrainerCallback):  # type: ignore[misc]  # transformers is untyped
+    """Logs the distances between heads during training with transformers' Trainer.
+
+    They go where the loss goes: into ``trainer.state.log_history``, the console, and what the
+    Trainer reports to.
+
+    Parameters
+    ----------
+    trainer : transformers.Trainer
+        Add the callback to it: ``trainer.add_callback(HeadDistances(trainer, texts))``.
+    inputs, **options
+        As in :func:`~fourierkernels.report.layer_distances`; the tokenizer is that of the Trainer
+        by default.
+    every : int
+        Steps from one measurement to the next.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`~fourierkernels.report.log_heads`.
+    """
+
+    def __init__(self, trainer: Any, inputs: Any, *, every: int = 100, **options: Any) -> None:
+        self._trainer = trainer
+        self._every = check_integer("every", every)
+        given = getattr(trainer, "processing_class", None)
+        given = getattr(given, "tokenizer", given)  # of a processor
+        if isinstance(given, transformers.PreTrainedTokenizerBase):
+            options.setdefault("tokenizer", given)
+        _known(options.get("metrics", DEFAULT_METRIC))
+        self._measure = partial(layer_distances, inputs=held_inputs(inputs), **options)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Measure and log, if it is time; one process does it."""
+        if state.global_step % self._every or not state.is_world_process_zero:
+            return
+        model = self._trainer.accelerator.unwrap_model(
+            self._trainer.model, keep_torch_compile=False
+        )
+        found = self._measure(model)
+        wanted = control.should_log
+        self._trainer.log(found)
+        control.should_log = wanted  # which every log clears, and the loss is still to be logged

@@ -1,0 +1,147 @@
+"""One report by several workers: shards are measured, kept as they finish, and added up."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fourierkernels.checkpoints.tokens import InputCounts, check_known
+from fourierkernels.diagnostics.networks.profile import check_counts
+from fourierkernels.diagnostics.profile import HeadProfile
+from fourierkernels.files import write_bytes, write_text
+from fourierkernels.report.packing import unpacked
+from fourierkernels.report.shards import SHARDS, Pass, Shard, forget_networks
+from fourierkernels.study import kept_or_scratch
+from fourierkernels.workers.spread import spread
+
+KEPT = ".shards"  # folder of finished shards, inside the one that is named
+_EACH = 4  # shards for each process on this machine, so that none waits long for the last
+_CLUSTER = 32  # shards for a cluster, whose size is not known
+_MANIFEST = "shards.json"
+
+
+@dataclass(frozen=True)
+class Team:
+    """Who measures, and where finished shards are kept.
+
+    Attributes
+    ----------
+    workers : int
+        Processes on this machine; not used with a scheduler.
+    scheduler : str or None
+        Address of a Dask scheduler.
+    resume : Path or None
+        A folder; None for a scratch folder that is removed.
+    """
+
+    workers: int = 1
+    scheduler: str | None = None
+    resume: Path | None = None
+
+    @property
+    def shares(self) -> bool:
+        """Whether the inputs are measured in shares."""
+        return self.workers > 1 or self.scheduler is not None or self.resume is not None
+
+    @property
+    def shards(self) -> int:
+        """Number of shards of each network."""
+        return _CLUSTER if self.scheduler else _EACH * self.workers
+
+
+def measure_together(
+    passes: Sequence[Pass],
+    team: Team,
+    facts: Mapping[str, Any],
+    progress: Callable[[str, float], None],
+) -> dict[str, HeadProfile]:
+    """Return the profile of each pass, by the name of its network.
+
+    Parameters
+    ----------
+    facts : mapping
+        All that the numbers depend on.
+    progress : callable
+        Given the name of a network and the share of its shards that is finished.
+
+    Raises
+    ------
+    ValueError
+        If a shard fails, or the folder holds shards of another report.
+    OSError, ImportError
+        If a shard cannot be written, the scheduler not be reached, or a shard ends the workers that
+        take it. Finished shards are kept in every case, if a folder is named.
+    """
+    place = None if team.resume is None else team.resume / KEPT
+    with kept_or_scratch(place) as folder:
+        of = _agreed(folder, team.shards, facts)
+        shards = [Shard(one, number, of) for one in passes for number in range(of)]
+        todo = [shard for shard in shards if _read(folder, shard) is None]
+        left = {one.network: sum(shard.whole is one for shard in todo) for one in passes}
+        try:
+            with spread(SHARDS, todo, workers=team.workers, scheduler=team.scheduler) as finished:
+                for shard, content in finished:
+                    write_bytes(_file(folder, shard), content)
+                    left[shard.whole.network] -= 1
+                    progress(shard.whole.network, 1 - left[shard.whole.network] / of)
+        finally:
+            forget_networks()
+            if not any(folder.glob("*.npz")):  # so that nothing blocks a corrected call
+                (folder / _MANIFEST).unlink()
+        return {one.network: _added_up(folder, one, of) for one in passes}
+
+
+def _agreed(folder: Path, shards: int, facts: Mapping[str, Any]) -> int:
+    """Return the number of shards of each network: that of the run that began the folder.
+
+    Raises
+    ------
+    ValueError
+        If it holds shards of another report.
+    """
+    file, mine = folder / _MANIFEST, json.loads(json.dumps(facts, default=str))
+    if not file.exists():
+        write_text(file, json.dumps({"shards": shards, "facts": mine}, indent=1) + "\n")
+        return shards
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        theirs, count = dict(found["facts"]), int(found["shards"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{file} must say what the shards beside it are of, got {error}"
+        ) from error
+    names = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
+    if names:
+        raise ValueError(
+            f"{folder} must hold shards of this report, got those of one with other "
+            f"{', '.join(names)}: remove the folder, or name another one"
+        )
+    return count
+
+
+def _file(folder: Path, shard: Shard) -> Path:
+    return folder / f"{shard.whole.network}-{shard.place + 1}-of-{shard.of}.npz"
+
+
+def _read(folder: Path, shard: Shard) -> Any:
+    """Return what is kept of a shard; None if it is not there, damaged, or of another report."""
+    try:
+        found = unpacked(_file(folder, shard).read_bytes())
+    except (OSError, ValueError):  # it is measured again
+        return None
+    return found if found["key"] == shard.key else None
+
+
+def _added_up(folder: Path, whole: Pass, of: int) -> HeadProfile:
+    asked = whole.measures(None)
+    counts = None
+    for place in range(of):
+        found = _read(folder, Shard(whole, place, of))
+        asked.merge(found["states"])
+        counts = InputCounts(**found["counts"])
+    if counts is None:
+        raise ValueError(f"shards must be at least one, got {of}")
+    check_counts(counts, whole.reading["context"])
+    check_known(counts)
+    return asked.profile(counts)

@@ -1,0 +1,161 @@
+"""Where the networks of a report come from: files, or memory."""
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from fourierkernels.checkpoints import Checkpoint, CheckpointFiles
+from fourierkernels.checkpoints.batches import Batches, batch_rows
+from fourierkernels.checkpoints.held import batch_checkpoint, held_checkpoint, held_tokenizer
+from fourierkernels.checkpoints.placing import on_device
+from fourierkernels.checkpoints.restoring import left_as_it_was
+from fourierkernels.checkpoints.tokens import Tokenizer
+
+
+class Source(Protocol):
+    """A network that a report is about: it is loaded, or drawn anew, whenever it is measured."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+
+    def load(self, *, task_head: bool = False) -> Checkpoint:
+        """Return the network."""
+
+    def draw(self, seed: int) -> Checkpoint | None:
+        """Return the same architecture with random weights; None if there is no rule for it."""
+
+    def digest(self) -> str:
+        """Return the SHA-256 of its weights."""
+
+    def borrowed(self) -> AbstractContextManager[None]:
+        """Return what must last as long as the network is used."""
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A checkpoint in files.
+
+    Attributes
+    ----------
+    load_files : callable
+        :func:`~fourierkernels.checkpoints.load.load_checkpoint` with its options.
+    device : str or None
+        Where the network computes.
+    """
+
+    files: CheckpointFiles
+    load_files: Callable[..., Checkpoint]
+    device: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The checkpoint as it was asked for."""
+        return self.files.name
+
+    def load(self, *, task_head: bool = False) -> Checkpoint:
+        """Load it; the head for its task too, if asked for."""
+        return self._placed(self.load_files(self.files, task_head=task_head))
+
+    def draw(self, seed: int) -> Checkpoint:
+        """Build it with random weights."""
+        return self._placed(self.load_files(self.files, random_weights=True, seed=seed))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of its files."""
+        return self.files.digest()
+
+    def borrowed(self) -> AbstractContextManager[None]:
+        """Nothing is borrowed."""
+        return nullcontext()
+
+    def _placed(self, checkpoint: Checkpoint) -> Checkpoint:
+        if self.device is None:
+            return checkpoint
+        return on_device(checkpoint, torch.device(self.device))
+
+
+@dataclass(frozen=True)
+class HeldSource:
+    """A model in memory, which is left as it was.
+
+    Attributes
+    ----------
+    tokenizer : object
+        As :func:`~fourierkernels.checkpoints.held.held_tokenizer` takes it.
+    inputs : iterable
+        What is to be read.
+    tokens : str
+        "auto", or "ids" for texts that are ids.
+    """
+
+    model: nn.Module
+    inputs: Any
+    tokenizer: Any = None
+    part: str | None = None
+    tokens: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.tokens not in ("auto", "ids"):
+            raise ValueError(
+                f"tokens must be auto or ids for a model in memory, got {self.tokens!r}: "
+                "give a tokenizer"
+            )
+
+    @property
+    def name(self) -> str:
+        """The class of the model."""
+        return type(self.model).__name__
+
+    def load(self, *, task_head: bool = False) -> Checkpoint:
+        """Return the model as a checkpoint."""
+        given = self._tokenizer()
+        if isinstance(self.inputs, Batches):
+            first = next(batch_rows(self.inputs))
+            return batch_checkpoint(self.model, first, tokenizer=given, part=self.part)
+        found = held_checkpoint(self.model, tokenizer=given, part=self.part)
+        if found.reads_texts and given is None and self.tokens == "auto":
+            raise ValueError(
+                "tokenizer must be given for texts and a model in memory, got None and none that "
+                f"can be read for {self.name}: head_report(model, texts, tokenizer=...)"
+            )
+        return found
+
+    def draw(self, seed: int) -> Checkpoint | None:
+        """Build it with random weights, if there is a rule."""
+        loaded = self.load()
+        if loaded.redraw is None:
+            warnings.warn(
+                f"no random weights beside {self.name}: a model in memory is drawn anew if its "
+                "class is one of transformers or of this package; baseline=False leaves them out",
+                stacklevel=2,
+            )
+            return None
+        return loaded.with_random_weights(seed).without_task_head()
+
+    def _tokenizer(self) -> Tokenizer | None:
+        """Return the given tokenizer, or one that is found and can be read; not for ids."""
+        if self.tokenizer is not None:
+            return held_tokenizer(self.model, self.tokenizer)
+        with suppress(ValueError):
+            return None if self.tokens == "ids" else held_tokenizer(self.model)
+        return None
+
+    def digest(self) -> str:
+        """Return the SHA-256 of its parameters and buffers."""
+        digest = hashlib.sha256()
+        for name, tensor in self.model.state_dict().items():
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def borrowed(self) -> AbstractContextManager[None]:
+        """Return the context that leaves the model as it was."""
+        return left_as_it_was(self.model, seed=self.seed)
