@@ -100,6 +100,27 @@ def write_importance(report: ReportContent, path: Path) -> None:
     _write_rows(path, header, rows)
 
 
+def write_matches(report: ReportContent, path: Path) -> None:
+    """One row per layer and head: the nearest head of the other network."""
+    found = report.matches
+    if found is None:
+        return
+    rows = (
+        [
+            found.metric,
+            layer + 1,
+            head + 1,
+            found.layers[layer, head] + 1,
+            found.heads[layer, head] + 1,
+            found.distances[layer, head],
+            found.n_texts,
+        ]
+        for layer, head in np.ndindex(found.distances.shape)
+    )
+    header = ["metric", "layer", "head", "other_layer", "other_head", "distance", "n_texts"]
+    _write_rows(path, header, rows)
+
+
 def write_pruning(report: ReportContent, path: Path) -> None:
     """One row per point of the curves."""
     if report.pruning is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from io import StringIO
 from pathlib import Path
 
@@ -12,11 +11,10 @@ from rich.text import Text
 from fourierkernels.console import standard_output
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.files import write_report
-from fourierkernels.report.page import page_html
+from fourierkernels.report.page import page_fragment
 from fourierkernels.report.terminal import print_report, report_parts
 
 MOST_SHOWN = 500_000  # attention weights of the page inside a notebook, 0.7 MB in base64
-_STYLE = "width: 100%; height: 60rem; border: 1px solid; color-scheme: light dark"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +56,4 @@ class HeadReport(ReportContent):
             yield Text(part) if isinstance(part, str) else part
 
     def _repr_html_(self) -> str:
-        page = escape(page_html(self, most=MOST_SHOWN))
-        title = escape(f"Report on the heads of {self.title}")
-        return f'<iframe title="{title}" srcdoc="{page}" style="{_STYLE}"></iframe>'
+        return page_fragment(self, most=MOST_SHOWN)

@@ -154,7 +154,8 @@ class _Study:
                 profiles[AS_SHARP] = HeadProfile(sharpened)
         del random  # another network is not held beside it
         if self.other is not None:
-            profiles["other"] = self._profile("other", self.load(self.other))
+            kept = {"examples": first["examples"]}  # whose heads are matched
+            profiles["other"] = self._profile("other", self.load(self.other), **kept)
         return HeadReport(
             title=self.files.name,
             profiles=profiles,
