@@ -165,7 +165,6 @@ class ReportContent:
             return None
         return head_difference(next(iter(summaries.values())), summaries["other"])
 
-
     @cached_property
     def examples(self) -> list[tuple[Example, Example | None]]:
         """Examples, each with that of the network named "other" of the same tokens, or None.

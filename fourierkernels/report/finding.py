@@ -103,13 +103,11 @@ def _layer(first: HeadSummary, sharp: HeadSummary | None) -> tuple[int | None, t
     places = decimals(values)
     shown = (lambda value: f"{value:.1%}") if shares else (lambda value: f"{value:.{places}f}")
     ends = " to ".join(dict.fromkeys(shown(end) for end in (rest.min(), rest.max())))
-    others = "in the other layer" if len(rest) == 1 else "in the others"
-    how = "farthest apart" if above else "nearest to each other"
-    measured = f" as a share of {_CONTROLS[AS_SHARP]}' distance" if shares else ""
-    return layer, (
-        f"Layer {layer + 1} stands out: its heads are {how}{measured}, "
-        f"{shown(values[layer])}, {others} {ends}.",
-    )
+    others = "in the other layer" if len(rest) == 1 else "in the other layers"
+    how = f"its heads are {'farthest apart' if above else 'nearest to each other'}, "
+    if shares:
+        how = f"of the distance of {_CONTROLS[AS_SHARP]} it has "
+    return layer, (f"Layer {layer + 1} stands out: {how}{shown(values[layer])}, {others} {ends}.",)
 
 
 def outstanding_layer(

@@ -44,7 +44,9 @@ def test_summary_of_this_file_has_the_distances_asked_for() -> None:
     ],
 )
 def test_first_sentence_compares_with_equally_sharp_heads(control: float, claim: str) -> None:
-    found = head_finding(report(trained=summary([0.4]), random=summary([0.1]), sharp=summary([control])))
+    found = head_finding(
+        report(trained=summary([0.4]), random=summary([0.1]), sharp=summary([control]))
+    )
     assert len(found.sentences) == 1  # a single layer cannot stand out
     assert claim in found.sentences[0]
 
@@ -64,16 +66,17 @@ def test_layer_stands_out_by_its_share_of_the_control() -> None:
     found = head_finding(report(trained=own, sharp=sharp))
     assert found.layer == 2
     assert found.sentences[-1] == (
-        "Layer 3 stands out: its heads are farthest apart as a share of equally sharp random "
-        "heads' distance, 100.0%, in the others 50.0%."
+        "Layer 3 stands out: of the distance of equally sharp random heads it has 100.0%, "
+        "in the other layers 50.0%."
     )
 
 
 def test_least_layer_stands_out_if_it_is_farther_from_the_rest() -> None:
     found = head_finding(report(trained=summary([0.5, 0.1, 0.45, 0.44])))
     assert found.layer == 1
-    assert "Layer 2 stands out: its heads are nearest to each other, 0.100, in the others 0.440 to 0.500." in (
-        found.sentences
+    assert found.sentences[-1] == (
+        "Layer 2 stands out: its heads are nearest to each other, 0.100, "
+        "in the other layers 0.440 to 0.500."
     )
 
 
@@ -85,7 +88,9 @@ def test_layers_that_share_an_end_do_not_stand_out(same: list[float]) -> None:
 
 
 def test_one_text_has_no_interval_and_makes_no_layer_stand_out() -> None:
-    found = head_finding(report(trained=summary([0.1, 0.4], texts=1), random=summary([0.2] * 2, texts=1)))
+    found = head_finding(
+        report(trained=summary([0.1, 0.4], texts=1), random=summary([0.2] * 2, texts=1))
+    )
     assert found.layer is None
     assert "not seen to be nearer" in found.sentences[0]
     assert "one input: no interval" in found.sentences[0]
@@ -100,7 +105,9 @@ def test_other_network_is_named_without_its_folder() -> None:
 
 
 def test_without_distances_the_finding_says_so() -> None:
-    assert head_finding(ReportContent("x")).sentences == ("No distances between heads were measured.",)
+    assert head_finding(ReportContent("x")).sentences == (
+        "No distances between heads were measured.",
+    )
 
 
 def test_random_layers_seldom_stand_out() -> None:

@@ -44,7 +44,9 @@ def pruned(shape: tuple[int, int]) -> HeadPruning:
     values = np.random.default_rng(0).normal(size=shape)
     found = HeadImportance("masking", values, values - 1, values + 1, ("one", "two"), 3)
     removed, order = np.array([0, 2, 4, 8]), np.argwhere(np.ones(shape))
-    curves = (PruningCurve(removed, np.array(y), order) for y in ([1.0, 1.1, 1.5, 3], [1, 2, 2.5, 3]))
+    curves = (
+        PruningCurve(removed, np.array(y), order) for y in ([1.0, 1.1, 1.5, 3], [1, 2, 2.5, 3])
+    )
     return HeadPruning("states", "a loss", found, *curves)
 
 
@@ -78,7 +80,13 @@ def with_examples(report: ReportContent, examples: list[Example]) -> ReportConte
 
 def test_page_starts_with_the_finding_and_folds_the_notes(report: ReportContent) -> None:
     text = page_html(report)
-    order = ["<h1>", '<p class="finding">', "<summary>How this was measured", "<li>metric:", "<table"]
+    order = [
+        "<h1>",
+        '<p class="finding">',
+        "<summary>How this was measured",
+        "<li>metric:",
+        "<table",
+    ]
     places = [text.index(one) for one in order]
     assert places == sorted(places)
     assert '<details class="notes">' in text  # closed
@@ -86,7 +94,8 @@ def test_page_starts_with_the_finding_and_folds_the_notes(report: ReportContent)
 
 def test_page_opens_at_the_layer_that_stands_out(report: ReportContent) -> None:
     summary = report.summaries()["trained"]
-    shifted = replace(summary, mean=summary.mean + [0, 1], replicates=summary.replicates + [0, 1])
+    apart = np.array([0.0, 1.0])
+    shifted = replace(summary, mean=summary.mean + apart, replicates=summary.replicates + apart)
     first = replace(report.first, distances={DEFAULT_METRIC: shifted})
     found = embedded(page_html(replace(report, profiles={"trained": first})))
     assert found["start"]["layer"] == 1
@@ -202,15 +211,17 @@ def test_first_texts_share_what_whole_ones_leave() -> None:
 
 def test_pruning_curves_are_a_table_and_a_drawing(report: ReportContent) -> None:
     text = page_html(report)
-    assert "<th scope=\"row\">8</th><td>3.0000</td><td>3.0000</td>" in text
+    assert '<th scope="row">8</th><td>3.0000</td><td>3.0000</td>' in text
     assert "<li>loss: states (a loss)</li>" in text
     assert embedded(text)["pruning"]["random"] == [1, 2, 2.5, 3]
     assert embedded(page_html(replace(report, pruning=None)))["pruning"] is None
 
 
 def test_fragment_is_one_frame_with_the_page_inside(report: ReportContent) -> None:
-    frame = re.fullmatch(r'<iframe title="([^"]*)" srcdoc="([^"]*)" style="[^"]*"></iframe>',
-                         page_fragment(report, most=100))
+    frame = re.fullmatch(
+        r'<iframe title="([^"]*)" srcdoc="([^"]*)" style="[^"]*"></iframe>',
+        page_fragment(report, most=100),
+    )
     assert frame is not None
     assert unescape(frame[2]) == page_html(report, most=100)
 
@@ -236,9 +247,17 @@ def in_browser(text: str, actions: str, folder: Path, *, width: int = 1280) -> s
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', watched, text)
     text = text.replace("</body>", f"<script>{actions}</script></body>")
     (folder / "page.html").write_text(text, encoding="utf-8")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-quic",
-             f"--user-data-dir={folder / 'browser'}", f"--window-size={width},2000",
-             "--virtual-time-budget=4000", "--dump-dom"]
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-quic",
+        f"--user-data-dir={folder / 'browser'}",
+        f"--window-size={width},2000",
+        "--virtual-time-budget=4000",
+        "--dump-dom",
+    ]
     command = [str(CHROMIUM), *flags, (folder / "page.html").as_uri()]
     dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     failure = re.search(r'<p id="failure"[^>]*>(.*?)</p>', dumped)
@@ -275,7 +294,7 @@ def test_saved_map_is_svg_that_stands_alone_whatever_tokens_hold(
     assert texts.count("t2") == 2
     assert sum(str(text).startswith("</script><b onclick=alert(1)>\u2400") for text in texts) == 2
     assert not any("://" in value for node in tree.iter() for value in node.attrib.values())
-    cells = [node for node in tree.iter("{http://www.w3.org/2000/svg}path")]
+    cells = list(tree.iter("{http://www.w3.org/2000/svg}path"))
     drawn = sum(int(w) for cell in cells for w in re.findall(r"h(\d+)v", cell.get("d", "")))
     assert drawn == 6 * 6 * 14  # every cell once
 
@@ -323,7 +342,7 @@ def test_nearest_head_of_the_other_network_is_shown_beside(
     )
     assert "Layer 2, head 3 of elsewhere is shown beside it." in said(dumped, "status")
     assert re.search(r'<p id="unmatched"[^>]*hidden', dumped)
-    assert "Layer 2, head 3 of elsewhere" in dumped.split('class="saved"')[1]
+    assert "elsewhere, layer 2, head 3: queries down" in dumped.split('class="saved"')[1]
 
 
 @pytest.mark.slow
@@ -368,7 +387,10 @@ def test_wide_tables_say_on_a_phone_that_they_scroll(report: ReportContent, tmp_
         folder = tmp_path / str(width)
         folder.mkdir()
         dumped = in_browser(page_html(report), hints, folder, width=width)
-        found = {name: re.search(rf'data-{name}="(\w+)"', dumped)[1] for name in ("hints", "wide", "beyond")}
+        found = {
+            name: re.search(rf'data-{name}="(\w+)"', dumped)[1]
+            for name in ("hints", "wide", "beyond")
+        }
         assert found["hints"] == found["wide"]
         assert (int(found["hints"]) > 0) == some
         assert found["beyond"] == "false"  # the page itself does not scroll sideways

@@ -52,15 +52,17 @@ function scaleOf(codes, packed, [left, top]) {
 }
 
 function mapPicture(spot) {
-  const [codes, packed, { queries, keys }] = [mapOf(spot), packedOf(spot), example()];
+  const [codes, packed] = [mapOf(spot), packedOf(spot)];
+  const { queries, keys, of: whole } = example();
   const [, , n, m] = packed.shape;
   const context = new OffscreenCanvas(1, 1).getContext("2d");
   context.font = "11px sans-serif";
   const longest = (labels) => 12 + Math.ceil(Math.max(
     ...labels.map((label) => context.measureText(tokenText(label)).width)));
   const [left, top] = [longest(queries), longest(keys) + 24];
-  const title = `${data.title}, layer ${spot.layer + 1}, head ${spot.head + 1}`;
-  const name = printable(spot.theirs ? captionOf(spot) : title);
+  const network = printable(spot.theirs ? data.against : data.title);
+  const cut = n < whole[0] || m < whole[1] ? `, ${n} × ${m} of ${whole.join(" × ")} weights` : "";
+  const name = `${network}, layer ${spot.layer + 1}, head ${spot.head + 1}${cut}`;
   const [width, height] = [Math.max(left + m * SIDE, left + 260, name.length * 7) + 8,
     top + n * SIDE + 30];
   const label = (text, x, y, more) => drawn("text", { x, y, "font-size": 11, ...TEXT, ...more },
