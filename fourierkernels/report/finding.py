@@ -90,8 +90,8 @@ def _layer(first: HeadSummary, sharp: HeadSummary | None) -> tuple[int | None, t
         return None, ()
     if np.isnan(first.replicates).all():
         return None, ("One input gives no intervals: no layer is said to stand out.",)
-    values, replicates = first.mean, first.replicates
     shares = sharp is not None and bool((sharp.mean > 0).all())
+    values, replicates = first.mean, first.replicates
     if sharp is not None and shares:
         with np.errstate(divide="ignore", invalid="ignore"):
             values, replicates = values / sharp.mean, replicates / sharp.replicates
@@ -99,15 +99,18 @@ def _layer(first: HeadSummary, sharp: HeadSummary | None) -> tuple[int | None, t
     layer = outstanding_layer(values, replicates)
     if layer is None:
         return None, ("No layer stands out: by the intervals none differs from all others.",)
-    rest, above = np.delete(values, layer), bool(values[layer] == values.max())
+    return layer, (_stands_out(values, layer, shares=shares),)
+
+
+def _stands_out(values: FloatArray, layer: int, *, shares: bool) -> str:
     places = decimals(values)
-    shown = (lambda value: f"{value:.1%}") if shares else (lambda value: f"{value:.{places}f}")
-    ends = " to ".join(dict.fromkeys(shown(end) for end in (rest.min(), rest.max())))
-    others = "in the other layer" if len(rest) == 1 else "in the other layers"
-    how = f"its heads are {'farthest apart' if above else 'nearest to each other'}, "
-    if shares:
-        how = f"of the distance of {_CONTROLS[AS_SHARP]} it has "
-    return layer, (f"Layer {layer + 1} stands out: {how}{shown(values[layer])}, {others} {ends}.",)
+    shown = [f"{value:.1%}" if shares else f"{value:.{places}f}" for value in values]
+    order = [k for k in np.argsort(values, kind="stable") if k != layer]
+    ends = " to ".join(dict.fromkeys(shown[k] for k in (order[0], order[-1])))
+    others = "in the other layer" if len(order) == 1 else "in the other layers"
+    how = "nearest to each other" if values[layer] < values[order[0]] else "farthest apart"
+    said = f"of the distance of {_CONTROLS[AS_SHARP]} it has" if shares else f"its heads are {how},"
+    return f"Layer {layer + 1} stands out: {said} {shown[layer]}, {others} {ends}."
 
 
 def outstanding_layer(

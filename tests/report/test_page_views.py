@@ -1,5 +1,6 @@
 """What the page of heads shows: finding, matches, cut maps, and every view in a browser."""
 
+import csv
 import json
 import re
 import shutil
@@ -152,6 +153,19 @@ def test_maps_of_both_networks_are_kept_and_share_the_room(report: ReportContent
     rows = embedded(page_html(report, most=2 * 2 * 4 * 6 * 6))["examples"]
     assert [row["shape"][2:] for row in rows] == [[6, 6], [0, 0], [0, 0]]
     assert rows[0]["other"]["shape"] == [2, 4, 6, 6]
+
+
+def test_matches_are_written_as_a_table_and_as_json(report: ReportContent, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    write_report(report, tmp_path)
+    with (tmp_path / "matches.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["layer"], row["head"]) for row in rows[:2]] == [("1", "1"), ("1", "2")]
+    assert [(row["other_layer"], row["other_head"]) for row in rows[:2]] == [("2", "4"), ("2", "3")]
+    assert {float(row["distance"]) for row in rows} == {0.0}
+    found = json.loads((tmp_path / "heads.json").read_text())["matches"]
+    assert found["heads"] == [[4, 3, 2, 1]] * 2
+    assert found["metric"] == rows[0]["metric"] == DEFAULT_METRIC
 
 
 def test_inputs_of_one_name_are_paired_in_their_order_or_not_at_all(report: ReportContent) -> None:

@@ -99,6 +99,9 @@ function start() {
   document.addEventListener("toggle", hintAtMore, true); // of a part that was folded
   offerNumbers();
   document.addEventListener("keydown", onKey);
+  addEventListener("beforeprint", () => {
+    for (const notes of document.querySelectorAll("details.notes")) notes.open = true;
+  });
   addEventListener("hashchange", () => {
     recall();
     redraw();
