@@ -18,6 +18,7 @@ from fourierkernels.diagnostics.corruption import CORRUPTIONS, Alphabet, Corrupt
 from fourierkernels.diagnostics.distances import METRICS, head_distances
 from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import gaussian_gap
+from fourierkernels.diagnostics.matching import match_heads
 from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.resampling import permutation_null
 from fourierkernels.diagnostics.sharpening import sharpened_maps
@@ -71,6 +72,7 @@ __all__ = [
     "head_statistics",
     "layer_lipschitz",
     "local_lipschitz",
+    "match_heads",
     "nearest_distances",
     "network_lipschitz",
     "output_changes",

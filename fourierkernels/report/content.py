@@ -1,16 +1,20 @@
 """All that was measured of the heads of a checkpoint, before it is shown or written anywhere."""
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
 
 from fourierkernels.diagnostics.comparison import HeadDifference, head_difference
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
 from fourierkernels.diagnostics.examples import Example
+from fourierkernels.diagnostics.matching import HeadMatches, match_heads
 from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
@@ -44,6 +48,31 @@ def provenance(options: Mapping[str, Any], digests: Mapping[str, str]) -> dict[s
         if find_spec(package) is not None:
             versions[package] = metadata.version(package)
     return {"versions": versions, "options": dict(options), "sha256": dict(digests)}
+
+
+def without_folders(value: Any) -> Any:
+    """Return `value` with every absolute path in it as its last part: what may be shared.
+
+    Parameters
+    ----------
+    value : str, Path, mapping, sequence or other
+        Paths may be strings; those below the home folder count as absolute.
+
+    Examples
+    --------
+    >>> without_folders({"text": "/home/me/texts.txt", "checkpoint": "runs/large"})
+    {'text': 'texts.txt', 'checkpoint': 'runs/large'}
+    """
+    if isinstance(value, Mapping):
+        return {name: without_folders(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_folders(one) for one in value]
+    if isinstance(value, str | PurePath):
+        for kind in (PurePosixPath, PureWindowsPath):
+            path = kind(value)
+            if path.is_absolute() or str(value).startswith("~"):
+                return path.name
+    return value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,6 +128,21 @@ class ReportContent:
         return next(iter(self.profiles.values()), HeadProfile())
 
     @property
+    def name(self) -> str:
+        """The checkpoint, without the folders of this machine: for what may be shared."""
+        return str(without_folders(self.title))
+
+    @property
+    def against_name(self) -> str:
+        """The same of the checkpoint named "other"."""
+        return str(without_folders(self.against or "the other network"))
+
+    @property
+    def shared_origin(self) -> dict[str, Any]:
+        """Versions, options and digests, without the folders of this machine."""
+        return dict(without_folders(self.origin))
+
+    @property
     def metrics(self) -> list[str]:
         """Names of the metrics, the first of which is drawn."""
         return list(self.first.distances)
@@ -120,6 +164,38 @@ class ReportContent:
         if "other" not in summaries:
             return None
         return head_difference(next(iter(summaries.values())), summaries["other"])
+
+    @cached_property
+    def examples(self) -> list[tuple[Example, Example | None]]:
+        """Examples, each with that of the network named "other" of the same tokens, or None.
+
+        Of several inputs of the same label and tokens, as images of one name may be, the first
+        belongs to the first; where one network has fewer of them, to none.
+        """
+        other = self.profiles.get("other", HeadProfile()).examples
+        own, theirs = _numbered(self.first.examples), _numbered(other)
+        return [(one, theirs.get(key)) for key, one in own.items()]
+
+    @cached_property
+    def matches(self) -> HeadMatches | None:
+        """The head of the network named "other" that is nearest to each, on the examples.
+
+        By the first metric, or by the default one if that compares no maps; None without examples
+        that both networks read as the same tokens.
+        """
+        both = [(one.maps, other.maps) for one, other in self.examples if other is not None]
+        if not both:
+            return None
+        of_maps = [name for name in self.metrics[:1] if METRICS[name].of == MAPS]
+        metric = of_maps[0] if of_maps else DEFAULT_METRIC
+        return match_heads(*zip(*both, strict=True), metric=metric)
+
+
+def _numbered(examples: Sequence[Example]) -> dict[Hashable, Example]:
+    """Examples by their label and tokens, how many there are of them, and which of these it is."""
+    tokens = [(one.label, one.queries, one.keys) for one in examples]
+    keys = [(key, tokens.count(key), tokens[:k].count(key)) for k, key in enumerate(tokens)]
+    return dict(zip(keys, examples, strict=True))
 
 
 def _check_example(number: int, example: Example) -> None:

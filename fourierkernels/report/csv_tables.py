@@ -110,6 +110,26 @@ def importance_rows(report: ReportContent) -> Rows:
     ]
 
 
+def match_rows(report: ReportContent) -> Rows:
+    """One row per layer and head: the nearest head of the other network."""
+    columns = ["metric", "layer", "head", "other_layer", "other_head", "distance", "n_texts"]
+    found = report.matches
+    if found is None:
+        return columns, []
+    return columns, [
+        [
+            found.metric,
+            layer + 1,
+            head + 1,
+            found.layers[layer, head] + 1,
+            found.heads[layer, head] + 1,
+            found.distances[layer, head],
+            found.n_texts,
+        ]
+        for layer, head in np.ndindex(found.distances.shape)
+    ]
+
+
 def pruning_rows(report: ReportContent) -> Rows:
     """One row per point of the curves."""
     if report.pruning is None:
@@ -125,6 +145,7 @@ def pruning_rows(report: ReportContent) -> Rows:
 TABLES: dict[str, Callable[[ReportContent], Rows]] = {
     "heads": distance_rows,
     "difference": difference_rows,
+    "matches": match_rows,
     "statistics": statistic_rows,
     "null": null_rows,
     "importance": importance_rows,

@@ -112,17 +112,17 @@ def _draw(figure_of: "Callable[[ReportContent], Figure]") -> Callable[[ReportCon
 
 
 def _draw_distances(report: ReportContent) -> "Figure":
-    return heads_figure(report.summaries(report.metrics[0]), title=report.title)
+    return heads_figure(report.summaries(report.metrics[0]), title=report.name)
 
 
 def _draw_statistics(report: ReportContent) -> "Figure":
-    return statistics_figure(report.first.statistics, title=report.title)
+    return statistics_figure(report.first.statistics, title=report.name)
 
 
 def _draw_pruning(report: ReportContent) -> "Figure":
     if report.pruning is None:
         raise ValueError("report must have importance for its pruning curves, got none")
-    return pruning_figure(report.pruning, title=report.title)
+    return pruning_figure(report.pruning, title=report.name)
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,7 @@ FILES = {
         ReportFile("heads.png", _draw(_draw_distances), _has_metrics),
         ReportFile("heads.svg", _draw(_draw_distances), _has_metrics),
         ReportFile("difference.csv", csv_table("difference"), _has_other),
+        ReportFile("matches.csv", csv_table("matches"), lambda report: report.matches is not None),
         ReportFile("statistics.csv", csv_table("statistics"), _has_statistics),
         ReportFile("statistics.svg", _draw(_draw_statistics), _has_statistics),
         ReportFile("null.csv", csv_table("null"), lambda report: report.first.null is not None),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from fourierkernels.console import standard_output
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.csv_tables import TABLES
 from fourierkernels.report.files import write_report
-from fourierkernels.report.page import page_html
+from fourierkernels.report.page import page_fragment
 from fourierkernels.report.terminal import print_report, report_parts
 from fourierkernels.validation import check_choice
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MOST_SHOWN = 500_000  # attention weights of the page inside a notebook, 0.7 MB in base64
-_STYLE = "width: 100%; height: 60rem; border: 1px solid; color-scheme: light dark"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +88,4 @@ class HeadReport(ReportContent):
             yield Text(part) if isinstance(part, str) else part
 
     def _repr_html_(self) -> str:
-        page = escape(page_html(self, most=MOST_SHOWN))
-        title = escape(f"Report on the heads of {self.title}")
-        return f'<iframe title="{title}" srcdoc="{page}" style="{_STYLE}"></iframe>'
+        return page_fragment(self, most=MOST_SHOWN)

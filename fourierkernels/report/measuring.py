@@ -216,7 +216,8 @@ class _Study:
             profiles["random"] = self._profile("random", random)
         del random  # another network is not held beside it
         if self.other is not None:
-            profiles["other"] = self._profile("other", self.other.load())
+            kept = {"examples": self.options["examples"]}  # whose heads are matched
+            profiles["other"] = self._profile("other", self.other.load(), **kept)
         return profiles
 
     def _together(self, digests: Mapping[str, str]) -> dict[str, HeadProfile]:
@@ -230,7 +231,7 @@ class _Study:
         if baseline:
             passes.append(shared("random", self.source, drawn=True))
         if self.other is not None:
-            passes.append(shared("other", self.other))
+            passes.append(shared("other", self.other, examples=self.options["examples"]))
         return measure_together(
             passes, self.team, facts, lambda network, share: told(network, share * total)
         )

@@ -20,6 +20,7 @@ def report_numbers(report: ReportContent) -> dict[str, Any]:
     return {
         "networks": networks,
         "difference": _differences(report),
+        "matches": _matches_as_json(report),
         "statistics": {
             name: {
                 "unit": STATISTICS[name].unit,
@@ -32,7 +33,7 @@ def report_numbers(report: ReportContent) -> dict[str, Any]:
         "null": _null_as_json(report),
         "importance": _pruning_as_json(report),
         "ddof": DDOF,
-        **report.origin,
+        **report.shared_origin,
     }
 
 
@@ -71,6 +72,19 @@ def _differences(report: ReportContent) -> dict[str, Any] | None:
         }
         for metric, one in found.items()
         if one is not None
+    }
+
+
+def _matches_as_json(report: ReportContent) -> dict[str, Any] | None:
+    found = report.matches
+    if found is None:
+        return None
+    return {
+        "metric": found.metric,
+        "n_texts": found.n_texts,
+        "layers": (found.layers + 1).tolist(),
+        "heads": (found.heads + 1).tolist(),
+        "distances": _finite(found.distances),
     }
 
 

@@ -200,6 +200,7 @@ def test_report_leaves_nothing_of_an_earlier_one_and_all_of_others(
     after = {path.name for path in (tmp_path / "out").iterdir()}
     assert before - after == {
         "difference.csv",
+        "matches.csv",
         "null.csv",
         "importance.csv",
         "pruning.csv",

@@ -377,7 +377,7 @@ def test_a_text_without_room_is_left_out_and_named(
     make_page: Callable[..., ReportContent],
 ) -> None:
     found = embedded(page_html(make_page(), most=2 * 4 * 3 - 1))["examples"]
-    assert [row["shape"] for row in found] == [[2, 4, 0, 0], [2, 4, 1, 1], [2, 4, 1, 1]]
+    assert [row["shape"] for row in found] == [[2, 4, 1, 1], [2, 4, 0, 0], [2, 4, 0, 0]]
     assert [row["of"] for row in found] == [[5, 5]] * 3
     assert [row["label"] for row in found] == ["text 0", "text 1", "text 2"]
 

@@ -3,7 +3,7 @@
 Arrays only. The script of the page is in the files beside this one, joined when a page is written.
 """
 
-from fourierkernels.report.page.document import page_html, write_page
+from fourierkernels.report.page.document import page_fragment, page_html, write_page
 from fourierkernels.report.page.weights import (
     MOST_WEIGHTS,
     kept_shapes,
@@ -15,6 +15,7 @@ __all__ = [
     "MOST_WEIGHTS",
     "kept_shapes",
     "pack_weights",
+    "page_fragment",
     "page_html",
     "unpack_weights",
     "write_page",

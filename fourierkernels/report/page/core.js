@@ -79,9 +79,9 @@ function themed(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// All places count from 0; `other` is the head shown beside, or -1.
+// All places count from 0; `other` is the head shown beside, -1 for none, or MATCHED.
 const state = {
-  text: 0, layer: 0, head: 0, other: -1, query: 0, network: 0, statistic: 0, colours: "root",
+  text: 0, ...data.start, other: -1, query: 0, network: 0, statistic: 0, colours: "root",
 };
 const views = [];
 
@@ -123,13 +123,16 @@ function sizes() {
 }
 
 const SIZES = sizes();
+const MATCHED = SIZES.heads; // after the last head: the nearest one of the other network
+if (data.matches) state.other = MATCHED;
+state.query = data.examples.length ? Math.floor(data.examples[0].shape[2] / 2) : 0;
 
 function clamp() {
   const within = (value, count, least = 0) => Math.max(least, Math.min(value, count - 1));
   state.text = within(state.text, data.examples.length);
   state.layer = within(state.layer, SIZES.layers);
   state.head = within(state.head, SIZES.heads);
-  state.other = within(state.other, SIZES.heads, -1);
+  state.other = within(state.other, SIZES.heads + (data.matches ? 1 : 0), -1);
   state.query = within(state.query, example() ? example().shape[2] : 1);
   state.network = within(state.network, data.networks.length);
   state.statistic = within(state.statistic, data.statistics.length);
@@ -158,7 +161,7 @@ function recall() {
     return Number.isSafeInteger(value) ? value - 1 : otherwise;
   };
   for (const name of ["text", "layer", "head", "query"]) state[name] = place(name, state[name]);
-  state.other = place("beside", -1);
+  state.other = place("beside", location.hash ? -1 : state.other);
   const named = (rows, name) => Math.max(0, rows.findIndex((row) => row.name === parts.get(name)));
   state.network = named(data.networks, "weights");
   state.statistic = named(data.statistics, "statistic");

@@ -10,22 +10,18 @@ import numpy as np
 from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.clusters import nearest_distances, redundancy_against_importance
 from fourierkernels.diagnostics.distances import METRICS
-from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.pruning import HeadImportance
+from fourierkernels.diagnostics.matching import HeadMatches
+from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning
 from fourierkernels.diagnostics.resampling import LEVEL
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import HeadSummary
 from fourierkernels.report.content import ReportContent
+from fourierkernels.report.finding import head_finding
 from fourierkernels.report.page.colours import CIVIDIS
 from fourierkernels.report.page.drawings import layer_drawings
-from fourierkernels.report.page.weights import (
-    LEVELS,
-    MOST_WEIGHTS,
-    Shape,
-    kept_shapes,
-    pack_weights,
-)
+from fourierkernels.report.page.examples import page_examples
+from fourierkernels.report.page.weights import LEVELS, MOST_WEIGHTS
 from fourierkernels.validation import check_choice
 
 DIGITS = 6  # significant ones of the numbers in a page; heads.json has them all
@@ -35,12 +31,10 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 def page_numbers(report: ReportContent, *, most: int = MOST_WEIGHTS) -> dict[str, Any]:
     """Return all numbers of a page as lists, dictionaries, strings and floats."""
-    summaries, shown = report.summaries(), report.first.examples
+    summaries = report.summaries()
     first = next(iter(summaries.values()), None)
-    shapes = kept_shapes([np.shape(example.maps) for example in shown], most=most)
-    examples = [_example(*both) for both in zip(shown, shapes, strict=True)]
     return {
-        "title": report.title,
+        "title": report.name,
         "kind": report.kind,
         "digits": DIGITS,
         "levels": LEVELS,
@@ -50,8 +44,12 @@ def page_numbers(report: ReportContent, *, most: int = MOST_WEIGHTS) -> dict[str
         "networks": [_network(name, one) for name, one in summaries.items()],
         "statistics": _statistics(report, first),
         "association": _association(first, report.pruning.importance if report.pruning else None),
-        "examples": examples,
-        "origin": dict(report.origin),
+        "pruning": _pruning(report.pruning),
+        "against": report.against_name if "other" in report.profiles else None,
+        "matches": _matches(report.matches),
+        "start": _start(head_finding(report).layer, first),
+        "examples": page_examples(report, most=most),
+        "origin": report.shared_origin,
     }
 
 
@@ -109,7 +107,15 @@ def _statistics(report: ReportContent, first: HeadSummary | None) -> list[dict[s
         unit = _metric(first)["unit"]
         title = "distance to the nearest head"
         rows.append(_row("nearest", alone, none, none, title=title, unit=unit))
+    if report.matches is not None:
+        rows.append(_matched(report.matches, report.against_name))
     return rows
+
+
+def _matched(found: HeadMatches, name: str) -> dict[str, Any]:
+    none = np.full(found.distances.shape, math.nan)
+    about, title = METRICS[found.metric], f"distance to the nearest head of {name}"
+    return _row("matched", found.distances, none, none, title=title, unit=about.unit)
 
 
 def _statistic(name: str, found: StatisticSummary) -> dict[str, Any]:
@@ -161,15 +167,32 @@ def _association(
     return {"correlation": found.correlation, "p_value": found.p_value}
 
 
-def _example(example: Example, shape: Shape) -> dict[str, Any]:
-    n, m = shape[2:]
-    text, scale = pack_weights(np.asarray(example.maps)[:, :, :n, :m])
+def _start(layer: int | None, first: HeadSummary | None) -> dict[str, int]:
+    """Return the layer that stands out, and the head in it that resembles the others least."""
+    alone, layer = _alone(first), layer or 0
+    return {"layer": layer, "head": 0 if alone is None else int(alone[layer].argmax())}
+
+
+def _pruning(pruning: HeadPruning | None) -> dict[str, Any] | None:
+    if pruning is None:
+        return None
     return {
-        "label": example.label,
-        "queries": list(example.queries[:n]),
-        "keys": list(example.keys[:m]),
-        "shape": list(shape),
-        "of": [len(example.queries), len(example.keys)],
-        "scale": scale,
-        "maps": text,
+        "description": pruning.description,
+        "method": pruning.importance.method,
+        "removed": pruning.curve.removed,
+        "losses": pruning.curve.losses,
+        "random": pruning.at_random.losses,
+    }
+
+
+def _matches(found: HeadMatches | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    about = METRICS[found.metric]
+    return {
+        "metric": about.description,
+        "n_texts": found.n_texts,
+        "layers": found.layers,
+        "heads": found.heads,
+        "distances": found.distances,
     }

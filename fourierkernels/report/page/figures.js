@@ -1,4 +1,4 @@
-// Drawings in SVG: the dendrogram and the plane of the heads of a layer, and a scatter of heads.
+// Drawings in SVG: dendrogram and plane of the heads of a layer, a scatter of heads, pruning curves.
 
 function ticks(low, high, count = 4) {
   const raw = (high - low || 1) / count;
@@ -128,4 +128,29 @@ function scatterPicture(across, up, layer, head) {
     ...steps.map((value, place) => lettering(x(value), bottom + 18, "middle", words[place])),
     lettering((left + width) / 2, bottom + 38, "middle", across.title),
     lettering(4, 12, "start", up.title), ...bar, ...dots.map((dot) => dot[1]));
+}
+
+// Loss by the number of heads pruned; solid by importance, dashed in random order.
+function curvesPicture({ removed, losses, random, description }) {
+  const [left, bottom, width, height] = [62, 245, 460, 290];
+  const known = [...losses, ...random].filter((value) => value !== null);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const last = removed.at(-1) || 1;
+  const x = (count) => left + 6 + (count / last) * (width - left - 20);
+  const y = (loss) => bottom - 6 - ((loss - low) / (high - low || 1)) * (bottom - 40);
+  const curve = (values, style, dot) => {
+    const at = removed.map((count, k) => [x(count), values[k], `${count}`])
+      .filter(([, value]) => value !== null);
+    return [line(at.map(([across, value]) => [across, y(value)]), `mark ${style}`),
+      ...at.map(([across, value, count]) => drawn("circle",
+        { cx: across, cy: y(value), r: 4, class: dot },
+        drawn("title", {}, `${count} pruned: ${inWords(value)}`)))];
+  };
+  const steps = ticks(0, last).filter(Number.isInteger);
+  return picture(width, height, `${description} by the number of heads pruned, in two orders`,
+    ...upAxis(left, y, ticks(low, high), width),
+    ...steps.map((count) => lettering(x(count), bottom + 18, "middle", String(count))),
+    lettering((left + width) / 2, bottom + 38, "middle", "heads pruned"),
+    lettering(4, 12, "start", description),
+    ...curve(random, "dashed", "dot"), ...curve(losses, "", "dot chosen"));
 }

@@ -27,6 +27,18 @@ function arrows(box, selector, columns) {
   });
 }
 
+// Say of what is wider than its place that it scrolls: not every browser shows a bar.
+function hintAtMore() {
+  for (const box of document.querySelectorAll(".scroll")) {
+    let hint = box.previousElementSibling;
+    if (!hint?.classList.contains("more")) {
+      hint = element("p", { class: "more", "aria-hidden": "true" }, "scrolls sideways →");
+      box.before(hint);
+    }
+    hint.hidden = box.scrollWidth <= box.clientWidth + 1;
+  }
+}
+
 // Fill `table` with values[row][column]. `chosen(row, column)` runs on Enter and on a click,
 // `read(row, column)` when a cell is pointed at or has the focus.
 function fillGrid(table, { values, scale, chosen, read, rowHead }) {
@@ -44,6 +56,11 @@ function fillGrid(table, { values, scale, chosen, read, rowHead }) {
       return cell;
     })));
   table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
+  listen(table, chosen, read);
+}
+
+// Both are called with the row and the column of a cell.
+function listen(table, chosen, read) {
   const place = (target) => {
     const cell = target.closest("td");
     return cell && [cell.parentNode.rowIndex - 1, cell.cellIndex - 1];

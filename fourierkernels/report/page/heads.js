@@ -68,7 +68,9 @@ function showStatistics() {
     values: row.values,
     rowHead: "layer",
     scale,
-    chosen: (layer, head) => choose({ layer, head }),
+    chosen: (layer, head) => choose({
+      layer, head, ...(row.name === "matched" ? { other: MATCHED } : {}),
+    }),
     read: readStatistic,
   });
 }
@@ -77,7 +79,16 @@ function readStatistic(layer, head) {
   const row = statistic();
   const value = row.values[layer]?.[head] ?? null;
   byId("statistics-read").textContent = `Layer ${layer + 1}, head ${head + 1}: ${row.title} `
-    + `${inWords(value)}, ${interval(row.low[layer]?.[head] ?? null, row.high[layer]?.[head] ?? null)}`;
+    + `${inWords(value)}, ${interval(row.low[layer]?.[head] ?? null, row.high[layer]?.[head] ?? null)}`
+    + (row.name === "matched" && value !== null ? `; it is ${nameOf(matchOf(layer, head))}` : "");
+}
+
+function showPruning() {
+  byId("pruning-section").hidden = !data.pruning;
+  if (!data.pruning) return;
+  byId("pruning").replaceChildren(curvesPicture(data.pruning));
+  byId("pruning-caption").textContent = `Solid: the least important heads (${data.pruning.method}) `
+    + "first; dashed: in random order.";
 }
 
 function showScatter() {
@@ -94,13 +105,14 @@ function showScatter() {
 }
 
 function prepareHeads() {
+  showPruning();
   byId("heads-section").hidden = data.networks.length === 0;
   byId("statistics-section").hidden = data.statistics.length === 0;
   if (data.networks.length) {
     view(() => [state.layer, state.network], showDistances);
     view(() => [state.layer, state.network, state.head], showDrawings);
     view(() => [state.layer, state.network, state.head, state.other], () => {
-      const other = state.other < 0 ? state.head : state.other;
+      const other = state.other < 0 || state.other === MATCHED ? state.head : state.other;
       markCell(byId("distances"), state.head, other);
     });
   }

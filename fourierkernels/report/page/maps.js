@@ -2,25 +2,59 @@
 
 const LETTERS = 12; // height of the labels of a map, in pixels
 
-const decoded = new Map(); // bytes of each example, read when it is first shown
+const decoded = new WeakMap(); // bytes of each packed array, read when it is first shown
 
-function bytes(place) {
-  if (!decoded.has(place)) {
-    decoded.set(place, Uint8Array.from(atob(data.examples[place].maps), (c) => c.charCodeAt(0)));
+function bytes(packed) {
+  if (!decoded.has(packed)) {
+    decoded.set(packed, Uint8Array.from(atob(packed.maps), (sign) => sign.charCodeAt(0)));
   }
-  return decoded.get(place);
+  return decoded.get(packed);
 }
+
+// A head that is shown: its layer and number, and whether it is one of the other network.
+const ownHead = (layer, head) => ({ layer, head, theirs: false });
+const shownHead = () => ownHead(state.layer, state.head);
+
+// The head shown beside it, or null.
+function besideHead() {
+  if (state.other < 0) return null;
+  return state.other === MATCHED ? matchOf(state.layer, state.head)
+    : ownHead(state.layer, state.other);
+}
+
+// The head of the other network that is nearest to one of this.
+function matchOf(layer, head) {
+  const found = data.matches?.layers[layer]?.[head];
+  return found === undefined ? null
+    : { layer: found, head: data.matches.heads[layer][head], theirs: true };
+}
+
+function nameOf({ layer, head, theirs }) {
+  return theirs ? `layer ${layer + 1}, head ${head + 1} of ${data.against}` : `head ${head + 1}`;
+}
+
+const packedOf = ({ theirs }) => (theirs ? example().other : example());
 
 // Roots of the weights of a head, 0 to 255, row after row; null where the text has no such head.
-function mapOf(layer, head) {
-  const [layers, heads, n, m] = example().shape;
-  if (layer >= layers || head >= heads) return null;
-  const start = (layer * heads + head) * n * m;
-  return bytes(state.text).subarray(start, start + n * m);
+function mapOf(spot) {
+  const packed = packedOf(spot);
+  if (!packed || !packed.shape[2]) return null;
+  const [layers, heads, n, m] = packed.shape;
+  if (spot.layer >= layers || spot.head >= heads) return null;
+  const start = (spot.layer * heads + spot.head) * n * m;
+  return bytes(packed).subarray(start, start + n * m);
 }
 
-const weight = (code) => example().scale * (code / data.levels) ** 2;
+const weight = (code, { scale } = example()) => scale * (code / data.levels) ** 2;
 const hasMaps = () => Boolean(example()) && example().shape[2] > 0;
+
+// The largest weight of a row if its key is cut off from this page, otherwise 0.
+function beyond(spot, query) {
+  const packed = packedOf(spot);
+  if (!packed.beyond) return 0;
+  const [, heads, n] = packed.shape;
+  return weight(bytes(packed.beyond)[(spot.layer * heads + spot.head) * n + query], packed.beyond);
+}
 
 // Share of the colour scale of each of the 256 bytes.
 function shades(codes) {
@@ -59,8 +93,7 @@ function longest(context, { queries, keys }) {
 
 const drawnAs = new Map(); // margin and size of a cell of each canvas
 
-function drawMap(canvas, layer, head) {
-  const codes = mapOf(layer, head);
+function drawMap(canvas, codes) {
   const [, , n, m] = example().shape;
   const pixel = window.devicePixelRatio || 1;
   const room = Math.max(canvas.parentNode.clientWidth, 200);

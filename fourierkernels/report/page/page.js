@@ -25,7 +25,8 @@ function prepareControls() {
   fillSelect("text", data.examples.map((one, k) => [k, `${k + 1}: ${headline(one.label)}`]));
   fillSelect("layer", numbered(SIZES.layers, ""));
   fillSelect("head", numbered(SIZES.heads, ""));
-  fillSelect("other", [[-1, "no other head"], ...numbered(SIZES.heads, "head")]);
+  const nearest = data.matches ? [[MATCHED, `nearest of ${headline(data.against)}`]] : [];
+  fillSelect("other", [[-1, "no other head"], ...numbered(SIZES.heads, "head"), ...nearest]);
   fillSelect("network", data.networks.map((one, k) => [k, one.name]));
   fillSelect("statistic", data.statistics.map((one, k) => [k, one.title]));
   for (const name of ["text", "layer", "head", "other", "network", "statistic", "colours"]) {
@@ -50,12 +51,11 @@ function statusText() {
   const where = `Layer ${state.layer + 1} of ${SIZES.layers}, head ${state.head + 1} of ${SIZES.heads}`;
   if (!data.examples.length) return `${where}. This page holds no maps.`;
   const text = `${where}, ${data.kind} ${state.text + 1} of ${data.examples.length}`;
-  const row = hasMaps() && rowOf(state.layer, state.head);
-  if (!row) return `${text}: this page holds no such map.`;
-  const [best] = topKeys(row, 1);
-  const beside = state.other < 0 ? "" : ` Head ${state.other + 1} is shown beside it.`;
-  return `${text}: query ${named(example().queries, state.query)} gives most weight to key `
-    + `${named(example().keys, best)}, ${weightInWords(weight(row[best]))}.${beside}`;
+  if (!hasMaps() || !rowOf(shownHead())) return `${text}: this page holds no such map.`;
+  const beside = rowOf(besideHead()) ? ` ${nameOf(besideHead())} is shown beside it.` : "";
+  return `${text}: query ${named(example().queries, state.query)} gives `
+    + `${mostWeight(shownHead(), state.query)}.`
+    + beside.replace(/^ ./, (sign) => sign.toUpperCase());
 }
 
 function onKey(event) {
@@ -84,12 +84,24 @@ function start() {
   prepareControls();
   prepareHeads();
   prepareMaps();
+  if (data.examples.length) {
+    prepareOverview();
+    prepareLines();
+    prepareSaving();
+  }
+  byId("unmatched").hidden = !data.against || Boolean(data.matches);
   view(() => [state.text, state.layer, state.head, state.other, state.query], () => {
     byId("status").textContent = statusText();
   });
   redraw();
+  views.push(hintAtMore); // of what has been drawn
+  hintAtMore();
+  document.addEventListener("toggle", hintAtMore, true); // of a part that was folded
   offerNumbers();
   document.addEventListener("keydown", onKey);
+  addEventListener("beforeprint", () => {
+    for (const notes of document.querySelectorAll("details.notes")) notes.open = true;
+  });
   addEventListener("hashchange", () => {
     recall();
     redraw();

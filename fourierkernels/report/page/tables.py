@@ -1,19 +1,31 @@
-"""The table of layers of a page, as HTML that needs no script."""
+"""What a page says before its script runs: finding, notes, and tables, as HTML."""
 
 import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
 from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.digits import decimals
-from fourierkernels.report.notes import module_notes, null_note, summary_notes
+from fourierkernels.report.finding import head_finding
+from fourierkernels.report.notes import module_notes, null_note, pruning_notes, summary_notes
 
 Column = tuple[str, list[str]]  # heading, and a cell for each row
 
 NO_NUMBER = "–"
+
+
+def finding_lines(report: ReportContent) -> str:
+    """Return what was found, a paragraph for each sentence, and what was not measured."""
+    first, *others = head_finding(report).sentences
+    lines = [f'<p class="finding">{escape(first)}</p>']
+    lines += [f"<p>{escape(one)}</p>" for one in others]
+    if report.first.unread:
+        lines.append(f'<p class="warning">Not measured: {escape(report.first.unread)}</p>')
+    return "\n".join(lines)
 
 
 def notes_list(report: ReportContent) -> str:
@@ -23,7 +35,33 @@ def notes_list(report: ReportContent) -> str:
     notes += summary_notes(summaries, spread=report.spread) if summaries else []
     if null is not None:
         notes.append(null_note(null, report.metrics[0]))
+    return _items(notes)
+
+
+def pruning_list(pruning: HeadPruning | None) -> str:
+    """Return the notes on importance and pruning, as items of a list."""
+    return _items([] if pruning is None else pruning_notes(pruning))
+
+
+def _items(notes: Sequence[str]) -> str:
     return "\n".join(f"<li>{escape(note)}</li>" for note in notes)
+
+
+def pruning_numbers(pruning: HeadPruning | None) -> str:
+    """Return the pruning curves as a table: the loss by the number of heads pruned."""
+    if pruning is None:
+        return ""
+    places = 1 + decimals(pruning.curve.losses, pruning.at_random.losses)
+    curves = zip(pruning.curve.removed, pruning.curve.losses, pruning.at_random.losses, strict=True)
+    rows = [_row(str(count), [_number(one, places) for one in losses]) for count, *losses in curves]
+    titles = ("heads pruned", "least important first", "in random order")
+    return _table(titles, rows)
+
+
+def _table(titles: Sequence[str], rows: Sequence[str], attributes: str = "") -> str:
+    cells = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
+    head, body = f"<thead><tr>{cells}</tr></thead>", "\n".join(rows)
+    return f"<table{attributes}>\n{head}\n<tbody>\n{body}\n</tbody></table>"
 
 
 def layers_table(report: ReportContent) -> str:
@@ -34,19 +72,17 @@ def layers_table(report: ReportContent) -> str:
     deepest = max(len(summary.mean) for summary in summaries.values())
     labels = [*map(str, range(1, deepest + 1)), "layer average", "std of layer means"]
     columns = list(_columns(report, deepest))
-    head = "".join(
-        f'<th scope="col">{escape(title)}</th>' for title, _ in [("layer", []), *columns]
-    )
-    rows = "\n".join(
-        _row(label, cells) for label, *cells in zip(labels, *[c for _, c in columns], strict=True)
+    cells = zip(labels, *[column for _, column in columns], strict=True)
+    rows = [_row(label, row) for label, *row in cells]
+    table = _table(
+        ["layer", *(title for title, _ in columns)], rows, ' aria-describedby="layers-about"'
     )
     spread = SPREADS[report.spread].description
     about = f"Distances between the heads of each layer. ± is the standard deviation over {spread}."
     return (
         f'<p id="layers-about" class="hint">{escape(about)}</p>\n'
         '<div class="scroll" tabindex="0" role="region" aria-label="Table of layers">\n'
-        '<table aria-describedby="layers-about">\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+        f"{table}</div>"
     )
 
 

@@ -17,7 +17,8 @@ Shape = tuple[int, ...]
 
 LEVELS = 255
 _AT_A_TIME = 2**20  # weights converted at once: the memory of the rest stays out of it
-MOST_WEIGHTS = 8_000_000  # of all examples of a page together: 10.7 MB of text in base64
+MOST_WEIGHTS = 5_000_000  # of all examples of a page together: 6.7 MB of text in base64
+LEAST_SIDE = 32  # queries or keys of a cut map, if others have to be left out for it
 
 
 def pack_weights(weights: ArrayLike) -> tuple[str, float]:
@@ -78,8 +79,9 @@ def unpack_weights(text: str, shape: Shape, *, scale: float = 1.0) -> FloatArray
 def kept_shapes(shapes: Sequence[Shape], *, most: int = MOST_WEIGHTS) -> list[Shape]:
     """Return the shapes that maps are cut to, so that together they have at most so many weights.
 
-    Small maps are kept whole; what they leave of an even share goes to the larger ones, which lose
-    their last queries and keys in equal proportion.
+    Maps are kept whole while they fit, the small ones first. What is left of the weights is shared
+    evenly by the next ones, as many as keep at least 32 queries and keys (one at least); those lose
+    their last queries and keys in equal proportion, and all others are left out.
 
     Parameters
     ----------
@@ -88,19 +90,38 @@ def kept_shapes(shapes: Sequence[Shape], *, most: int = MOST_WEIGHTS) -> list[Sh
     Returns
     -------
     list of (L, H, n', m')
-        n' = m' = 0 where not even one query and key of each head fit.
+        n' = m' = 0 where a map is left out, or not even one query and key of each head fit.
 
     Examples
     --------
     >>> kept_shapes([(1, 1, 2, 2), (1, 1, 30, 30)], most=104)
     [(1, 1, 2, 2), (1, 1, 10, 10)]
     """
-    kept, left = list(shapes), most
-    order = sorted(range(len(shapes)), key=lambda place: np.prod(shapes[place], dtype=float))
-    for done, place in enumerate(order):
-        kept[place] = _cut(shapes[place], left // (len(order) - done))
-        left -= int(np.prod(kept[place]))
+    kept, left = [_without(shape) for shape in shapes], most
+    sizes = [int(np.prod(shape, dtype=float)) for shape in shapes]
+    rest = sorted(range(len(shapes)), key=sizes.__getitem__)
+    while rest and sizes[rest[0]] <= left:
+        place = rest.pop(0)
+        kept[place], left = shapes[place], left - sizes[place]
+    rest.sort()  # the first texts again
+    sharing = _sharing([shapes[place] for place in rest], left)
+    for place in rest[:sharing]:
+        kept[place] = _cut(shapes[place], left // sharing)
     return kept
+
+
+def _sharing(shapes: Sequence[Shape], left: int) -> int:
+    """Return how many of the first shapes share what is left, so that each keeps enough."""
+    enough = 0
+    for count in range(1, len(shapes) + 1):
+        cut = [_cut(shape, left // count) for shape in shapes[:count]]
+        if all(min(a[2:]) >= min(LEAST_SIDE, *b[2:]) for a, b in zip(cut, shapes, strict=False)):
+            enough = count
+    return max(1, enough)
+
+
+def _without(shape: Shape) -> Shape:
+    return (*shape[:2], 0, 0)
 
 
 def _cut(shape: Shape, share: int) -> Shape:
@@ -109,4 +130,4 @@ def _cut(shape: Shape, share: int) -> Shape:
         return shape
     rows = min(n, int((share / (layers * heads) * n / m) ** 0.5))
     columns = min(m, int((share / (layers * heads) * m / n) ** 0.5))
-    return (layers, heads, rows, columns) if rows and columns else (layers, heads, 0, 0)
+    return (layers, heads, rows, columns) if rows and columns else _without(shape)

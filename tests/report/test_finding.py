@@ -1,0 +1,126 @@
+"""The sentence a report starts with claims what its intervals bear out, and no more."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fourierkernels.diagnostics import HeadProfile, HeadSummary, summarise_maps
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.summary import HeadAccumulator
+from fourierkernels.report.content import AS_SHARP, ReportContent
+from fourierkernels.report.finding import head_finding, outstanding_layer
+
+
+def summary(distances: list[float], *, texts: int = 20, noise: float = 0.0) -> HeadSummary:
+    """Two heads whose maps of two tokens are that far apart, layer by layer."""
+    rng, accumulator = np.random.default_rng(0), HeadAccumulator()
+    for _ in range(texts):
+        moved = np.array(distances) + noise * rng.uniform(-1, 1, len(distances))
+        first = np.tile([1.0, 0.0], (len(distances), 2, 1))
+        steps = moved[:, None, None] / np.sqrt(2) * np.array([1.0, -1.0])
+        accumulator.add(np.stack([first, first - steps], axis=1))
+    return accumulator.summary()
+
+
+def report(**summaries: HeadSummary) -> ReportContent:
+    names = {"sharp": AS_SHARP}
+    profiles = {
+        names.get(name, name): HeadProfile(distances={DEFAULT_METRIC: one})
+        for name, one in summaries.items()
+    }
+    return ReportContent("a checkpoint", profiles)
+
+
+def test_summary_of_this_file_has_the_distances_asked_for() -> None:
+    assert summary([0.1, 0.4]).mean == pytest.approx([0.1, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("control", "claim"),
+    [
+        (0.2, "farther apart than equally sharp random heads: 0.400 against 0.200"),
+        (0.6, "nearer to each other than equally sharp random heads: 0.400 against 0.600"),
+    ],
+)
+def test_first_sentence_compares_with_equally_sharp_heads(control: float, claim: str) -> None:
+    found = head_finding(
+        report(trained=summary([0.4]), random=summary([0.1]), sharp=summary([control]))
+    )
+    assert len(found.sentences) == 1  # a single layer cannot stand out
+    assert claim in found.sentences[0]
+
+
+def test_no_difference_is_claimed_where_the_interval_holds_zero() -> None:
+    own, other = summary([0.4], noise=0.1), summary([0.4], noise=0.1)
+    moved = replace(other, replicates=other.replicates[::-1] - 0.001)
+    (sentence,) = head_finding(report(trained=own, random=moved)).sentences
+    assert "not seen to be nearer to each other or farther apart than" in sentence
+    assert " heads with random weights" in sentence
+
+
+def test_layer_stands_out_by_its_share_of_the_control() -> None:
+    """By distance it would be the second layer, by the share of the control it is the third."""
+    own, sharp = summary([0.2, 0.4, 0.3]), summary([0.4, 0.8, 0.3])
+    assert head_finding(report(trained=own)).layer == 1
+    found = head_finding(report(trained=own, sharp=sharp))
+    assert found.layer == 2
+    assert found.sentences[-1] == (
+        "Layer 3 stands out: of the distance of equally sharp random heads it has 100.0%, "
+        "in the other layers 50.0%."
+    )
+
+
+def test_least_layer_stands_out_if_it_is_farther_from_the_rest() -> None:
+    found = head_finding(report(trained=summary([0.5, 0.1, 0.45, 0.44])))
+    assert found.layer == 1
+    assert found.sentences[-1] == (
+        "Layer 2 stands out: its heads are nearest to each other, 0.100, "
+        "in the other layers 0.440 to 0.500."
+    )
+
+
+@pytest.mark.parametrize("same", [[0.4, 0.4, 0.1, 0.1], [0.3, 0.3]])
+def test_layers_that_share_an_end_do_not_stand_out(same: list[float]) -> None:
+    found = head_finding(report(trained=summary(same, noise=0.05)))
+    assert found.layer is None
+    assert "No layer stands out" in found.sentences[-1]
+
+
+def test_one_text_has_no_interval_and_makes_no_layer_stand_out() -> None:
+    found = head_finding(
+        report(trained=summary([0.1, 0.4], texts=1), random=summary([0.2] * 2, texts=1))
+    )
+    assert found.layer is None
+    assert "not seen to be nearer" in found.sentences[0]
+    assert "one input: no interval" in found.sentences[0]
+    assert "no layer is said to stand out" in found.sentences[-1]
+
+
+def test_other_network_is_named_without_its_folder() -> None:
+    one = report(trained=summary([0.4]), other=summary([0.1]))
+    found = head_finding(replace(one, against="/home/someone/models/other"))
+    assert "farther apart than those of other: 0.400 against 0.100" in found.sentences[-1]
+    assert "someone" not in " ".join(found.sentences)
+
+
+def test_without_distances_the_finding_says_so() -> None:
+    assert head_finding(ReportContent("x")).sentences == (
+        "No distances between heads were measured.",
+    )
+
+
+def test_random_layers_seldom_stand_out() -> None:
+    """All differences of the layer must exclude zero: at most about one draw in twenty does."""
+    rng, claimed = np.random.default_rng(0), 0
+    for _ in range(200):
+        values = rng.normal(size=6)
+        claimed += outstanding_layer(values, values + rng.normal(size=(400, 6))) is not None
+    assert claimed <= 20
+
+
+def test_maps_of_equal_heads_have_no_share_and_the_distance_decides() -> None:
+    flat = summarise_maps([np.full((2, 2, 3, 3), 1 / 3)] * 3)
+    found = head_finding(report(trained=summary([0.1, 0.4], texts=3), sharp=flat))
+    assert found.layer == 1
+    assert "%," not in found.sentences[-1]
