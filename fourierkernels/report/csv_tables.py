@@ -26,6 +26,8 @@ def write_distances(report: ReportContent, path: Path) -> None:
         for name, summary in report.summaries(metric).items():
             low, high = summary.interval()
             for layer, mean in enumerate(summary.mean):
+                if np.isnan(mean):  # a layer of one head
+                    continue
                 stds = (summary.std(spread)[layer] for spread in SPREADS)
                 rows.append([name, metric, layer + 1, mean, low[layer], high[layer], *stds])
     _write_rows(path, ["network", "metric", "layer", "mean", "low", "high", *fields], rows)
@@ -60,7 +62,7 @@ def write_statistics(report: ReportContent, path: Path) -> None:
             found.std_texts[layer, head],
         ]
         for name, found in report.first.statistics.items()
-        for layer, head in np.ndindex(found.mean.shape)
+        for layer, head in np.argwhere(~np.isnan(found.mean))
     )
     header = ["statistic", "unit", "layer", "head", "mean", "low", "high", "std_texts"]
     _write_rows(path, header, rows)
