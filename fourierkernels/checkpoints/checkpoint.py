@@ -13,7 +13,7 @@ import numpy as np
 from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.word_lists import WordList
-from fourierkernels.validation import check_choice
+from fourierkernels.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     from fourierkernels.checkpoints.recorders.call import AttentionCall
@@ -162,6 +162,13 @@ class Checkpoint:
                 f"checkpoint must come from load_checkpoint to be drawn anew, got {self.name}"
             )
         return self.redraw(seed)
+
+    def with_limit(self, most: int | None) -> "Checkpoint":
+        """Return the same network for texts of at most so many tokens; None changes nothing."""
+        if most is None:
+            return self
+        check_integer("max_tokens", most)
+        return replace(self, limit=most if self.limit is None else min(most, self.limit))
 
     def without_task_head(self) -> "Checkpoint":
         """Return the network without the head that ``task_head=True`` added, if there is one.

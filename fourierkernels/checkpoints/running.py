@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,12 @@ def image_checkpoint(
     Raises
     ------
     ValueError
-        If the network cannot be run on such images, or has no attention from all tokens to all
-        tokens.
+        If the network cannot be run on such images, or has no attention.
     """
     grid = None if patch is None else (shape[1] // patch[0], shape[2] // patch[1])
-    n = _count_tokens(model, call, shape)
+    n, whole = _count_tokens(model, call, shape)
+    if not whole:
+        grid = None
     if grid is not None and not 0 <= n - grid[0] * grid[1] <= _MOST_EXTRA:
         grid = None
 
@@ -75,13 +77,15 @@ def image_checkpoint(
         images = torch.stack([_read(file, preprocess, shape) for file in files])
         return call(images.to(next(model.parameters())))  # dtype and device
 
-    return Checkpoint(
+    loaded = Checkpoint(
         files=files,
         model=model,
         run=run,
         selects=lambda call: not call.cross,
         **image_fields(n, grid),
     )
+    # Windows of several images could not be told apart.
+    return loaded if whole else replace(loaded, batch_key=lambda item: item)
 
 
 def _read(file: Path, preprocess: Preprocessing, shape: tuple[int, int, int]) -> Tensor:
@@ -93,7 +97,11 @@ def _read(file: Path, preprocess: Preprocessing, shape: tuple[int, int, int]) ->
 
 def _count_tokens(
     model: nn.Module, call: Callable[[Tensor], Any], shape: tuple[int, int, int]
-) -> int:
+) -> tuple[int, bool]:
+    """Return the number of keys of a query, and whether that is all tokens in every layer.
+
+    In networks that attend within windows, or on several scales, it is that of the first layer.
+    """
     name = type(model).__name__
     with (
         torch.inference_mode(),
@@ -101,13 +109,8 @@ def _count_tokens(
         must_run(f"network must read images of shape {shape}", name),
     ):
         call(torch.zeros(1, *shape).to(next(model.parameters())))
-    shapes = {(len(one.maps), *one.maps.shape[2:]) for one in calls if not one.cross}
+    shapes = [(len(one.maps), *map(int, one.maps.shape[2:])) for one in calls if not one.cross]
     if not shapes:
         raise ValueError(f"checkpoint must have attention, {calls.nothing(model)}")
-    n = next(iter(shapes))[-1]
-    if shapes != {(1, n, n)}:
-        raise ValueError(
-            f"checkpoint must attend from all tokens to all tokens, got {sorted(shapes)} for "
-            f"(windows, queries, keys) in {name}"
-        )
-    return int(n)
+    n = shapes[0][-1]
+    return n, set(shapes) == {(1, n, n)}

@@ -69,6 +69,9 @@ _Context = Annotated[
         "their length by default."
     ),
 ]
+_MaxTokens = Annotated[
+    int | None, typer.Option(help="Cut longer texts into windows of at most N tokens.")
+]
 _BatchSize = Annotated[int, typer.Option(help="Texts read at a time.")]
 _ModelClass = Annotated[
     str | None,
@@ -139,6 +142,7 @@ def heads(
     metrics: _Metrics = _METRICS,
     statistics: _Statistics = _STATISTICS,
     context: _Context = None,
+    max_tokens: _MaxTokens = None,
     batch_size: _BatchSize = 16,
     model_class: _ModelClass = None,
     config: _Config = None,

@@ -60,7 +60,8 @@ def head_difference(
     _check_comparable(first, second)
     paired = first.n_windows == second.n_windows
     other = second.replicates if paired else np.roll(second.replicates, 1, axis=0)
-    low, high = percentile_interval(first.replicates.mean(axis=1) - other.mean(axis=1), level)
+    averages = second.average_replicates if paired else np.roll(second.average_replicates, 1)
+    low, high = percentile_interval(first.average_replicates - averages, level)
     layers, replicates = np.zeros(0), np.zeros((len(other), 0))
     if len(first.mean) == len(second.mean):
         layers, replicates = first.mean - second.mean, first.replicates - other

@@ -9,10 +9,11 @@ Outputs are n x d, before or after the output projection; see
 :mod:`fourierkernels.diagnostics.outputs` for what may be compared.
 
 To add a metric, write a function from maps (H, n, m) or outputs (H, n, d) to distances (H, H) and
-add a row to :data:`METRICS`. Reports, the command line and the contract tests find it there.
+add a row to :data:`METRICS`. Reports, the command line and the contract tests find it there. One of
+maps that is a function of a sum over query rows is a ``row_sums.RowSums``: it can be measured where
+whole maps would not fit into memory.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,19 +21,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.arrays import FloatArray
-from fourierkernels.diagnostics.maps import check_rows, row_entropies
+from fourierkernels.diagnostics.maps import InapplicableError, check_rows
 from fourierkernels.diagnostics.outputs import (
     cka,
-    map_cosine,
+    cosines,
+    one_minus,
     projected_cosine,
     projected_distance,
     token_distance,
 )
+from fourierkernels.diagnostics.row_sums import (
+    RowSums,
+    inner_products,
+    mixed_entropies,
+    moved_weights,
+    squared_distances,
+)
 from fourierkernels.validation import as_real, check_choice, check_finite
 
 DEFAULT_METRIC = "frobenius_per_sqrt_n"
-# Below this share of the norms the Gram trick has lost too many digits: 2e-16 / 1e-3 is 2e-13.
-_NEAR = 1e-3
 MAPS, OUTPUTS, PROJECTED = "maps", "outputs", "projected"  # what a metric compares
 
 
@@ -63,45 +70,16 @@ class HeadMetric:
     of: str = MAPS
 
 
-def frobenius(maps: FloatArray) -> FloatArray:
-    """‖A_a - A_b‖_F of every pair of maps ``(H, n, m)``, as ``(H, H)``.
-
-    From the Gram matrix, in float64; the few pairs that are so near that this would cost digits
-    are subtracted directly.
-    """
-    flat = maps.reshape(len(maps), -1)
-    gram = flat @ flat.T
-    norms = np.diag(gram)
-    sums = norms[:, None] + norms
-    squared = np.maximum(sums - (gram + gram.T), 0.0)
-    for a, b in np.argwhere(np.triu(squared < _NEAR * sums, k=1)):
-        squared[a, b] = squared[b, a] = np.sum((flat[a] - flat[b]) ** 2)
-    distances: FloatArray = np.sqrt(squared)
-    return distances
-
-
-def frobenius_per_sqrt_n(maps: FloatArray) -> FloatArray:
-    """‖A_a - A_b‖_F / sqrt(n) of every pair of maps ``(H, n, m)``, n the number of query rows."""
-    return frobenius(maps) / math.sqrt(maps.shape[-2])
-
-
-def jensen_shannon(maps: FloatArray) -> FloatArray:
-    """Mean over rows of H((p + q)/2) - (H(p) + H(q))/2 in nats, for maps ``(H, n, m)``."""
-    own = row_entropies(maps).mean(axis=-1)  # (H,)
-    upper = np.zeros((len(maps), len(maps)))
-    for a in range(len(maps) - 1):
-        mixed = row_entropies((maps[a] + maps[a + 1 :]) / 2).mean(axis=-1)
-        upper[a, a + 1 :] = np.maximum(mixed - (own[a] + own[a + 1 :]) / 2, 0.0)
-    return upper + upper.T
-
-
-def total_variation(maps: FloatArray) -> FloatArray:
-    """Mean over rows of Σ_j |p_j - q_j| / 2, for maps ``(H, n, m)``."""
-    upper = np.zeros((len(maps), len(maps)))
-    for a in range(len(maps) - 1):
-        gaps = np.abs(maps[a] - maps[a + 1 :])
-        upper[a, a + 1 :] = gaps.sum(axis=-1).mean(axis=-1) / 2
-    return upper + upper.T
+# ‖A_a - A_b‖_F of every pair of maps.
+frobenius = RowSums(squared_distances, lambda total, rows: np.sqrt(total))
+# The same over sqrt(n), n the number of query rows.
+frobenius_per_sqrt_n = RowSums(squared_distances, lambda total, rows: np.sqrt(total / rows))
+# Mean over rows of H((p + q)/2) - (H(p) + H(q))/2 in nats.
+jensen_shannon = RowSums(mixed_entropies, lambda total, rows: np.maximum(total / rows, 0.0))
+# Mean over rows of Σ_j |p_j - q_j| / 2.
+total_variation = RowSums(moved_weights, lambda total, rows: total / rows)
+# 1 - ⟨A_a, A_b⟩ / (‖A_a‖ ‖A_b‖).
+map_cosine = RowSums(inner_products, lambda total, rows: one_minus(cosines(total)))
 
 
 METRICS = {
@@ -266,9 +244,14 @@ def _check_heads(values: FloatArray, of: str) -> FloatArray:
             f"{of} must have shape (heads, {size}) or (layers, heads, {size}), "
             f"got shape {values.shape}"
         )
-    if values.shape[-3] < 2:
-        raise ValueError(
-            f"{of} must have at least 2 heads for a distance between heads, got {values.shape[-3]} "
+    check_several(values.shape[-3], of)
+    return values
+
+
+def check_several(heads: int, of: str) -> None:
+    """Refuse layers of one head, between whose heads there is no distance."""
+    if heads < 2:
+        raise InapplicableError(
+            f"{of} must have at least 2 heads for a distance between heads, got {heads} "
             "(without metrics the rest can be measured: --metric none)"
         )
-    return values

@@ -14,6 +14,10 @@ from fourierkernels.validation import check_finite
 _ROW_SUM_TOLERANCE = 4e-3
 
 
+class InapplicableError(ValueError):
+    """A metric or statistic has no meaning for these heads; another one may have."""
+
+
 def row_entropies(maps: FloatArray) -> FloatArray:
     """-Σ p log p of each row (0 log 0 = 0) in nats, from ``(..., n, m)`` to ``(..., n)``."""
     # The least normal number stands for zero: its p log p is 0 to within 2e-305.
@@ -57,10 +61,10 @@ def has_short_rows(maps: FloatArray) -> bool:
 
 def check_rows(maps: FloatArray, purpose: str) -> None:
     """Refuse maps whose rows are not probabilities, which `purpose` needs."""
-    worst = float(np.abs(maps.sum(axis=-1) - 1).max())
-    if maps.min() < 0 or worst > _ROW_SUM_TOLERANCE:
-        raise ValueError(
+    least, worst = float(maps.min()), float(np.abs(maps.sum(axis=-1) - 1).max())
+    if least < 0 or worst > _ROW_SUM_TOLERANCE:
+        raise InapplicableError(
             f"maps must have rows that are probabilities for {purpose}, "
-            f"got least weight {maps.min():.3g} and row sums off by up to {worst:.3g}; what needs "
+            f"got least weight {least:.3g} and row sums off by up to {worst:.3g}; what needs "
             "none: --metric frobenius_per_sqrt_n --statistic none"
         )

@@ -13,6 +13,8 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 
+_KERNELS = 2**20  # entries of Gram matrices held at once: 8 MB
+
 
 def token_distance(outputs: FloatArray) -> FloatArray:
     """Mean over tokens of ‖o_a - o_b‖ of every pair of outputs ``(H, n, E)``, as ``(H, H)``."""
@@ -49,16 +51,16 @@ def cka(outputs: FloatArray) -> FloatArray:
     """1 - linear CKA of every pair of outputs ``(H, n, E)``, as ``(H, H)``.
 
     With outputs centred over the tokens and K_h = O_h O_hᵀ, CKA is ⟨K_a, K_b⟩ / (‖K_a‖ ‖K_b‖).
+    Some rows of K_h are held at a time.
     """
     deviations = centred(outputs)
-    kernels = (deviations @ deviations.swapaxes(1, 2)).reshape(len(outputs), -1)  # (H, n²)
-    return one_minus(cosines(kernels @ kernels.T))
-
-
-def map_cosine(maps: FloatArray) -> FloatArray:
-    """1 - ⟨A_a, A_b⟩ / (‖A_a‖ ‖A_b‖) of every pair of maps ``(H, n, m)``, as ``(H, H)``."""
-    flat = maps.reshape(len(maps), -1)
-    return one_minus(cosines(flat @ flat.T))
+    heads, n = deviations.shape[:2]
+    rows, gram = max(1, _KERNELS // (heads * n)), np.zeros((heads, heads))
+    for start in range(0, n, rows):
+        kernels = deviations[:, start : start + rows] @ deviations.swapaxes(1, 2)
+        flat = kernels.reshape(heads, -1)
+        gram += flat @ flat.T
+    return one_minus(cosines(gram))
 
 
 def cosines(gram: FloatArray) -> FloatArray:

@@ -28,6 +28,11 @@ class HeadProfile:
         Names of the modules whose heads were measured, in the order of their calls.
     unread : str
         A sentence on attention that was seen and not understood; empty if there was none.
+    left_out : tuple of str
+        Metrics and statistics that were asked for and have no meaning here, each with the reason.
+    shapes : tuple
+        Heads, windows, queries and keys of each layer where layers differ in them or have windows;
+        empty where each attends from all tokens to all tokens with as many heads.
     """
 
     distances: dict[str, HeadSummary] = field(default_factory=dict)
@@ -37,3 +42,5 @@ class HeadProfile:
     sharpened: dict[str, HeadSummary] = field(default_factory=dict)
     layers: tuple[str, ...] = ()
     unread: str = ""
+    left_out: tuple[str, ...] = ()
+    shapes: tuple[tuple[int, int, int, int], ...] = ()

@@ -110,10 +110,13 @@ class PoissonBootstrap:
 
 
 def percentile_interval(means: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
-    """Return the percentiles of replicates ``(B, ...)`` that hold `level` between them."""
+    """Return the percentiles of replicates ``(B, ...)`` that hold `level` between them.
+
+    A replicate that is NaN throughout counts for nothing; a mean that is always NaN stays so.
+    """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
-    filled = means[~np.isnan(means).reshape(len(means), -1).any(axis=1)]
+    filled = means[~np.isnan(means).reshape(len(means), -1).all(axis=1)]
     if not len(filled):
         return np.full(means.shape[1:], np.nan), np.full(means.shape[1:], np.nan)
     low, high = np.quantile(filled, [(1 - level) / 2, (1 + level) / 2], axis=0)

@@ -62,7 +62,8 @@ def head_statistics(
     array = check_probabilities(as_real("maps", maps))
     points = _keys(keys, array)
     chosen = _known(names, array, keys is not None)
-    distances, marks = _tokens(array.shape[-1], positions, special)
+    places, marks = check_tokens(array.shape[-1], positions, special)
+    distances = token_distances(places)
     count = math.prod(array.shape[:-3])
     flat = [one.reshape(count, *one.shape[-3:]) for one in (array, points)]
     layers = [  # one at a time: its arrays stay in the cache
@@ -99,10 +100,10 @@ def _keys(keys: ArrayLike | None, maps: FloatArray) -> FloatArray:
     return points
 
 
-def _tokens(
+def check_tokens(
     n: int, positions: ArrayLike | None, special: ArrayLike | None
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the distances between n tokens ``(n, n)`` and which are special ``(n,)``."""
+    """Return where n tokens are, ``(n, dim)``, and which are special, ``(n,)``."""
     places = check_finite(
         "positions", as_real("positions", np.arange(n) if positions is None else positions)
     )
@@ -114,7 +115,22 @@ def _tokens(
         raise ValueError(
             f"special must be booleans of shape ({n},), got {marks.dtype} of {marks.shape}"
         )
-    return np.linalg.norm(places[:, None] - places, axis=-1), marks
+    return places, marks
+
+
+def token_distances(places: FloatArray, first: int = 0, stop: int | None = None) -> FloatArray:
+    """Return the distances of tokens first, …, stop - 1 from all n tokens, ``(stop - first, n)``.
+
+    Parameters
+    ----------
+    places : ndarray, shape (n, dim)
+    """
+    some = places[first:stop]
+    if places.shape[1] == 1:
+        line: FloatArray = np.abs(some - places[:, 0])
+        return line
+    squared = sum(np.square(a[:, None] - b) for a, b in zip(some.T, places.T, strict=True))
+    return np.sqrt(squared)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """What a head does: a registry of numbers that describe its map, or its keys. Arrays only.
 
-Every statistic of maps is averaged over the query rows.
+Every statistic of maps is a mean over the query rows. So it is the mean of its values on slabs of
+rows, weighted by their numbers of rows, and maps of any length can be measured slab by slab.
 
 To add a statistic, write a function from :class:`Heads` to values (H,) and add a row to
 :data:`STATISTICS`. Reports, the command line and the contract tests find it there.
@@ -22,12 +23,12 @@ MAPS, MARKS, KEYS = "maps", "marks", "keys"  # what a statistic reads
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """What the heads of one layer compute on one text, as statistics read it.
+    """What the heads of one layer compute on one text, or a slab of it, as statistics read it.
 
     Attributes
     ----------
     maps : ndarray, shape (H, n, m)
-        Attention weights, padding cut away.
+        Attention weights of n queries in turn, padding cut away.
     distances : ndarray, shape (n, m)
         Distance from each query to each key, in tokens or in the unit of the positions.
     special : ndarray of bool, shape (m,)
@@ -36,6 +37,8 @@ class Heads:
         After rotary positions; without features if no statistic reads them.
     scale : float
         What multiplies q·k.
+    first : int
+        Place of the first of the queries.
     """
 
     maps: FloatArray
@@ -43,6 +46,7 @@ class Heads:
     special: BoolArray
     keys: FloatArray
     scale: float
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,10 @@ def _expected(maps: FloatArray, of: FloatArray | BoolArray) -> FloatArray:
     return values
 
 
-def _offset(maps: FloatArray, offset: int) -> FloatArray:
+def _offset(heads: Heads, offset: int) -> FloatArray:
     """Mean weight of the key `offset` places after the query, over all n rows."""
-    on_it = np.diagonal(maps, offset=offset, axis1=-2, axis2=-1)
-    weight: FloatArray = on_it.sum(axis=-1) / maps.shape[-2]
+    on_it = np.diagonal(heads.maps, offset=heads.first + offset, axis1=-2, axis2=-1)
+    weight: FloatArray = on_it.sum(axis=-1) / heads.maps.shape[-2]
     return weight
 
 
@@ -127,7 +131,7 @@ STATISTICS = {
         ),
         HeadStatistic(
             name="own_token",
-            function=lambda heads: _offset(heads.maps, 0),
+            function=lambda heads: _offset(heads, 0),
             unit="share of the weight",
             description="weight on the query's own place",
             own=True,
@@ -140,7 +144,7 @@ STATISTICS = {
         ),
         HeadStatistic(
             name="previous_token",
-            function=lambda heads: _offset(heads.maps, -1),
+            function=lambda heads: _offset(heads, -1),
             unit="share of the weight",
             description="weight on the token before the query, over all rows",
             source="clark2019bert",
@@ -148,7 +152,7 @@ STATISTICS = {
         ),
         HeadStatistic(
             name="next_token",
-            function=lambda heads: _offset(heads.maps, 1),
+            function=lambda heads: _offset(heads, 1),
             unit="share of the weight",
             description="weight on the token after the query, over all rows",
             source="clark2019bert",

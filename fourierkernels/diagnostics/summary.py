@@ -6,13 +6,13 @@ each (layer, pair of heads) are updated in place (Welford). Arrays only.
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.diagnostics.distances import (
     DEFAULT_METRIC,
     MAPS,
@@ -55,9 +55,10 @@ class HeadSummary:
     Attributes
     ----------
     distances : ndarray, shape (L, H, H)
-        Mean over windows of the distance of each pair of heads.
+        Mean over windows of the distance of each pair of heads. H is the largest number of heads of
+        a layer; a layer with fewer has NaN in the places of the others.
     mean : ndarray, shape (L,)
-        Mean over pairs and windows.
+        Mean over pairs and windows; NaN for a layer of one head.
     std_pairs_texts : ndarray, shape (L,)
         Standard deviation over pairs and windows together.
     std_pairs : ndarray, shape (L,)
@@ -99,8 +100,24 @@ class HeadSummary:
 
     @property
     def layer_average(self) -> float:
-        """Mean of the layers' means."""
-        return float(self.mean.mean())
+        """Mean of the layers' means, those of one head left out."""
+        return float(np.nanmean(self.mean))
+
+    @property
+    def heads(self) -> list[int]:
+        """Number of heads of each layer."""
+        return [int((~np.isnan(np.diagonal(layer))).sum()) for layer in self.distances]
+
+    @property
+    def by_layer(self) -> list[FloatArray]:
+        """Distances of each layer, ``(H, H)`` with its own number of heads."""
+        pairs = zip(self.distances, self.heads, strict=True)
+        return [layer[:heads, :heads] for layer, heads in pairs]
+
+    @property
+    def _paired(self) -> BoolArray:
+        """Which layers have pairs of heads."""
+        return ~np.isnan(self.mean)
 
     def std(self, spread: str = DEFAULT_SPREAD) -> FloatArray:
         """Return each layer's standard deviation over a key of :data:`SPREADS`, ``(L,)``."""
@@ -110,15 +127,21 @@ class HeadSummary:
 
     def layer_average_std(self, spread: str = DEFAULT_SPREAD) -> float:
         """Return the mean over layers of their standard deviations."""
-        return float(self.std(spread).mean())
+        return float(self.std(spread)[self._paired].mean())
 
     def interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the bootstrap interval of `mean`, ``(L,)`` each; NaN from one text."""
         return percentile_interval(self.replicates, level)
 
+    @property
+    def average_replicates(self) -> FloatArray:
+        """Bootstrap replicates of the layer average, ``(B,)``."""
+        average: FloatArray = self.replicates[:, self._paired].mean(axis=1)
+        return average
+
     def layer_average_interval(self, level: float = LEVEL) -> tuple[float, float]:
         """Return the ends of the bootstrap interval of the layer average."""
-        low, high = percentile_interval(self.replicates.mean(axis=1), level)
+        low, high = percentile_interval(self.average_replicates, level)
         return float(low), float(high)
 
 
@@ -127,11 +150,11 @@ class HeadAccumulator:
 
     def __init__(self, *, metric: str = DEFAULT_METRIC, seed: int = 0) -> None:
         self._row: HeadMetric = METRICS[check_choice("metric", metric, list(METRICS))]
-        self._pairs = RunningMoments()  # of (L, P), P = H (H - 1) / 2
+        self._pairs = RunningMoments()  # of (P,), the pairs of all layers in turn
         self._texts = RunningMoments()  # of (L,)
         self._bootstrap = PoissonBootstrap(seed=seed)  # of (L,)
         self._lengths: Counter[int] = Counter()
-        self._shape: tuple[int, int] | None = None
+        self._heads: tuple[int, ...] = ()  # of each layer
 
     def add(self, maps: ArrayLike, *, number: int | None = None) -> None:
         """Take in the maps ``(L, H, n, m)`` of one text, or what else the metric compares.
@@ -152,20 +175,29 @@ class HeadAccumulator:
                 f"{self._row.of} must have shape (layers, heads, {size}), got {array.shape}"
             )
         distances = head_distances(array, metric=self._row.name)
-        self._check_shape(distances.shape[0], distances.shape[1])
-        self._check_length(array.shape[-2])
-        above = np.triu_indices(distances.shape[1], k=1)
-        pairs = distances[:, above[0], above[1]]  # (L, P)
-        self._bootstrap.add(self._pairs.count if number is None else number, pairs.mean(axis=1))
-        self._pairs.add(pairs)
-        self._texts.add(pairs.mean(axis=1))
+        self.add_distances(list(distances), array.shape[-2], number=number)
 
-    def _check_shape(self, layers: int, heads: int) -> None:
-        self._shape = self._shape or (layers, heads)
-        if (layers, heads) != self._shape:
+    def add_distances(
+        self, layers: Sequence[FloatArray], n: int, *, number: int | None = None
+    ) -> None:
+        """Take in the distances ``(H, H)`` of each layer on one text of n query tokens.
+
+        Layers may have different numbers of heads. Raises as :meth:`add`.
+        """
+        self._check_heads(tuple(map(len, layers)))
+        self._check_length(n)
+        pairs = [layer[np.triu_indices(len(layer), k=1)] for layer in layers]
+        means = np.array([_mean(layer) for layer in pairs])
+        self._bootstrap.add(self._pairs.count if number is None else number, means)
+        self._pairs.add(np.concatenate(pairs))
+        self._texts.add(means)
+
+    def _check_heads(self, heads: tuple[int, ...]) -> None:
+        self._heads = self._heads or heads
+        if heads != self._heads:
             raise ValueError(
                 "maps must have the same layers and heads in every text, "
-                f"got {(layers, heads)} after {self._shape}"
+                f"got {_counted(heads)} after {_counted(self._heads)}"
             )
 
     def _check_length(self, n: int, times: int = 1) -> None:
@@ -185,21 +217,21 @@ class HeadAccumulator:
         ValueError
             If nothing has been taken in.
         """
-        if self._shape is None:
+        if not self._heads:
             raise ValueError("texts must give at least one attention map, got none")
-        mean = self._pairs.mean.mean(axis=1)
+        pairs = self._by_layer(self._pairs.mean)
+        mean = np.array([_mean(layer) for layer in pairs])
+        some = mean[~np.isnan(mean)]
         return HeadSummary(
             metric=self._row.name,
-            distances=_square(self._pairs.mean, self._shape[1]),
+            distances=_square(pairs, self._heads),
             mean=mean,
             std_pairs_texts=self._std_together(),
-            std_pairs=standard_deviation(
-                ((self._pairs.mean - mean[:, None]) ** 2).sum(axis=1), self._n_pairs
+            std_pairs=np.concatenate(
+                [standard_deviation(_scatter(layer), layer.size) for layer in pairs]
             ),
             std_texts=self._texts.std(),
-            std_layers=float(
-                standard_deviation(((mean - mean.mean()) ** 2).sum(keepdims=True), len(mean))[0]
-            ),
+            std_layers=float(standard_deviation(_scatter(some), len(some))[0]),
             n_min=min(self._lengths),
             n_median=_median(self._lengths),
             n_max=max(self._lengths),
@@ -213,7 +245,7 @@ class HeadAccumulator:
         """Return what has been taken in, for :meth:`merge` of another one."""
         parts = {"pairs": self._pairs, "texts": self._texts, "bootstrap": self._bootstrap}
         found = {name: part.state() for name, part in parts.items()}
-        return {**found, "lengths": sorted(self._lengths.items()), "shape": self._shape}
+        return {**found, "lengths": sorted(self._lengths.items()), "heads": self._heads}
 
     def merge(self, state: State) -> None:
         """Take in what another one with the same metric and seed has taken in of other texts.
@@ -223,34 +255,52 @@ class HeadAccumulator:
         ValueError
             As :meth:`add`.
         """
-        if state["shape"] is None:
+        if not state["heads"]:
             return
-        self._check_shape(*state["shape"])
+        self._check_heads(tuple(state["heads"]))
         for n, times in state["lengths"]:
             self._check_length(n, times)
         self._pairs.merge(state["pairs"])
         self._texts.merge(state["texts"])
         self._bootstrap.merge(state["bootstrap"])
 
-    @property
-    def _n_pairs(self) -> int:
-        return int(self._pairs.mean.shape[1])
+    def _by_layer(self, pairs: FloatArray) -> list[FloatArray]:
+        """Return values of the pairs of all layers ``(P,)``, layer by layer."""
+        ends = np.cumsum([heads * (heads - 1) // 2 for heads in self._heads])
+        return np.split(pairs, ends[:-1])
 
     def _std_together(self) -> FloatArray:
         """Over pairs and texts: deviations within each pair, plus those between the pairs."""
-        means = self._pairs.mean
-        between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-        count = self._pairs.count
-        return standard_deviation(
-            self._pairs.scatter.sum(axis=1) + count * between, count * self._n_pairs
-        )
+        count, deviations = self._pairs.count, []
+        both = zip(*map(self._by_layer, (self._pairs.mean, self._pairs.scatter)), strict=True)
+        for means, scatter in both:
+            total = scatter.sum(keepdims=True) + count * _scatter(means)
+            deviations.append(standard_deviation(total, count * means.size))
+        return np.concatenate(deviations)
 
 
-def _square(pairs: FloatArray, heads: int) -> FloatArray:
-    """Put values of pairs ``(L, P)`` back into symmetric matrices ``(L, H, H)``."""
-    square = np.zeros((len(pairs), heads, heads))
-    first, second = np.triu_indices(heads, k=1)
-    square[:, first, second] = square[:, second, first] = pairs
+def _mean(values: FloatArray) -> float:
+    """Mean of the pairs of a layer; NaN of none."""
+    return float(values.mean()) if values.size else math.nan
+
+
+def _scatter(values: FloatArray) -> FloatArray:
+    """Σ (x - mean)², ``(1,)``."""
+    return np.square(values - _mean(values)).sum(keepdims=True)
+
+
+def _counted(heads: tuple[int, ...]) -> tuple[int, object]:
+    """Return the number of layers, and that of heads: one for each layer where they differ."""
+    return len(heads), heads[0] if len(set(heads)) == 1 else heads
+
+
+def _square(pairs: Sequence[FloatArray], heads: Sequence[int]) -> FloatArray:
+    """Put values of pairs back into symmetric matrices ``(L, H, H)``, H the most heads."""
+    square = np.full((len(heads), max(heads), max(heads)), np.nan)
+    for layer, values, count in zip(square, pairs, heads, strict=True):
+        layer[np.arange(count), np.arange(count)] = 0.0
+        first, second = np.triu_indices(count, k=1)
+        layer[first, second] = layer[second, first] = values
     return square
 
 

@@ -40,6 +40,8 @@ def distance_rows(report: ReportContent) -> Rows:
         for name, summary in report.summaries(metric).items():
             low, high = summary.interval()
             for layer, mean in enumerate(summary.mean):
+                if np.isnan(mean):  # a layer of one head
+                    continue
                 stds = (summary.std(spread)[layer] for spread in SPREADS)
                 rows.append([name, metric, layer + 1, mean, low[layer], high[layer], *stds])
     return ["network", "metric", "layer", "mean", "low", "high", *fields], rows
@@ -73,7 +75,7 @@ def statistic_rows(report: ReportContent) -> Rows:
             found.std_texts[layer, head],
         ]
         for name, found in report.first.statistics.items()
-        for layer, head in np.ndindex(found.mean.shape)
+        for layer, head in np.argwhere(~np.isnan(found.mean))
     ]
     return ["statistic", "unit", "layer", "head", "mean", "low", "high", "std_texts"], rows
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
@@ -40,7 +42,7 @@ def heads_figure(summaries: Summaries, *, title: str) -> "Figure":
     columns = min(_COLUMNS, max(len(summary.mean) for summary in summaries.values()))
     figure = Figure(figsize=(columns * _PANEL + 1, rows * _PANEL + 0.8), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    top = max(float(summary.distances.max()) for summary in summaries.values())
+    top = max(float(np.nanmax(summary.distances)) for summary in summaries.values())
     start = 0
     for (name, summary), count in zip(summaries.items(), panels, strict=True):
         image = _draw(axes[start : start + count].ravel(), summary, name=name, top=top or 1.0)
@@ -58,7 +60,7 @@ def _panel_rows(summary: HeadSummary) -> int:
 def _draw(axes: Any, summary: HeadSummary, *, name: str, top: float) -> Any:
     for axis in axes[len(summary.mean) :]:
         axis.set_axis_off()
-    for layer, (axis, distances) in enumerate(zip(axes, summary.distances, strict=False)):
+    for layer, (axis, distances) in enumerate(zip(axes, summary.by_layer, strict=False)):
         image = axis.imshow(distances, cmap=_COLOURS, vmin=0.0, vmax=top)
         axis.grid(False)  # whatever style is in force: lines would cross the cells
         axis.set_title(f"{name}, layer {layer + 1}")

@@ -54,6 +54,7 @@ def head_report(
     loss: str = "auto",
     examples: int = 8,
     context: int | None = None,
+    max_tokens: int | None = None,
     batch_size: int = 16,
     tokens: str = "auto",
     part: str | None = None,
@@ -114,6 +115,8 @@ def head_report(
         Number of first inputs kept with their maps, for inspection.
     context : int, optional
         Join the texts and cut windows of exactly this many tokens.
+    max_tokens : int, optional
+        Cut texts that are longer into windows of at most so many tokens.
     batch_size : int
         Inputs that share a batch, at most.
     tokens : str
@@ -311,7 +314,7 @@ def _plan(
 ) -> _Study:
     """Check the options, and find the checkpoints and what is measured on."""
     names, chosen = _check_options(asked)
-    read = {name: asked[name] for name in ("tokens", "context", "seed")}
+    read = {name: asked[name] for name in ("tokens", "context", "max_tokens", "seed")}
     profile = partial(profile_heads, metrics=names, statistics=chosen, **read)
     prune = partial(head_pruning, loss=asked["loss"], method=asked["importance"], **read)
     found = _found("checkpoint", checkpoint)
@@ -412,6 +415,8 @@ def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str
     for name in ("permutations", "examples", "seed"):
         check_integer(name, asked[name], least=0)
     check_integer("batch_size", asked["batch_size"])
+    if asked["max_tokens"] is not None:
+        check_integer("max_tokens", asked["max_tokens"])
     return metrics, statistics
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from fourierkernels.diagnostics.comparison import HeadDifference
 from fourierkernels.diagnostics.distances import METRICS
@@ -30,7 +31,7 @@ def summary_notes(
         f"intervals: bootstrap of {len(first.replicates)} replicates over windows; "
         "a text that is not cut is one window",
         f"n: {first.n_min} to {first.n_max} query tokens, median {first.n_median:g}; "
-        f"{first.n_texts} texts, {first.n_windows} windows; {first.distances.shape[-1]} heads",
+        f"{first.n_texts} texts, {first.n_windows} windows; {_heads(first)} heads",
     ]
     if AS_SHARP in summaries:
         lines.append(
@@ -42,13 +43,49 @@ def summary_notes(
     return lines
 
 
+def _heads(summary: HeadSummary) -> str:
+    """Return the number of heads of a layer, or the least and the most."""
+    ends = dict.fromkeys((min(summary.heads), max(summary.heads)))
+    return " to ".join(map(str, ends))
+
+
 def module_notes(profile: HeadProfile) -> list[str]:
-    """Return notes on what was measured of the model: modules left out, layers that they leave."""
+    """Return notes on what was measured of the model: what was left out, and which layers."""
     lines = [f"not measured: {profile.unread}"] if profile.unread else []
+    lines += [f"left out: {reason}" for reason in profile.left_out]
+    if profile.shapes:
+        lines.append(shapes_note(profile.shapes))
     if profile.layers and (profile.unread or not _in_turn(profile.layers)):
         named = [f"{number} {name}" for number, name in enumerate(profile.layers, start=1)]
         lines.append(f"layers: {', '.join(named)}")
     return lines
+
+
+def shapes_note(shapes: Sequence[tuple[int, int, int, int]]) -> str:
+    """Return the note on layers that have shapes of their own.
+
+    Parameters
+    ----------
+    shapes : sequence of (heads, windows, queries, keys)
+
+    Examples
+    --------
+    >>> shapes_note([(3, 64, 49, 49), (3, 64, 49, 49), (6, 1, 49, 16)])[:70]
+    'shapes of the layers: 1 to 2: 3 heads, 64 windows of 49 × 49 tokens; 3'
+    """
+    places = []
+    for shape, found in groupby(enumerate(shapes, start=1), key=lambda pair: pair[1]):
+        numbers = [number for number, _ in found]
+        ends = [str(numbers[0]), *([str(numbers[-1])] if len(numbers) > 1 else [])]
+        heads, windows, n, m = shape
+        inside = f"{windows} windows of " if windows > 1 else ""
+        counted = "1 head" if heads == 1 else f"{heads} heads"
+        places.append(f"{' to '.join(ends)}: {counted}, {inside}{n} × {m} tokens")
+    lone = "; layers of one head have no distances" if any(one[0] == 1 for one in shapes) else ""
+    return (
+        f"shapes of the layers: {'; '.join(places)}; averages of layers are over different "
+        f"shapes{lone}; no maps of single inputs are kept"
+    )
 
 
 def _in_turn(names: Sequence[str]) -> bool:

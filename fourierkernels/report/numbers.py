@@ -32,6 +32,8 @@ def report_numbers(report: ReportContent) -> dict[str, Any]:
         },
         "null": _null_as_json(report),
         "importance": _pruning_as_json(report),
+        "left_out": list(report.first.left_out),
+        "shapes": [list(shape) for shape in report.first.shapes],
         "ddof": DDOF,
         **report.shared_origin,
     }
@@ -50,10 +52,10 @@ def _as_json(summary: HeadSummary, spread: str) -> dict[str, Any]:
         "layer_average_std": _finite(summary.layer_average_std(spread)),
         "layer_average_std_over": SPREADS[spread].description,
         "std_layers": _finite(summary.std_layers),
-        "mean": summary.mean.tolist(),
+        "mean": _finite(summary.mean),
         "interval": _finite(summary.interval()),
         **layers,
-        "distances": summary.distances.tolist(),
+        "distances": _finite(summary.by_layer),
     }
 
 
@@ -118,6 +120,6 @@ def _pruning_as_json(report: ReportContent) -> dict[str, Any] | None:
 
 def _finite(values: Any) -> Any:
     """Return numbers for JSON, which has no NaN: null stands for it."""
-    if np.ndim(values):
+    if isinstance(values, list) or np.ndim(values):
         return [_finite(value) for value in values]
     return None if math.isnan(values) else float(values)

@@ -4,6 +4,7 @@ Summaries go by the name of their network, ``{"trained": ..., "random": ...}``; 
 asked about.
 """
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -43,10 +44,13 @@ def _column(summary: HeadSummary, spread: str, deepest: int, places: int) -> lis
     def shown(value: float) -> str:
         return f"{value:.{places}f}"
 
+    def both(mean: float, std: float) -> str:
+        return "one head" if math.isnan(mean) else f"{shown(mean)} ± {shown(std)}"
+
     pairs = zip(summary.mean, summary.std(spread), strict=True)
     low, high = summary.layer_average_interval()
     return [
-        *(f"{shown(mean)} ± {shown(std)}" for mean, std in pairs),
+        *(both(mean, std) for mean, std in pairs),
         *[""] * (deepest - len(summary.mean)),
         f"{shown(summary.layer_average)} ± {shown(summary.layer_average_std(spread))}",
         f"{shown(low)} to {shown(high)}",
@@ -78,9 +82,11 @@ def statistics_table(statistics: Mapping[str, StatisticSummary]) -> Table:
     for title in ("statistic", "mean", "least, of head", "greatest, of head", "unit"):
         table.add_column(title, justify="left" if title in {"statistic", "unit"} else "right")
     for name, one in statistics.items():
-        ends = (_named(one.mean, place) for place in (one.mean.argmin(), one.mean.argmax()))
+        ends = (
+            _named(one.mean, place) for place in (np.nanargmin(one.mean), np.nanargmax(one.mean))
+        )
         table.add_row(
-            name.replace("_", " "), f"{one.mean.mean():.3f}", *ends, STATISTICS[name].unit
+            name.replace("_", " "), f"{np.nanmean(one.mean):.3f}", *ends, STATISTICS[name].unit
         )
     return table
 

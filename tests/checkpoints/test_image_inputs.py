@@ -17,6 +17,7 @@ from PIL import Image
 from fourierkernels.checkpoints.images import read_images
 from fourierkernels.checkpoints.load import load_checkpoint
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
+from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.image_files import IMAGE_FORMATS, Preprocessing
 
 Tiny = Callable[[str], Path]
@@ -263,9 +264,16 @@ def test_network_of_words_and_images_together_is_asked_for_one_side(tiny: Tiny) 
     assert words.reads == "tokens"
 
 
-def test_network_that_attends_in_windows_is_refused(tiny: Tiny) -> None:
-    with pytest.raises(ValueError, match=r"from all tokens to all tokens, got .*\(4, 4, 4\)"):
-        load_checkpoint(tiny("swin"))
+def test_images_of_a_network_that_attends_in_windows_are_run_one_by_one(
+    tiny: Tiny, folder: Path
+) -> None:
+    checkpoint = load_checkpoint(tiny("swin"))
+    files = read_images(folder).files[:2]
+    samples = list(head_samples(checkpoint, files, batch_size=2))
+    assert [sample.item for sample in samples] == list(files)
+    for sample in samples:
+        (alone,) = head_samples(checkpoint, [sample.item])
+        assert (sample.shapes, sample.shapes[0][1:]) == (alone.shapes, (4, 4, 4))
 
 
 def test_folder_says_how_its_images_are_read(own: Tiny, folder: Path) -> None:

@@ -61,10 +61,9 @@ def _main_input(model: Any) -> str:
 
 def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
     config = model.config
-    missing = [one for one in ("image_size", "patch_size") if not hasattr(config, one)]
-    if missing:
+    if not hasattr(config, "image_size"):
         raise ValueError(
-            f"checkpoint must say the {missing[0]} of its images, got {type(model).__name__}"
+            f"checkpoint must say the image_size of its images, got {type(model).__name__}"
         )
     height, width = as_pair(config.image_size)
     channels = int(getattr(config, "num_channels", 3))
@@ -74,7 +73,7 @@ def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
         files=files,
         preprocess=read_preprocessing(files.folder, height=height, width=width, channels=channels),
         shape=(channels, height, width),
-        patch=as_pair(config.patch_size),
+        patch=as_pair(config.patch_size) if hasattr(config, "patch_size") else None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from fourierkernels.checkpoints.recorders.slabs import MapRows
 from fourierkernels.validation import check_choice
 
 _CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
@@ -25,6 +26,7 @@ class AttentionCall:
     name : str
         Name of the module in the model.
     maps : Tensor, shape (B, H, N, M)
+        On the device "meta", a shape without numbers, if `rows` has to be asked for them.
     queries : Tensor, shape (B, H, N, d)
     keys, values : Tensor, shape (B, H, M, d)
         After rotary positions; keys that several heads share are repeated.
@@ -42,6 +44,8 @@ class AttentionCall:
     merged : bool
         Whether texts and heads came in one dimension, read here with texts first; what reads the
         heads may show that heads come first.
+    rows : MapRows or None
+        How rows of maps that are not held are computed.
     """
 
     name: str
@@ -55,6 +59,7 @@ class AttentionCall:
     projection: nn.Module | None = None
     slices: Tensor | None = None
     merged: bool = False
+    rows: MapRows | None = None
 
     @property
     def projected(self) -> Tensor:
@@ -90,11 +95,19 @@ class AttentionCall:
         """
         if name == "projected":
             return self.part("outputs", row, queries, keys) @ self._known_slices()
+        if name == "maps":
+            return self.map_rows(row, 0, queries)[..., :keys]
         ends = {"n": queries, "m": keys}
         sides = _SIDES[check_choice("name", name, [*_SIDES, "projected"])]
         tensor: Tensor = getattr(self, name)
         cut = (slice(None), *(slice(ends[side]) for side in sides))
         return tensor[row][cut]
+
+    def map_rows(self, row: int, start: int, stop: int) -> Tensor:
+        """Return the weights of queries start, …, stop - 1 of text `row`, ``(H, s, M)``."""
+        if self.rows is None:
+            return self.maps[row, :, start:stop]
+        return self.rows.compute(row, start, stop)
 
     def _known_slices(self) -> Tensor:
         if self.slices is None:
@@ -122,7 +135,12 @@ class Recorder:
 
 
 def attention_call(
-    name: str, maps: Tensor, vectors: tuple[Tensor, ...], outputs: Tensor, scale: float | None
+    name: str,
+    maps: Tensor,
+    vectors: tuple[Tensor, ...],
+    outputs: Tensor,
+    scale: float | None,
+    rows: MapRows | None = None,
 ) -> AttentionCall:
     """Return a call in which every head has its keys and values, even if heads share them.
 
@@ -140,6 +158,8 @@ def attention_call(
         maps @ values.
     scale : float or None
         What multiplies q·k; 1/√d if None.
+    rows : MapRows or None
+        How rows of the maps are computed, if these are only a shape.
     """
     query, key, value = vectors
     groups = maps.shape[1] // key.shape[1]
@@ -148,4 +168,4 @@ def attention_call(
         keys, values = (side.repeat_interleave(groups, dim=1) for side in (key, value))
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     cross = bool(_CROSS.search(name))
-    return AttentionCall(name, maps, query, keys, values, outputs, scale, cross)
+    return AttentionCall(name, maps, query, keys, values, outputs, scale, cross, rows=rows)

@@ -36,13 +36,21 @@ class Heard(list[AttentionCall]):
         computes was not understood.
     quiet : Quiet
         Kept by a recorder around what it reads itself.
+    slab : int
+        How many queries are computed at once where a recorder need not hold whole maps; 0 if all
+        maps are held.
     """
 
     def __init__(
-        self, calls: Iterable[AttentionCall] = (), unread: dict[str, str] | None = None
+        self,
+        calls: Iterable[AttentionCall] = (),
+        unread: dict[str, str] | None = None,
+        *,
+        slab: int = 0,
     ) -> None:
         super().__init__(calls)
         self.unread = {} if unread is None else unread
+        self.slab = slab
         self.quiet = Quiet()
 
     def nothing(self, model: nn.Module) -> str:

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from fourierkernels.checkpoints.recorders.einsum import as_product, with_own_heads
 from fourierkernels.checkpoints.recorders.heard import Heard
 from fourierkernels.checkpoints.recorders.products import Inside, Pieces
+from fourierkernels.checkpoints.recorders.slabs import softmax_rows, without_numbers
 
 _SOFTMAX = {torch.softmax, Tensor.softmax, functional.softmax}
 _PRODUCTS = {
@@ -63,7 +64,7 @@ def record_functions(model: nn.Module, heard: Heard, *, claimed: set[int]) -> It
 class _Watch(TorchFunctionMode):
     def __init__(self, heard: Heard) -> None:
         super().__init__()
-        self.pieces, self.quiet = Pieces(heard), heard.quiet
+        self.pieces, self.quiet, self.slab = Pieces(heard), heard.quiet, heard.slab
         self.inside: list[tuple[Inside, bool]] = []  # the modules that are being run
 
     def entering(self, name: str, *, claimed: bool, first: bool) -> Callable[..., None]:
@@ -145,11 +146,20 @@ class _Watch(TorchFunctionMode):
         keys = key
         if query.ndim == 4 and key.shape[1] != query.shape[1]:
             keys = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
+        at = self.inside[-1][0]
+        if self.slab and query.ndim == 4:
+            masks = () if attn_mask is None else (attn_mask,)
+            rows = softmax_rows(query, keys, scale=scale, masks=masks, causal=is_causal)
+            weights = without_numbers(query, keys.shape[2])
+            self.pieces.add_call(
+                (query, key, value), weights, result, at=at, scale=scale, rows=rows
+            )
+            return
         scores = scale * query @ keys.transpose(-1, -2)
         if is_causal:
             attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
         if attn_mask is not None:
             hidden = attn_mask.dtype is torch.bool
             scores = scores.masked_fill(~attn_mask, -torch.inf) if hidden else scores + attn_mask
-        at, weights = self.inside[-1][0], scores.softmax(dim=-1)
+        weights = scores.softmax(dim=-1)
         self.pieces.add_call((query, key, value), weights, result, at=at, scale=scale)

@@ -111,7 +111,8 @@ class Pieces:
             else part.reshape(weights.shape[0], -1, *part.shape[-2:])
             for part in (weights, *vectors, result)
         ]
-        call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], told["scale"])
+        rows = told.get("rows")
+        call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], told["scale"], rows)
         call.merged = weights.ndim == 3 and 1 < heads < weights.shape[0]
         self.heard.append(call)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.checkpoints.recorders.heard import Heard
 from fourierkernels.checkpoints.recorders.products import regrouped
+from fourierkernels.checkpoints.recorders.slabs import MapRows
 
 _WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as many bytes as a number has
 _PARTS = ("maps", "queries", "keys", "values", "outputs")
@@ -65,9 +66,10 @@ def _joined(heard: Heard, read: Tensor) -> AttentionCall | None:
     group = alone[:count][::-1]
     if not 1 < count == len(group) or not _reads(read, _side_by_side(group, "outputs")):
         return None
-    call = group[0]
+    call, rows = group[0], _rows_together(group)
     for name in _PARTS:
         setattr(call, name, _side_by_side(group, name))
+    call.rows = rows
     call.name = ".".join(_common([one.name.split(".") for one in group]))
     del heard[-count + 1 :]
     return call
@@ -77,6 +79,18 @@ def _common(paths: list[list[str]]) -> list[str]:
     """Return the modules that all paths begin with."""
     levels = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
     return [level[0] for level in levels]
+
+
+def _rows_together(group: list[AttentionCall]) -> MapRows | None:
+    """Return the rows of one call with the heads of all, if they are not held."""
+    rows = [call.rows for call in group if call.rows is not None]
+    if not rows:
+        return None
+
+    def compute(text: int, start: int, stop: int) -> Tensor:
+        return torch.cat([one.compute(text, start, stop) for one in rows])
+
+    return MapRows(compute, masks=sum(one.masks for one in rows))
 
 
 def _side_by_side(group: list[AttentionCall], name: str) -> Tensor:

@@ -61,12 +61,20 @@ def attention_calls(model: nn.Module, *inputs: Any, **options: Any) -> list[Atte
 
 
 @contextmanager
-def recording(model: nn.Module) -> Iterator[Heard]:
+def recording(model: nn.Module, *, slab: int = 0) -> Iterator[Heard]:
     """Record the attention of a model; yield the list that its calls are added to.
 
     The model is restored afterwards. Gradients, if enabled, flow through what is recorded.
+
+    Parameters
+    ----------
+    model : nn.Module
+    slab : int
+        Run attention on so many queries at a time, where it is not written out in the model, and
+        hold no maps: their rows are computed again when they are asked for, see
+        ``AttentionCall.map_rows``. 0 to hold whole maps.
     """
-    heard, claimed = Heard(), set[int]()
+    heard, claimed = Heard(slab=slab), set[int]()
     names = {id(module): name for name, module in model.named_modules()}
     with ExitStack() as stack:
         fast = torch.backends.mha.get_fastpath_enabled()

@@ -13,6 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, Recorder
+from fourierkernels.checkpoints.recorders.heard import Heard
+from fourierkernels.checkpoints.recorders.slabs import (
+    MapRows,
+    all_outputs,
+    softmax_rows,
+    without_numbers,
+)
 
 _SIGNATURE = inspect.signature(nn.MultiheadAttention.forward)
 
@@ -30,19 +37,24 @@ def torch_call(
     module: nn.MultiheadAttention, args: tuple[Any, ...], options: dict[str, Any], weights: Tensor
 ) -> dict[str, Any]:
     """Return the fields of an :class:`~.call.AttentionCall` except its name."""
+    fields = _without_maps(module, args, options)
+    maps = weights if weights.ndim == 4 else weights[None]
+    return {**fields, "maps": maps, "outputs": maps @ fields["values"]}
+
+
+def _without_maps(
+    module: nn.MultiheadAttention, args: tuple[Any, ...], options: dict[str, Any]
+) -> dict[str, Any]:
     bound = _SIGNATURE.bind(module, *args, **options).arguments
     inputs = [_batch_first(module, bound[side]) for side in ("query", "key", "value")]
     query, key, value = (
         _heads(module, part) for part in _with_extras(module, _projected(module, inputs))
     )
-    maps = weights if weights.ndim == 4 else weights[None]
     weight = module.out_proj.weight.detach()
     return {
-        "maps": maps,
         "queries": query,
         "keys": key,
         "values": value,
-        "outputs": maps @ value,
         "scale": query.shape[-1] ** -0.5,
         "projection": module.out_proj,
         "cross": not _same_numbers(bound["query"], bound["key"]),
@@ -95,11 +107,52 @@ def in_layout_of(module: nn.MultiheadAttention, outputs: Tensor, example: Tensor
     return outputs if module.batch_first else outputs.transpose(0, 1)
 
 
-def _record(module: Any, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
-    def record(_: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
-        calls.append(AttentionCall(name, **torch_call(module, args, options, output[1])))
+def torch_call_in_slabs(
+    module: nn.MultiheadAttention, args: tuple[Any, ...], options: dict[str, Any], slab: int
+) -> dict[str, Any]:
+    """Return the same fields with maps whose rows are computed when they are asked for."""
+    bound = _SIGNATURE.bind(module, *args, **options).arguments
+    fields = _without_maps(module, args, options)
+    rows = _rows(bound, fields["queries"], fields["keys"])
+    maps = without_numbers(fields["queries"], fields["keys"].shape[2])
+    outputs = all_outputs(rows, fields["values"], maps.shape[2], slab)
+    return {**fields, "maps": maps, "outputs": outputs, "rows": rows}
 
-    before = module.register_forward_pre_hook(ask_for_weights, with_kwargs=True)
+
+def _rows(bound: dict[str, Any], queries: Tensor, keys: Tensor) -> MapRows:
+    """Return rows of softmax weights under the two masks of the module, True where hidden."""
+    masks = []
+    if (mask := bound.get("attn_mask")) is not None:
+        mask = mask.reshape(-1, queries.shape[1], *mask.shape[1:]) if mask.ndim == 3 else mask
+        masks.append(mask)
+    if (padding := bound.get("key_padding_mask")) is not None:
+        masks.append((padding if padding.ndim == 2 else padding[None])[:, None, None])
+    seen = tuple(~mask if mask.dtype is torch.bool else mask for mask in masks)
+    return softmax_rows(queries, keys, scale=queries.shape[-1] ** -0.5, masks=seen)
+
+
+def _adds_keys(module: nn.MultiheadAttention) -> bool:
+    return module.bias_k is not None or bool(module.add_zero_attn)
+
+
+def _record(module: Any, name: str, calls: Heard) -> Callable[[], None]:
+    in_slabs = bool(calls.slab) and not _adds_keys(module)
+
+    def ask(_: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if not in_slabs:
+            return ask_for_weights(module, args, options)
+        bound = _SIGNATURE.bind(module, *args, **options)
+        bound.arguments.update(need_weights=False)
+        return bound.args[1:], bound.kwargs
+
+    def record(_: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
+        if in_slabs:
+            fields = torch_call_in_slabs(module, args, options, calls.slab)
+        else:
+            fields = torch_call(module, args, options, output[1])
+        calls.append(AttentionCall(name, **fields))
+
+    before = module.register_forward_pre_hook(ask, with_kwargs=True)
     after = module.register_forward_hook(record, with_kwargs=True)
 
     def detach() -> None:

@@ -6,12 +6,22 @@ models with this package's attention keep it.
 
 import sys
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import attention_call
 from fourierkernels.checkpoints.recorders.heard import Heard
+from fourierkernels.checkpoints.recorders.slabs import (
+    MapRows,
+    cut_rows,
+    square_masks,
+    stretches,
+    without_numbers,
+)
 
 _PREFIX = "fourierkernels"  # prefix of the names of this package's attention
 
@@ -52,12 +62,53 @@ def _make_eager(stack: ExitStack, model: nn.Module, kind: type) -> None:
 def _recorded(function: Any, names: dict[int, str], calls: Heard) -> Any:
     def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **given: Any):  # type: ignore[no-untyped-def]
         options = {**given, "output_attentions": True}
+        run = partial(function, module)
+        rows = None
         with calls.quiet.kept():
-            output, weights = function(module, query, key, value, *rest, **options)
+            if calls.slab:
+                named = {"attention_mask": rest[0]} if rest else {}
+                sliced = _Sliced(run, (query, key, value), {**options, **named}, rest[1:])
+                rows = MapRows(sliced.weights, masks=square_masks(sliced.mask))
+                output, weights = sliced.outputs(calls.slab), without_numbers(query, key.shape[2])
+            else:
+                output, weights = run(query, key, value, *rest, **options)
         if id(module) in names and weights is not None:
             name, outputs = names[id(module)], output.transpose(1, 2)
             vectors, scale = (query, key, value), given.get("scaling")
-            calls.append(attention_call(name, weights, vectors, outputs, scale))
-        return output, weights
+            calls.append(attention_call(name, weights, vectors, outputs, scale, rows))
+        return output, None if rows is not None else weights
 
     return attend
+
+
+@dataclass(frozen=True, eq=False)
+class _Sliced:
+    """A model's own attention function, run on some queries at a time."""
+
+    run: Any
+    vectors: tuple[Tensor, Tensor, Tensor]
+    options: dict[str, Any]
+    rest: tuple[Any, ...]
+
+    @property
+    def mask(self) -> Tensor | None:
+        return self.options.get("attention_mask")
+
+    def weights(self, text: int, start: int, stop: int) -> Tensor:
+        """Return the weights of some queries of one text, ``(H, s, M)``."""
+        found: Tensor = self._part(text, start, stop)[1][0]
+        return found
+
+    def outputs(self, size: int) -> Tensor:
+        """Return outputs as the function does, ``(B, N, H, d)``, of all queries."""
+        n = self.vectors[0].shape[2]
+        return torch.cat([self._part(None, *ends)[0] for ends in stretches(n, size)], dim=1)
+
+    def _part(self, text: int | None, start: int, stop: int) -> Any:
+        texts = slice(None) if text is None else slice(text, text + 1)
+        query, key, value = (part[texts] for part in self.vectors)
+        mask = self.mask
+        if mask is not None:
+            mask = cut_rows(mask, text, start, stop)
+        options = {**self.options, "attention_mask": mask}
+        return self.run(query[:, :, start:stop], key, value, *self.rest, **options)

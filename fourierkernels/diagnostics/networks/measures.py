@@ -11,29 +11,45 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints.tokens import InputCounts
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
+from fourierkernels.diagnostics.distances import (
+    DEFAULT_METRIC,
+    MAPS,
+    METRICS,
+    check_several,
+    head_distances,
+)
 from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.maps import has_short_rows
+from fourierkernels.diagnostics.maps import InapplicableError, has_short_rows
 from fourierkernels.diagnostics.moments import State
+from fourierkernels.diagnostics.networks.layers import HeadLayer
+from fourierkernels.diagnostics.networks.passes import SlabMeasure
 from fourierkernels.diagnostics.networks.samples import HeadSample
 from fourierkernels.diagnostics.resampling import NullAccumulator, NullComparison
+from fourierkernels.diagnostics.slabs import MapSlab, SlabDistances, SlabStatistics
 from fourierkernels.diagnostics.statistic_summary import (
     StatisticAccumulator,
     StatisticSummary,
-    head_statistics,
+    check_tokens,
+    token_distances,
 )
 from fourierkernels.diagnostics.statistics import (
     KEYS,
     MARKS,
     STATISTICS,
+    Heads,
     HeadStatistic,
     check_statistics,
     statistics_in,
 )
 from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
 from fourierkernels.validation import check_choice, check_integer
+
+_SHORT_ROWS = (
+    "rows of attention maps sum to less than one, as with a constant in the denominator (eps)"
+)
+_KEPT = 16  # slabs whose distances between tokens are kept for the next layer
 
 
 class Measure(Protocol):
@@ -53,7 +69,7 @@ class SharedMeasure(Measure, Protocol):
         """Take in what another one with the same options has taken in of other inputs."""
 
 
-class Distances:
+class Distances(SlabMeasure):
     """Distances between the heads of each layer.
 
     Parameters
@@ -65,28 +81,56 @@ class Distances:
     """
 
     def __init__(self, metric: str = DEFAULT_METRIC, *, seed: int = 0) -> None:
-        self._of = METRICS[check_choice("metric", metric, list(METRICS))].of
+        self._row = METRICS[check_choice("metric", metric, list(METRICS))]
         self._accumulator = HeadAccumulator(metric=metric, seed=seed)
+        self._slabs = SlabDistances(metric)
 
-    def add(self, sample: HeadSample) -> None:
-        """Take in one more sample."""
-        self._accumulator.add(getattr(sample, self._of), number=sample.index)
+    def reads_maps(self) -> bool:
+        """Return whether it compares maps, and not outputs."""
+        return self._row.of == MAPS
+
+    def take(self, slab: MapSlab, sample: HeadSample) -> None:
+        """Take in the next slab of maps."""
+        if self.reads_maps():
+            self._slabs.take(slab)
+
+    def end(self, sample: HeadSample) -> None:
+        """Take in the distances of all layers."""
+        if self.reads_maps():
+            found = self._slabs.finish()
+        else:
+            check_several(max(layer.heads for layer in sample.by_layer), self._row.of)
+            found = [self._of_outputs(layer) for layer in sample.by_layer]
+        self._accumulator.add_distances(found, sample.span[0], number=sample.index)
+
+    def _of_outputs(self, layer: HeadLayer) -> FloatArray:
+        if layer.heads < 2:
+            return np.zeros((1, 1))
+        return head_distances(layer.whole(self._row.of), metric=self._row.name)
 
     def summary(self, counts: InputCounts) -> HeadSummary:
-        """Return the distances averaged over the samples so far."""
+        """Return the distances averaged over the samples so far.
+
+        Raises
+        ------
+        ValueError
+            If the metric does not apply.
+        """
+        self.check_applies()
         share = counts.unknown_share
         return self._accumulator.summary(n_texts=counts.texts, unknown=share)
 
     def state(self) -> State:
         """Return what has been taken in."""
-        return self._accumulator.state()
+        return {"left_out": self.left_out, "taken": self._accumulator.state()}
 
     def merge(self, state: State) -> None:
         """Take in what another one has taken in of other inputs."""
-        self._accumulator.merge(state)
+        self.left_out = self.left_out or state["left_out"]
+        self._accumulator.merge(state["taken"])
 
 
-class Statistics:
+class Statistics(SlabMeasure):
     """What each head attends to, and how far it is from a Gaussian kernel.
 
     Parameters
@@ -103,84 +147,139 @@ class Statistics:
         self._asked = check_statistics(names)
         self._names: list[str] | None = None
         self._accumulator: StatisticAccumulator | None = None
+        self._slabs = SlabStatistics([])
         self._seed = seed
+        self._heads = _HeadsOfSlabs()
+        self.without_meaning: list[str] = []
 
-    def add(self, sample: HeadSample) -> None:
-        """Take in one more sample."""
+    def reads_maps(self) -> bool:
+        """Return whether any statistic is measured."""
+        return self._names is None or bool(self._names)
+
+    def start(self, sample: HeadSample) -> None:
+        """Choose the statistics that have a meaning for the first sample."""
         if self._names is None:
             self._begin(self._chosen(sample))
-        if self._accumulator is not None and isinstance(self._asked, str):
-            self._leave_out_short_rows(sample)
-        if self._accumulator is not None:
-            self._accumulator.add(_statistics(sample, self._names), number=sample.index)
+        reads_keys = any(STATISTICS[name].reads == KEYS for name in self._names or [])
+        self._heads = _HeadsOfSlabs(sample, reads_keys=reads_keys)
 
     def _begin(self, names: list[str]) -> None:
         self._names = names
         if names:
             self._accumulator = StatisticAccumulator(names, seed=self._seed)
+        self._slabs = SlabStatistics(names)
 
-    def _leave_out_short_rows(self, sample: HeadSample) -> None:
-        """Drop a set of statistics, with a warning, where rows are less than probabilities."""
-        if has_short_rows(sample.maps):
-            self._leave_out()
+    def take(self, slab: MapSlab, sample: HeadSample) -> None:
+        """Take in the next slab of maps."""
+        if not self._names:
+            return
+        if not slab.probabilities:
+            self._warn_of_short_rows(slab)
+            slab.check("statistics")
+        self._slabs.take(slab.layer, self._heads.of(slab))
 
-    def _leave_out(self) -> None:
-        warnings.warn(
-            "statistics are left out: rows of attention maps sum to less than one, as with a "
-            "constant in the denominator (eps)",
-            stacklevel=6,
-        )
-        self._accumulator = None
+    def _warn_of_short_rows(self, slab: MapSlab) -> None:
+        """Warn where a set of statistics is dropped because rows are less than probabilities."""
+        if isinstance(self._asked, str) and has_short_rows(slab.maps):
+            warnings.warn(f"statistics are left out: {_SHORT_ROWS}", stacklevel=8)
+            raise InapplicableError(_SHORT_ROWS)
+
+    def end(self, sample: HeadSample) -> None:
+        """Take in the statistics of all layers."""
+        self._heads = _HeadsOfSlabs()  # the sample is not held any longer
+        if self._accumulator is not None:
+            self._accumulator.add(self._slabs.finish(), number=sample.index)
 
     def _chosen(self, sample: HeadSample) -> list[str]:
         known = [row.name for row in STATISTICS.values() if _has_meaning(row, sample)]
         if isinstance(self._asked, str):
             return [name for name in statistics_in(self._asked) if name in known]
-        if strange := [name for name in self._asked if name not in known]:
+        self.without_meaning = [name for name in self._asked if name not in known]
+        if self.without_meaning and len(self.without_meaning) == len(self._asked):
             raise ValueError(
-                f"names must have a meaning for this network and these inputs, got {strange[0]}"
+                "names must have a meaning for this network and these inputs, "
+                f"got {self.without_meaning[0]}"
             )
-        return self._asked
+        return [name for name in self._asked if name in known]
 
     def summary(self) -> dict[str, StatisticSummary]:
-        """Return a summary of ``(L, H)`` for each name."""
-        return self._accumulator.summary() if self._accumulator else {}
+        """Return a summary of ``(L, H)`` for each name; none if they do not apply."""
+        if self._accumulator is None or self.left_out:
+            return {}
+        return self._accumulator.summary()
 
     def state(self) -> State:
         """Return what has been taken in."""
         taken = None if self._accumulator is None else self._accumulator.state()
-        return {"names": self._names, "taken": taken}
+        without = self.without_meaning
+        return {"names": self._names, "left_out": self.left_out, "without": without, "taken": taken}
 
     def merge(self, state: State) -> None:
         """Take in what another one has taken in of other inputs."""
         if state["names"] is None:
             return
+        if state["left_out"] and not self.left_out and isinstance(self._asked, str):
+            warnings.warn(f"statistics are left out: {state['left_out']}", stacklevel=6)
+        self.left_out, self.without_meaning = self.left_out or state["left_out"], state["without"]
         if self._names is None:
             self._begin(list(state["names"]))
-        if self._accumulator is None:
-            return
-        if state["taken"] is None:
-            self._leave_out()
-        else:
+        if self._accumulator is not None:
             self._accumulator.merge(state["taken"])
 
 
-def _statistics(sample: HeadSample, names: list[str]) -> dict[str, FloatArray]:
-    reads_keys = any(STATISTICS[name].reads == KEYS for name in names)
-    return head_statistics(
-        sample.maps,
-        names=names,
-        special=sample.special,
-        positions=sample.checkpoint.positions,
-        keys=sample.keys if reads_keys else None,
-        scale=sample.scale,
-    )
+class _HeadsOfSlabs:
+    """What statistics read, for slabs of one sample; what slabs have in common is kept."""
+
+    def __init__(self, sample: HeadSample | None = None, *, reads_keys: bool = False) -> None:
+        self._sample, self._reads_keys = sample, reads_keys
+        self._at = (-1, -1)  # layer and window of the keys and places below
+        self._keys: FloatArray = np.zeros(())
+        self._places: FloatArray = np.zeros(())
+        self._marks: BoolArray = np.zeros((), dtype=bool)
+        self._distances: dict[tuple[int, int, int], FloatArray] = {}
+
+    def of(self, slab: MapSlab) -> Heads:
+        """Return what statistics read of a slab."""
+        if self._sample is None:
+            raise ValueError("a sample must have been begun, got none")
+        layer = self._sample.by_layer[slab.layer]
+        if self._at != (slab.layer, slab.window):
+            self._at = (slab.layer, slab.window)
+            self._begin(layer, slab.window)
+        return Heads(
+            maps=slab.maps,
+            distances=self._between(slab),
+            special=self._marks,
+            keys=self._keys,
+            scale=self._sample.scale,
+            first=slab.first,
+        )
+
+    def _begin(self, layer: HeadLayer, window: int) -> None:
+        sample, m = self._sample, layer.keys
+        positions = special = None
+        if sample is not None and layer.windows == 1 and m == sample.span[1]:
+            positions, special = sample.checkpoint.positions, sample.special
+        self._places, self._marks = check_tokens(m, positions, special)
+        none = np.zeros((layer.heads, m, 0))
+        self._keys = layer.part("keys", window) if self._reads_keys else none
+
+    def _between(self, slab: MapSlab) -> FloatArray:
+        """Return distances of tokens, kept as long as slabs are those of short inputs."""
+        m = slab.maps.shape[2]
+        place = (slab.first, slab.stop, m)
+        if place not in self._distances:
+            if len(self._distances) > _KEPT:
+                self._distances.clear()
+            self._distances[place] = token_distances(self._places, slab.first, slab.stop)
+        return self._distances[place]
 
 
 def _has_meaning(row: HeadStatistic, sample: HeadSample) -> bool:
     """Whether a statistic has one: queries may not be the keys, special tokens may be unknown."""
     unknown = row.reads == MARKS and sample.special is None
-    return not unknown and not (row.own and sample.cross)
+    pooled = any(layer.queries != layer.keys for layer in sample.by_layer)
+    return not unknown and not (row.own and (sample.cross or pooled))
 
 
 class PermutationNull:
@@ -199,43 +298,60 @@ class PermutationNull:
         self, metric: str = DEFAULT_METRIC, *, permutations: int = 99, seed: int = 0
     ) -> None:
         self._accumulator = NullAccumulator(metric=metric, permutations=permutations, seed=seed)
+        self.left_out = ""
 
     def add(self, sample: HeadSample) -> None:
-        """Take in one more sample."""
-        self._accumulator.add(sample.maps, number=sample.index)
+        """Take in one more sample; maps that have no such null end it."""
+        if self.left_out:
+            return
+        try:
+            self._accumulator.add(sample.maps, number=sample.index)
+        except InapplicableError as error:
+            self.left_out = str(error)
 
-    def summary(self) -> NullComparison:
+    def summary(self) -> NullComparison | None:
         """Return observed distances, those of the null, and p-values, by layer."""
-        return self._accumulator.summary()
+        return None if self.left_out else self._accumulator.summary()
 
     def state(self) -> State:
         """Return what has been taken in."""
-        return self._accumulator.state()
+        return {"left_out": self.left_out, "taken": self._accumulator.state()}
 
     def merge(self, state: State) -> None:
         """Take in what another one has taken in of other inputs."""
-        self._accumulator.merge(state)
+        self.left_out = self.left_out or state["left_out"]
+        self._accumulator.merge(state["taken"])
 
 
 @dataclass
 class Modules:
-    """Which modules the heads belong to, and which attention was not understood."""
+    """Which modules the heads belong to, and which attention was not understood.
+
+    Attributes
+    ----------
+    shapes : tuple
+        Heads, windows, queries and keys of each layer, where layers differ in them or have windows.
+    """
 
     layers: tuple[str, ...] = ()
     unread: str = ""
+    shapes: tuple[tuple[int, int, int, int], ...] = ()
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
-        self.layers = sample.layers
+        self.layers, shapes = sample.layers, sample.shapes
+        if len(set(shapes)) > 1 or shapes[0][1] > 1:
+            self.shapes = tuple(shapes)
         self.unread = max(self.unread, sample.unread, key=len)
 
     def state(self) -> State:
         """Return what has been taken in."""
-        return {"layers": self.layers, "unread": self.unread}
+        return {"layers": self.layers, "unread": self.unread, "shapes": self.shapes}
 
     def merge(self, state: State) -> None:
         """Take in what another one has taken in of other inputs."""
         self.layers = tuple(state["layers"]) or self.layers
+        self.shapes = tuple(map(tuple, state["shapes"])) or self.shapes
         self.unread = max(self.unread, state["unread"], key=len)
 
 
@@ -258,10 +374,10 @@ class Examples:
 
     def add(self, sample: HeadSample) -> None:
         """Keep the sample if it is one of the first."""
-        if sample.index >= self.count:
+        if sample.index >= self.count or len(set(sample.shapes)) > 1 or sample.shapes[0][1] > 1:
             return
         held = sum(example.maps.size for example in self._found.values())
-        if held + sample.maps.size <= self.most:
+        if held + sample.size <= self.most:
             named = sample.checkpoint.labels(sample.item)
             queries, keys = map(_fitting, named, sample.maps.shape[2:])
             label = _label(sample.item, queries)

@@ -1,7 +1,8 @@
 """One pass of a checkpoint over inputs, for any number of measures: inputs in, numbers out."""
 
+import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -22,12 +23,14 @@ from fourierkernels.diagnostics.networks.measures import (
     SharedMeasure,
     Statistics,
 )
+from fourierkernels.diagnostics.networks.passes import SlabMeasure, pass_over
 from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.diagnostics.profile import HeadProfile
 
 Progress = Callable[[float], None]
 
 _WARN_UNKNOWN = 0.1
+_HINTS = re.compile(r"; what needs none| \(without")  # what to ask for instead, where all fails
 
 
 def measure_heads(
@@ -78,8 +81,10 @@ def measure_heads(
     done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
     for sample in samples:
         check_known(counts)
+        pass_over(sample, [one for one in measures if isinstance(one, SlabMeasure)])
         for measure in measures:
-            measure.add(sample)
+            if not isinstance(measure, SlabMeasure):
+                measure.add(sample)
         del sample
         if progress is not None:
             progress(counts.texts * next(done) / counts.windows)
@@ -109,6 +114,7 @@ def profile_heads(
     permutations: int = 0,
     examples: int = 0,
     context: int | None = None,
+    max_tokens: int | None = None,
     batch_size: int = 16,
     tokens: str = "auto",
     seed: int = 0,
@@ -137,6 +143,8 @@ def profile_heads(
         How inputs become items: see :func:`~fourierkernels.checkpoints.inputs.read_items` and
         :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`; how many share a batch;
         what is called with the number of inputs finished.
+    max_tokens : int, optional
+        Longer texts are cut into windows of at most so many tokens.
     seed : int
         Of bootstrap and permutations.
     random : Checkpoint, optional
@@ -158,7 +166,7 @@ def profile_heads(
         control=control,
     )
     counts = measure_heads(
-        checkpoint,
+        checkpoint.with_limit(max_tokens),
         inputs,
         asked.measures,
         tokens=tokens,
@@ -223,13 +231,38 @@ class HeadMeasures:
             one.merge(state)
 
     def profile(self, counts: InputCounts) -> HeadProfile:
-        """Return what was measured."""
+        """Return what was measured.
+
+        Raises
+        ------
+        ValueError
+            If nothing that was asked for has a meaning for the network: the first reason.
+        """
+        statistics = self.statistics.summary()
+        known = {name: one for name, one in self.distances.items() if not one.left_out}
+        if not (known or statistics or self.examples.count):
+            for one in self.distances.values():
+                one.check_applies()
         return HeadProfile(
-            distances={name: one.summary(counts) for name, one in self.distances.items()},
-            statistics=self.statistics.summary(),
+            distances={name: one.summary(counts) for name, one in known.items()},
+            statistics=statistics,
             null=None if self.null is None else self.null.summary(),
             examples=self.examples.summary(),
             sharpened={} if self.control is None else self.control.summary(counts),
             layers=self.modules.layers,
             unread=self.modules.unread,
+            left_out=tuple(self._left_out()),
+            shapes=self.modules.shapes,
         )
+
+    def _left_out(self) -> Iterator[str]:
+        """Yield what was asked for and does not apply, with the reason."""
+        reasons = {name: one.left_out for name, one in self.distances.items()}
+        reasons["statistics"] = self.statistics.left_out
+        if self.null is not None:
+            reasons["permutations"] = self.null.left_out
+        for name, reason in reasons.items():
+            if reason:
+                yield f"{name}: {_HINTS.split(reason)[0]}"
+        for name in self.statistics.without_meaning:
+            yield f"{name}: it has no meaning for this network and these inputs"

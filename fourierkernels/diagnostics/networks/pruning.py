@@ -9,6 +9,7 @@ import numpy as np
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import load_tokenizer
+from fourierkernels.diagnostics.networks.footprint import check_held
 from fourierkernels.diagnostics.networks.importance import (
     IMPORTANCES,
     head_importance,
@@ -29,6 +30,7 @@ def head_pruning(
     steps: int = 10,
     tokens: str = "auto",
     context: int | None = None,
+    max_tokens: int | None = None,
     seed: int = 0,
 ) -> HeadPruning:
     """Measure the importance of heads on some inputs, and pruning curves on as many others.
@@ -38,7 +40,7 @@ def head_pruning(
     checkpoint : Checkpoint
         With the head for its own task, if a loss needs one: see `task_head` of
         :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
-    inputs, context, tokens
+    inputs, context, max_tokens, tokens
         As in :func:`~fourierkernels.diagnostics.networks.profile.profile_heads`. Only the first
         2 `count` items are read; importance is that of every second one.
     method : str
@@ -57,12 +59,14 @@ def head_pruning(
         For a checkpoint or inputs that cannot be used, or a loss without a gradient for the
         method "gradient".
     """
+    checkpoint = checkpoint.with_limit(max_tokens)
     rule = _check_loss(checkpoint, choose_loss(checkpoint, loss), method)
     tokenizer = load_tokenizer(checkpoint, tokens=tokens) if checkpoint.reads_texts else None
     read = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context)
     items = list(islice(read, 2 * check_integer("count", count)))
     if len(items) < 2:
         raise ValueError(f"inputs must give at least 2 items for importance, got {len(items)}")
+    check_held(checkpoint, items)
     made, batches = rule.make(checkpoint, tokenizer, items, seed)
     model, selects = checkpoint.model, checkpoint.selects
     importance = head_importance(

@@ -1,5 +1,6 @@
 """What the heads of a checkpoint compute, one input at a time: the pass behind every measure."""
 
+import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,13 +13,16 @@ import torch
 from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.memory import as_gigabytes, available_memory
 from fourierkernels.checkpoints.recorders.heard import Heard, unread_sentence
+from fourierkernels.diagnostics.maps import InapplicableError
+from fourierkernels.diagnostics.networks.footprint import MOST_WEIGHTS, Footprint, footprint
+from fourierkernels.diagnostics.networks.layers import COMPUTED_SLAB, HeadLayer, slab_rows
 from fourierkernels.validation import check_integer
 
 Numbered = tuple[int, Any]  # an input and its number
 
 _BATCHES_SORTED_TOGETHER = 16  # inputs of similar length meet, and little padding is needed
-_MOST_WEIGHTS = 2**18  # of one head in a batch, 16 texts of 128 tokens: memory follows from it
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +30,8 @@ class HeadSample:
     """What the heads of a checkpoint compute on one input, in float64, padding cut away.
 
     Layers are calls of attention: a shared module appears once per call. Arrays are made
-    when they are first asked for.
+    when they are first asked for; those of all layers together need layers of one shape. Each layer
+    by itself, in `by_layer`, may have a shape of its own, and is read in slabs.
 
     Attributes
     ----------
@@ -44,16 +49,49 @@ class HeadSample:
     unread: str
     _calls: list[AttentionCall]
     _row: int
+    _inputs: int = 1
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """Numbers of queries n and keys m."""
-        n, m = self._calls[0].maps.shape[2:]
-        return self.checkpoint.spans(self.item) or (int(n), int(m))
+        """Numbers of queries n and keys m, of the first layer."""
+        return self.by_layer[0].queries, self.by_layer[0].keys
+
+    @cached_property
+    def by_layer(self) -> list[HeadLayer]:
+        """What each layer computes."""
+        span = self.checkpoint.spans(self.item)
+        layers = []
+        for number, call in enumerate(self._calls):
+            texts, _, *sides = map(int, call.maps.shape)
+            n, m = span or sides
+            windows = texts if self._alone else 1
+            layers.append(HeadLayer(number, call, self._row, windows, n, m))
+        return layers
+
+    @property
+    def shapes(self) -> list[tuple[int, int, int, int]]:
+        """Heads, windows, queries and keys of each layer."""
+        return [layer.shape for layer in self.by_layer]
+
+    @property
+    def size(self) -> int:
+        """Number of weights of all maps."""
+        return sum(math.prod(shape) for shape in self.shapes)
 
     @cached_property
     def maps(self) -> FloatArray:
-        """Weights, ``(L, H, n, m)``."""
+        """Weights, ``(L, H, n, m)``.
+
+        Raises
+        ------
+        ValueError
+            If layers differ in shape, attend within windows, or do not fit into memory together.
+        """
+        if 8.0 * self.size > available_memory():
+            raise InapplicableError(
+                f"maps must fit into memory to be kept whole, got {as_gigabytes(8.0 * self.size)} "
+                f"for {self.span[0]} tokens"
+            )
         return self._stacked("maps")
 
     @cached_property
@@ -108,13 +146,25 @@ class HeadSample:
         marks = self.checkpoint.special
         return None if marks is None else marks(self.item)
 
+    @property
+    def _alone(self) -> bool:
+        """Whether the batch is this input: what else it has in its first place is windows."""
+        return self._inputs == 1
+
     @torch.inference_mode()
     def _stacked(self, name: str) -> FloatArray:
         """Copy one part of every call into one array, once, whatever its dtype was."""
-        parts = [call.part(name, self._row, *self.span) for call in self._calls]
-        stacked = np.empty((len(parts), *parts[0].shape))
-        for layer, tensor in zip(stacked, parts, strict=True):
-            torch.from_numpy(layer).copy_(tensor)
+        both = zip(self.shapes, self._calls, strict=True)
+        shapes = [(*shape, call.outputs.shape[-1]) for shape, call in both]
+        if len(set(shapes)) > 1 or shapes[0][1] > 1:
+            raise InapplicableError(
+                "maps must be those of layers of one shape to be kept together, got (heads, "
+                f"windows, queries, keys, features) {sorted(set(shapes))}"
+            )
+        first = self._calls[0].part(name, self._row, *self.span)
+        stacked = np.empty((len(self._calls), *first.shape))
+        for layer, call in zip(stacked, self._calls, strict=True):
+            torch.from_numpy(layer).copy_(call.part(name, self._row, *self.span))
         return stacked
 
 
@@ -146,65 +196,111 @@ def head_samples(
     Raises
     ------
     ValueError
-        If the network has no attention, or layers of different shapes.
+        If the network has no attention, or none from every token to every token, or inputs do not
+        fit into memory.
     """
-    batches = _batches(checkpoint, items, check_integer("batch_size", batch_size))
-    for batch in islice(batches, share[0], None, share[1]):
-        yield from _samples(checkpoint, batch)
+    pace = _Pace(checkpoint, check_integer("batch_size", batch_size))
+    for batch in islice(_batches(items, pace), share[0], None, share[1]):
+        yield from _samples(checkpoint, batch, pace.slab(batch))
 
 
-def _samples(checkpoint: Checkpoint, batch: list[Numbered]) -> Iterator[HeadSample]:
-    calls = _calls(checkpoint, [item for _, item in batch])
+def _samples(checkpoint: Checkpoint, batch: list[Numbered], slab: int) -> Iterator[HeadSample]:
+    calls = _calls(checkpoint, [item for _, item in batch], slab)
     unread = unread_sentence(calls.unread)
     for row, (index, item) in enumerate(batch):
-        yield HeadSample(index, item, checkpoint, unread, calls, row)
+        yield HeadSample(index, item, checkpoint, unread, calls, row, len(batch))
 
 
-def _batches(
-    checkpoint: Checkpoint, items: Iterable[Any], batch_size: int
-) -> Iterator[list[Numbered]]:
+class _Pace:
+    """How many inputs share a batch, and whether they are so long that maps are not held.
+
+    Parameters
+    ----------
+    most : int
+        Inputs in a batch.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, most: int) -> None:
+        self.checkpoint, self.together = checkpoint, most * _BATCHES_SORTED_TOGETHER
+        self._most = most
+        self._footprint: Footprint | None = None
+
+    def sides(self, pair: Numbered) -> tuple[int, int]:
+        """Return the numbers of queries and keys of an input."""
+        span = self.checkpoint.spans(pair[1])
+        if span is not None:
+            return span
+        queries, keys = self.checkpoint.labels(pair[1])
+        return len(queries), len(keys)
+
+    def weights(self, pair: Numbered) -> int:
+        """Return the number of weights of one head."""
+        n, m = self.sides(pair)
+        return n * m
+
+    def most(self, longest: Numbered) -> int:
+        """Return how many inputs may share a batch with one that is the longest of them."""
+        return min(self._most, max(1, MOST_WEIGHTS // max(1, self.weights(longest))))
+
+    def _is_long(self, pair: Numbered) -> bool:
+        return self.weights(pair) > MOST_WEIGHTS and self.checkpoint.spans(pair[1]) is not None
+
+    def check(self, pairs: list[Numbered]) -> None:
+        """Refuse inputs that do not fit into memory, before the first of them is run."""
+        long = max(pairs, key=self.weights)
+        if self._is_long(long):
+            self._footprint = self._footprint or footprint(self.checkpoint, long[1])
+            self._footprint.check(*self.sides(long))
+
+    def slab(self, batch: list[Numbered]) -> int:
+        """Return how many queries attention is run on at a time; 0 for all."""
+        found = self._footprint
+        if found is None or not found.in_slabs or not self._is_long(batch[-1]):
+            return 0
+        return slab_rows(found.heads, self.sides(batch[-1])[1], weights=COMPUTED_SLAB)
+
+
+def _batches(items: Iterable[Any], pace: _Pace) -> Iterator[list[Numbered]]:
     """Yield batches of numbered inputs; those of similar length meet, and are padded little."""
     numbered = enumerate(items)
-    while chunk := list(islice(numbered, batch_size * _BATCHES_SORTED_TOGETHER)):
+    while chunk := list(islice(numbered, pace.together)):
+        pace.check(chunk)
         groups: dict[Hashable, list[Numbered]] = {}
-        for pair in sorted(chunk, key=lambda pair: _weights(checkpoint, pair)):
-            group = groups.setdefault(checkpoint.batch_key(pair[1]), [])
-            if len(group) >= _most(checkpoint, pair, batch_size):
+        for pair in sorted(chunk, key=pace.weights):
+            group = groups.setdefault(pace.checkpoint.batch_key(pair[1]), [])
+            if len(group) >= pace.most(pair):
                 yield list(group)
                 group.clear()
             group.append(pair)
         yield from (group for group in groups.values() if group)
 
 
-def _weights(checkpoint: Checkpoint, pair: Numbered) -> int:
-    n, m = checkpoint.spans(pair[1]) or (1, 1)
-    return n * m
-
-
-def _most(checkpoint: Checkpoint, longest: Numbered, batch_size: int) -> int:
-    """Return how many inputs may share a batch with one that is the longest of them."""
-    return min(batch_size, max(1, _MOST_WEIGHTS // max(1, _weights(checkpoint, longest))))
-
-
 @torch.inference_mode()
-def _calls(checkpoint: Checkpoint, items: list[Any]) -> Heard:
-    with recording(checkpoint.model) as heard:
+def _calls(checkpoint: Checkpoint, items: list[Any], slab: int) -> Heard:
+    with recording(checkpoint.model, slab=slab) as heard:
         checkpoint.run(items)
     calls = Heard([call for call in heard if checkpoint.selects(call)], heard.unread)
-    name = type(checkpoint.model).__name__
     if not calls:
         raise ValueError(f"checkpoint must have attention, {heard.nothing(checkpoint.model)}")
-    shapes = {(*call.maps.shape[1:], call.outputs.shape[-1]) for call in calls}
-    if len(shapes) > 1:
-        raise ValueError(
-            "checkpoint must have layers of one shape (heads, queries, keys, features), "
-            f"got {sorted(shapes)} in {name}"
-        )
+    _check_shapes(checkpoint, calls, items)
+    return calls
+
+
+def _check_shapes(checkpoint: Checkpoint, calls: Heard, items: list[Any]) -> None:
+    """Refuse maps that are not from every token of a text to every token.
+
+    An image may be attended to within windows, and on several scales, if it is run alone.
+    """
     spans = [span for item in items if (span := checkpoint.spans(item)) is not None]
-    found = (len(calls[0].maps), *calls[0].maps.shape[2:])
-    if spans and found != (len(items), *map(max, zip(*spans, strict=True))):
+    found = {(len(call.maps), *map(int, call.maps.shape[2:])) for call in calls}
+    name = type(checkpoint.model).__name__
+    if spans and (strange := found - {(len(items), *map(max, zip(*spans, strict=True)))}):
         raise ValueError(
             "checkpoint must attend from every token to every token, got maps of (texts, queries, "
-            f"keys) {found} for {len(items)} texts of at most {max(spans)} in {name}"
+            f"keys) {max(strange)} for {len(items)} texts of at most {max(spans)} in {name}"
         )
-    return calls
+    if not spans and len(items) > 1 and {one[0] for one in found} != {len(items)}:
+        raise ValueError(
+            "checkpoint must attend from all tokens to all tokens where images share a batch, got "
+            f"maps of (windows, queries, keys) {max(found)} for {len(items)} images in {name}"
+        )

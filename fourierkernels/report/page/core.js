@@ -114,7 +114,9 @@ const statistic = () => data.statistics[state.statistic];
 
 function sizes() {
   const grids = [
-    ...data.networks.map((one) => [one.distances.length, one.distances[0].length]),
+    ...data.networks.map((one) => [
+      one.distances.length, Math.max(...one.distances.map((layer) => layer.length)),
+    ]),
     ...data.statistics.map((one) => [one.values.length, one.values[0].length]),
     ...data.examples.map((one) => one.shape.slice(0, 2)),
   ];

@@ -13,6 +13,7 @@ from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.matching import HeadMatches
 from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning
 from fourierkernels.diagnostics.resampling import LEVEL
+from fourierkernels.diagnostics.slabs import padded
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import HeadSummary
@@ -90,8 +91,8 @@ def _metric(summary: HeadSummary | None) -> dict[str, str]:
 def _network(name: str, summary: HeadSummary) -> dict[str, Any]:
     return {
         "name": name,
-        "distances": summary.distances,
-        "drawings": [layer_drawings(layer) for layer in summary.distances],
+        "distances": summary.by_layer,
+        "drawings": [layer_drawings(layer) for layer in summary.by_layer],
     }
 
 
@@ -149,7 +150,11 @@ def _alone(summary: HeadSummary | None) -> FloatArray | None:
     """Distance of each head to the nearest other, ``(L, H)``; None without distances."""
     if summary is None or summary.distances.shape[-1] < 2:
         return None
-    return nearest_distances(summary.distances)
+    return np.stack(padded([_nearest(layer) for layer in summary.by_layer]))
+
+
+def _nearest(distances: FloatArray) -> FloatArray:
+    return nearest_distances(distances) if len(distances) > 1 else np.full(1, math.nan)
 
 
 def _association(
