@@ -156,4 +156,4 @@ class KernelSums:
 
 def _largest(x: FloatArray) -> FloatArray:
     """Return the largest size in each column, without a copy of the sizes."""
-    return np.maximum(x.max(axis=0), -x.min(axis=0))
+    return np.asarray(np.maximum(x.max(axis=0), -x.min(axis=0)))
