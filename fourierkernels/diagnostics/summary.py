@@ -211,9 +211,13 @@ class HeadAccumulator:
 
     def state(self) -> State:
         """Return what has been taken in, for :meth:`merge` of another one."""
-        parts = {"pairs": self._pairs, "texts": self._texts, "bootstrap": self._bootstrap}
-        found = {name: part.state() for name, part in parts.items()}
-        return {**found, "lengths": sorted(self._lengths.items()), "shape": self._shape}
+        return {
+            "pairs": self._pairs.state(),
+            "texts": self._texts.state(),
+            "bootstrap": self._bootstrap.state(),
+            "lengths": sorted(self._lengths.items()),
+            "shape": self._shape,
+        }
 
     def merge(self, state: State) -> None:
         """Take in what another one with the same metric and seed has taken in of other texts.

@@ -107,12 +107,13 @@ class Statistics:
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
+        names = self._chosen(sample) if self._names is None else self._names
         if self._names is None:
-            self._begin(self._chosen(sample))
+            self._begin(names)
         if self._accumulator is not None and isinstance(self._asked, str):
             self._leave_out_short_rows(sample)
         if self._accumulator is not None:
-            self._accumulator.add(_statistics(sample, self._names), number=sample.index)
+            self._accumulator.add(_statistics(sample, names), number=sample.index)
 
     def _begin(self, names: list[str]) -> None:
         self._names = names
