@@ -177,10 +177,14 @@ def _without_padding(row: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return cut
 
 
-def _digest(batches: Iterable[Mapping[str, Tensor]]) -> str:
+def tensors_digest(tensors: Iterable[tuple[str, Tensor]]) -> str:
+    """Return the SHA-256 of named tensors: names, dtypes, shapes and values, in their order."""
     digest = hashlib.sha256()
-    for entries in batches:
-        for name, one in sorted(entries.items()):
-            digest.update(f"{name} {one.dtype} {tuple(one.shape)}".encode())
-            digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    for name, one in tensors:
+        digest.update(f"{name} {one.dtype} {tuple(one.shape)}".encode())
+        digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def _digest(batches: Iterable[Mapping[str, Tensor]]) -> str:
+    return tensors_digest(pair for entries in batches for pair in sorted(entries.items()))

@@ -106,6 +106,15 @@ def batch_checkpoint(
     return replace(named, redraw=_redraw(model, model, again))
 
 
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return a model itself, out of what compiles it or spreads it over devices."""
+    wrappers = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+    inner = (
+        model.module if isinstance(model, wrappers) else vars(model)["_modules"].get("_orig_mod")
+    )
+    return unwrapped(inner) if isinstance(inner, nn.Module) else model
+
+
 def held_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
     """Return the tokenizer of a model in memory: the given one, or that of its ``name_or_path``.
 
@@ -201,8 +210,8 @@ def _redraw(
     def build() -> nn.Module:
         if ours is not None:
             return ours.build(ours.find(kind), **ours.options(kind))
-        config: Any = copy.deepcopy(kind.config)
-        made: nn.Module = type(kind)._from_config(config, dtype=torch.float32)  # type: ignore[operator]
+        owner: Any = type(kind)
+        made: nn.Module = owner._from_config(copy.deepcopy(kind.config), dtype=torch.float32)
         return made
 
     def draw(seed: int) -> Checkpoint:
@@ -218,7 +227,8 @@ def _runner(
     model: nn.Module, part: str | None
 ) -> tuple[Callable[[Sequence[Any]], Any], AttentionPart, Callable[[Any], bool]]:
     """Return how rows are run, the part of the model, and which calls belong to it."""
-    inner, chosen, selects = model, choose_part(part), _within
+    inner, chosen = model, choose_part(part)
+    selects: Callable[[Any], bool] = _within
     if isinstance(model, transformers.PreTrainedModel):
         model.config.use_cache = False  # keys and values of past tokens would only cost memory
         inner, chosen, selects = attended_part(model, part)

@@ -171,17 +171,9 @@ def heads(
 
     A training run brings its texts: fourierkernels heads language-tiny-fourier
     """
-    from fourierkernels.report import head_report, heads_command  # loads torch
+    from fourierkernels.report import heads_command  # loads torch
 
-    if output is not None:
-        heads_command.check_folder(output)
-    inputs = heads_command.choose_inputs(ctx.params)
-    asked = {name: ctx.params[name] for name in heads_command.KEYWORDS}
-    as_ids = text is None and images is None
-    asked |= {"tokens": "ids" if as_ids else tokens, "examples": examples if output else 0}
-    with heads_command.progress_bars(len(inputs)) as progress:
-        resume = heads_command.resumes(output, asked)
-        report = head_report(checkpoint, inputs, progress=progress, resume=resume, **asked)
+    report = heads_command.measure(ctx.params)
     heads_command.show(report, output, given=_as_given(ctx))
 
 

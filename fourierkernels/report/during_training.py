@@ -13,6 +13,7 @@ import torch
 import transformers
 from torch import nn
 
+from fourierkernels.checkpoints.held import unwrapped
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.networks.profile import profile_heads
 from fourierkernels.report.inputs import held_inputs
@@ -50,7 +51,7 @@ def layer_distances(
         As :func:`~fourierkernels.report.head_report`.
     """
     names = _known(metrics)
-    source = HeldSource(model, held_inputs(inputs), tokenizer, part, tokens)
+    source = HeldSource(unwrapped(model), held_inputs(inputs), tokenizer, part, tokens)
     with source.borrowed():
         profile = profile_heads(
             source.load().without_task_head(),
@@ -148,16 +149,15 @@ class HeadDistances(transformers.TrainerCallback):  # type: ignore[misc]  # tran
         if isinstance(given, transformers.PreTrainedTokenizerBase):
             options.setdefault("tokenizer", given)
         _known(options.get("metrics", DEFAULT_METRIC))
-        self._measure = partial(layer_distances, inputs=held_inputs(inputs), **options)
+        self._measure: Callable[[nn.Module], dict[str, float]] = partial(
+            layer_distances, inputs=held_inputs(inputs), **options
+        )
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure and log, if it is time; one process does it."""
         if state.global_step % self._every or not state.is_world_process_zero:
             return
-        model = self._trainer.accelerator.unwrap_model(
-            self._trainer.model, keep_torch_compile=False
-        )
-        found = self._measure(model)
+        found = self._measure(self._trainer.model)
         wanted = control.should_log
         self._trainer.log(found)
         control.should_log = wanted  # which every log clears, and the loss is still to be logged

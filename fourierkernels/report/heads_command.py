@@ -18,15 +18,7 @@ from fourierkernels.report.measuring import head_report
 from fourierkernels.report.sharing import KEPT
 from fourierkernels.report.terminal import print_report, progress_bars
 
-__all__ = [
-    "INPUTS",
-    "KEYWORDS",
-    "check_folder",
-    "choose_inputs",
-    "progress_bars",
-    "resumes",
-    "show",
-]
+__all__ = ["INPUTS", "KEYWORDS", "choose_inputs", "measure", "show"]
 
 INPUTS = ("text", "ids", "images")  # options, one of which names what is read
 _FROM_PYTHON = frozenset({"progress", "tokenizer", "resume"})  # what the command knows itself
@@ -69,9 +61,38 @@ def choose_inputs(options: Mapping[str, Any]) -> TextFile | Pairs | ImageFolder:
     return texts if target is None else Pairs(texts, read_texts(target))
 
 
-def resumes(output: Path | None, options: Mapping[str, Any]) -> Path | None:
-    """Return the folder that keeps finished shards: the output, where several workers measure."""
-    return output if options["workers"] > 1 or options["scheduler"] is not None else None
+def measure(options: Mapping[str, Any]) -> HeadReport:
+    """Return the report that the options ask for; several workers keep shards in the output.
+
+    Parameters
+    ----------
+    options : mapping
+        Of the command, by name.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError, ImportError
+        As :func:`check_folder`, :func:`choose_inputs` and
+        :func:`~fourierkernels.report.head_report`.
+    """
+    output: Path | None = options["output"]
+    if output is not None:
+        check_folder(output)
+    inputs = choose_inputs(options)
+    asked = {name: options[name] for name in KEYWORDS}
+    if options["text"] is None and options["images"] is None:
+        asked["tokens"] = "ids"
+    if output is None:
+        asked["examples"] = 0
+    shared = asked["workers"] > 1 or asked["scheduler"] is not None
+    with progress_bars(len(inputs)) as progress:
+        return head_report(
+            options["checkpoint"],
+            inputs,
+            progress=progress,
+            resume=output if shared else None,
+            **asked,
+        )
 
 
 def show(report: HeadReport, output: Path | None, *, given: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from fourierkernels.checkpoints import (
     load_checkpoint,
 )
 from fourierkernels.checkpoints.batches import Batches
+from fourierkernels.checkpoints.held import unwrapped
 from fourierkernels.checkpoints.placing import check_device, computing_on, device_of
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
 from fourierkernels.diagnostics.networks.importance import IMPORTANCES
@@ -342,7 +343,7 @@ def _plan(
 def _found(name: str, network: Network) -> CheckpointFiles | nn.Module:
     if not isinstance(network, str | Path | CheckpointFiles | nn.Module):
         raise TypeError(f"{name} must be a path or a torch module, got {type(network).__name__}")
-    return network if isinstance(network, nn.Module) else find_checkpoint(network)
+    return unwrapped(network) if isinstance(network, nn.Module) else find_checkpoint(network)
 
 
 def _inputs(

@@ -1,6 +1,5 @@
 """Where the networks of a report come from: files, or memory."""
 
-import hashlib
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -11,7 +10,7 @@ import torch
 from torch import nn
 
 from fourierkernels.checkpoints import Checkpoint, CheckpointFiles
-from fourierkernels.checkpoints.batches import Batches, batch_rows
+from fourierkernels.checkpoints.batches import Batches, batch_rows, tensors_digest
 from fourierkernels.checkpoints.held import batch_checkpoint, held_checkpoint, held_tokenizer
 from fourierkernels.checkpoints.placing import on_device
 from fourierkernels.checkpoints.restoring import left_as_it_was
@@ -150,11 +149,8 @@ class HeldSource:
 
     def digest(self) -> str:
         """Return the SHA-256 of its parameters and buffers."""
-        digest = hashlib.sha256()
-        for name, tensor in self.model.state_dict().items():
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        return digest.hexdigest()
+        state = self.model.state_dict()
+        return tensors_digest(pair for pair in state.items() if isinstance(pair[1], torch.Tensor))
 
     def borrowed(self) -> AbstractContextManager[None]:
         """Return the context that leaves the model as it was."""

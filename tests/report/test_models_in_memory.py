@@ -15,6 +15,7 @@ from tiny_models import language
 from torch import nn
 
 import fourierkernels as fk
+from fourierkernels.diagnostics import summarise_maps
 from fourierkernels.report import HeadReport, head_report
 
 Tiny = Callable[[str], Path]
@@ -207,6 +208,24 @@ def test_model_is_left_as_it_was_by_an_error(tiny: Tiny) -> None:
     model = load(tiny("bert")).train()
     with unchanged(model), pytest.raises(ValueError, match="network must read the rows"):
         head_report(model, {"pixel_values": torch.zeros(1, 3, 8, 8)})
+
+
+def test_model_is_taken_out_of_what_wraps_it() -> None:
+    model, ids = Plain(), torch.arange(12).reshape(2, 6)
+    wanted = head_report(model, ids, baseline=False, **QUICK)
+    for wrapped in (torch.compile(model), nn.DataParallel(model)):
+        same(head_report(wrapped, ids, baseline=False, **QUICK), wanted)
+
+
+def test_half_precision_is_measured_as_it_is(tiny: Tiny) -> None:
+    model = load(tiny("bert"), dtype=torch.bfloat16, attn_implementation="eager").eval()
+    ids = torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]])
+    with torch.no_grad():
+        maps = torch.stack(model(ids, output_attentions=True).attentions, dim=1)  # (B, L, H, n, n)
+    wanted = summarise_maps(maps.double().numpy())
+    half = head_report(model, ids, examples=0)
+    np.testing.assert_array_equal(half.summaries()["trained"].distances, wanted.distances)
+    assert half.first.statistics
 
 
 class Remembers(Plain):

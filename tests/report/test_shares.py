@@ -258,7 +258,7 @@ def test_packed_values_come_back_bit_by_bit_and_damage_is_told() -> None:
     assert found["a"][1]["b"].shape == (2, 0)
     assert [found[name] for name in "cde"] == [None, "é", 1.5]
     content = packed(value)
-    for damaged in (b"", content[: len(content) // 2], content[:40] + b"x" + content[41:]):
+    for damaged in (b"", content[: len(content) // 2], content.replace(b"1.5", b"1.6")):
         with pytest.raises(ValueError, match="content must be what packed returned"):
             packing.unpacked(damaged)
 

@@ -158,9 +158,10 @@ class Statistics(SlabMeasure):
 
     def start(self, sample: HeadSample) -> None:
         """Choose the statistics that have a meaning for the first sample."""
+        names = self._chosen(sample) if self._names is None else self._names
         if self._names is None:
-            self._begin(self._chosen(sample))
-        reads_keys = any(STATISTICS[name].reads == KEYS for name in self._names or [])
+            self._begin(names)
+        reads_keys = any(STATISTICS[name].reads == KEYS for name in names)
         self._heads = _HeadsOfSlabs(sample, reads_keys=reads_keys)
 
     def _begin(self, names: list[str]) -> None:
