@@ -426,3 +426,54 @@ def test_both_texts_of_cross_attention_and_the_pruning_curves_are_seen(
     assert drawing is not None
     assert len(re.findall("<polyline[^>]*mark", drawing[0])) == 2
     assert len(re.findall("<circle", drawing[0])) == 8
+
+
+def _one_head(make: Make, report: ReportContent) -> ReportContent:
+    return ReportContent("x", {"trained": HeadProfile(examples=[example(make(3, 1, 4, 4))])})
+
+
+def _one_token(make: Make, report: ReportContent) -> ReportContent:
+    return with_examples(report, [example(np.ones((2, 4, 1, 1)), queries=("",), keys=("",))])
+
+
+def _nothing(make: Make, report: ReportContent) -> ReportContent:
+    return ReportContent("x")
+
+
+def _curve_of_one_point(make: Make, report: ReportContent) -> ReportContent:
+    point = PruningCurve(np.array([0]), np.array([np.nan]), np.argwhere(np.ones((2, 4))))
+    pruning = replace(pruned((2, 4)), curve=point, at_random=point)
+    return replace(report, pruning=pruning)
+
+
+def _deeper_other(make: Make, report: ReportContent) -> ReportContent:
+    maps = [make(5, 6, 6, 6, seed=k) for k in range(3)]
+    found = {DEFAULT_METRIC: summarise_maps(maps)}
+    other = HeadProfile(distances=found, examples=[example(one) for one in maps])
+    return replace(report, profiles={**report.profiles, "other": other})
+
+
+@pytest.mark.slow
+@in_a_browser
+@pytest.mark.parametrize(
+    "change", [_one_head, _one_token, _nothing, _curve_of_one_point, _deeper_other]
+)
+def test_page_works_whatever_is_missing(
+    change: Callable[[Make, ReportContent], ReportContent],
+    report: ReportContent,
+    make_maps: Make,
+    tmp_path: Path,
+) -> None:
+    """Every choice of every list is made, and every token pointed at: nothing fails."""
+    actions = """
+      for (const list of all("select")) for (const option of list.options) {
+        list.value = option.value;
+        list.onchange({ target: list });
+      }
+      for (const one of all(".ends button")) one.dispatchEvent(new PointerEvent("pointerenter"));
+      for (const cell of all("td")) cell.click();
+      for (const button of all("button")) if (button.offsetParent) button.click();
+    """
+    dumped = in_browser(page_html(change(make_maps, report), most=10_000), actions, tmp_path)
+    assert "NaN" not in dumped
+    assert "undefined" not in re.sub(r"<script.*?</script>", "", dumped, flags=re.DOTALL)
