@@ -20,7 +20,9 @@ from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.examples import Example
 from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.report.content import ReportContent, without_folders
+from fourierkernels.report.csv_tables import write_matches
 from fourierkernels.report.files import write_report
+from fourierkernels.report.numbers import report_numbers
 from fourierkernels.report.page import page_fragment, page_html, unpack_weights
 from fourierkernels.report.page.weights import LEAST_SIDE, MOST_WEIGHTS, kept_shapes
 
@@ -156,14 +158,13 @@ def test_maps_of_both_networks_are_kept_and_share_the_room(report: ReportContent
 
 
 def test_matches_are_written_as_a_table_and_as_json(report: ReportContent, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    write_report(report, tmp_path)
+    write_matches(report, tmp_path / "matches.csv")
     with (tmp_path / "matches.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["layer"], row["head"]) for row in rows[:2]] == [("1", "1"), ("1", "2")]
     assert [(row["other_layer"], row["other_head"]) for row in rows[:2]] == [("2", "4"), ("2", "3")]
     assert {float(row["distance"]) for row in rows} == {0.0}
-    found = json.loads((tmp_path / "heads.json").read_text())["matches"]
+    found = report_numbers(report)["matches"]
     assert found["heads"] == [[4, 3, 2, 1]] * 2
     assert found["metric"] == rows[0]["metric"] == DEFAULT_METRIC
 
@@ -426,3 +427,54 @@ def test_both_texts_of_cross_attention_and_the_pruning_curves_are_seen(
     assert drawing is not None
     assert len(re.findall("<polyline[^>]*mark", drawing[0])) == 2
     assert len(re.findall("<circle", drawing[0])) == 8
+
+
+def _one_head(make: Make, report: ReportContent) -> ReportContent:
+    return ReportContent("x", {"trained": HeadProfile(examples=[example(make(3, 1, 4, 4))])})
+
+
+def _one_token(make: Make, report: ReportContent) -> ReportContent:
+    return with_examples(report, [example(np.ones((2, 4, 1, 1)), queries=("",), keys=("",))])
+
+
+def _nothing(make: Make, report: ReportContent) -> ReportContent:
+    return ReportContent("x")
+
+
+def _curve_of_one_point(make: Make, report: ReportContent) -> ReportContent:
+    point = PruningCurve(np.array([0]), np.array([np.nan]), np.argwhere(np.ones((2, 4))))
+    pruning = replace(pruned((2, 4)), curve=point, at_random=point)
+    return replace(report, pruning=pruning)
+
+
+def _deeper_other(make: Make, report: ReportContent) -> ReportContent:
+    maps = [make(5, 6, 6, 6, seed=k) for k in range(3)]
+    found = {DEFAULT_METRIC: summarise_maps(maps)}
+    other = HeadProfile(distances=found, examples=[example(one) for one in maps])
+    return replace(report, profiles={**report.profiles, "other": other})
+
+
+@pytest.mark.slow
+@in_a_browser
+@pytest.mark.parametrize(
+    "change", [_one_head, _one_token, _nothing, _curve_of_one_point, _deeper_other]
+)
+def test_page_works_whatever_is_missing(
+    change: Callable[[Make, ReportContent], ReportContent],
+    report: ReportContent,
+    make_maps: Make,
+    tmp_path: Path,
+) -> None:
+    """Every choice of every list is made, and every token pointed at: nothing fails."""
+    actions = """
+      for (const list of all("select")) for (const option of list.options) {
+        list.value = option.value;
+        list.onchange({ target: list });
+      }
+      for (const one of all(".ends button")) one.dispatchEvent(new PointerEvent("pointerenter"));
+      for (const cell of all("td")) cell.click();
+      for (const button of all("button")) if (button.offsetParent) button.click();
+    """
+    dumped = in_browser(page_html(change(make_maps, report), most=10_000), actions, tmp_path)
+    assert "NaN" not in dumped
+    assert "undefined" not in re.sub(r"<script.*?</script>", "", dumped, flags=re.DOTALL)

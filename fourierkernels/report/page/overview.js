@@ -1,10 +1,15 @@
 // Thumbnails of all heads of all layers.
 
+// Pixels of a thumbnail: as large as the place allows, so that a new size of the window draws anew.
+function thumbnailSize() {
+  const room = byId("overview").parentNode.clientWidth - 40;
+  return Math.max(24, Math.min(56, Math.floor(room / example().shape[1]) - 8));
+}
+
 function showOverview() {
   const [layers, heads] = example().shape;
   const table = byId("overview");
-  const room = table.parentNode.clientWidth - 40;
-  const size = Math.max(24, Math.min(56, Math.floor(room / heads) - 8));
+  const size = thumbnailSize();
   const cells = (layer) => Array.from({ length: heads }, (_, head) => element(
     "td", { tabindex: layer + head ? -1 : 0, "aria-label": `layer ${layer + 1}, head ${head + 1}` },
     thumbnail(mapOf(ownHead(layer, head)), size)));
@@ -24,6 +29,6 @@ function openMap(layer, head) {
 }
 
 function prepareOverview() {
-  view(() => [state.text, state.colours], () => { if (hasMaps()) showOverview(); }, { sized: true });
+  view(() => [state.text, state.colours, thumbnailSize()], () => { if (hasMaps()) showOverview(); });
   view(() => [state.layer, state.head], () => markCell(byId("overview"), state.layer, state.head));
 }
