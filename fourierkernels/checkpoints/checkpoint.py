@@ -63,8 +63,8 @@ class Checkpoint:
 
     What the network reads is called an item. The kind of item is `reads`, a key of
     :data:`~fourierkernels.checkpoints.inputs.INPUT_KINDS`: "tokens", a list of token ids; "images",
-    the path of an image file; "pairs", a list of source ids and a list of target ids as the decoder
-    reads them, beginning with `start`.
+    the path of an image file; "sounds", that of a WAV file; "pairs", a list of source ids and a
+    list of target ids as the decoder reads them, beginning with `start`.
 
     Attributes
     ----------
@@ -101,6 +101,8 @@ class Checkpoint:
         are therefore random.
     words : WordList or None
         The list of its words, for a language model of words.
+    tokenizer : Path or None
+        Folder or file of the tokenizer that was named; None for its own.
     redraw : callable or None
         From a seed to the same architecture with random weights; None if it was not loaded.
     body : Checkpoint or None
@@ -123,6 +125,7 @@ class Checkpoint:
     untrained: tuple[str, ...] = ()
     part: AttentionPart = PARTS["encoder"]
     words: WordList | None = None
+    tokenizer: Path | None = None
     redraw: "Callable[[int], Checkpoint] | None" = None
     body: "Checkpoint | None" = None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from fourierkernels.console import standard_output
+from fourierkernels.console import made_visible, standard_output
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.files import write_report
 from fourierkernels.report.page import page_html
@@ -46,7 +46,9 @@ class HeadReport(ReportContent):
 
     def __str__(self) -> str:
         width = standard_output().width
-        console = Console(file=StringIO(), width=width, highlight=False, color_system=None)
+        console = made_visible(
+            Console(file=StringIO(), width=width, highlight=False, color_system=None)
+        )
         with console.capture() as capture:
             print_report(self, console)
         return capture.get().rstrip("\n")

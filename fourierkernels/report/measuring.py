@@ -49,6 +49,7 @@ def head_report(
     config: str | Path | Mapping[str, Any] | None = None,
     preset: str | None = None,
     vocabulary: str | Path | None = None,
+    tokenizer: str | Path | None = None,
     seed: int = 0,
     spread: str = DEFAULT_SPREAD,
     progress: Progress | None = None,
@@ -63,8 +64,8 @@ def head_report(
         code of the checkpoint is run.
     inputs : str, Path or iterable that can be read again, optional
         Texts, (source, target) pairs of texts, or paths of images, as the checkpoint reads; or the
-        path of a file with one text per line, or of a folder of images. May be left out for a
-        training run, which keeps token ids of its test text.
+        path of a file with one text per line, or of a folder of images or of WAV files. May be left
+        out for a training run, which keeps token ids of its test text.
     metrics : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`; the first is drawn. "none"
         for none.
@@ -94,7 +95,7 @@ def head_report(
         Inputs that share a batch, at most.
     tokens : str
         How texts become ids; see :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
-    part, model_class, config, preset, vocabulary
+    part, model_class, config, preset, vocabulary, tokenizer
         See :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
     seed : int
         Of everything random: weights, bootstrap, permutations, masked tokens.
@@ -180,7 +181,7 @@ class _Study:
 
 
 _NOT_OPTIONS = ("inputs", "progress")
-_LOADING = ("model_class", "config", "preset", "vocabulary", "part")
+_LOADING = ("model_class", "config", "preset", "vocabulary", "tokenizer", "part")
 
 
 def _plan(
