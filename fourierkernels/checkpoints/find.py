@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fourierkernels.checkpoints.published import PUBLISHED, find_published, published_at
+from fourierkernels.checkpoints.published import find_published, published_at
 from fourierkernels.run_folder import BEST, IDS, SETUP, find_run
 
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
@@ -165,7 +165,7 @@ def _inside_package(checkpoint: str) -> Path:
     if not (colon and inside and package.isidentifier()):
         raise ValueError(
             "checkpoint must be an existing folder, a file or PACKAGE:FOLDER (nothing is "
-            f"downloaded), or one of {', '.join(PUBLISHED)}, got {checkpoint}"
+            f"downloaded), got {checkpoint}"
         )
     spec = importlib.util.find_spec(package)  # a top-level name is found without being imported
     if spec is None:

@@ -181,19 +181,26 @@ def heads(
 
     A table of a paper: fourierkernels heads language_fourier --preset fourierformer-table
     """
+    _measure(ctx, ctx.params)
+
+
+def _measure(ctx: typer.Context, given: Mapping[str, Any]) -> None:
+    """Measure what the options name, and print and write the report, one per split."""
     from fourierkernels.report import head_report, heads_command  # loads torch
 
+    output = given["output"]
     if output is not None:
         heads_command.check_folder(output)
-    options, table = heads_command.fill_presets(ctx.params, given=_on_the_command_line(ctx))
+    options, table = heads_command.fill_presets(given, given=_on_the_command_line(ctx))
     splits = heads_command.choose_splits(options, table)
     heads_command.announce(table, options, splits)
     asked = {name: options[name] for name in heads_command.KEYWORDS}
-    as_ids = text is None and images is None
-    asked |= {"tokens": "ids" if as_ids else tokens, "examples": examples if output else 0}
+    if options["text"] is None and options["images"] is None:
+        asked["tokens"] = "ids"
+    asked["examples"] = options["examples"] if output else 0
     for split, inputs in splits.items():
         with heads_command.progress_bars(len(inputs)) as progress:
-            report = head_report(checkpoint, inputs, progress=progress, **asked)
+            report = head_report(given["checkpoint"], inputs, progress=progress, **asked)
         heads_command.show(report, output, given=_by_option(ctx, options), split=split)
 
 

@@ -101,7 +101,8 @@ def _load(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
         return side, ()
     config = _config(folder, model_class)
     owner = transformers.AutoModel if model_class is None else _named_class(model_class)
-    check_index(folder)
+    with one_line(f"weights of {folder.name} cannot be read"):
+        check_index(folder)
     if not any(folder.glob("*.safetensors")):
         for file in folder.glob("pytorch_model*.bin"):
             check_uncompressed(file)
