@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fourierkernels.checkpoints.recorders.call import AttentionCall
     from fourierkernels.checkpoints.recorders.gates import gated_heads
     from fourierkernels.checkpoints.recorders.recording import attention_calls, recording
+    from fourierkernels.checkpoints.sounds import read_sounds
     from fourierkernels.checkpoints.texts import TextFile, read_texts
     from fourierkernels.checkpoints.tokenizers import load_tokenizer
     from fourierkernels.checkpoints.tokens import InputCounts
@@ -34,6 +35,7 @@ _HOMES = {
     "load_tokenizer": "fourierkernels.checkpoints.load",
     "read_images": "fourierkernels.checkpoints.images",
     "read_items": "fourierkernels.checkpoints.inputs",
+    "read_sounds": "fourierkernels.checkpoints.sounds",
     "read_texts": "fourierkernels.checkpoints.texts",
     "recording": "fourierkernels.checkpoints.recorders.recording",
 }
@@ -51,6 +53,7 @@ __all__ = [
     "load_tokenizer",
     "read_images",
     "read_items",
+    "read_sounds",
     "read_texts",
     "recording",
 ]

@@ -63,8 +63,9 @@ class Checkpoint:
 
     What the network reads is called an item. The kind of item is `reads`, a key of
     :data:`~fourierkernels.checkpoints.inputs.INPUT_KINDS`: "tokens", a list of token ids; "images",
-    the path of an image file; "pairs", a list of source ids and a list of target ids as the decoder
-    reads them, beginning with `start`; "batches", a row of a batch.
+    the path of an image file; "sounds", that of a WAV file; "pairs", a list of source ids and a
+    list of target ids as the decoder reads them, beginning with `start`; "batches", a row of a
+    batch.
 
     Attributes
     ----------
@@ -101,6 +102,8 @@ class Checkpoint:
         are therefore random.
     words : WordList or None
         The list of its words, for a language model of words.
+    tokenizer_path : Path or None
+        Folder or file of the tokenizer that was named; None for its own.
     redraw : callable or None
         From a seed to the same architecture with random weights; None if it was not loaded.
     body : Checkpoint or None
@@ -125,6 +128,7 @@ class Checkpoint:
     untrained: tuple[str, ...] = ()
     part: AttentionPart = PARTS["encoder"]
     words: WordList | None = None
+    tokenizer_path: Path | None = None
     redraw: "Callable[[int], Checkpoint] | None" = None
     body: "Checkpoint | None" = None
     tokenizer: "Tokenizer | None" = None

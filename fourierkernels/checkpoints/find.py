@@ -5,13 +5,17 @@ For the folder of a training run it is the file of its best model.
 
 import hashlib
 import importlib.util
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fourierkernels.run_folder import BEST, SETUP, find_run
+from fourierkernels.checkpoints.published import find_published, published_at
+from fourierkernels.run_folder import BEST, IDS, SETUP, find_run
 
-WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
+WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+_MODULES = "modules.json"  # of sentence-transformers: its parts and their folders
+_TRANSFORMER = "0_Transformer"  # where its older versions keep the network
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,15 @@ class CheckpointFiles:
     def run(self) -> Path | None:
         """The folder of the training run that a file belongs to; None for any other."""
         return None if self.path.is_dir() else find_run(self.path)
+
+    def own_ids(self, split: str = "test") -> Path | None:
+        """Return the token ids of a split that come with the checkpoint, if there are any.
+
+        A training run keeps those of its test text.
+        """
+        if (row := published_at(self.path)) is not None and row.ids:
+            return row.ids_of(split)
+        return self.run / IDS if self.run is not None and split == "test" else None
 
     def digest(self) -> str:
         """Return the SHA-256 of the file, or of the weights that would be read from the folder."""
@@ -76,10 +89,12 @@ class CheckpointFiles:
 
 
 def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles:
-    """Find the folder or file of a checkpoint, given as a path or as ``PACKAGE:PATH``.
+    """Find the folder or file of a checkpoint: a path, ``PACKAGE:PATH``, or a published name.
 
-    ``PACKAGE:PATH`` is a path inside an installed package; the package is not imported. A
-    checkpoint that has already been found is returned as it is.
+    ``PACKAGE:PATH`` is a path inside an installed package; the package is not imported. Names are
+    those of :data:`~fourierkernels.checkpoints.published.PUBLISHED`, where there is no such path.
+    Of a folder of sentence-transformers, the folder of its network is found. A checkpoint that has
+    already been found is returned as it is.
 
     Raises
     ------
@@ -91,16 +106,44 @@ def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles
         return checkpoint
     place = Path(checkpoint)
     if not place.exists():
-        place = _inside_package(str(checkpoint))
+        place = find_published(str(checkpoint)) or _inside_package(str(checkpoint))
     if place.is_file():
-        if place.suffix not in WEIGHT_SUFFIXES:
-            raise ValueError(
-                f"checkpoint must be a folder or end in {', '.join(WEIGHT_SUFFIXES)}, "
-                f"got {checkpoint}"
-            )
+        _check_suffix(place, checkpoint)
     elif not (place / "config.json").is_file():
-        place = _best_of_run(place, checkpoint)
+        place = _sentence_transformer(place) or _best_of_run(place, checkpoint)
     return CheckpointFiles(str(checkpoint), place)
+
+
+def _check_suffix(place: Path, checkpoint: str | Path) -> None:
+    if place.suffix == ".onnx":
+        raise ValueError(
+            "checkpoint must hold the weights of a network, got an ONNX graph, whose attention is "
+            f"not recorded here; name the weights that it was exported from: {checkpoint}"
+        )
+    if place.suffix not in WEIGHT_SUFFIXES:
+        raise ValueError(
+            f"checkpoint must be a folder or end in {', '.join(WEIGHT_SUFFIXES)}, got {checkpoint}"
+        )
+
+
+def _sentence_transformer(place: Path) -> Path | None:
+    """Return the folder of the network in one of sentence-transformers, which has no config.json.
+
+    It is that of the first part that modules.json names, or has the name that older versions gave.
+    """
+    inside = _TRANSFORMER
+    try:
+        inside = json.loads((place / _MODULES).read_text(encoding="utf-8"))[0]["path"]
+    except FileNotFoundError:
+        pass
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(f"{_MODULES} must list parts and their paths, got {error!r}") from error
+    if not isinstance(inside, str):
+        raise ValueError(f"{_MODULES} must list parts and their paths, got {inside!r}")
+    found = (place / inside).resolve()
+    if not found.is_relative_to(place.resolve()):
+        raise ValueError(f"{_MODULES} must name folders inside its own, got {inside!r}")
+    return place / inside if (found / "config.json").is_file() else None
 
 
 def _best_of_run(place: Path, checkpoint: str | Path) -> Path:

@@ -33,7 +33,8 @@ from fourierkernels.checkpoints.offline import offline_and_quiet
 from fourierkernels.checkpoints.placing import device_of, on_device
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.checkpoints.running import must_run
-from fourierkernels.checkpoints.tokenizers import TOKENIZER_FILES, as_tokenizer, folder_tokenizer
+from fourierkernels.checkpoints.tokenizer_places import TOKENIZER_FILES, check_tokenizer
+from fourierkernels.checkpoints.tokenizers import as_tokenizer, read_tokenizer
 from fourierkernels.checkpoints.tokens import Tokenizer
 from fourierkernels.models import MODELS
 
@@ -123,7 +124,7 @@ def held_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
     Parameters
     ----------
     given : tokenizer or processor of transformers, Tokenizer, str or Path, optional
-        A path is that of a folder.
+        A path is that of a folder or a file.
 
     Returns
     -------
@@ -139,11 +140,11 @@ def held_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
     """
     if given is None:
         folder = _local_folder(model)
-        return None if folder is None else folder_tokenizer(folder)
+        return None if folder is None else read_tokenizer(folder)
     if isinstance(given, Tokenizer):
         return given
     if isinstance(given, str | Path):
-        return folder_tokenizer(Path(given))
+        return read_tokenizer(check_tokenizer(given))
     found = getattr(given, "tokenizer", given)  # of a processor
     if not isinstance(found, transformers.PreTrainedTokenizerBase):
         raise TypeError(

@@ -103,11 +103,12 @@ def _pairs(pairs: Iterable[Any], reader: ItemReader) -> Iterator[tuple[list[int]
         yield item
 
 
-def _images(paths: Iterable[Any], reader: ItemReader) -> Iterator[Path]:
+def _files(paths: Iterable[Any], reader: ItemReader) -> Iterator[Path]:
     reader.refuse_context()
     for path in paths:
         if not Path(path).is_file():
-            raise ValueError(f"images must be paths of files, got {path!s:.60}")
+            kind = reader.checkpoint.reads
+            raise ValueError(f"{kind} must be paths of files, got {path!s:.60}")
         reader.counts.texts += 1
         reader.counts.windows += 1
         yield Path(path)
@@ -127,7 +128,8 @@ def _rows(batches: Iterable[Any], reader: ItemReader) -> Iterator[Any]:
 INPUT_KINDS: dict[str, Callable[[Iterable[Any], ItemReader], Iterator[Any]]] = {
     "tokens": _windows,
     "pairs": _pairs,
-    "images": _images,
+    "images": _files,
+    "sounds": _files,
     "batches": _rows,
 }
 
@@ -146,7 +148,7 @@ def read_items(
     ----------
     inputs : iterable
         Texts; (source, target) pairs of texts for the decoder of an encoder-decoder; paths of
-        images for a vision network.
+        images for a vision network, of WAV files for one that hears.
     tokenizer : Tokenizer, optional
         For networks that read texts; see
         :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.

@@ -4,7 +4,7 @@ Checkpoints are read offline, and no code in them is run: neither custom classes
 objects. The kinds are rows of :data:`fourierkernels.checkpoints.formats.registry.FORMATS`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
 from fourierkernels.checkpoints.formats.registry import FORMATS
 from fourierkernels.checkpoints.formats.request import Config, LoadRequest
+from fourierkernels.checkpoints.tokenizer_places import check_tokenizer
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
 from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.models.saved import read_config
@@ -38,6 +39,7 @@ def load_checkpoint(
     config: str | Path | Mapping[str, Any] | None = None,
     preset: str | None = None,
     vocabulary: str | Path | None = None,
+    tokenizer: str | Path | None = None,
     part: str | None = None,
     task_head: bool = False,
     random_weights: bool = False,
@@ -68,6 +70,9 @@ def load_checkpoint(
     vocabulary : str or Path, optional
         The words of a language model, one per line in the order of their numbers, by default the
         ``vocabulary.txt`` of a training run or beside a published model.
+    tokenizer : str or Path, optional
+        A folder with the files of a tokenizer, or one of these: tokenizer.json, vocab.txt or a
+        .model of SentencePiece. By default that of the checkpoint's folder, or of the folder above.
     part : {"encoder", "decoder", "cross"}, optional
         Which attention of an encoder-decoder to record, "encoder" by default; see
         :data:`~fourierkernels.checkpoints.checkpoint.PARTS`.
@@ -88,7 +93,22 @@ def load_checkpoint(
     files = find_checkpoint(checkpoint)
     given = _read_config(config)
     words = find_words(files, vocabulary=vocabulary, published=preset is not None)
-    request = LoadRequest(files, model_class, given, part, task_head, random_weights, preset, words)
+    if words is not None and tokenizer is not None:
+        raise ValueError(
+            "tokenizer must be left out for a language model of words (which has a vocabulary), "
+            f"got {tokenizer}"
+        )
+    request = LoadRequest(
+        files=files,
+        model_class=model_class,
+        config=given,
+        part=part,
+        task_head=task_head,
+        random_weights=random_weights,
+        preset=preset,
+        words=words,
+        tokenizer=check_tokenizer(tokenizer),
+    )
     return _load(request, seed)
 
 
@@ -100,7 +120,39 @@ def _load(request: LoadRequest, seed: int) -> Checkpoint:
         loaded = row.load(request)
     without = replace(request, task_head=False, random_weights=True)
     kept: dict[str, Any] = {"redraw": partial(_load, without), "words": request.words}
-    return replace(loaded, body=loaded.body and replace(loaded.body, **kept), **kept)
+    kept["tokenizer_path"] = request.tokenizer
+    loaded = replace(loaded, run=_in_one_line(loaded))
+    body = loaded.body and replace(loaded.body, run=_in_one_line(loaded.body), **kept)
+    return replace(loaded, body=body, **kept)
+
+
+def _in_one_line(checkpoint: Checkpoint) -> Callable[[Sequence[Any]], Any]:
+    """Return its `run`, which turns what a network raises on its inputs into a ValueError."""
+    name, run = type(checkpoint.model).__name__, checkpoint.run
+
+    def guarded(batch: Sequence[Any]) -> Any:
+        try:
+            return run(batch)
+        except (ValueError, MemoryError):  # which say what is wrong
+            raise
+        except Exception as error:
+            reason = next(iter(str(error).strip().splitlines()), "")
+            raise ValueError(
+                f"network must run on its inputs, but {name} fails on {_described(batch)}: "
+                f"{type(error).__name__}: {reason}"
+            ) from error
+
+    return guarded
+
+
+def _described(batch: Sequence[Any]) -> str:
+    """Return what was in a batch, for a message."""
+    first = batch[0]
+    if isinstance(first, Path):
+        return first.name
+    if isinstance(first, tuple):
+        return f"pairs of up to {max(len(side) for pair in batch for side in pair)} tokens"
+    return f"texts of up to {max(map(len, batch))} tokens" if hasattr(first, "__len__") else "them"
 
 
 def _read_config(config: str | Path | Config | None) -> Config | None:

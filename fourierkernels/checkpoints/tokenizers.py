@@ -1,5 +1,7 @@
 """The tokenizer of a checkpoint: its own, or one that the user names."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,12 @@ import transformers
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
 from fourierkernels.checkpoints.subwords import run_tokenizer
+from fourierkernels.checkpoints.tokenizer_places import (
+    as_folder,
+    find_list,
+    find_tokenizer,
+    tokenizer_advice,
+)
 from fourierkernels.checkpoints.tokens import (
     SPLITTERS,
     Tokenizer,
@@ -22,14 +30,6 @@ from fourierkernels.checkpoints.word_lists import (
 )
 from fourierkernels.validation import check_choice
 
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "tokenizer.model",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-)
 _NO_LIMIT = 10**6  # transformers writes 1e30 where a tokenizer declares no limit
 
 
@@ -39,13 +39,15 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     Parameters
     ----------
     checkpoint : Checkpoint
-        Returned by :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
+        Returned by :func:`~fourierkernels.checkpoints.load.load_checkpoint`. The tokenizer that it
+        was loaded with goes first; then those of its folder and of the folder above, which a note
+        says.
     tokens : str
-        "auto" for the tokenizer in the checkpoint's folder or the subwords of its training run, or
-        the one given with a model in memory,
+        "auto" for the tokenizer of the checkpoint or the subwords of its training run, or the one
+        given with a model in memory,
         "ids" for texts that already are ids,
         or a key of :data:`~fourierkernels.checkpoints.tokens.SPLITTERS`, which splits texts into
-        tokens of the folder's vocab.txt, or of the checkpoint's list of words if it has one.
+        tokens of a vocab.txt or vocab.json, or of the checkpoint's list of words if it has one.
 
     Raises
     ------
@@ -62,37 +64,45 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         return word_tokenizer(checkpoint.words, tokens, size=size)
     if tokens == "ids":
         return ids_tokenizer()
-    files = checkpoint.files
-    if tokens == "auto" and files is not None and files.run is not None and has_subwords(files):
-        return run_tokenizer(files.run, size=checkpoint.vocabulary or 0)
-    if checkpoint.folder is None:
-        raise ValueError(
-            "checkpoint must lie in a folder with its tokenizer, "
-            f"got {checkpoint.name}: {_advice()}"
-        )
+    files, named = checkpoint.files, checkpoint.tokenizer_path
     if tokens in SPLITTERS:
-        return list_tokenizer(checkpoint.folder / "vocab.txt", tokens)
-    return folder_tokenizer(checkpoint.folder)
+        place = find_list(files, named)
+        return replace(list_tokenizer(place.path, tokens), note=place.note)
+    if named is None and files is not None and files.run is not None and has_subwords(files):
+        return run_tokenizer(files.run, size=checkpoint.vocabulary or 0)
+    place = find_tokenizer(files, named)
+    kind = {} if place.path == checkpoint.folder else _kind(checkpoint.model)
+    return replace(read_tokenizer(place.path, kind), note=place.note)
 
 
-def folder_tokenizer(folder: Path) -> Tokenizer:
-    """Return the tokenizer whose files lie in a folder.
+def _kind(model: Any) -> Mapping[str, Any]:
+    """Return what tells transformers the class of a tokenizer whose files do not name it."""
+    config = getattr(model, "config", None)
+    known = isinstance(config, transformers.PreTrainedConfig)
+    return {"config": config} if known else {}
+
+
+def read_tokenizer(place: Path, kind: Mapping[str, Any] | None = None) -> Tokenizer:
+    """Return the tokenizer of a folder or file that has one of transformers' names.
+
+    Parameters
+    ----------
+    kind : mapping, optional
+        What else tells transformers its class.
 
     Raises
     ------
     ValueError
-        If there are none, or they cannot be read.
+        If it cannot be read.
     """
-    # Without any of these files, transformers would return an empty tokenizer.
-    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
-        raise ValueError(
-            f"checkpoint must hold a tokenizer ({', '.join(TOKENIZER_FILES)}), "
-            f"got none in {folder.name}: {_advice()}"
-        )
-    with offline_and_quiet(), one_line(f"tokenizer of {folder.name} cannot be read; {_advice()}"):
+    rule = f"tokenizer of {place.name} cannot be read; {tokenizer_advice()}"
+    with offline_and_quiet(), one_line(rule), as_folder(place) as folder:
         found = transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
+            folder, local_files_only=True, trust_remote_code=False, **(kind or {})
         )
+        # Of files that are not those of its class, transformers makes an empty tokenizer.
+        if not set(found.get_vocab()) - set(found.all_special_tokens):
+            raise ValueError(f"{type(found).__name__} finds no tokens in {place.name}")
         return as_tokenizer(found)
 
 
@@ -111,10 +121,6 @@ def as_tokenizer(found: Any) -> Tokenizer:
         special=frozenset(found.all_special_ids) - {found.unk_token_id},
         mask=found.mask_token_id,
     )
-
-
-def _advice() -> str:
-    return f"name a way to split (--tokens {' or '.join(SPLITTERS)}) or give ids (--ids FILE)"
 
 
 def _special_tokens(found: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

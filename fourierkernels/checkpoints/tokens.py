@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fourierkernels.words import WORD_SPLITTERS
+from fourierkernels.checkpoints.token_lists import read_token_list
+from fourierkernels.words import UNKNOWN, WORD_SPLITTERS
 
 UNKNOWN_TOKEN = "[UNK]"
 MASK_TOKEN = "[MASK]"
@@ -31,6 +32,7 @@ SPLITTERS = {
         r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>>?"
         r"|\*|\$|\%[0-9]{2}|[0-9]|\S"
     ),
+    "characters": r"(?s:.)",  # white space too
 }
 
 
@@ -60,6 +62,8 @@ class Tokenizer:
     stream : bool
         Whether texts are pieces of one stream: without a context they are joined and cut into the
         longest windows, and not read separately.
+    note : str
+        Where it was found, if not where it was expected; empty otherwise.
     """
 
     encode: Callable[[str], list[int]]
@@ -71,6 +75,7 @@ class Tokenizer:
     special: frozenset[int] = frozenset()
     mask: int | None = None
     stream: bool = False
+    note: str = ""
 
 
 def ids_tokenizer() -> Tokenizer:
@@ -96,40 +101,64 @@ def _parse_ids(text: str) -> list[int]:
 def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
     """Return the tokenizer of a list of tokens, one per line; the line number is the id.
 
+    A list of characters need not have ``[UNK]``: then every character must be in it.
+
+    Parameters
+    ----------
+    vocabulary : Path
+        See :func:`~fourierkernels.checkpoints.token_lists.read_token_list`.
+
     Raises
     ------
     ValueError
-        If the file is missing or has no token ``[UNK]``.
+        If the file is missing or has no token ``[UNK]`` or ``<unk>``.
     """
     if not vocabulary.is_file():
         raise ValueError(f"tokens={splitter!r} needs a list of tokens, got no file {vocabulary}")
-    lines = vocabulary.read_text(encoding="utf-8").split("\n")
-    known = {token.rstrip("\r"): number for number, token in enumerate(lines)}
-    if UNKNOWN_TOKEN not in known:
+    lines = read_token_list(vocabulary)
+    known = {token: number for number, token in enumerate(lines)}
+    unknown = next((known[token] for token in (UNKNOWN_TOKEN, UNKNOWN) if token in known), None)
+    if unknown is None and splitter != "characters":
         raise ValueError(f"{vocabulary.name} must hold {UNKNOWN_TOKEN}, got {len(known)} others")
-    unknown = known[UNKNOWN_TOKEN]
     pattern = re.compile(SPLITTERS[splitter])
+
+    def encode(text: str) -> list[int]:
+        ids = [known.get(token, unknown) for token in pattern.findall(text)]
+        if None in ids:
+            raise ValueError(
+                f"characters must be in {vocabulary.name}, which has no {UNKNOWN_TOKEN}, got "
+                f"{next(token for token in pattern.findall(text) if token not in known)!r}"
+            )
+        return [i for i in ids if i is not None]
+
     prefix = tuple(known[token] for token in (FIRST_TOKEN,) if token in known)
     suffix = tuple(known[token] for token in (LAST_TOKEN,) if token in known)
     return Tokenizer(
-        encode=lambda text: [known.get(token, unknown) for token in pattern.findall(text)],
+        encode=encode,
         prefix=prefix,
         suffix=suffix,
         unknown=unknown,
         mask=known.get(MASK_TOKEN),
-        names=lambda ids: tuple(lines[i].rstrip("\r") for i in ids),
+        names=lambda ids: tuple(lines[i] for i in ids),
         special=frozenset(prefix + suffix),
     )
 
 
 @dataclass
 class InputCounts:
-    """Counts of what has been read so far, updated by the functions that read."""
+    """Counts of what has been read so far, updated by the functions that read.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        What is to be said of how it was read.
+    """
 
     texts: int = 0
     tokens: int = 0
     unknown: int = 0
     windows: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def unknown_share(self) -> float:

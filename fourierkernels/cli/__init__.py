@@ -2,10 +2,12 @@
 
 One file per command. Commands stay thin: they parse, call the package, print and write. A
 ValueError, TypeError, OSError or a missing extra becomes one line on standard error and exit
-status 2.
+status 2. So does any other exception, by its name; with FK_TRACEBACK=1 its traceback is shown.
 """
 
+import os
 import sys
+import traceback
 from typing import NoReturn, cast
 
 import typer
@@ -22,10 +24,12 @@ from fourierkernels.cli.sweep import sweep, sweep_names
 from fourierkernels.cli.theorems import theorem_names, theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
 from fourierkernels.cli.translate import translate
+from fourierkernels.console import visible
 
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 130
+_TRACEBACK = "FK_TRACEBACK"  # set to 1, the traceback of an error comes before its line
 # The base of all command-line errors: click's, or that of the copy inside newer typers.
 _CommandLineError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
 
@@ -64,16 +68,33 @@ def main() -> None:
     except _CommandLineError as error:
         _fail(error.format_message())
     except (ValueError, TypeError, OSError, ImportError) as error:
+        _traceback_if_wanted()
         _fail(str(error))
     except (typer.Abort, KeyboardInterrupt):
         _fail("interrupted", status=_INTERRUPTED)
+    except Exception as error:
+        _traceback_if_wanted()
+        _fail(_unforeseen(error))
     else:
         if status == _INTERRUPTED:
             _fail("interrupted", status=_INTERRUPTED)
         raise SystemExit(status or 0)
 
 
+def _unforeseen(error: Exception) -> str:
+    """Return a line on an exception that no rule speaks of."""
+    if isinstance(error, MemoryError):
+        return f"memory must suffice, got none left: {error}"
+    reason = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {reason} ({_TRACEBACK}=1 shows where)"
+
+
+def _traceback_if_wanted() -> None:
+    if os.environ.get(_TRACEBACK) == "1":
+        traceback.print_exc()
+
+
 def _fail(message: str, *, status: int = 2) -> NoReturn:
-    line = " ".join(message.split())
+    line = visible(" ".join(message.split()))
     sys.stderr.write(f"error: {line}\n")
     raise SystemExit(status)

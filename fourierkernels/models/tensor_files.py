@@ -4,7 +4,7 @@ import re
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,10 @@ import torch
 from torch import Tensor, nn
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+# Entries of what training scripts and Lightning save that hold the tensors of the network.
+_ENTRIES = ("model", "state_dict", "model_state_dict", "model_state", "module", "net")
+# What DataParallel, torch.compile and training modules put before the names of tensors.
+_WRAPPED = re.compile(r"((module|_orig_mod|model|net|network|_forward_module)\.)+")
 
 
 def _as_it_is(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -45,7 +49,8 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     ----------
     path : str or Path
         A .safetensors file, a file of torch.save that holds tensors only (as it is, or under
-        "model", "state_dict" or "model_state_dict"), or a folder with one of `WEIGHT_FILES`.
+        an entry such as "model", "state_dict" or "model_state_dict"), or a folder with one of
+        `WEIGHT_FILES`.
 
     Raises
     ------
@@ -58,12 +63,19 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
         return _read_safetensors(file)
     check_uncompressed(file)
     content = _read_torch(file)
-    for key in ("model", "state_dict", "model_state_dict"):
+    for key in _ENTRIES:
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
     if not isinstance(content, dict) or not all(isinstance(v, Tensor) for v in content.values()):
-        raise ValueError(f"{file.name} must hold a table of tensors, got {type(content).__name__}")
+        raise ValueError(f"{file.name} must hold a table of tensors, got {_entries(content)}")
     return content
+
+
+def _entries(content: Any) -> str:
+    """Return what a file holds that is no table of tensors."""
+    if not isinstance(content, dict) or not content:
+        return type(content).__name__
+    return f"{type(content).__name__} of {', '.join(map(str, content))}"[:80]
 
 
 def unwrapped(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -75,6 +87,40 @@ def unwrapped(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     ['head.bias']
     """
     return {re.sub(r"^((module|_orig_mod)\.)+", "", name): tensors[name] for name in tensors}
+
+
+def without_wrappers(tensors: Mapping[str, Tensor], names: Collection[str]) -> dict[str, Tensor]:
+    """Return tensors under the names of a network, without what training put before them.
+
+    The prefix is made of ``module.``, ``_orig_mod.``, ``model.``, ``net.`` and the like, and is the
+    one without which most names are those of the network; none if that is so already.
+
+    Parameters
+    ----------
+    names : collection of str
+        The names of the network's own tensors.
+
+    Examples
+    --------
+    >>> list(without_wrappers({"model.net.head.bias": torch.zeros(1)}, ["head.bias"]))
+    ['head.bias']
+    >>> list(without_wrappers({"model.head.bias": torch.zeros(1)}, ["model.head.bias"]))
+    ['model.head.bias']
+    """
+    own = set(names)
+    found = {match[0] for name in tensors if (match := _WRAPPED.match(name))}
+    prefixes = {prefix[:end] for prefix in found for end in _ends(prefix)} | {""}
+
+    def known(prefix: str) -> tuple[int, int]:
+        return len(own & {name.removeprefix(prefix) for name in tensors}), -len(prefix)
+
+    prefix = max(sorted(prefixes), key=known)
+    renamed = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return renamed if len(renamed) == len(tensors) else dict(tensors)
+
+
+def _ends(prefix: str) -> list[int]:
+    return [place + 1 for place, letter in enumerate(prefix) if letter == "."]
 
 
 def rename(tensors: Mapping[str, Tensor], rules: Sequence[Rule]) -> dict[str, Tensor]:
@@ -155,10 +201,16 @@ def _read_torch(file: Path) -> Any:
     except Exception as error:
         if type(error).__name__ == "UnpicklingError" or "TorchScript" in str(error):
             raise ValueError(
-                f"{file.name} must hold tensors only, got a file that would have to run code; in "
-                "the code that wrote it: torch.save(model.state_dict(), path)"
+                f"{file.name} must hold tensors only, got a file that would have to run code"
+                f"{_wanted(error)}; in the code that wrote it: torch.save(model.state_dict(), path)"
             ) from error
         raise _broken(file, error) from error
+
+
+def _wanted(error: Exception) -> str:
+    """Return the class or function that a file asks for, if torch names it."""
+    found = re.search(r"GLOBAL (\S+) was not an allowed", str(error))
+    return f" ({found[1]})" if found else ""
 
 
 def check_uncompressed(file: Path) -> None:

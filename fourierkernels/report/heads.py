@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from fourierkernels.console import standard_output
+from fourierkernels.console import made_visible, standard_output
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.csv_tables import TABLES
 from fourierkernels.report.files import write_report
@@ -76,7 +76,9 @@ class HeadReport(ReportContent):
 
     def __str__(self) -> str:
         width = standard_output().width
-        console = Console(file=StringIO(), width=width, highlight=False, color_system=None)
+        console = made_visible(
+            Console(file=StringIO(), width=width, highlight=False, color_system=None)
+        )
         with console.capture() as capture:
             print_report(self, console)
         return capture.get().rstrip("\n")

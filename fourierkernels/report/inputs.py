@@ -5,10 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from fourierkernels.checkpoints import CheckpointFiles, TextFile, read_images, read_texts
+from fourierkernels.checkpoints import (
+    CheckpointFiles,
+    TextFile,
+    read_images,
+    read_sounds,
+    read_texts,
+)
 from fourierkernels.checkpoints.batches import as_batches, holds_batches
+from fourierkernels.checkpoints.sounds import SOUND_FORMATS
 from fourierkernels.checkpoints.word_lists import find_words
-from fourierkernels.run_folder import IDS, VOCABULARY
+from fourierkernels.run_folder import VOCABULARY
 
 
 class Inputs(Protocol):
@@ -29,7 +36,7 @@ def choose_inputs(
     Parameters
     ----------
     inputs : str, Path, Inputs or None
-        A path is that of texts or of images.
+        A path is that of texts, of images or of sounds.
     options : mapping
         With "tokens", "preset" and "vocabulary".
 
@@ -43,9 +50,9 @@ def choose_inputs(
     if inputs is None:
         return own_inputs(files, other)
     if isinstance(inputs, str | Path):
-        folder = Path(inputs).is_dir()
-        blank_lines = not folder and keeps_blank_lines(files, options)
-        return read_images(inputs) if folder else read_texts(inputs, blank_lines=blank_lines)
+        if Path(inputs).is_dir():
+            return _read_folder(Path(inputs))
+        return read_texts(inputs, blank_lines=keeps_blank_lines(files, options))
     if isinstance(inputs, Iterator):
         raise TypeError("inputs must be readable twice, a list or a text file, got an iterator")
     return inputs
@@ -64,13 +71,19 @@ def held_inputs(inputs: Any) -> Inputs:
     if inputs is None:
         raise TypeError("inputs must be texts or batches for a model in memory, got None")
     if isinstance(inputs, str | Path):
-        return read_images(inputs) if Path(inputs).is_dir() else read_texts(inputs)
+        return _read_folder(Path(inputs)) if Path(inputs).is_dir() else read_texts(inputs)
     if isinstance(inputs, Iterator) or not isinstance(inputs, Iterable):
         raise TypeError(
             "inputs must be texts or batches that can be read twice, such as a list, "
             f"got {type(inputs).__name__}"
         )
     return as_batches(inputs) if holds_batches(inputs) else inputs
+
+
+def _read_folder(folder: Path) -> Inputs:
+    """Return the sounds in a folder if it has any, else its images."""
+    sounds = any(path.suffix.lower() in SOUND_FORMATS for path in folder.rglob("*"))
+    return read_sounds(folder) if sounds else read_images(folder)
 
 
 def keeps_blank_lines(files: CheckpointFiles, options: Mapping[str, Any]) -> bool:
@@ -94,16 +107,18 @@ def own_inputs(files: CheckpointFiles, other: CheckpointFiles | None = None) -> 
         If the checkpoint is of no training run, its run keeps none, or the other one is of a run
         with other words.
     """
-    ids = None if files.run is None else files.run / IDS
+    ids = files.own_ids()
     if ids is None or not ids.is_file():
         found = "" if ids is None else f" and no {ids}"
         raise ValueError(
-            "text, ids or images must be given, one of them: --text FILE, --ids FILE or "
-            f"--images FOLDER, got none{found}"
+            "text, ids, images or sounds must be given, one of them: --text FILE, --ids FILE, "
+            f"--images FOLDER or --sounds FOLDER, got none{found}"
         )
     words = [_words(one) for one in (files, other) if one is not None and one.run is not None]
     if len(set(words)) > 1:
-        raise ValueError(f"against must have the words of {files} to read its {IDS}, got {other}")
+        raise ValueError(
+            f"against must have the words of {files} to read its {ids.name}, got {other}"
+        )
     return read_texts(ids)
 
 

@@ -82,14 +82,14 @@ def head_report(
         weights and the precision that it has, and left as it was.
     inputs : str, Path or iterable that can be read again, optional
         Texts, (source, target) pairs of texts, or paths of images, as the checkpoint reads; or the
-        path of a file with one text per line, or of a folder of images. May be left out for a
-        training run, which keeps token ids of its test text. For a model in memory also ready
-        batches: dictionaries of tensors, with which it is called (labels are left out, and padding
-        that an ``attention_mask`` hides is cut away), or tensors, each row of which is taken to be
-        one text or image without padding.
-    tokenizer : tokenizer of transformers, str or Path, optional
-        For a model in memory, the tokenizer of its texts or the folder of one; by default what lies
-        at the model's ``name_or_path``, a folder or a name in the local cache. Nothing is
+        path of a file with one text per line, or of a folder of images or of WAV files. May be left
+        out for a training run, which keeps token ids of its test text. For a model in memory also
+        ready batches: dictionaries of tensors, with which it is called (labels are left out, and
+        padding that an ``attention_mask`` hides is cut away), or tensors, each row of which is
+        taken to be one text or image without padding.
+    tokenizer : str, Path or tokenizer of transformers, optional
+        Folder or file of a tokenizer. For a model in memory also the tokenizer itself; by default
+        what lies at the model's ``name_or_path``, a folder or a name in the local cache. Nothing is
         downloaded.
     metrics : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`; the first is drawn. "none"
@@ -150,6 +150,8 @@ def head_report(
     """
     asked = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
     asked["tokens"] = "ids" if inputs is None else tokens
+    if not isinstance(tokenizer, str | Path | None):
+        asked["tokenizer"] = type(tokenizer).__name__
     team = Team(
         check_integer("workers", workers), scheduler, None if resume is None else Path(resume)
     )
@@ -300,9 +302,9 @@ class _Study:
         return digests if self.other is None else digests | {"other": self.other.digest()}
 
 
-_NOT_OPTIONS = ("inputs", "tokenizer", "workers", "scheduler", "resume", "progress")
+_NOT_OPTIONS = ("inputs", "workers", "scheduler", "resume", "progress")
 _OF_THE_WHOLE = ("spread", "importance", "loss")  # options that no shard depends on
-_LOADING = ("model_class", "config", "preset", "vocabulary", "part")
+_LOADING = ("model_class", "config", "preset", "vocabulary", "tokenizer", "part")
 
 
 def _plan(
@@ -370,10 +372,12 @@ def _source(
     if not isinstance(found, nn.Module):
         if isinstance(inputs, Batches):
             raise TypeError(f"inputs must be texts or paths for {found}, got batches of tensors")
-        if tokenizer is not None:
-            raise ValueError(f"tokenizer must be left out for {found}, which has files of its own")
+        if not isinstance(tokenizer, str | Path | None):
+            raise TypeError(
+                f"tokenizer must be a folder or a file for {found}, got {type(tokenizer).__name__}"
+            )
         return FileSource(found, partial(load_checkpoint, **given), device)
-    of_files = [name for name in (*_LOADING, "device") if name != "part"]
+    of_files = [name for name in (*_LOADING, "device") if name not in ("part", "tokenizer")]
     if strange := [name for name in of_files if asked[name] is not None]:
         raise ValueError(
             f"{strange[0]} must be left out for a model in memory, got {asked[strange[0]]!r}"

@@ -50,8 +50,8 @@ def _heads(summary: HeadSummary) -> str:
 
 
 def module_notes(profile: HeadProfile) -> list[str]:
-    """Return notes on what was measured of the model: what was left out, and which layers."""
-    lines = [f"not measured: {profile.unread}"] if profile.unread else []
+    """Return notes on what was read and measured: tokenizers, what was left out, layers."""
+    lines = [*profile.notes, *([f"not measured: {profile.unread}"] if profile.unread else [])]
     lines += [f"left out: {reason}" for reason in profile.left_out]
     if profile.shapes:
         lines.append(shapes_note(profile.shapes))

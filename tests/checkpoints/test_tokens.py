@@ -105,7 +105,8 @@ def test_smiles_fall_into_atoms_bonds_and_brackets(text: str, tokens: list[str])
 def test_listed_tokens_become_their_line_numbers(splitter: str, tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\nC\nO\n")
     tokenizer = list_tokenizer(tmp_path / "vocab.txt", splitter)
-    assert tokenizer.encode("C O W") == [3, 4, 0]
+    text = "COW" if splitter == "characters" else "C O W"  # elsewhere, white space is no token
+    assert tokenizer.encode(text) == [3, 4, 0]
     assert (tokenizer.prefix, tokenizer.suffix, tokenizer.unknown) == ((1,), (2,), 0)
 
 

@@ -351,7 +351,7 @@ def test_pickled_code_in_files_does_not_run(name: str, suffix: str, tmp_path: Pa
     assert not target.exists()
 
 
-@pytest.mark.parametrize("name", ["w.txt", "w.pkl", "w.ckpt", "w"])
+@pytest.mark.parametrize("name", ["w.txt", "w.pkl", "w.gguf", "w"])
 def test_files_of_other_names_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("")
     with pytest.raises(ValueError, match=r"must be a folder or end in \.safetensors, .*, got"):

@@ -208,7 +208,7 @@ def test_published_checkpoint_runs_from_the_command_line(run: Run, texts: Path) 
         (["{bert}", "--metric", "euclid"], "metric must be one of frobenius,"),
         (["{bert}", "--batch-size", "0"], "batch_size must be at least 1, got 0"),
         (["{bert}", "--seed", "-1"], "seed must be at least 0, got -1"),
-        (["{bert}", "--ids", "x"], "text, ids or images must be given, one of them"),
+        (["{bert}", "--ids", "x"], "text, ids, images or sounds must be given, one of them"),
         (["{bert}", "--metric", "frobenius", "--tokens", "whitespace"], "fix the length"),
     ],
 )

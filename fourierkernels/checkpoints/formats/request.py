@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.word_lists import WordList
-from fourierkernels.models.tensor_files import load_exactly, read_tensors
+from fourierkernels.models.tensor_files import (
+    load_exactly,
+    read_tensors,
+    without_wrappers,
+)
 
 Config = Mapping[str, Any]
 
@@ -25,6 +30,8 @@ class LoadRequest:
         Sizes of a model of the FourierFormer authors' code.
     words : WordList or None
         The words of a language model of words.
+    tokenizer : Path or None
+        Folder or file of the tokenizer that was named.
     """
 
     files: CheckpointFiles
@@ -35,11 +42,13 @@ class LoadRequest:
     random_weights: bool = False
     preset: str | None = None
     words: WordList | None = None
+    tokenizer: Path | None = None
 
     def fill(self, model: nn.Module) -> nn.Module:
         """Return the model with the weights of the file, or as it is for random weights."""
         if not self.random_weights:
-            load_exactly(model, read_tensors(self.files.path))
+            tensors = read_tensors(self.files.path)
+            load_exactly(model, without_wrappers(tensors, model.state_dict().keys()))
         return model.float().eval().requires_grad_(False)
 
     def refuse_part(self) -> None:

@@ -7,6 +7,7 @@ objects.
 import inspect
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,17 @@ import torch
 import transformers
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.formats.class_hints import class_hint, take_side
+from fourierkernels.checkpoints.formats.index_files import check_index
+from fourierkernels.checkpoints.formats.recomputed import recomputed
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.transformers_networks import transformers_checkpoint
 from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
-from fourierkernels.models.tensor_files import check_uncompressed, read_tensors
+from fourierkernels.models.tensor_files import (
+    check_uncompressed,
+    read_tensors,
+    without_wrappers,
+)
 
 _EAGER = {"attn_implementation": "eager", "dtype": torch.float32}
 
@@ -62,7 +70,7 @@ def _config(folder: Path, model_class: str | None) -> Any:
 def _names_no_type(folder: Path) -> bool:
     try:
         return "model_type" not in json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except ValueError:  # no JSON at all: transformers says so
+    except (ValueError, RecursionError):  # no JSON at all: transformers says so
         return False
 
 
@@ -89,8 +97,12 @@ def _load(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
 
     Also return the parameters behind the last map that they leave at random values.
     """
+    if model_class is not None and (side := _load_side(folder, model_class)) is not None:
+        return side, ()
     config = _config(folder, model_class)
     owner = transformers.AutoModel if model_class is None else _named_class(model_class)
+    with one_line(f"weights of {folder.name} cannot be read"):
+        check_index(folder)
     if not any(folder.glob("*.safetensors")):
         for file in folder.glob("pytorch_model*.bin"):
             check_uncompressed(file)
@@ -113,6 +125,19 @@ def _load(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
     return model, untrained
 
 
+def _load_side(folder: Path, model_class: str) -> Any:
+    """Return the part of a class of a network of images and texts; None for any other network.
+
+    transformers reads some of these parts from a whole network, and leaves others random.
+    """
+    wanted = _named_class(model_class).config_class
+    with suppress(ValueError):  # the class itself may read what the whole does not
+        whole = {} if _names_no_type(folder) else vars(_config(folder, None))
+        if any(type(part) is wanted for part in whole.values()):
+            return take_side(_load(folder, None)[0], model_class)
+    return None
+
+
 def _build_from_tensors(
     model_class: str, config: Mapping[str, Any], tensors: Mapping[str, Any] | None, name: str
 ) -> Any:
@@ -133,14 +158,14 @@ def _build_from_tensors(
         model, report = owner.from_pretrained(
             None,
             config=known,
-            state_dict=dict(tensors),
+            state_dict=without_wrappers(tensors, _names(owner, known)),
             ignore_mismatched_sizes=True,
             output_loading_info=True,
             **_EAGER,
         )
     misshapen = {key for key, *_ in report["mismatched_keys"]}
     found = {
-        "missing": report["missing_keys"],
+        "missing": report["missing_keys"] - recomputed(model, report["missing_keys"]),
         "unexpected": report["unexpected_keys"],
         "misshapen": misshapen,
     }
@@ -152,6 +177,12 @@ def _build_from_tensors(
     return model
 
 
+def _names(owner: Any, config: Any) -> list[str]:
+    """Return the names of the tensors of a class, for which no memory is taken."""
+    with torch.device("meta"):
+        return list(owner._from_config(config).state_dict())
+
+
 def _check_complete(name: str, model: Any, report: Any) -> tuple[str, ...]:
     """Refuse weights that leave parameters of the network at random values, silently otherwise.
 
@@ -159,6 +190,7 @@ def _check_complete(name: str, model: Any, report: Any) -> tuple[str, ...]:
     """
     prefix = "" if model.base_model is model else f"{model.base_model_prefix}."
     random = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    random -= recomputed(model, report["missing_keys"])
     wrong = sorted(
         key
         for key in random
@@ -168,5 +200,6 @@ def _check_complete(name: str, model: Any, report: Any) -> tuple[str, ...]:
         raise ValueError(
             f"weights of {name} must fit {type(model).__name__}, "
             f"got {len(wrong)} parameters missing or of another shape, first {wrong[0]}"
+            f"{class_hint(model, wrong)}"
         )
     return tuple(sorted(random))

@@ -11,7 +11,9 @@ from fourierkernels.checkpoints.checkpoint import (
     token_fields,
 )
 from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.formats.class_hints import sides
 from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.sound_networks import SOUNDS, sound_checkpoint
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, pad
 
@@ -20,8 +22,11 @@ def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
     """Return a model of transformers ready to give what the heads of a part compute."""
     model = model.eval().requires_grad_(False)
     model, chosen, selects = attended_part(model, request.part)
-    if _main_input(model) == "pixel_values":
+    reads = _main_input(model)
+    if reads == "pixel_values":
         return _vision_checkpoint(model, request.files)
+    if reads in SOUNDS:
+        return sound_checkpoint(model, reads, chosen, request.files)
     model.config.use_cache = False  # keys and values of past tokens would only cost memory
     first = getattr(model.config, "decoder_start_token_id", None)
     return Checkpoint(
@@ -45,17 +50,20 @@ def attended_part(model: Any, part: str | None) -> tuple[Any, AttentionPart, Cal
 
 
 def _main_input(model: Any) -> str:
-    """Return what a model reads; "input_ids" or "pixel_values"."""
+    """Return what a model reads; "input_ids", "pixel_values" or one of `SOUNDS`."""
     given = inspect.signature(model.forward).parameters
     both = "input_ids" in given and "pixel_values" in given
     if both and hasattr(model, "logit_scale"):  # CLIP and its kin run on both together only
+        named = " or ".join(f"--model-class {one}" for one in sides(model))
         raise ValueError(
-            "checkpoint must read token ids or images, got both in "
-            f"{type(model).__name__}: name one side (model_class='CLIPVisionModel')"
+            f"checkpoint must read token ids or images, got both in {type(model).__name__}"
+            f"{named and f': name one side ({named})'}"
         )
-    known = [one for one in ("input_ids", "pixel_values") if one in given]
+    known = [one for one in ("input_ids", "pixel_values", *SOUNDS) if one in given]
     if not known:
-        raise ValueError(f"checkpoint must read token ids or images, got {type(model).__name__}")
+        raise ValueError(
+            f"checkpoint must read token ids, images or sounds, got {type(model).__name__}"
+        )
     return model.main_input_name if model.main_input_name in known else known[0]
 
 
@@ -84,6 +92,9 @@ def _part(model: Any, part: str | None) -> AttentionPart:
             f"part must be left out for a network that is not an encoder-decoder, got {part!r} "
             f"for {type(model).__name__}"
         )
+    names = (name.rpartition(".")[2] for name, _ in model.named_modules())
+    if chosen.pairs and "decoder" not in names:
+        raise ValueError(f"part must be encoder for {type(model).__name__}, got {part!r}")
     return chosen
 
 

@@ -76,6 +76,7 @@ def measure_heads(
     if checkpoint.reads_texts:
         tokenizer = load_tokenizer(checkpoint, tokens=tokens)
         checkpoint = checkpoint.with_tokenizer(tokenizer)
+        counts.notes = (tokenizer.note,) if tokenizer.note else ()
     items = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, counts=counts)
     samples = head_samples(checkpoint, items, batch_size=batch_size, share=share)
     done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
@@ -251,6 +252,7 @@ class HeadMeasures:
             sharpened={} if self.control is None else self.control.summary(counts),
             layers=self.modules.layers,
             unread=self.modules.unread,
+            notes=counts.notes,
             left_out=tuple(self._left_out()),
             shapes=self.modules.shapes,
         )
