@@ -60,6 +60,9 @@ class Tokenizer:
     stream : bool
         Whether texts are pieces of one stream: without a context they are joined and cut into the
         longest windows, and not read separately.
+    target : (tuple of int, tuple of int) or None
+        Ids before and after the target of a pair; None if they depend on a language that is not
+        known.
     """
 
     encode: Callable[[str], list[int]]
@@ -71,6 +74,7 @@ class Tokenizer:
     special: frozenset[int] = frozenset()
     mask: int | None = None
     stream: bool = False
+    target: tuple[tuple[int, ...], tuple[int, ...]] | None = ((), ())
 
 
 def ids_tokenizer() -> Tokenizer:

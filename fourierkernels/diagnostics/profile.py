@@ -28,6 +28,8 @@ class HeadProfile:
         Names of the modules whose heads were measured, in the order of their calls.
     unread : str
         A sentence on attention that was seen and not understood; empty if there was none.
+    notes : tuple of str
+        What has to be said of how the inputs were read and the network was run.
     """
 
     distances: dict[str, HeadSummary] = field(default_factory=dict)
@@ -37,3 +39,4 @@ class HeadProfile:
     sharpened: dict[str, HeadSummary] = field(default_factory=dict)
     layers: tuple[str, ...] = ()
     unread: str = ""
+    notes: tuple[str, ...] = ()

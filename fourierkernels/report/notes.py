@@ -43,8 +43,8 @@ def summary_notes(
 
 
 def module_notes(profile: HeadProfile) -> list[str]:
-    """Return notes on what was measured of the model: modules left out, layers that they leave."""
-    lines = [f"not measured: {profile.unread}"] if profile.unread else []
+    """Return notes on what was read and measured: how it was run, modules left out, layers left."""
+    lines = [*profile.notes, *([f"not measured: {profile.unread}"] if profile.unread else [])]
     if profile.layers and (profile.unread or not _in_turn(profile.layers)):
         named = [f"{number} {name}" for number, name in enumerate(profile.layers, start=1)]
         lines.append(f"layers: {', '.join(named)}")

@@ -9,6 +9,7 @@ from fourierkernels.diagnostics.moments import DDOF
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 from fourierkernels.report.content import ReportContent
+from fourierkernels.report.notes import module_notes
 
 
 def report_numbers(report: ReportContent) -> dict[str, Any]:
@@ -31,6 +32,7 @@ def report_numbers(report: ReportContent) -> dict[str, Any]:
         },
         "null": _null_as_json(report),
         "importance": _pruning_as_json(report),
+        "notes": module_notes(report.first),
         "ddof": DDOF,
         **report.origin,
     }

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fourierkernels.checkpoints.checkpoint import (
@@ -11,6 +12,8 @@ from fourierkernels.checkpoints.checkpoint import (
     token_fields,
 )
 from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.formats.decoder_starts import start_ids
+from fourierkernels.checkpoints.formats.masked_images import unmasked
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, pad
@@ -25,7 +28,6 @@ def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
     if _main_input(model) == "pixel_values":
         return _vision_checkpoint(model, request.files)
     model.config.use_cache = False  # keys and values of past tokens would only cost memory
-    first = getattr(model.config, "decoder_start_token_id", None)
     return Checkpoint(
         files=request.files,
         model=model,
@@ -33,7 +35,7 @@ def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
         vocabulary=int(model.config.get_text_config().vocab_size),
         run=_run_pairs(model) if chosen.pairs else _run_tokens(model),
         selects=_selects(model, chosen),
-        start=() if first is None or not chosen.pairs else (int(first),),
+        start=start_ids(model, request.files.folder) if chosen.pairs else (),
         **token_fields(chosen),
     )
 
@@ -62,14 +64,17 @@ def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
         )
     height, width = as_pair(config.image_size)
     channels = int(getattr(config, "num_channels", 3))
-    return image_checkpoint(
+    patch = as_pair(config.patch_size)
+    options, notes = unmasked(model, (height // patch[0]) * (width // patch[1]))
+    read = image_checkpoint(
         model,
-        lambda images: model(pixel_values=images),
+        lambda images: model(pixel_values=images, **options(len(images))),
         files=files,
         preprocess=read_preprocessing(files.folder, height=height, width=width, channels=channels),
         shape=(channels, height, width),
-        patch=as_pair(config.patch_size),
+        patch=patch,
     )
+    return replace(read, notes=notes)
 
 
 def _part(model: Any, part: str | None) -> AttentionPart:

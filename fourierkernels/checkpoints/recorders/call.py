@@ -42,6 +42,8 @@ class AttentionCall:
     merged : bool
         Whether texts and heads came in one dimension, read here with texts first; what reads the
         heads may show that heads come first.
+    filler : int
+        Queries and keys at the end of the longest text that the model itself has added.
     """
 
     name: str
@@ -55,6 +57,7 @@ class AttentionCall:
     projection: nn.Module | None = None
     slices: Tensor | None = None
     merged: bool = False
+    filler: int = 0
 
     @property
     def projected(self) -> Tensor:

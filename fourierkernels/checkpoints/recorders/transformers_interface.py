@@ -5,7 +5,9 @@ models with this package's attention keep it.
 """
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -34,7 +36,7 @@ def record_interface(
     choose = INTERFACE.get_interface
 
     def chosen(name: str, default: Any) -> Any:
-        return _recorded(choose(name, default), names, calls)
+        return _recorded(choose(name, default), partial(_name_of, model, names), calls)
 
     vars(INTERFACE)["get_interface"] = chosen
     stack.callback(vars(INTERFACE).pop, "get_interface")
@@ -49,13 +51,21 @@ def _make_eager(stack: ExitStack, model: nn.Module, kind: type) -> None:
             stack.callback(owner.set_attn_implementation, before)
 
 
-def _recorded(function: Any, names: dict[int, str], calls: Heard) -> Any:
+def _name_of(model: nn.Module, names: dict[int, str], module: nn.Module) -> str | None:
+    """Return the name of a module, which may have come into the model since recording began."""
+    if id(module) not in names:
+        names.update({id(part): name for name, part in model.named_modules()})
+    return names.get(id(module))
+
+
+def _recorded(function: Any, name_of: Callable[[Any], str | None], calls: Heard) -> Any:
     def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **given: Any):  # type: ignore[no-untyped-def]
         options = {**given, "output_attentions": True}
         with calls.quiet.kept():
             output, weights = function(module, query, key, value, *rest, **options)
-        if id(module) in names and weights is not None:
-            name, outputs = names[id(module)], output.transpose(1, 2)
+        name = name_of(module)
+        if name is not None and weights is not None:
+            outputs = output.transpose(1, 2)
             vectors, scale = (query, key, value), given.get("scaling")
             calls.append(attention_call(name, weights, vectors, outputs, scale))
         return output, weights

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.steady import steady
 from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import MAPS, METRICS
 from fourierkernels.diagnostics.maps import has_short_rows, row_entropies
@@ -61,6 +62,7 @@ class SharpnessControl:
         }
 
     def _sharpened(self, sample: HeadSample) -> FloatArray | None:
+        self._random = steady(self._random, sample.item)
         (drawn,) = head_samples(self._random, [sample.item], batch_size=1)
         if any(has_short_rows(maps) or maps.min() < 0 for maps in (sample.maps, drawn.maps)):
             return None

@@ -168,14 +168,15 @@ class PermutationNull:
 
 @dataclass
 class Modules:
-    """Which modules the heads belong to, and which attention was not understood."""
+    """Which modules the heads belong to, which attention was not understood, and how it was run."""
 
     layers: tuple[str, ...] = ()
     unread: str = ""
+    notes: tuple[str, ...] = ()
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
-        self.layers = sample.layers
+        self.layers, self.notes = sample.layers, sample.checkpoint.notes
         self.unread = max(self.unread, sample.unread, key=len)
 
 

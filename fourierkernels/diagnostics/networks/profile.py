@@ -195,4 +195,5 @@ class _Asked:
             sharpened={} if self.control is None else self.control.summary(counts),
             layers=self.modules.layers,
             unread=self.modules.unread,
+            notes=self.modules.notes,
         )

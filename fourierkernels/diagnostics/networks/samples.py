@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.recorders.heard import Heard, unread_sentence
+from fourierkernels.checkpoints.steady import steady
 from fourierkernels.validation import check_integer
 
 Numbered = tuple[int, Any]  # an input and its number
@@ -124,7 +125,8 @@ def head_samples(
     """Run a checkpoint on inputs and yield what its heads compute on each.
 
     Inputs of similar length share a batch, so they come out of order; `index` of a sample tells
-    which it is. One batch is held at a time.
+    which it is. One batch is held at a time. What a head computes on an input depends neither on
+    its batch nor on earlier ones: see :func:`~fourierkernels.checkpoints.steady.steady`.
 
     Parameters
     ----------
@@ -141,8 +143,12 @@ def head_samples(
     ValueError
         If the network has no attention, or layers of different shapes.
     """
-    for batch in _batches(checkpoint, items, check_integer("batch_size", batch_size)):
-        yield from _samples(checkpoint, batch)
+    check_integer("batch_size", batch_size)
+    items = iter(items)
+    for first in islice(items, 1):
+        checkpoint = steady(checkpoint, first)
+        for batch in _batches(checkpoint, chain([first], items), batch_size):
+            yield from _samples(checkpoint, batch)
 
 
 def _samples(checkpoint: Checkpoint, batch: list[Numbered]) -> Iterator[HeadSample]:
@@ -193,7 +199,8 @@ def _calls(checkpoint: Checkpoint, items: list[Any]) -> Heard:
             f"got {sorted(shapes)} in {name}"
         )
     spans = [span for item in items if (span := checkpoint.spans(item)) is not None]
-    found = (len(calls[0].maps), *calls[0].maps.shape[2:])
+    sides = (side - calls[0].filler for side in calls[0].maps.shape[2:])
+    found = (len(calls[0].maps), *sides)
     if spans and found != (len(items), *map(max, zip(*spans, strict=True))):
         raise ValueError(
             "checkpoint must attend from every token to every token, got maps of (texts, queries, "
