@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, Recorder, attention_call
 
