@@ -24,7 +24,7 @@ def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
     model = model.eval().requires_grad_(False)
     chosen = _part(model, request.part)
     if model.config.is_encoder_decoder and not chosen.pairs:
-        model = model.get_encoder()
+        model = _encoder(model)
     if _main_input(model) == "pixel_values":
         return _vision_checkpoint(model, request.files)
     model.config.use_cache = False  # keys and values of past tokens would only cost memory
@@ -32,7 +32,7 @@ def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
         files=request.files,
         model=model,
         limit=_position_limit(model),
-        vocabulary=int(model.config.get_text_config().vocab_size),
+        vocabulary=_vocabulary(model),
         run=_run_pairs(model) if chosen.pairs else _run_tokens(model),
         selects=_selects(model, chosen),
         start=start_ids(model, request.files.folder) if chosen.pairs else (),
@@ -52,7 +52,16 @@ def _main_input(model: Any) -> str:
     known = [one for one in ("input_ids", "pixel_values") if one in given]
     if not known:
         raise ValueError(f"checkpoint must read token ids or images, got {type(model).__name__}")
-    return model.main_input_name if model.main_input_name in known else known[0]
+    named = getattr(model, "main_input_name", None)
+    return named if named in known else known[0]
+
+
+def _encoder(model: Any) -> Any:
+    """Return the encoder, with the configuration of the whole where it has none (FSMT)."""
+    encoder = model.get_encoder()
+    if not hasattr(encoder, "config"):
+        encoder.config = model.config
+    return encoder
 
 
 def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
@@ -85,6 +94,16 @@ def _part(model: Any, part: str | None) -> AttentionPart:
             f"for {type(model).__name__}"
         )
     return chosen
+
+
+def _vocabulary(model: Any) -> int:
+    """Return the number of token ids."""
+    found = getattr(model.config.get_text_config(), "vocab_size", None)
+    if not isinstance(found, int):
+        raise ValueError(
+            f"checkpoint must say its number of token ids (vocab_size), got {type(model).__name__}"
+        )
+    return found
 
 
 def _run_tokens(model: Any) -> Callable[[Sequence[Any]], Any]:

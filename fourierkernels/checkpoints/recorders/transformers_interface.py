@@ -10,9 +10,10 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.call import attention_call
+from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
 from fourierkernels.checkpoints.recorders.heard import Heard
 
 _PREFIX = "fourierkernels"  # prefix of the names of this package's attention
@@ -67,7 +68,17 @@ def _recorded(function: Any, name_of: Callable[[Any], str | None], calls: Heard)
         if name is not None and weights is not None:
             outputs = output.transpose(1, 2)
             vectors, scale = (query, key, value), given.get("scaling")
-            calls.append(attention_call(name, weights, vectors, outputs, scale))
+            _add(calls, attention_call(name, weights, vectors, outputs, scale))
         return output, weights
 
     return attend
+
+
+def _add(calls: Heard, call: AttentionCall) -> None:
+    """Add a call; one map that meets two halves of the values, as in DiffLlama, is one call."""
+    last = calls[-1] if calls else None
+    if last is None or last.name != call.name or last.queries is not call.queries:
+        calls.append(call)
+        return
+    last.values = torch.cat([last.values, call.values], dim=-1)
+    last.outputs = torch.cat([last.outputs, call.outputs], dim=-1)
