@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 Ids = Sequence[int]
 
+_NO_LANGUAGE = (
+    "targets are read without the code of their language, which neither the configuration "
+    "(forced_bos_token_id) nor the tokenizer (tgt_lang) names"
+)
+
 
 @dataclass(frozen=True)
 class AttentionPart:
@@ -96,7 +101,8 @@ class Checkpoint:
         Row and column of each token of an image, in patches. Tokens that are not patches (class,
         teacher, registers) are placed at the centre, at most half a diagonal from any patch.
     start : tuple of int
-        Ids with which every target begins.
+        Ids with which every target begins: what the decoder reads first, then what every output
+        begins with. Those of the tokenizer stand in for what the network does not name.
     untrained : tuple of str
         Parameters after the last attention map (the head for a task) that the weights lack and that
         are therefore random.
@@ -110,6 +116,8 @@ class Checkpoint:
         The network without the head that ``task_head=True`` added; it shares the weights.
     tokenizer : Tokenizer or None
         The tokenizer of its texts, where it is known without files.
+    notes : tuple of str
+        What has to be said of how the network is run.
     """
 
     files: CheckpointFiles | None
@@ -132,6 +140,7 @@ class Checkpoint:
     redraw: "Callable[[int], Checkpoint] | None" = None
     body: "Checkpoint | None" = None
     tokenizer: "Tokenizer | None" = None
+    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -201,7 +210,10 @@ class Checkpoint:
         def special(item: Any) -> BoolArray:
             return np.isin(np.asarray(sides(item)[1], dtype=np.int64), sorted(marks))
 
-        return replace(self, labels=labels, special=special if marks else None)
+        notes = self.notes
+        if self.part.pairs and tokenizer.target is None and len(self.start) < 2:
+            notes = (*notes, _NO_LANGUAGE)
+        return replace(self, labels=labels, special=special if marks else None, notes=notes)
 
 
 def token_fields(part: AttentionPart) -> dict[str, Any]:

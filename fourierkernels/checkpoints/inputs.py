@@ -47,6 +47,16 @@ class ItemReader:
         """Return ids between the special tokens of the tokenizer."""
         return [*self.tokenizer.prefix, *ids, *self.tokenizer.suffix]
 
+    def decoded(self, ids: list[int]) -> list[int]:
+        """Return ids of a target as a decoder reads them: labels, one place to the right.
+
+        A network that names no first id begins with the last one of the labels, as mBART does with
+        the code of the language.
+        """
+        prefix, suffix = self.tokenizer.target or ((), ())
+        first, forced = self.checkpoint.start[:1], self.checkpoint.start[1:]
+        return [*(first or suffix[-1:]), *(forced or prefix), *ids]
+
     @property
     def longest(self) -> int | None:
         """Longest item in tokens, special ones included; None for no limit."""
@@ -91,7 +101,7 @@ def _pairs(pairs: Iterable[Any], reader: ItemReader) -> Iterator[tuple[list[int]
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise ValueError(f"texts must be pairs (source, target), got {pair!r:.40}")
         source, target = reader.encode(map(_text, pair))
-        item = reader.framed(source), [*reader.checkpoint.start, *target]
+        item = reader.framed(source), reader.decoded(target)
         longest = max(map(len, item))
         if reader.longest is not None and longest > reader.longest:
             raise ValueError(

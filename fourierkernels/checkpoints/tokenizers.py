@@ -109,6 +109,7 @@ def read_tokenizer(place: Path, kind: Mapping[str, Any] | None = None) -> Tokeni
 def as_tokenizer(found: Any) -> Tokenizer:
     """Return a tokenizer of transformers as this package reads texts with it."""
     prefix, suffix = _special_tokens(found)
+    target = _target_tokens(found)
     limit = found.model_max_length if found.model_max_length < _NO_LIMIT else None
     return Tokenizer(
         # verbose=False: long texts are cut into windows here, so its warning would mislead
@@ -120,13 +121,22 @@ def as_tokenizer(found: Any) -> Tokenizer:
         names=lambda ids: tuple(map(str, found.convert_ids_to_tokens(list(ids)))),
         special=frozenset(found.all_special_ids) - {found.unk_token_id},
         mask=found.mask_token_id,
+        target=target,
     )
 
 
-def _special_tokens(found: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _target_tokens(found: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the ids around a target; None if its language is not known."""
+    try:
+        return _special_tokens(found, "text_target")
+    except Exception:  # whatever a tokenizer raises without its tgt_lang
+        return None
+
+
+def _special_tokens(found: Any, side: str = "text") -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the ids that a tokenizer puts before and after a text, found with one letter."""
-    bare = list(found("a", add_special_tokens=False)["input_ids"])
-    full = list(found("a")["input_ids"])
+    bare = list(found(**{side: "a"}, add_special_tokens=False)["input_ids"])
+    full = list(found(**{side: "a"})["input_ids"])
     starts = range(len(full) - len(bare) + 1)
     start = next(i for i in starts if full[i : i + len(bare)] == bare)
     return tuple(full[:start]), tuple(full[start + len(bare) :])

@@ -64,6 +64,9 @@ class Tokenizer:
         longest windows, and not read separately.
     note : str
         Where it was found, if not where it was expected; empty otherwise.
+    target : (tuple of int, tuple of int) or None
+        Ids before and after the target of a pair; None if they depend on a language that is not
+        known.
     """
 
     encode: Callable[[str], list[int]]
@@ -76,6 +79,7 @@ class Tokenizer:
     mask: int | None = None
     stream: bool = False
     note: str = ""
+    target: tuple[tuple[int, ...], tuple[int, ...]] | None = ((), ())
 
 
 def ids_tokenizer() -> Tokenizer:

@@ -9,6 +9,7 @@ from fourierkernels.diagnostics.moments import DDOF
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 from fourierkernels.report.content import ReportContent
+from fourierkernels.report.notes import module_notes
 
 
 def report_numbers(report: ReportContent) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def report_numbers(report: ReportContent) -> dict[str, Any]:
         "importance": _pruning_as_json(report),
         "left_out": list(report.first.left_out),
         "shapes": [list(shape) for shape in report.first.shapes],
+        "notes": module_notes(report.first),
         "ddof": DDOF,
         **report.shared_origin,
     }

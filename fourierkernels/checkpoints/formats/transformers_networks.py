@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fourierkernels.checkpoints.checkpoint import (
@@ -12,6 +13,8 @@ from fourierkernels.checkpoints.checkpoint import (
 )
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.formats.class_hints import sides
+from fourierkernels.checkpoints.formats.decoder_starts import start_ids
+from fourierkernels.checkpoints.formats.masked_images import unmasked
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.sound_networks import SOUNDS, sound_checkpoint
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
@@ -28,15 +31,14 @@ def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
     if reads in SOUNDS:
         return sound_checkpoint(model, reads, chosen, request.files)
     model.config.use_cache = False  # keys and values of past tokens would only cost memory
-    first = getattr(model.config, "decoder_start_token_id", None)
     return Checkpoint(
         files=request.files,
         model=model,
         limit=_position_limit(model),
-        vocabulary=int(model.config.get_text_config().vocab_size),
+        vocabulary=_vocabulary(model),
         run=_run_pairs(model) if chosen.pairs else _run_tokens(model),
         selects=selects,
-        start=() if first is None or not chosen.pairs else (int(first),),
+        start=start_ids(model, request.files.folder) if chosen.pairs else (),
         **token_fields(chosen),
     )
 
@@ -45,7 +47,7 @@ def attended_part(model: Any, part: str | None) -> tuple[Any, AttentionPart, Cal
     """Return what has to be run for a part, the part, and which calls of attention belong to it."""
     chosen = _part(model, part)
     if model.config.is_encoder_decoder and not chosen.pairs:
-        model = model.get_encoder()
+        model = _encoder(model)
     return model, chosen, _selects(model, chosen)
 
 
@@ -64,7 +66,16 @@ def _main_input(model: Any) -> str:
         raise ValueError(
             f"checkpoint must read token ids, images or sounds, got {type(model).__name__}"
         )
-    return model.main_input_name if model.main_input_name in known else known[0]
+    named = getattr(model, "main_input_name", None)
+    return named if named in known else known[0]
+
+
+def _encoder(model: Any) -> Any:
+    """Return the encoder, with the configuration of the whole where it has none (FSMT)."""
+    encoder = model.get_encoder()
+    if not hasattr(encoder, "config"):
+        encoder.config = model.config
+    return encoder
 
 
 def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
@@ -75,14 +86,17 @@ def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
         )
     height, width = as_pair(config.image_size)
     channels = int(getattr(config, "num_channels", 3))
-    return image_checkpoint(
+    patch = as_pair(config.patch_size)
+    options, notes = unmasked(model, (height // patch[0]) * (width // patch[1]))
+    read = image_checkpoint(
         model,
-        lambda images: model(pixel_values=images),
+        lambda images: model(pixel_values=images, **options(len(images))),
         files=files,
         preprocess=read_preprocessing(files.folder, height=height, width=width, channels=channels),
         shape=(channels, height, width),
-        patch=as_pair(config.patch_size) if hasattr(config, "patch_size") else None,
+        patch=patch,
     )
+    return replace(read, notes=notes)
 
 
 def _part(model: Any, part: str | None) -> AttentionPart:
@@ -96,6 +110,16 @@ def _part(model: Any, part: str | None) -> AttentionPart:
     if chosen.pairs and "decoder" not in names:
         raise ValueError(f"part must be encoder for {type(model).__name__}, got {part!r}")
     return chosen
+
+
+def _vocabulary(model: Any) -> int:
+    """Return the number of token ids."""
+    found = getattr(model.config.get_text_config(), "vocab_size", None)
+    if not isinstance(found, int):
+        raise ValueError(
+            f"checkpoint must say its number of token ids (vocab_size), got {type(model).__name__}"
+        )
+    return found
 
 
 def _run_tokens(model: Any) -> Callable[[Sequence[Any]], Any]:

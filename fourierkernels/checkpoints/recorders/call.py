@@ -46,6 +46,8 @@ class AttentionCall:
         heads may show that heads come first.
     rows : MapRows or None
         How rows of maps that are not held are computed.
+    filler : int
+        Queries and keys at the end of the longest text that the model itself has added.
     """
 
     name: str
@@ -60,6 +62,7 @@ class AttentionCall:
     slices: Tensor | None = None
     merged: bool = False
     rows: MapRows | None = None
+    filler: int = 0
 
     @property
     def projected(self) -> Tensor:

@@ -55,7 +55,8 @@ class Heard(list[AttentionCall]):
 
     def nothing(self, model: nn.Module) -> str:
         """Return why there is nothing to measure: the end of an error's sentence."""
-        found = f"got none in {type(model).__name__}"
+        others = f" of this part beside {len(self)} calls of others" if self else ""
+        found = f"got none{others} in {type(model).__name__}"
         if not self.unread:
             return found
         return f"{found}: {unread_sentence(self.unread)}"

@@ -3,16 +3,19 @@
 Older models of transformers and most attention written by hand are of this kind. The functions of
 torch that a model calls are watched: a softmax over keys with the products before and after it is a
 call of attention, and so is a call of torch's fused function. Weights may also come without a
-softmax function: rows that sum to one and meet values after a product of their size. An einsum of
-two operands counts as a product; keys and values that several heads share are repeated.
+softmax function: rows that sum to one and meet values after a product of their size. In
+flex_attention the map is what becomes of a unit matrix in place of the values. An einsum of two
+operands counts as a product; keys and values that several heads share are repeated.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -33,6 +36,7 @@ _PRODUCTS = {
 }
 _FACTORS = ("other", "mat2", "batch1", "batch2")  # their names, where they are named
 _WITH_SUMMAND = {torch.baddbmm, Tensor.baddbmm}
+_SCALE = 2  # its place after the values, a function of the scores and a mask of blocks
 
 
 @contextmanager
@@ -56,9 +60,16 @@ def record_functions(model: nn.Module, heard: Heard, *, claimed: set[int]) -> It
             after = module.register_forward_hook(watch.leaving)
             stack.callback(before.remove)
             stack.callback(after.remove)
+        if "torch._dynamo" in sys.modules:  # no compiled function shows what it calls
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
         stack.enter_context(watch)
         stack.callback(watch.pieces.finish)
         yield
+
+
+def _is_flexible(function: Any) -> bool:
+    """Tell whether a function is torch's flex_attention, as it is called without a compiler."""
+    return isinstance(function, HigherOrderOperator) and function.name() == "flex_attention"
 
 
 class _Watch(TorchFunctionMode):
@@ -86,7 +97,11 @@ class _Watch(TorchFunctionMode):
     ) -> Any:
         given = given or {}
         result = function(*args, **given)
-        if self.quiet.depth or not self.inside or not isinstance(result, Tensor):
+        if self.quiet.depth or not self.inside:
+            return result
+        if _is_flexible(function):
+            self._flexible(function, result[0], *args)
+        if not isinstance(result, Tensor):
             return result
         if function in _PRODUCTS:
             factors = args[1:] if function in _WITH_SUMMAND else args
@@ -129,6 +144,18 @@ class _Watch(TorchFunctionMode):
             softmax.weights = softmax.weights.permute(orders[0])
         parts = (operands[left], operands[1 - left], result)
         self._product(*(part.permute(order) for part, order in zip(parts, orders, strict=True)))
+
+    def _flexible(
+        self, function: Any, result: Tensor, query: Tensor, key: Tensor, value: Tensor, *rest: Any
+    ) -> None:
+        """Attend to the unit matrix in place of the values: what comes out is the map."""
+        n = key.shape[2]
+        unit = torch.eye(n, dtype=value.dtype, device=value.device).expand(*key.shape[:2], n, n)
+        with self.quiet.kept():
+            weights = function(query, key, unit, *rest)[0]
+        self.pieces.add_call(
+            (query, key, value), weights, result, at=self.inside[-1][0], scale=rest[_SCALE]
+        )
 
     def _fused(
         self,

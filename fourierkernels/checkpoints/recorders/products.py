@@ -180,7 +180,8 @@ class Pieces:
             call.name == one.at.name and call.maps.shape[2:] == shape for call in self.heard
         )
         if one.suspicious(self.leading) and not known:
-            self.heard.unread[one.at.name] = one.reason
+            rows = one.reason is not _UNMET or sums_to_one(one.weights)
+            self.heard.unread[one.at.name] = one.reason if rows else _NO_ROWS
 
 
 def _lies_in(inner: Inside, outer: Inside) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fourierkernels.checkpoints.recorders.block_sparse import BLOCKS
 from fourierkernels.checkpoints.recorders.call import AttentionCall, Recorder
 from fourierkernels.checkpoints.recorders.heard import Heard
 from fourierkernels.checkpoints.recorders.package_attention import CORE
@@ -24,7 +25,7 @@ from fourierkernels.checkpoints.recorders.timm_attention import TIMM
 from fourierkernels.checkpoints.recorders.torch_multihead import TORCH
 from fourierkernels.checkpoints.recorders.transformers_interface import record_interface
 
-RECORDERS = {row.name: row for row in (TORCH, TIMM, CORE)}
+RECORDERS = {row.name: row for row in (TORCH, TIMM, BLOCKS, CORE)}
 
 
 def attention_calls(model: nn.Module, *inputs: Any, **options: Any) -> list[AttentionCall]:

@@ -5,6 +5,7 @@ models with this package's attention keep it.
 """
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.call import attention_call
+from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
 from fourierkernels.checkpoints.recorders.heard import Heard
 from fourierkernels.checkpoints.recorders.slabs import (
     MapRows,
@@ -44,7 +45,7 @@ def record_interface(
     choose = INTERFACE.get_interface
 
     def chosen(name: str, default: Any) -> Any:
-        return _recorded(choose(name, default), names, calls)
+        return _recorded(choose(name, default), partial(_name_of, model, names), calls)
 
     vars(INTERFACE)["get_interface"] = chosen
     stack.callback(vars(INTERFACE).pop, "get_interface")
@@ -59,7 +60,14 @@ def _make_eager(stack: ExitStack, model: nn.Module, kind: type) -> None:
             stack.callback(owner.set_attn_implementation, before)
 
 
-def _recorded(function: Any, names: dict[int, str], calls: Heard) -> Any:
+def _name_of(model: nn.Module, names: dict[int, str], module: nn.Module) -> str | None:
+    """Return the name of a module, which may have come into the model since recording began."""
+    if id(module) not in names:
+        names.update({id(part): name for name, part in model.named_modules()})
+    return names.get(id(module))
+
+
+def _recorded(function: Any, name_of: Callable[[Any], str | None], calls: Heard) -> Any:
     def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **given: Any):  # type: ignore[no-untyped-def]
         options = {**given, "output_attentions": True}
         run = partial(function, module)
@@ -72,10 +80,11 @@ def _recorded(function: Any, names: dict[int, str], calls: Heard) -> Any:
                 output, weights = sliced.outputs(calls.slab), without_numbers(query, key.shape[2])
             else:
                 output, weights = run(query, key, value, *rest, **options)
-        if id(module) in names and weights is not None:
-            name, outputs = names[id(module)], output.transpose(1, 2)
+        name = name_of(module)
+        if name is not None and weights is not None:
+            outputs = output.transpose(1, 2)
             vectors, scale = (query, key, value), given.get("scaling")
-            calls.append(attention_call(name, weights, vectors, outputs, scale, rows))
+            _add(calls, attention_call(name, weights, vectors, outputs, scale, rows))
         return output, None if rows is not None else weights
 
     return attend
@@ -112,3 +121,11 @@ class _Sliced:
             mask = cut_rows(mask, text, start, stop)
         options = {**self.options, "attention_mask": mask}
         return self.run(query[:, :, start:stop], key, value, *self.rest, **options)
+def _add(calls: Heard, call: AttentionCall) -> None:
+    """Add a call; one map that meets two halves of the values, as in DiffLlama, is one call."""
+    last = calls[-1] if calls else None
+    if last is None or last.name != call.name or last.queries is not call.queries:
+        calls.append(call)
+        return
+    last.values = torch.cat([last.values, call.values], dim=-1)
+    last.outputs = torch.cat([last.outputs, call.outputs], dim=-1)

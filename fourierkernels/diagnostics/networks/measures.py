@@ -6,7 +6,7 @@ To add a measure, write a class with `add` and `summary` and give one of them to
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -326,32 +326,36 @@ class PermutationNull:
 
 @dataclass
 class Modules:
-    """Which modules the heads belong to, and which attention was not understood.
+    """Which modules the heads belong to, which attention was not understood, and how it was run.
 
     Attributes
     ----------
+    notes : tuple of str
+        Of the checkpoint.
     shapes : tuple
         Heads, windows, queries and keys of each layer, where layers differ in them or have windows.
     """
 
     layers: tuple[str, ...] = ()
     unread: str = ""
+    notes: tuple[str, ...] = ()
     shapes: tuple[tuple[int, int, int, int], ...] = ()
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
-        self.layers, shapes = sample.layers, sample.shapes
+        self.layers, self.notes, shapes = sample.layers, sample.checkpoint.notes, sample.shapes
         if len(set(shapes)) > 1 or shapes[0][1] > 1:
             self.shapes = tuple(shapes)
         self.unread = max(self.unread, sample.unread, key=len)
 
     def state(self) -> State:
         """Return what has been taken in."""
-        return {"layers": self.layers, "unread": self.unread, "shapes": self.shapes}
+        return asdict(self)
 
     def merge(self, state: State) -> None:
         """Take in what another one has taken in of other inputs."""
         self.layers = tuple(state["layers"]) or self.layers
+        self.notes = tuple(state["notes"]) or self.notes
         self.shapes = tuple(map(tuple, state["shapes"])) or self.shapes
         self.unread = max(self.unread, state["unread"], key=len)
 

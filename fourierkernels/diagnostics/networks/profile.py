@@ -252,7 +252,7 @@ class HeadMeasures:
             sharpened={} if self.control is None else self.control.summary(counts),
             layers=self.modules.layers,
             unread=self.modules.unread,
-            notes=counts.notes,
+            notes=(*counts.notes, *self.modules.notes),
             left_out=tuple(self._left_out()),
             shapes=self.modules.shapes,
         )

@@ -9,6 +9,7 @@ import numpy as np
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import load_tokenizer
+from fourierkernels.checkpoints.steady import steady
 from fourierkernels.diagnostics.networks.footprint import check_held
 from fourierkernels.diagnostics.networks.importance import (
     IMPORTANCES,
@@ -67,6 +68,7 @@ def head_pruning(
     if len(items) < 2:
         raise ValueError(f"inputs must give at least 2 items for importance, got {len(items)}")
     check_held(checkpoint, items)
+    checkpoint = steady(checkpoint, items[0])
     made, batches = rule.make(checkpoint, tokenizer, items, seed)
     model, selects = checkpoint.model, checkpoint.selects
     importance = head_importance(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.memory import as_gigabytes, available_memory
 from fourierkernels.checkpoints.recorders.heard import Heard, unread_sentence
+from fourierkernels.checkpoints.steady import steady
 from fourierkernels.diagnostics.maps import InapplicableError
 from fourierkernels.diagnostics.networks.footprint import MOST_WEIGHTS, Footprint, footprint
 from fourierkernels.diagnostics.networks.layers import COMPUTED_SLAB, HeadLayer, slab_rows
@@ -178,7 +179,8 @@ def head_samples(
     """Run a checkpoint on inputs and yield what its heads compute on each.
 
     Inputs of similar length share a batch, so they come out of order; `index` of a sample tells
-    which it is. One batch is held at a time.
+    which it is. One batch is held at a time. What a head computes on an input depends neither on
+    its batch nor on earlier ones: see :func:`~fourierkernels.checkpoints.steady.steady`.
 
     Parameters
     ----------
@@ -199,9 +201,13 @@ def head_samples(
         If the network has no attention, or none from every token to every token, or inputs do not
         fit into memory.
     """
-    pace = _Pace(checkpoint, check_integer("batch_size", batch_size))
-    for batch in islice(_batches(items, pace), share[0], None, share[1]):
-        yield from _samples(checkpoint, batch, pace.slab(batch))
+    most, items = check_integer("batch_size", batch_size), iter(items)
+    for first in islice(items, 1):
+        checkpoint = steady(checkpoint, first)
+        pace = _Pace(checkpoint, most)
+        batches = _batches(chain([first], items), pace)
+        for batch in islice(batches, share[0], None, share[1]):
+            yield from _samples(checkpoint, batch, pace.slab(batch))
 
 
 def _samples(checkpoint: Checkpoint, batch: list[Numbered], slab: int) -> Iterator[HeadSample]:
@@ -286,13 +292,19 @@ def _calls(checkpoint: Checkpoint, items: list[Any], slab: int) -> Heard:
     return calls
 
 
+def _sides(call: AttentionCall) -> tuple[int, int, int]:
+    """Return the numbers of texts, queries and keys, without what the model itself has added."""
+    n, m = (int(side) - call.filler for side in call.maps.shape[2:])
+    return len(call.maps), n, m
+
+
 def _check_shapes(checkpoint: Checkpoint, calls: Heard, items: list[Any]) -> None:
     """Refuse maps that are not from every token of a text to every token.
 
     An image may be attended to within windows, and on several scales, if it is run alone.
     """
     spans = [span for item in items if (span := checkpoint.spans(item)) is not None]
-    found = {(len(call.maps), *map(int, call.maps.shape[2:])) for call in calls}
+    found = {_sides(call) for call in calls}
     name = type(checkpoint.model).__name__
     if spans and (strange := found - {(len(items), *map(max, zip(*spans, strict=True)))}):
         raise ValueError(

@@ -1,0 +1,227 @@
+"""What a network computes of one input, whatever shares its batch and whatever was run before.
+
+Some networks do not keep to that: convolutions read the padding beside a text, random numbers are
+drawn although nothing is trained, or layers are exchanged for good after a short text. Before a
+network is measured it is tried on one input; :func:`steady` returns it with the remedy.
+"""
+
+import random
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.recorders.recording import recording
+from fourierkernels.checkpoints.restoring import left_as_it_was
+
+_TRIED = 16  # tokens of the text that a network is tried on; half of them are padded
+_ROUNDINGS = 1000.0  # times what the last digit of the embeddings changes: no rounding any more
+_DIGITS = 10.0  # last digits of a weight, which rounding may change whatever the embeddings do
+_SEED = 0
+
+_ALONE = "inputs are run one by one, each with the same random numbers"
+_ALIKE = "only texts of equal length share a batch"
+
+
+@dataclass(frozen=True)
+class SteadyRun:
+    """Runs a network on a batch with the same random numbers each time, and leaves it as it was.
+
+    Attributes
+    ----------
+    run : callable
+        The run of a checkpoint.
+    exchanged : set of int
+        Numbers of the runs that left other modules in the network than they found, to look at.
+    """
+
+    model: nn.Module
+    run: Callable[[Sequence[Any]], Any]
+    exchanged: set[int] = field(default_factory=set)
+
+    def __call__(self, items: Sequence[Any]) -> Any:
+        """Run a batch of items."""
+        return self.seeded(items, _SEED)
+
+    def seeded(self, items: Sequence[Any], seed: int) -> Any:
+        """Run a batch of items with the random numbers of a seed."""
+        before = set(map(id, self.model.modules()))
+        with left_as_it_was(self.model, seed=seed):
+            random.seed(seed)
+            np.random.seed(seed)  # noqa: NPY002 (it is the one that networks draw from)
+            output = self.run(items)
+            if set(map(id, self.model.modules())) != before:
+                self.exchanged.add(len(items))
+        return output
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The attention maps of one input in several runs of a network.
+
+    Attributes
+    ----------
+    short, long : object
+        The input tried, and a longer one of the same kind to share a batch with; None for none.
+    """
+
+    checkpoint: Checkpoint
+    run: SteadyRun
+    short: Any
+    long: Any = None
+
+    def maps(self, items: Sequence[Any], *, seed: int = _SEED) -> list[Tensor]:
+        """Return the maps of the first item, one per call of attention, without padding."""
+        model, spans = self.checkpoint.model, [self.checkpoint.spans(item) for item in items]
+        with torch.inference_mode(), recording(model) as heard:
+            self.run.seeded(items, seed)
+        calls = [call for call in heard if self.checkpoint.selects(call)]
+        n, m = spans[0] or (None, None)
+        return [call.maps[0, :, :n, :m].clone() for call in calls]
+
+    @cached_property
+    def alone(self) -> list[Tensor]:
+        """The maps of the short input in a batch of its own."""
+        return self.maps([self.short])
+
+    def rounded(self) -> list[Tensor]:
+        """Return the maps with embeddings changed in their last digit, in a batch of two."""
+        with _nudged(self.checkpoint.model):
+            return self.maps([self.short, self.short])
+
+
+@contextmanager
+def _nudged(model: nn.Module) -> Iterator[None]:
+    """Change every embedding by one unit of its rounding."""
+
+    def nudge(_: Any, inputs: Any, output: Tensor) -> Tensor:
+        unit = torch.finfo(output.dtype).eps / 2
+        return output + unit * output.roll(1, dims=-1)
+
+    hooks = [m.register_forward_hook(nudge) for m in model.modules() if isinstance(m, nn.Embedding)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _largest_change(one: list[Tensor], other: list[Tensor]) -> float:
+    """Return the largest change of a weight; infinite between maps of other shapes."""
+    if [part.shape for part in one] != [part.shape for part in other]:
+        return float("inf")
+    changes = [
+        (a.double() - b.double()).abs().nan_to_num(0.0) for a, b in zip(one, other, strict=True)
+    ]
+    return max((float(change.max()) for change in changes if change.numel()), default=0.0)
+
+
+def _draws(trial: Trial) -> str:
+    """Say that two runs on one input differ."""
+    if _largest_change(trial.alone, trial.maps([trial.short], seed=_SEED + 1)) == 0.0:
+        return ""
+    again = _largest_change(trial.alone, trial.maps([trial.short]))
+    found = f"two runs on one input differ, as the network draws random numbers: {_ALONE}"
+    return found if again == 0.0 else f"{found}; even so weights differ by up to {again:.2g}"
+
+
+def _exchanges(trial: Trial) -> str:
+    """Say that a network exchanges its modules."""
+    if not trial.alone or not trial.run.exchanged:
+        return ""
+    return f"the network exchanges its layers by the length of a text, which is undone: {_ALIKE}"
+
+
+def _leaks(trial: Trial) -> str:
+    """Say that padding changes the maps of a text beyond rounding, or cannot be run."""
+    if trial.long is None or not trial.alone:
+        return ""
+    try:
+        change = _largest_change(trial.alone, trial.maps([trial.short, trial.long]))
+    except Exception as error:  # whatever a network raises: one text after another it runs
+        return f"the network does not run on a padded batch ({type(error).__name__}): {_ALIKE}"
+    digit = max(torch.finfo(part.dtype).eps * float(part.max()) for part in trial.alone)
+    rounding = _largest_change(trial.alone, trial.rounded())
+    if change <= max(_ROUNDINGS * rounding, _DIGITS * digit):
+        return ""
+    return f"padding changes attention weights, by up to {change:.2g} in a trial: {_ALIKE}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that a network does to the inputs of a batch.
+
+    Attributes
+    ----------
+    found : callable
+        From a trial to one sentence; empty if the network does not do it.
+    key : callable
+        From a checkpoint to the batch key with which it does no harm.
+    """
+
+    found: Callable[[Trial], str]
+    key: Callable[[Checkpoint], Callable[[Any], Hashable]]
+
+
+def _one_by_one(checkpoint: Checkpoint) -> Callable[[Any], Hashable]:
+    numbers = count()
+    return lambda item: next(numbers)
+
+
+def _by_length(checkpoint: Checkpoint) -> Callable[[Any], Hashable]:
+    return lambda item: (checkpoint.batch_key(item), checkpoint.spans(item))
+
+
+# The first that a network does decides how its inputs share batches.
+FAULTS = (Fault(_draws, _one_by_one), Fault(_exchanges, _by_length), Fault(_leaks, _by_length))
+
+
+def steady(checkpoint: Checkpoint, item: Any) -> Checkpoint:
+    """Return a checkpoint whose results depend neither on the batch nor on earlier inputs.
+
+    The network is run a few times on one input: alone, with other random numbers, and padded. What
+    was found is a note of the checkpoint. A network that does not run is returned as it is; it
+    fails where it is measured.
+
+    Parameters
+    ----------
+    item : object
+        What the checkpoint reads.
+    """
+    if isinstance(checkpoint.run, SteadyRun):
+        return checkpoint
+    run = SteadyRun(checkpoint.model, checkpoint.run)
+    trial = Trial(checkpoint, run, *_tried(checkpoint, item))
+    steadied = replace(checkpoint, run=run)
+    try:
+        for fault in FAULTS:
+            if note := fault.found(trial):
+                key, notes = fault.key(checkpoint), (*checkpoint.notes, note)
+                return replace(steadied, batch_key=key, notes=notes)
+    except Exception:  # the same is raised again where the network is measured, and reported there
+        return steadied
+    return steadied
+
+
+def _tried(checkpoint: Checkpoint, item: Any) -> tuple[Any, Any]:
+    """Return a short text and a long one out of an item; the item itself where it is no text."""
+    if checkpoint.reads == "pairs":
+        sides = [_cut(side, checkpoint.limit) for side in item]
+        return tuple(short for short, _ in sides), tuple(long for _, long in sides)
+    if checkpoint.reads == "tokens":
+        return _cut(item, checkpoint.limit)
+    return item, None
+
+
+def _cut(ids: Sequence[int], limit: int | None) -> tuple[list[int], list[int]]:
+    """Return the first half of a text, repeated if it is too short to be tried, and the whole."""
+    most = _TRIED if limit is None else min(_TRIED, limit)
+    whole = (list(ids) * (most // max(len(ids), 1) + 1))[:most]
+    return whole[: (most + 1) // 2], whole
