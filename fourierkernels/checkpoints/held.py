@@ -144,7 +144,7 @@ def held_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
     if isinstance(given, Tokenizer):
         return given
     if isinstance(given, str | Path):
-        return read_tokenizer(check_tokenizer(given))
+        return read_tokenizer(check_tokenizer(given) or Path(given))
     found = getattr(given, "tokenizer", given)  # of a processor
     if not isinstance(found, transformers.PreTrainedTokenizerBase):
         raise TypeError(

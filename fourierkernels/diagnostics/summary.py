@@ -271,7 +271,7 @@ class HeadAccumulator:
     def _by_layer(self, pairs: FloatArray) -> list[FloatArray]:
         """Return values of the pairs of all layers ``(P,)``, layer by layer."""
         ends = np.cumsum([heads * (heads - 1) // 2 for heads in self._heads])
-        return np.split(pairs, ends[:-1])
+        return list(np.split(pairs, ends[:-1]))
 
     def _std_together(self) -> FloatArray:
         """Over pairs and texts: deviations within each pair, plus those between the pairs."""

@@ -323,7 +323,7 @@ def test_tokenizer_is_found_where_the_model_lies(
     tokenizer.save_pretrained(tmp_path / "own")
     found = head_report(load(tmp_path / "own"), TEXTS, **QUICK)
     same(found, head_report(load(tiny("bert")), TEXTS, tokenizer=tmp_path / "own", **QUICK))
-    with pytest.raises(ValueError, match="tokenizer must be left out"):
+    with pytest.raises(TypeError, match="tokenizer must be a folder or a file for"):
         head_report(tmp_path / "own", TEXTS, tokenizer=tokenizer)
 
 

@@ -20,7 +20,7 @@ from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.examples import Example
 from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.report.content import ReportContent, without_folders
-from fourierkernels.report.csv_tables import write_matches
+from fourierkernels.report.csv_tables import csv_table
 from fourierkernels.report.files import write_report
 from fourierkernels.report.numbers import report_numbers
 from fourierkernels.report.page import page_fragment, page_html, unpack_weights
@@ -158,7 +158,7 @@ def test_maps_of_both_networks_are_kept_and_share_the_room(report: ReportContent
 
 
 def test_matches_are_written_as_a_table_and_as_json(report: ReportContent, tmp_path: Path) -> None:
-    write_matches(report, tmp_path / "matches.csv")
+    csv_table("matches")(report, tmp_path / "matches.csv")
     with (tmp_path / "matches.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["layer"], row["head"]) for row in rows[:2]] == [("1", "1"), ("1", "2")]

@@ -66,7 +66,7 @@ def _main_input(model: Any) -> str:
         raise ValueError(
             f"checkpoint must read token ids, images or sounds, got {type(model).__name__}"
         )
-    named = getattr(model, "main_input_name", None)
+    named: str = getattr(model, "main_input_name", "")
     return named if named in known else known[0]
 
 
