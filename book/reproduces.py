@@ -26,7 +26,7 @@ class Script:
         return f"{PYTHON} experiments/{self.name}"
 
     def files(self, root: Path = ROOT) -> list[str]:
-        """Committed files among the results, by name."""
+        """Return the committed files among the results, by name."""
         folder = root / "experiments" / "results"
         names = [name.strip("/") for name in _CODE.findall(self.results)]
         found = {path.name for name in names for path in folder.glob(f"{name}*") if path.is_file()}

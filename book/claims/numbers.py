@@ -46,9 +46,7 @@ _REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
 def decoder_minus_encoder() -> tuple[float, float, float]:
     """Nats per token that a DFT costs more in the decoder than in the encoder, with 95 % limits."""
     runs = read_table(RESULTS / "translation_report_runs.csv")
-    losses = {
-        (run["model"], run["seed"]): math.log(float(run["test perplexity"])) for run in runs
-    }
+    losses = {(run["model"], run["seed"]): math.log(float(run["test perplexity"])) for run in runs}
     pairs = [(seed, model) for model, seed in losses if model == "dft_encoder"]
     more = np.array([losses["dft_decoder", seed] - losses[model, seed] for seed, model in pairs])
     half = student_t.ppf(0.975, len(more) - 1) * more.std(ddof=1) / math.sqrt(len(more))
@@ -89,7 +87,7 @@ def number_in(said: str) -> str:
 
 
 def sourced(said: str, source: str, root: Path = ROOT) -> str:
-    """What the source says, written as in the text."""
+    """Return what the source says, written as in the text."""
     kind, *parts = (part.strip() for part in source.split("|"))
     if kind == "chapter":
         chapter, words = parts

@@ -1,11 +1,11 @@
 """The claims of the papers: ``book/claims/*.toml``, one file per paper, read and checked.
 
-A file has the paper's ``key``, ``title`` and ``source`` (a key of book/references.bib, if it has
-one), its ``items`` (every numbered theorem, remark, definition and table) and its claims. A claim
-has an ``id``, the ``place`` in the paper, the ``items`` it is about, what the paper ``says`` in our
-words, a ``verdict``, what was ``found``, its ``scope``, the ``chapter`` and the title of its section
-(``08_theorems#What is loose, and why``), the ``results`` and ``tests`` that show it, and ``numbers``:
-for each number quoted in ``found``, where it comes from (see ``numbers.py``).
+A file has the paper's ``key`` and ``title``, its ``items`` (every numbered theorem, remark,
+definition and table) and its claims. A claim has an ``id``, the ``place`` in the paper, the
+``items`` it is about, what the paper ``says`` in our words, a ``verdict``, what was ``found``, its
+``scope``, the ``chapter`` with the title of a section (``08_theorems#What is loose, and why``), the
+``results`` and ``tests`` that show it, and ``numbers``: for each number quoted in ``found``, where
+it comes from (see ``numbers.py``).
 """
 
 import re
@@ -69,11 +69,10 @@ class Paper:
     title: str
     items: tuple[str, ...]
     claims: tuple[Claim, ...]
-    source: str = ""
 
 
 def anchor(title: str) -> str:
-    """Identifier that Sphinx gives to the section of this title."""
+    """Return the identifier that Sphinx gives to the section of this title."""
     return make_id(title)
 
 
@@ -131,7 +130,7 @@ def _tidy(value: Any) -> Any:
 
 
 def problems(paper: Paper, root: Path = ROOT) -> Iterator[str]:
-    """What is missing: items without a claim, chapters, sections and files that are not there."""
+    """Find items without a claim, and chapters, sections and files that are not there."""
     covered = {item for claim in paper.claims for item in claim.items}
     yield from (f"{item} has no claim" for item in paper.items if item not in covered)
     yield from (f"{item} is not in the list of items" for item in covered - set(paper.items))
