@@ -11,8 +11,11 @@ ROOT = reproduces.ROOT
 RESULTS = ROOT / "experiments" / "results"
 GLOSSARY = (ROOT / "book" / "glossary.md").read_text("utf-8")
 TERMS = re.findall(r"^(\S.*)\n((?:  .*\n)+)", GLOSSARY.partition("{glossary}\n")[2], re.MULTILINE)
-NOTATION = (ROOT / "book" / "notation.md").read_text("utf-8")
+NOTATION, ELSEWHERE = (ROOT / "book" / "notation.md").read_text("utf-8").split("(notation-else")
 SYMBOLS = re.findall(r"^\* - (.+)$", NOTATION, re.MULTILINE)
+CODE = re.compile(r"^(`{3,})\{code-cell\}.*?^\1$", re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(r"\$([^$\n]+)\$")
+OTHERWISE = re.findall(r"^\* - \$(.+)\$\n  - .+\n  - ([\d, ]+)$", ELSEWHERE, re.MULTILINE)
 
 
 def test_every_committed_result_has_its_command() -> None:
@@ -49,8 +52,21 @@ def test_terms_are_in_order_and_each_is_there_once() -> None:
 
 
 def test_one_symbol_has_one_row() -> None:
-    symbols = [symbol for symbol in SYMBOLS if symbol not in ("Symbol", "Chapter")]
+    symbols = [symbol for symbol in SYMBOLS if symbol != "Symbol"]
     assert len(symbols) == len(set(symbols))
+
+
+@pytest.mark.parametrize(("letter", "chapters"), OTHERWISE, ids=[row[0] for row in OTHERWISE])
+def test_a_chapter_that_uses_a_letter_otherwise_has_it(letter: str, chapters: str) -> None:
+    symbol = re.compile(re.escape(letter) if letter.startswith("\\") else rf"\b{letter}(?=\b|_)")
+    for number in chapters.split(", "):
+        chapter = next((ROOT / "notebooks").glob(f"{int(number):02d}_*.md")).read_text("utf-8")
+        assert any(symbol.search(m) for m in FORMULA.findall(CODE.sub("", chapter)))
+
+
+def test_a_radius_is_never_a_roughness() -> None:
+    for path in (ROOT / "notebooks").glob("*.md"):
+        assert not re.search(r"R\((?:p'|g\))", path.read_text("utf-8")), path.name
 
 
 def test_appendix_pages_are_in_the_contents_and_on_the_start_page() -> None:
