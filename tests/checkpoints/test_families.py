@@ -126,6 +126,8 @@ def check(kind: str) -> None:
         allowed = outcome.startswith(("equal", "not run", "nothing to compare with"))
         unheard = kind in NO_SOFTMAX and outcome.startswith("unheard: ")
         assert allowed or unheard or REFUSALS.match(outcome), outcome
+    if all(outcome.startswith(("not run", "nothing")) for outcome in outcomes.values()):
+        pytest.skip(f"not compared: {next(iter(outcomes.values()), 'other inputs')[:100]}")
     if kind in EQUAL:
         assert set(outcomes.values()) == {"equal"}, outcomes
 

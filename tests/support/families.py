@@ -23,7 +23,7 @@ from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.diagnostics.networks.samples import head_samples
 
 FAMILIES = tuple(MODEL_MAPPING_NAMES)
-MOST_PARAMETERS = 3_000_000
+MOST_PARAMETERS = 20_000_000
 _NOTHING = object()
 TEXTS = ([5, 6, 7, 8, 9, 10, 11], [12, 13, 14], [15, 16, 17, 18, 19])
 TARGETS = ([20, 21], [22, 23, 24, 25, 26], [27, 28, 29])
@@ -133,6 +133,15 @@ OVERRIDES: dict[str, Mapping[str, Any]] = {
     "dbrx": {"attn_config": {"kv_n_heads": 2}, "ffn_config": {"ffn_hidden_size": 16}},
     "funnel": {"block_sizes": [1, 1], "num_decoder_layers": 1},
     "reformer": {"attn_layers": ["local", "lsh"], "axial_pos_embds": False},
+    **{kind: {"mamba_n_heads": 4, "mamba_d_head": 16} for kind in ("bamba", "granitemoehybrid")},
+    "dots1": {"n_shared_experts": 1, "moe_intermediate_size": 16},
+    "esmc": {"num_key_value_heads": 4},
+    "gemma3n_text": {"num_kv_shared_layers": 0, "vocab_size_per_layer_input": 64},
+    "gemma4_text": {"vocab_size_per_layer_input": 64, "global_head_dim": 8},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
+    "zaya": {"num_experts_per_tok": 1},
+    "donut-swin": {"num_heads": [2, 2], "depths": [1, 1], "embed_dim": 8, "window_size": 2},
+    **{kind: {"image_size": 64} for kind in ("pvt", "segformer", "levit")},
     "swin": {"num_heads": [2, 2], "depths": [1, 1], "embed_dim": 8, "window_size": 2},
     "swinv2": {"num_heads": [2, 2], "depths": [1, 1], "embed_dim": 8, "window_size": 2},
     "yolos": {"image_size": [16, 16], "num_detection_tokens": 2},

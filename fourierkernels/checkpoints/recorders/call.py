@@ -130,11 +130,15 @@ class Recorder:
     attach : callable
         From a module, its name and the list that its calls are added to, a
         :class:`~.heard.Heard`; returns how to detach.
+    takes : callable
+        Whether a call with these inputs is recorded so; any other is read from the functions that
+        the module calls.
     """
 
     name: str
     recognises: Callable[[nn.Module], bool]
     attach: Callable[[Any, str, Any], Callable[[], None]]
+    takes: Callable[[tuple[Any, ...]], bool] = lambda inputs: True
 
 
 def attention_call(

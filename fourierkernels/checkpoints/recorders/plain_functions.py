@@ -39,23 +39,29 @@ _WITH_SUMMAND = {torch.baddbmm, Tensor.baddbmm}
 _SCALE = 2  # its place after the values, a function of the scores and a mask of blocks
 
 
+Takes = Callable[[tuple[Any, ...]], bool]
+
+
 @contextmanager
-def record_functions(model: nn.Module, heard: Heard, *, claimed: set[int]) -> Iterator[None]:
+def record_functions(
+    model: nn.Module, heard: Heard, *, claimed: dict[int, Takes]
+) -> Iterator[None]:
     """Watch the functions that a model calls, and add its calls of attention to a list.
 
     Parameters
     ----------
     heard : Heard
         Nothing is read while its `quiet` is kept: another recorder is at work.
-    claimed : set of int
-        Identities of modules that another recorder reads; their insides are left out.
+    claimed : dict
+        Identity of a module that another recorder reads, to whether it takes some inputs; the
+        insides of such a call are left out.
     """
     watch = _Watch(heard)
     with ExitStack() as stack:
         for name, module in model.named_modules():
             first = name == ""
             before = module.register_forward_pre_hook(
-                watch.entering(name, claimed=id(module) in claimed, first=first), with_kwargs=True
+                watch.entering(name, takes=claimed.get(id(module)), first=first), with_kwargs=True
             )
             after = module.register_forward_hook(watch.leaving)
             stack.callback(before.remove)
@@ -78,8 +84,9 @@ class _Watch(TorchFunctionMode):
         self.pieces, self.quiet, self.slab = Pieces(heard), heard.quiet, heard.slab
         self.inside: list[tuple[Inside, bool]] = []  # the modules that are being run
 
-    def entering(self, name: str, *, claimed: bool, first: bool) -> Callable[..., None]:
+    def entering(self, name: str, *, takes: Takes | None, first: bool) -> Callable[..., None]:
         def hook(module: nn.Module, inputs: Any, given: Any) -> None:
+            claimed = takes is not None and takes(inputs)
             self.inside.append((Inside(name, module), claimed))
             self.quiet.depth += claimed
             if first:

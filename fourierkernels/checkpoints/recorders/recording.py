@@ -8,7 +8,7 @@ To record another kind of attention module, write a function that attaches to it
 this one, and add a row to :data:`RECORDERS`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -75,7 +75,8 @@ def recording(model: nn.Module, *, slab: int = 0) -> Iterator[Heard]:
         hold no maps: their rows are computed again when they are asked for, see
         ``AttentionCall.map_rows``. 0 to hold whole maps.
     """
-    heard, claimed = Heard(slab=slab), set[int]()
+    heard = Heard(slab=slab)
+    claimed = dict[int, Callable[[tuple[Any, ...]], bool]]()
     names = {id(module): name for name, module in model.named_modules()}
     with ExitStack() as stack:
         fast = torch.backends.mha.get_fastpath_enabled()
@@ -85,7 +86,7 @@ def recording(model: nn.Module, *, slab: int = 0) -> Iterator[Heard]:
             row = _find_recorder(module)
             if row is not None:
                 stack.callback(row.attach(module, names[id(module)], heard))
-                claimed.add(id(module))
+                claimed[id(module)] = row.takes
             if _is_linear(module):
                 hook = module.register_forward_pre_hook(find_projection(heard))
                 stack.callback(hook.remove)

@@ -5,36 +5,61 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.call import AttentionCall, Recorder, attention_call
+from fourierkernels.checkpoints.recorders.call import Recorder, attention_call
+from fourierkernels.checkpoints.recorders.heard import Heard
+
+_NO_MAP = "it computes no map of all its tokens"
 
 
-def _record_timm(module: Any, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
-    """Record qkv (queries, keys, values), attn_drop (maps) and proj (outputs)."""
-    seen: dict[str, Tensor] = {}
+class _Listener:
+    """Records qkv (queries, keys, values), attn_drop (maps) and proj (outputs) of a module."""
 
-    def split(_: Any, inputs: Any, output: Tensor) -> None:
-        batch, n, _features = output.shape
-        parts = output.reshape(batch, n, 3, module.num_heads, -1).permute(2, 0, 3, 1, 4)
-        seen.update(zip(("q", "k", "v"), parts.unbind(0), strict=True))
+    def __init__(self, module: Any, name: str, heard: Heard) -> None:
+        self.module, self.name, self.heard = module, name, heard
+        self.seen: dict[str, Tensor] = {}
+        self.taken = False
 
-    def normalise(which: str) -> Any:
-        return lambda _, inputs, output: seen.update({which: output})
+    def enter(self, _: Any, inputs: tuple[Any, ...]) -> None:
+        self.taken = _takes(inputs)
+        self.seen.clear()
 
-    def joined(_: Any, inputs: tuple[Tensor, ...]) -> None:
+    def split(self, _: Any, inputs: Any, output: Tensor) -> None:
+        if self.taken:
+            batch, n, _features = output.shape
+            parts = output.reshape(batch, n, 3, self.module.num_heads, -1).permute(2, 0, 3, 1, 4)
+            self.seen.update(zip(("q", "k", "v"), parts.unbind(0), strict=True))
+
+    def normalise(self, which: str) -> Any:
+        return lambda _, inputs, output: self.seen.update({which: output})
+
+    def weigh(self, _: Any, inputs: tuple[Tensor, ...]) -> None:
+        self.seen["maps"] = inputs[0]
+
+    def joined(self, _: Any, inputs: tuple[Tensor, ...]) -> None:
+        if not self.taken:
+            return
+        if "maps" not in self.seen:
+            self.heard.unread[self.name] = _NO_MAP
+            return
         batch, n, _features = inputs[0].shape
-        outputs = inputs[0].reshape(batch, n, module.num_heads, -1).transpose(1, 2)
-        vectors = (seen["q"], seen["k"], seen["v"])
-        calls.append(attention_call(name, seen["maps"], vectors, outputs, module.scale))
+        outputs = inputs[0].reshape(batch, n, self.module.num_heads, -1).transpose(1, 2)
+        vectors = (self.seen["q"], self.seen["k"], self.seen["v"])
+        scale = self.module.scale
+        self.heard.append(attention_call(self.name, self.seen["maps"], vectors, outputs, scale))
 
+
+def _record_timm(module: Any, name: str, heard: Heard) -> Callable[[], None]:
+    listener = _Listener(module, name, heard)
     handles = [
-        module.qkv.register_forward_hook(split),
-        module.attn_drop.register_forward_pre_hook(lambda _, inputs: seen.update(maps=inputs[0])),
+        module.register_forward_pre_hook(listener.enter),
+        module.qkv.register_forward_hook(listener.split),
+        module.attn_drop.register_forward_pre_hook(listener.weigh),
         # Before the hook that looks for the projection, which needs the call.
-        module.proj.register_forward_pre_hook(joined, prepend=True),
+        module.proj.register_forward_pre_hook(listener.joined, prepend=True),
     ]
     for which, norm in (("q", "q_norm"), ("k", "k_norm")):
         if hasattr(module, norm):
-            handles.append(getattr(module, norm).register_forward_hook(normalise(which)))
+            handles.append(getattr(module, norm).register_forward_hook(listener.normalise(which)))
     fused = getattr(module, "fused_attn", False)
     module.fused_attn = False  # fused attention never computes the map
 
@@ -46,6 +71,11 @@ def _record_timm(module: Any, name: str, calls: list[AttentionCall]) -> Callable
     return detach
 
 
+def _takes(inputs: tuple[Any, ...]) -> bool:
+    """Tell whether the input is a sequence; models with windows and grids of tokens differ."""
+    return len(inputs) > 0 and isinstance(inputs[0], Tensor) and inputs[0].ndim == 3
+
+
 def _is_timm(module: nn.Module) -> bool:
     parts = ("proj", "attn_drop", "num_heads", "scale")
     called = isinstance(getattr(module, "qkv", None), nn.Module)
@@ -54,7 +84,14 @@ def _is_timm(module: nn.Module) -> bool:
         called
         and getattr(module, "q_bias", None) is None
         and all(hasattr(module, part) for part in parts)
+        and _is_threefold(module)
     )
 
 
-TIMM = Recorder("timm", _is_timm, _record_timm)
+def _is_threefold(module: Any) -> bool:
+    """Tell whether qkv gives queries too; in a part of GCViT they come from elsewhere."""
+    sizes = getattr(module.qkv, "out_features", None), getattr(module.proj, "in_features", None)
+    return None in sizes or sizes[0] == 3 * sizes[1]
+
+
+TIMM = Recorder("timm", _is_timm, _record_timm, _takes)
