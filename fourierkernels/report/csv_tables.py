@@ -41,7 +41,9 @@ def write_difference(report: ReportContent, path: Path) -> None:
         if found is None:
             continue
         layers = zip(found.layers, found.layers_low, found.layers_high, strict=True)
-        numbered: list[tuple[object, tuple[float, ...]]] = list(enumerate(layers, start=1))
+        numbered: list[tuple[object, tuple[float, ...]]] = [
+            (layer, row) for layer, row in enumerate(layers, start=1) if not np.isnan(row[0])
+        ]
         numbered.append(("average", (found.average, found.low, found.high)))
         rows += [[metric, label, *row, found.level, found.paired] for label, row in numbered]
     header = ["metric", "layer", "difference", "low", "high", "level", "paired"]
