@@ -103,7 +103,7 @@ def softmax_rows(
 def all_outputs(rows: MapRows, values: Tensor, n: int, size: int) -> Tensor:
     """Return maps @ values of every text, ``(B, H, n, d)``, without the maps."""
     texts = [
-        filled(lambda *ends, text=text: rows.compute(text, *ends) @ values[text], n, size, dim=1)  # type: ignore[misc]
+        filled(lambda *ends, text=text: rows.compute(text, *ends) @ values[text], n, size, dim=1)
         for text in range(len(values))
     ]
     return torch.stack(texts)
