@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SHARE = 0.9  # of what is free: other programs go on
+_UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _GROUP = Path("/sys/fs/cgroup")
 _LIMITS = (  # of versions 2 and 1 of control groups; the last is the cache of files, given up early
     ("memory.max", "memory.current", "memory.stat", "file"),
@@ -32,15 +33,16 @@ def available_memory() -> float:
     return SHARE * min(_free(), default=float("inf"))
 
 
-def as_gigabytes(count: float) -> str:
+def in_bytes(count: float) -> str:
     """Return a number of bytes as people read it.
 
     Examples
     --------
-    >>> as_gigabytes(9.2e9), as_gigabytes(2.5e6)
-    ('9.2 GB', '0.0025 GB')
+    >>> in_bytes(9.2e9), in_bytes(2.54e6)
+    ('9.2 GB', '2.5 MB')
     """
-    return f"{count / 1e9:.2g} GB" if count < 1e10 else f"{count / 1e9:,.0f} GB"
+    unit, size = next((row for row in _UNITS if count >= row[1]), _UNITS[-1])
+    return f"{count / size:,.1f} {unit}"
 
 
 def _free() -> Iterator[float]:

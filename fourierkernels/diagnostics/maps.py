@@ -21,7 +21,8 @@ class InapplicableError(ValueError):
 def row_entropies(maps: FloatArray) -> FloatArray:
     """-Σ p log p of each row (0 log 0 = 0) in nats, from ``(..., n, m)`` to ``(..., n)``."""
     # The least normal number stands for zero: its p log p is 0 to within 2e-305.
-    logs = np.log(np.maximum(maps, np.finfo(np.float64).tiny))
+    logs = np.maximum(maps, np.finfo(np.float64).tiny)
+    np.log(logs, out=logs)
     entropies: FloatArray = -row_products(maps, logs)
     return entropies
 
@@ -30,6 +31,18 @@ def row_products(maps: FloatArray, of: FloatArray) -> FloatArray:
     """Σ_j a_ij b_ij of arrays of one shape, ``(..., n, m)`` to ``(..., n)``, without a third."""
     products: FloatArray = np.einsum("...j,...j->...", maps, of)
     return products
+
+
+def row_totals(maps: FloatArray) -> FloatArray:
+    """Σ_j a_ij, ``(..., n, m)`` to ``(..., n)``, as a product of a matrix and a vector."""
+    totals: FloatArray = maps @ np.ones(maps.shape[-1])
+    return totals
+
+
+def are_probabilities(maps: FloatArray) -> bool:
+    """Return whether rows are probabilities; they are not if a weight is not finite."""
+    worst = np.abs(row_totals(maps) - 1).max()
+    return bool(maps.min() >= 0 and worst <= _ROW_SUM_TOLERANCE)
 
 
 def check_probabilities(maps: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import METRICS, check_several
-from fourierkernels.diagnostics.maps import check_rows
+from fourierkernels.diagnostics.maps import are_probabilities, check_rows
 from fourierkernels.diagnostics.row_sums import RowSums
 from fourierkernels.diagnostics.statistics import STATISTICS, Heads
 from fourierkernels.validation import check_choice
@@ -41,16 +41,12 @@ class MapSlab:
     @property
     def stop(self) -> int:
         """One past the place of the last query."""
-        return self.first + self.maps.shape[1]
+        return self.first + len(self.maps[0])
 
     @cached_property
     def probabilities(self) -> bool:
         """Whether rows are probabilities; asked by several measures and answered once."""
-        try:
-            check_rows(self.maps, "this")
-        except ValueError:
-            return False
-        return bool(np.isfinite(self.maps.sum()))
+        return are_probabilities(self.maps)
 
     def check(self, purpose: str) -> None:
         """Refuse values that are not finite, and rows that are no probabilities, for a purpose."""

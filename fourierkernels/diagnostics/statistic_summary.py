@@ -130,7 +130,8 @@ def token_distances(places: FloatArray, first: int = 0, stop: int | None = None)
         line: FloatArray = np.abs(some - places[:, 0])
         return line
     squared = sum(np.square(a[:, None] - b) for a, b in zip(some.T, places.T, strict=True))
-    return np.sqrt(squared)
+    distances: FloatArray = np.sqrt(squared)
+    return distances
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,9 @@ def _effective_keys(heads: Heads) -> FloatArray:
 
 def _expected(maps: FloatArray, of: FloatArray | BoolArray) -> FloatArray:
     """Mean over rows of Σ_j p_ij f_ij, for f of shape ``(n, m)``."""
-    values: FloatArray = maps.reshape(len(maps), -1) @ of.ravel().astype(float) / maps.shape[-2]
+    values: FloatArray = (
+        maps.reshape(len(maps), -1) @ of.ravel().astype(float, copy=False) / maps.shape[-2]
+    )
     return values
 
 

@@ -290,7 +290,8 @@ def _mean(values: FloatArray) -> float:
 
 def _scatter(values: FloatArray) -> FloatArray:
     """Σ (x - mean)², ``(1,)``."""
-    return np.square(values - _mean(values)).sum(keepdims=True)
+    scatter: FloatArray = np.square(values - _mean(values)).sum(keepdims=True)
+    return scatter
 
 
 def _counted(heads: tuple[int, ...]) -> tuple[int, object]:

@@ -55,7 +55,9 @@ def difference_rows(report: ReportContent) -> Rows:
         if found is None:
             continue
         layers = zip(found.layers, found.layers_low, found.layers_high, strict=True)
-        numbered: list[tuple[object, tuple[float, ...]]] = list(enumerate(layers, start=1))
+        numbered: list[tuple[object, tuple[float, ...]]] = [
+            (layer, row) for layer, row in enumerate(layers, start=1) if not np.isnan(row[0])
+        ]
         numbered.append(("average", (found.average, found.low, found.high)))
         rows += [[metric, label, *row, found.level, found.paired] for label, row in numbered]
     return ["metric", "layer", "difference", "low", "high", "level", "paired"], rows

@@ -71,6 +71,9 @@ def difference_table(difference: HeadDifference) -> Table:
     for label, ends in zip(labels, rows, strict=True):
         if label == "layer average":
             table.add_section()
+        if math.isnan(ends[0]):
+            table.add_row(label, "one head", "")
+            continue
         mean, low, high = (f"{value:+.{places}f}" for value in ends)
         table.add_row(label, mean, f"{low} to {high}")
     return table

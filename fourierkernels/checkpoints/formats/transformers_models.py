@@ -17,6 +17,7 @@ import transformers
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.formats.class_hints import class_hint, take_side
+from fourierkernels.checkpoints.formats.config_size import check_size
 from fourierkernels.checkpoints.formats.index_files import check_index
 from fourierkernels.checkpoints.formats.recomputed import recomputed
 from fourierkernels.checkpoints.formats.request import LoadRequest
@@ -62,9 +63,20 @@ def load_pretrained(request: LoadRequest) -> Checkpoint:
 def _config(folder: Path, model_class: str | None) -> Any:
     auto = model_class is None
     reader = transformers.AutoConfig if auto else _named_class(str(model_class)).config_class
+    _check_file(folder)
     hint = " (name its class: --model-class)" if auto and _names_no_type(folder) else ""
     with one_line(f"config.json of {folder.name} cannot be used{hint}"):
         return reader.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def _check_file(folder: Path) -> None:
+    """Refuse hyperparameters of a network that would not fit into memory, before any use."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError):  # transformers says what is wrong
+        return
+    if isinstance(config, dict):
+        check_size(config, folder.name)
 
 
 def _names_no_type(folder: Path) -> bool:
@@ -150,6 +162,7 @@ def _build_from_tensors(
         exactly those of the model; ties and old names are resolved as transformers does.
     """
     owner = _named_class(model_class)
+    check_size(config, name)
     with offline_and_quiet(), one_line(f"config of {name} cannot be used"):
         known = owner.config_class.from_dict(dict(config))
         if tensors is None:

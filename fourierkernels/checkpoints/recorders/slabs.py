@@ -102,11 +102,25 @@ def softmax_rows(
 
 def all_outputs(rows: MapRows, values: Tensor, n: int, size: int) -> Tensor:
     """Return maps @ values of every text, ``(B, H, n, d)``, without the maps."""
-    return torch.stack(
-        [
-            torch.cat(
-                [rows.compute(text, *ends) @ values[text] for ends in stretches(n, size)], dim=1
-            )
-            for text in range(len(values))
-        ]
-    )
+    texts = [
+        filled(lambda *ends, text=text: rows.compute(text, *ends) @ values[text], n, size, dim=1)
+        for text in range(len(values))
+    ]
+    return torch.stack(texts)
+
+
+def filled(part: Callable[[int, int], Tensor], n: int, size: int, *, dim: int) -> Tensor:
+    """Return parts of `size` queries along a dimension, as one tensor of all n.
+
+    The tensor is made once. Parts that stay until they are joined would lie between the large
+    arrays that come and go, whose memory then could not be used again.
+    """
+    whole = None
+    for start, stop in stretches(n, size):
+        found = part(start, stop)
+        if whole is None:
+            shape = list(found.shape)
+            shape[dim] = n
+            whole = found.new_empty(shape)
+        whole.narrow(dim, start, stop - start).copy_(found)
+    return torch.empty(0) if whole is None else whole

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
@@ -19,8 +18,8 @@ from fourierkernels.checkpoints.recorders.heard import Heard
 from fourierkernels.checkpoints.recorders.slabs import (
     MapRows,
     cut_rows,
+    filled,
     square_masks,
-    stretches,
     without_numbers,
 )
 
@@ -111,7 +110,7 @@ class _Sliced:
     def outputs(self, size: int) -> Tensor:
         """Return outputs as the function does, ``(B, N, H, d)``, of all queries."""
         n = self.vectors[0].shape[2]
-        return torch.cat([self._part(None, *ends)[0] for ends in stretches(n, size)], dim=1)
+        return filled(lambda *ends: self._part(None, *ends)[0], n, size, dim=1)
 
     def _part(self, text: int | None, start: int, stop: int) -> Any:
         texts = slice(None) if text is None else slice(text, text + 1)

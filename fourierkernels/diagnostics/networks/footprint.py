@@ -12,7 +12,7 @@ import torch
 
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.memory import as_gigabytes, available_memory
+from fourierkernels.checkpoints.memory import available_memory, in_bytes
 from fourierkernels.diagnostics.networks.layers import COMPUTED_SLAB, slab_rows
 
 MOST_WEIGHTS = 2**18  # of one head in a batch, 16 texts of 128 tokens: memory follows from it
@@ -75,7 +75,7 @@ class Footprint:
         size = f"{n} tokens" if n == m else f"{n} and {m} tokens"
         raise ValueError(
             f"inputs must fit into memory, got one of {size}, which needs about "
-            f"{as_gigabytes(needed)}{self._reason()}, of {as_gigabytes(free)} that may be used: "
+            f"{in_bytes(needed)}{self._reason()}, of {in_bytes(free)} that may be used: "
             f"cut it into windows of at most {self.longest(free)} (--max-tokens)"
         )
 

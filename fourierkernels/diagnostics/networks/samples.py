@@ -13,7 +13,7 @@ import torch
 from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.memory import as_gigabytes, available_memory
+from fourierkernels.checkpoints.memory import available_memory, in_bytes
 from fourierkernels.checkpoints.recorders.heard import Heard, unread_sentence
 from fourierkernels.checkpoints.steady import steady
 from fourierkernels.diagnostics.maps import InapplicableError
@@ -90,7 +90,7 @@ class HeadSample:
         """
         if 8.0 * self.size > available_memory():
             raise InapplicableError(
-                f"maps must fit into memory to be kept whole, got {as_gigabytes(8.0 * self.size)} "
+                f"maps must fit into memory to be kept whole, got {in_bytes(8.0 * self.size)} "
                 f"for {self.span[0]} tokens"
             )
         return self._stacked("maps")
