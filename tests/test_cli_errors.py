@@ -33,6 +33,10 @@ class UnforeseenError(Exception):
         (RecursionError("deep"), "error: RecursionError: deep (FK_TRACEBACK=1 shows where)\n"),
         (AssertionError(), "error: AssertionError: (FK_TRACEBACK=1 shows where)\n"),
         (MemoryError("9 GB"), "error: memory must suffice, got none left: 9 GB\n"),
+        (
+            RuntimeError("can't allocate memory: 9 GB"),
+            "error: memory must suffice, got none left: can't allocate memory: 9 GB\n",
+        ),
         (ValueError("a\nb"), "error: a b\n"),
     ],
 )

@@ -83,9 +83,9 @@ def main() -> None:
 
 def _unforeseen(error: Exception) -> str:
     """Return a line on an exception that no rule speaks of."""
-    if isinstance(error, MemoryError):
-        return f"memory must suffice, got none left: {error}"
     reason = next(iter(str(error).strip().splitlines()), "")
+    if isinstance(error, MemoryError) or "allocate memory" in reason or "of memory" in reason:
+        return f"memory must suffice, got none left: {reason}"
     return f"{type(error).__name__}: {reason} ({_TRACEBACK}=1 shows where)"
 
 
