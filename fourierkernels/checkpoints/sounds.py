@@ -76,8 +76,8 @@ def _read(file: Path) -> tuple[int, Any]:
 
 def _scaled(samples: Any) -> FloatArray:
     """Return samples between -1 and 1: whole numbers are fractions of the largest."""
-    wide = samples.astype(np.float64)
+    wide: FloatArray = samples.astype(np.float64)
     if samples.dtype.kind == "f":
         return wide
-    half = 2.0 ** (8 * samples.dtype.itemsize - 1)
+    half: float = 2.0 ** (8 * samples.dtype.itemsize - 1)
     return wide / half - (1 if samples.dtype.kind == "u" else 0)

@@ -186,22 +186,16 @@ def heads(
 
 def _measure(ctx: typer.Context, given: Mapping[str, Any]) -> None:
     """Measure what the options name, and print and write the report, one per split."""
-    from fourierkernels.report import head_report, heads_command  # loads torch
+    from fourierkernels.report import heads_command  # loads torch
 
-    output = given["output"]
-    if output is not None:
-        heads_command.check_folder(output)
+    if given["output"] is not None:
+        heads_command.check_folder(given["output"])
     options, table = heads_command.fill_presets(given, given=_on_the_command_line(ctx))
     splits = heads_command.choose_splits(options, table)
     heads_command.announce(table, options, splits)
-    asked = {name: options[name] for name in heads_command.KEYWORDS}
-    if options["text"] is None and options["images"] is None:
-        asked["tokens"] = "ids"
-    asked["examples"] = options["examples"] if output else 0
     for split, inputs in splits.items():
-        with heads_command.progress_bars(len(inputs)) as progress:
-            report = head_report(given["checkpoint"], inputs, progress=progress, **asked)
-        heads_command.show(report, output, given=_by_option(ctx, options), split=split)
+        report = heads_command.measure(options, inputs)
+        heads_command.show(report, options["output"], given=_by_option(ctx, options), split=split)
 
 
 def _on_the_command_line(ctx: typer.Context) -> set[str]:

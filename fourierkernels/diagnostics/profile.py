@@ -29,7 +29,7 @@ class HeadProfile:
     unread : str
         A sentence on attention that was seen and not understood; empty if there was none.
     notes : tuple of str
-        What is to be said of how the inputs were read.
+        What has to be said of how the inputs were read and the network was run.
     """
 
     distances: dict[str, HeadSummary] = field(default_factory=dict)

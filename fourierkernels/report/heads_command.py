@@ -31,7 +31,7 @@ __all__ = [
     "choose_inputs",
     "choose_splits",
     "fill_presets",
-    "progress_bars",
+    "measure",
     "show",
 ]
 
@@ -135,6 +135,28 @@ def announce(
 
 def _shown(value: Any) -> str:
     return " ".join(value) if isinstance(value, list) else str(value)
+
+
+def measure(options: Mapping[str, Any], inputs: TextFile | Pairs | FileFolder) -> HeadReport:
+    """Return the report that the options ask for, with bars for its progress.
+
+    Parameters
+    ----------
+    options : mapping
+        Of the command, by name.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError, ImportError
+        As :func:`~fourierkernels.report.head_report`.
+    """
+    asked = {name: options[name] for name in KEYWORDS}
+    if options["text"] is None and options["images"] is None:
+        asked["tokens"] = "ids"
+    if options["output"] is None:
+        asked["examples"] = 0
+    with progress_bars(len(inputs)) as progress:
+        return head_report(options["checkpoint"], inputs, progress=progress, **asked)
 
 
 def show(

@@ -43,7 +43,7 @@ def summary_notes(
 
 
 def module_notes(profile: HeadProfile) -> list[str]:
-    """Return notes on what was read and measured: tokenizers, modules left out, layers left."""
+    """Return notes on what was read and measured: how it was run, modules left out, layers left."""
     lines = [*profile.notes, *([f"not measured: {profile.unread}"] if profile.unread else [])]
     if profile.layers and (profile.unread or not _in_turn(profile.layers)):
         named = [f"{number} {name}" for number, name in enumerate(profile.layers, start=1)]

@@ -214,7 +214,7 @@ def test_metrics_of_a_report_are_asked_for_by_name(report: HeadReport) -> None:
 def test_options_of_the_command_are_keywords_of_the_function_word_for_word() -> None:
     options = {parameter.name for parameter in get_command(cli.app).commands["heads"].params}
     assert options >= heads_command.KEYWORDS
-    inputs = {"text", "target", "ids", "images"}
+    inputs = {"text", "target", "ids", "images", "sounds"}
     assert options == heads_command.KEYWORDS | inputs | {"checkpoint", "output", "help"} - {"help"}
     names = set(inspect.signature(head_report).parameters)
     assert names == heads_command.KEYWORDS | {"checkpoint", "inputs", "progress"}

@@ -137,7 +137,9 @@ def _vocabulary(model: Any) -> int:
     config = model.config.get_text_config()
     found = getattr(config, "vocab_size", None)
     if found is None and config.model_type != "canine":
-        raise ValueError(f"config.json must have a vocab_size, got none for {type(model).__name__}")
+        raise ValueError(
+            f"checkpoint must say its number of token ids (vocab_size), got {type(model).__name__}"
+        )
     return sys.maxunicode + 1 if found is None else int(found)
 
 
