@@ -50,8 +50,9 @@ def load_checkpoint(
     Parameters
     ----------
     checkpoint : str, Path or CheckpointFiles
-        A folder as transformers saves it; a file of weights (.safetensors, or .pt, .pth, .bin
-        with tensors only); the folder of a training run (``fourierkernels.train.train``), for
+        A folder as transformers or sentence-transformers saves it; a file of weights (.safetensors,
+        or .pt, .pth, .bin, .ckpt with tensors only, in the dictionary of a training script or of
+        Lightning or without one); the name of a network of this repository; the folder of a training run (``fourierkernels.train.train``), for
         its best model; ``PACKAGE:PATH`` for one of these in an installed package; or what
         :func:`~fourierkernels.checkpoints.find.find_checkpoint` returned for one of them.
     model_class : str, optional
