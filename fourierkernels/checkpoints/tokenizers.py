@@ -59,9 +59,9 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         if tokens == "ids":
             return word_ids_tokenizer(checkpoint.words, size=size)
         return word_tokenizer(checkpoint.words, tokens, size=size)
-    if tokens == "ids":
-        return ids_tokenizer()
     files, named = checkpoint.files, checkpoint.tokenizer
+    if tokens == "ids":
+        return ids_tokenizer() if named is None else _ids_of(_read(named, _kind(checkpoint)))
     if tokens in SPLITTERS:
         place = find_list(files, named)
         return replace(list_tokenizer(place.path, tokens), note=place.note)
@@ -70,6 +70,11 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     place = find_tokenizer(files, named)
     found = _read(place.path, {} if place.path == checkpoint.folder else _kind(checkpoint))
     return replace(found, note=place.note)
+
+
+def _ids_of(found: Tokenizer) -> Tokenizer:
+    """Return the tokenizer of ids that are displayed as the tokens of another."""
+    return replace(ids_tokenizer(), names=found.names, special=found.special, mask=found.mask)
 
 
 def _kind(checkpoint: Checkpoint) -> Mapping[str, Any]:

@@ -193,6 +193,13 @@ def test_what_is_no_sound_is_refused_in_one_line(
         read_sound(file, rate=RATE)
 
 
+@pytest.mark.parametrize("rate", [1, 999, 400_001, 2**30])
+def test_rates_that_nothing_hears_are_refused(rate: int, tmp_path: Path) -> None:
+    wavfile.write(tmp_path / "a.wav", rate, np.ones(9, dtype=np.int16))
+    with pytest.raises(ValueError, match=f"rate of 1,000 to 400,000 per second, got {rate} in "):
+        read_sound(tmp_path / "a.wav", rate=RATE)
+
+
 def test_folder_without_sounds_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"sound folder must hold sounds \(\.wav\), got none"):
         read_sounds(tmp_path)

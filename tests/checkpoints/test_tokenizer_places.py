@@ -236,3 +236,20 @@ def test_network_that_counts_no_tokens_otherwise_is_refused(tmp_path: Path) -> N
     transformers.PerceiverModel(config).save_pretrained(tmp_path / "perceiver")
     with pytest.raises(ValueError, match=r"^checkpoint must [^\n]*Perceiver"):
         load_checkpoint(tmp_path / "perceiver")
+
+
+def test_ids_are_displayed_as_the_tokens_of_a_named_tokenizer(bare: Path, tmp_path: Path) -> None:
+    save_fast(tmp_path / "tokenizer.json")
+    loaded = load_checkpoint(bare, tokenizer=tmp_path / "tokenizer.json")
+    tokenizer = load_tokenizer(loaded, tokens="ids")
+    assert tokenizer.encode("4 5") == [4, 5]
+    assert tokenizer.names([4, 5]) == ("a", "b")
+    assert load_tokenizer(load_checkpoint(bare), tokens="ids").names([4]) == ("4",)
+
+
+def test_network_that_reads_images_leaves_no_room_for_a_tokenizer(
+    own: Tiny, tmp_path: Path
+) -> None:
+    save_fast(tmp_path / "tokenizer.json")
+    with pytest.raises(ValueError, match="tokenizer must be left out for a network that reads ima"):
+        load_checkpoint(own("vit"), tokenizer=tmp_path / "tokenizer.json")
