@@ -25,9 +25,14 @@ class UnforeseenError(Exception):
     """Nothing of this package is called so."""
 
 
+class PanicException(BaseException):  # noqa: N818 (the name that Rust's bindings give it)
+    """As tokenizers raises it."""
+
+
 @pytest.mark.parametrize(
     ("error", "line"),
     [
+        (PanicException("oh"), "error: PanicException: oh (FK_TRACEBACK=1 shows where)\n"),
         (UnforeseenError("one\ntwo"), "error: UnforeseenError: one (FK_TRACEBACK=1 shows where)\n"),
         (KeyError("x"), "error: KeyError: 'x' (FK_TRACEBACK=1 shows where)\n"),
         (RecursionError("deep"), "error: RecursionError: deep (FK_TRACEBACK=1 shows where)\n"),
@@ -41,7 +46,12 @@ class UnforeseenError(Exception):
     ],
 )
 def test_any_exception_is_one_line(
-    error: Exception, line: str, run: Run, tiny: Tiny, texts: Path, monkeypatch: pytest.MonkeyPatch
+    error: BaseException,
+    line: str,
+    run: Run,
+    tiny: Tiny,
+    texts: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*args: object, **options: object) -> None:
         raise error
