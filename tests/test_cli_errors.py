@@ -25,19 +25,33 @@ class UnforeseenError(Exception):
     """Nothing of this package is called so."""
 
 
+class PanicException(BaseException):
+    """As tokenizers raises it."""
+
+
 @pytest.mark.parametrize(
     ("error", "line"),
     [
+        (PanicException("oh"), "error: PanicException: oh (FK_TRACEBACK=1 shows where)\n"),
         (UnforeseenError("one\ntwo"), "error: UnforeseenError: one (FK_TRACEBACK=1 shows where)\n"),
         (KeyError("x"), "error: KeyError: 'x' (FK_TRACEBACK=1 shows where)\n"),
         (RecursionError("deep"), "error: RecursionError: deep (FK_TRACEBACK=1 shows where)\n"),
         (AssertionError(), "error: AssertionError: (FK_TRACEBACK=1 shows where)\n"),
         (MemoryError("9 GB"), "error: memory must suffice, got none left: 9 GB\n"),
+        (
+            RuntimeError("can't allocate memory: 9 GB"),
+            "error: memory must suffice, got none left: can't allocate memory: 9 GB\n",
+        ),
         (ValueError("a\nb"), "error: a b\n"),
     ],
 )
 def test_any_exception_is_one_line(
-    error: Exception, line: str, run: Run, tiny: Tiny, texts: Path, monkeypatch: pytest.MonkeyPatch
+    error: BaseException,
+    line: str,
+    run: Run,
+    tiny: Tiny,
+    texts: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*args: object, **options: object) -> None:
         raise error

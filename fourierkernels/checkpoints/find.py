@@ -92,7 +92,7 @@ def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles
     """Find the folder or file of a checkpoint: a path, ``PACKAGE:PATH``, or a published name.
 
     ``PACKAGE:PATH`` is a path inside an installed package; the package is not imported. Names are
-    those of :data:`~fourierkernels.checkpoints.published.PUBLISHED`, where there is no such path.
+    those of ``fourierkernels.checkpoints.published.PUBLISHED``, where there is no such path.
     Of a folder of sentence-transformers, the folder of its network is found. A checkpoint that has
     already been found is returned as it is.
 

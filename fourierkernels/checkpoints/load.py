@@ -50,9 +50,11 @@ def load_checkpoint(
     Parameters
     ----------
     checkpoint : str, Path or CheckpointFiles
-        A folder as transformers saves it; a file of weights (.safetensors, or .pt, .pth, .bin
-        with tensors only); the folder of a training run (``fourierkernels.train.train``), for
-        its best model; ``PACKAGE:PATH`` for one of these in an installed package; or what
+        A folder as transformers or sentence-transformers saves it; a file of weights (.safetensors,
+        or .pt, .pth, .bin, .ckpt with tensors only, in the dictionary of a training script or of
+        Lightning or without one); the name of a network of this repository; the folder of a
+        training run (``fourierkernels.train.train``), for its best model; ``PACKAGE:PATH`` for one
+        of these in an installed package; or what
         :func:`~fourierkernels.checkpoints.find.find_checkpoint` returned for one of them.
     model_class : str, optional
         The class that the weights belong to. For a folder, a class of transformers, needed if its
@@ -118,6 +120,11 @@ def _load(request: LoadRequest, seed: int) -> Checkpoint:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(check_integer("seed", seed, least=0))
         loaded = row.load(request)
+    if request.tokenizer is not None and not loaded.reads_texts:
+        raise ValueError(
+            f"tokenizer must be left out for a network that reads {loaded.reads}, "
+            f"got {request.tokenizer}"
+        )
     without = replace(request, task_head=False, random_weights=True)
     kept: dict[str, Any] = {"redraw": partial(_load, without), "words": request.words}
     kept["tokenizer_path"] = request.tokenizer

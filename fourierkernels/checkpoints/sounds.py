@@ -11,6 +11,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints.file_folders import FileFolder, files_under
 
 SOUND_FORMATS = (".wav",)
+_RATES = (1_000, 400_000)  # beyond, a header alone could ask for all memory
 
 
 class SoundFolder(FileFolder):
@@ -69,15 +70,18 @@ def _read(file: Path) -> tuple[int, Any]:
     except Exception as error:  # scipy's own, of struct and of numpy
         reason = (str(error).strip() or type(error).__name__).split("\n")[0]
         raise ValueError(f"sounds must be WAV files, got {file}: {reason}") from error
-    if rate < 1:
-        raise ValueError(f"sounds must have a rate of at least 1 per second, got {rate} in {file}")
+    least, most = _RATES
+    if not least <= rate <= most:
+        raise ValueError(
+            f"sounds must have a rate of {least:,} to {most:,} per second, got {rate} in {file}"
+        )
     return int(rate), samples
 
 
 def _scaled(samples: Any) -> FloatArray:
     """Return samples between -1 and 1: whole numbers are fractions of the largest."""
-    wide = samples.astype(np.float64)
+    wide: FloatArray = samples.astype(np.float64)
     if samples.dtype.kind == "f":
         return wide
-    half = 2.0 ** (8 * samples.dtype.itemsize - 1)
+    half: float = 2.0 ** (8 * samples.dtype.itemsize - 1)
     return wide / half - (1 if samples.dtype.kind == "u" else 0)

@@ -1,5 +1,6 @@
 """Where the tokenizer of a checkpoint lies: named, in its folder, or one folder up."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +26,10 @@ _CALLED = {
     ".txt": ("vocab.txt",),
     ".model": ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model"),
 }
+_SETTINGS = "tokenizer_config.json"
+_WITHOUT_FILES = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")  # bytes, characters
 _COMPANIONS = (
-    "tokenizer_config.json",
+    _SETTINGS,
     "special_tokens_map.json",
     "added_tokens.json",
     "merges.txt",
@@ -59,7 +62,7 @@ def check_tokenizer(path: str | Path | None) -> Path | None:
         return None
     place = Path(path)
     if place.is_dir():
-        if not _holds(place, TOKENIZER_FILES):
+        if not (_holds(place, TOKENIZER_FILES) or _needs_no_files(place)):
             raise ValueError(
                 f"tokenizer must be a folder with one of {', '.join(TOKENIZER_FILES)}, got {path}"
             )
@@ -83,6 +86,8 @@ def find_tokenizer(files: CheckpointFiles | None, named: Path | None) -> Tokeniz
     ValueError
         If there is none, neither in the folder of the checkpoint nor one folder up.
     """
+    if named is None and files is not None and files.folder and _needs_no_files(files.folder):
+        return TokenizerPlace(files.folder)
     found = _search(files, TOKENIZER_FILES) if named is None else TokenizerPlace(named)
     if found is None:
         raise _nowhere(files)
@@ -161,6 +166,15 @@ def _search(files: CheckpointFiles | None, names: tuple[str, ...]) -> TokenizerP
 
 def _note(place: Path) -> str:
     return f"tokenizer: found in {place}, not in the folder of the checkpoint"
+
+
+def _needs_no_files(folder: Path) -> bool:
+    """Return whether a folder's settings name a tokenizer of bytes or characters."""
+    try:
+        settings = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
+        return settings.get("tokenizer_class") in _WITHOUT_FILES
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return False  # transformers says what is wrong
 
 
 def _holds(folder: Path, names: tuple[str, ...]) -> bool:

@@ -62,9 +62,11 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
         if tokens == "ids":
             return word_ids_tokenizer(checkpoint.words, size=size)
         return word_tokenizer(checkpoint.words, tokens, size=size)
-    if tokens == "ids":
-        return ids_tokenizer()
     files, named = checkpoint.files, checkpoint.tokenizer_path
+    if tokens == "ids":
+        if named is None:
+            return ids_tokenizer()
+        return _ids_of(read_tokenizer(named, _kind(checkpoint.model)))
     if tokens in SPLITTERS:
         place = find_list(files, named)
         return replace(list_tokenizer(place.path, tokens), note=place.note)
@@ -73,6 +75,11 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     place = find_tokenizer(files, named)
     kind = {} if place.path == checkpoint.folder else _kind(checkpoint.model)
     return replace(read_tokenizer(place.path, kind), note=place.note)
+
+
+def _ids_of(found: Tokenizer) -> Tokenizer:
+    """Return the tokenizer of ids that are displayed as the tokens of another."""
+    return replace(ids_tokenizer(), names=found.names, special=found.special, mask=found.mask)
 
 
 def _kind(model: Any) -> Mapping[str, Any]:

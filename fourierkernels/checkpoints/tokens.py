@@ -110,7 +110,7 @@ def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
     Parameters
     ----------
     vocabulary : Path
-        See :func:`~fourierkernels.checkpoints.token_lists.read_token_list`.
+        See ``fourierkernels.checkpoints.token_lists.read_token_list``.
 
     Raises
     ------

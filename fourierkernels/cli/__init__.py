@@ -72,7 +72,9 @@ def main() -> None:
         _fail(str(error))
     except (typer.Abort, KeyboardInterrupt):
         _fail("interrupted", status=_INTERRUPTED)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of tokenizers is no Exception
         _traceback_if_wanted()
         _fail(_unforeseen(error))
     else:
@@ -81,11 +83,11 @@ def main() -> None:
         raise SystemExit(status or 0)
 
 
-def _unforeseen(error: Exception) -> str:
+def _unforeseen(error: BaseException) -> str:
     """Return a line on an exception that no rule speaks of."""
-    if isinstance(error, MemoryError):
-        return f"memory must suffice, got none left: {error}"
     reason = next(iter(str(error).strip().splitlines()), "")
+    if isinstance(error, MemoryError) or "allocate memory" in reason or "of memory" in reason:
+        return f"memory must suffice, got none left: {reason}"
     return f"{type(error).__name__}: {reason} ({_TRACEBACK}=1 shows where)"
 
 

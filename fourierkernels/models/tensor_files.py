@@ -66,9 +66,15 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     for key in _ENTRIES:
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
-    if not isinstance(content, dict) or not all(isinstance(v, Tensor) for v in content.values()):
+    if not _is_table(content):
         raise ValueError(f"{file.name} must hold a table of tensors, got {_entries(content)}")
     return content
+
+
+def _is_table(content: Any) -> bool:
+    return isinstance(content, dict) and all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in content.items()
+    )
 
 
 def _entries(content: Any) -> str:

@@ -12,6 +12,7 @@ from scipy.io import wavfile
 from fourierkernels.checkpoints import load_checkpoint, read_sounds
 from fourierkernels.checkpoints.sounds import read_sound
 from fourierkernels.diagnostics.networks.samples import head_samples
+from fourierkernels.report import head_report
 
 Run = Callable[..., tuple[int, str, str]]
 RATE = 16_000
@@ -127,10 +128,26 @@ def test_command_reads_a_folder_of_sounds(
     kind: str, sounds: Path, tmp_path: Path, run: Run
 ) -> None:
     as_published(tmp_path / kind, kind)
-    status, out, err = run(tmp_path / kind, "--sounds", sounds, "--output", tmp_path / "out")
+    options = ("--importance", "masking") if kind == "ast" else ()
+    status, out, err = run(tmp_path / kind, "--sounds", sounds, *options)
     assert (status, err) == (0, "")
     assert "3 texts, 3 windows; 2 heads" in out
-    assert "0.wav" in (tmp_path / "out" / "heads.html").read_text()
+    assert ("loss: states" in out) == bool(options)
+
+
+def test_page_names_the_tokens_of_a_sound(sounds: Path, tmp_path: Path, run: Run) -> None:
+    as_published(tmp_path / "ast", "ast")
+    options = ("--no-baseline", "--output", tmp_path / "out")
+    status, _, err = run(tmp_path / "ast", "--sounds", sounds, *options)
+    assert (status, err) == (0, "")
+    assert "band 1, frame 2" in (tmp_path / "out" / "heads.html").read_text()
+
+
+def test_report_reads_a_folder_of_sounds_from_python(sounds: Path, tmp_path: Path) -> None:
+    as_published(tmp_path / "whisper", "whisper")
+    report = head_report(tmp_path / "whisper", sounds, baseline=False, examples=1)
+    assert report.kind == "text"
+    assert report.first.examples[0].keys[1] == "0.02 s"
 
 
 def test_part_and_missing_rules_are_refused(sounds: Path, tmp_path: Path, run: Run) -> None:
@@ -191,6 +208,13 @@ def test_what_is_no_sound_is_refused_in_one_line(
         wavfile.write(file, RATE, content)
     with pytest.raises(ValueError, match=rf"^{message}[^\n]*$"):
         read_sound(file, rate=RATE)
+
+
+@pytest.mark.parametrize("rate", [1, 999, 400_001, 2**30])
+def test_rates_that_nothing_hears_are_refused(rate: int, tmp_path: Path) -> None:
+    wavfile.write(tmp_path / "a.wav", rate, np.ones(9, dtype=np.int16))
+    with pytest.raises(ValueError, match=f"rate of 1,000 to 400,000 per second, got {rate} in "):
+        read_sound(tmp_path / "a.wav", rate=RATE)
 
 
 def test_folder_without_sounds_is_refused(tmp_path: Path) -> None:

@@ -193,3 +193,63 @@ def test_words_of_a_language_model_leave_no_room_for_a_tokenizer(tmp_path: Path)
             vocabulary=tmp_path / "vocab.txt",
             tokenizer=tmp_path / "vocab.txt",
         )
+
+
+# Bytes and characters, for which there is no file
+
+
+def test_byt5_reads_bytes_without_a_file_of_tokens(tmp_path: Path, run: Run, texts: Path) -> None:
+    config = transformers.T5Config(
+        d_model=16, d_kv=4, num_heads=4, num_layers=2, d_ff=16, vocab_size=384
+    )
+    transformers.T5Model(config).save_pretrained(tmp_path / "byt5")
+    transformers.ByT5Tokenizer().save_pretrained(tmp_path / "byt5")
+    tokenizer = load_tokenizer(load_checkpoint(tmp_path / "byt5"))
+    assert tokenizer.encode("ab") == [ord("a") + 3, ord("b") + 3]
+    assert (tokenizer.suffix, tokenizer.note) == ((1,), "")
+    status, _, err = run(tmp_path / "byt5", "--text", texts, "--no-baseline")
+    assert (status, err) == (0, "")
+
+
+def test_canine_counts_no_tokens_and_reads_characters(tmp_path: Path) -> None:
+    config = transformers.CanineConfig(
+        hidden_size=16, num_hidden_layers=1, intermediate_size=16, num_attention_heads=2
+    )
+    assert not hasattr(config, "vocab_size")
+    transformers.CanineModel(config).save_pretrained(tmp_path / "canine")
+    transformers.CanineTokenizer().save_pretrained(tmp_path / "canine")
+    checkpoint = load_checkpoint(tmp_path / "canine")
+    assert checkpoint.vocabulary == 0x110000
+    assert load_tokenizer(checkpoint).encode("a\u4e2d") == [ord("a"), 0x4E2D]
+
+
+def test_network_that_counts_no_tokens_otherwise_is_refused(tmp_path: Path) -> None:
+    config = transformers.PerceiverConfig(
+        d_latents=16,
+        d_model=16,
+        num_latents=4,
+        num_blocks=1,
+        num_self_attends_per_block=1,
+        num_self_attention_heads=2,
+        num_cross_attention_heads=2,
+    )
+    transformers.PerceiverModel(config).save_pretrained(tmp_path / "perceiver")
+    with pytest.raises(ValueError, match=r"^checkpoint must [^\n]*Perceiver"):
+        load_checkpoint(tmp_path / "perceiver")
+
+
+def test_ids_are_displayed_as_the_tokens_of_a_named_tokenizer(bare: Path, tmp_path: Path) -> None:
+    save_fast(tmp_path / "tokenizer.json")
+    loaded = load_checkpoint(bare, tokenizer=tmp_path / "tokenizer.json")
+    tokenizer = load_tokenizer(loaded, tokens="ids")
+    assert tokenizer.encode("4 5") == [4, 5]
+    assert tokenizer.names([4, 5]) == ("a", "b")
+    assert load_tokenizer(load_checkpoint(bare), tokens="ids").names([4]) == ("4",)
+
+
+def test_network_that_reads_images_leaves_no_room_for_a_tokenizer(
+    own: Tiny, tmp_path: Path
+) -> None:
+    save_fast(tmp_path / "tokenizer.json")
+    with pytest.raises(ValueError, match="tokenizer must be left out for a network that reads ima"):
+        load_checkpoint(own("vit"), tokenizer=tmp_path / "tokenizer.json")

@@ -75,6 +75,12 @@ def test_dictionary_without_a_network_says_what_it_holds(tmp_path: Path) -> None
         read_tensors(tmp_path / "last.ckpt")
 
 
+def test_names_are_texts(tmp_path: Path) -> None:
+    torch.save({"model": {0: torch.ones(1)}}, tmp_path / "last.ckpt")
+    with pytest.raises(ValueError, match=r"must hold a table of tensors, got dict of 0$"):
+        read_tensors(tmp_path / "last.ckpt")
+
+
 def test_class_that_a_file_asks_for_is_named(tmp_path: Path) -> None:
     content = {"state_dict": {}, "hyper_parameters": Path("settings")}
     torch.save(content, tmp_path / "last.ckpt")

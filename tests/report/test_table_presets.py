@@ -79,7 +79,8 @@ def test_table_is_measured_on_both_splits_and_says_what_it_has_filled(
     first, *_ = out.splitlines()
     assert first == (
         f"preset {TABLE} (nguyen2022fourierformer, table 6 (3 on arXiv), as we read it): "
-        "metrics frobenius, context 256, spread pairs-texts; train text and test text of the checkpoint"
+        "metrics frobenius, context 256, spread pairs-texts; "
+        "train text and test text of the checkpoint"
     )
     assert out.index("train text\n") < out.index("test text\n")
     assert out.count("n: 256 to 256 query tokens") == 2

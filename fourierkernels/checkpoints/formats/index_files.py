@@ -6,7 +6,7 @@ from typing import Any
 from fourierkernels.models.saved import read_config
 
 _LISTS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
-_BLOBS, _SNAPSHOTS = "blobs", "snapshots"  # where huggingface_hub keeps files, and links to them
+_BLOBS, _SNAPSHOTS = "blobs", "snapshots"  # of huggingface_hub: files, and links to them
 
 
 def check_index(folder: Path) -> None:

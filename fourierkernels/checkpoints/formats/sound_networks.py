@@ -101,12 +101,10 @@ def _times(extract: Any, sound: Path, n: int) -> tuple[str, ...]:
 
 def _patches(config: Any, n: int) -> tuple[str, ...]:
     """Name the tokens of a spectrogram by its bands and frames, after two special ones."""
-    sizes = [getattr(config, name, None) for name in ("num_mel_bins", "max_length", "patch_size")]
-    if None in sizes or not hasattr(config, "frequency_stride"):
+    if not hasattr(config, "frequency_stride"):
         return ()
-    bins, length, patch = sizes
-    height, width = as_pair(patch)
-    bands = (bins - height) // config.frequency_stride + 1
-    frames = (length - width) // config.time_stride + 1
+    height, width = as_pair(config.patch_size)
+    bands = (config.num_mel_bins - height) // config.frequency_stride + 1
+    frames = (config.max_length - width) // config.time_stride + 1
     names = [f"band {band}, frame {frame}" for band in range(bands) for frame in range(frames)]
     return ("class", "distillation", *names) if len(names) + 2 == n else ()

@@ -191,9 +191,14 @@ def _build_from_tensors(
 
 
 def _names(owner: Any, config: Any) -> list[str]:
-    """Return the names of the tensors of a class, for which no memory is taken."""
+    """Return the names of the tensors of a class, for which no memory is taken.
+
+    Also those with and without the prefix of the network inside, which transformers adds and drops.
+    """
     with torch.device("meta"):
-        return list(owner._from_config(config).state_dict())
+        own = list(owner._from_config(config).state_dict())
+    base = f"{owner.base_model_prefix}."
+    return [*own, *(base + name for name in own), *(name.removeprefix(base) for name in own)]
 
 
 def _check_complete(name: str, model: Any, report: Any) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """How a network of Hugging Face transformers is run on its items, whatever file it comes from."""
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,8 @@ from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.sound_networks import SOUNDS, sound_checkpoint
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, pad
+
+_LIMITS = ("max_position_embeddings", "max_seq_len")  # the latter of MPT
 
 
 def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
@@ -158,10 +161,23 @@ def _selects(model: Any, part: AttentionPart) -> Callable[[Any], bool]:
     return lambda call: call.name.startswith(inside) and call.cross == cross
 
 
+def _vocabulary(model: Any) -> int:
+    """Return the number of token ids; CANINE reads any character of Unicode and counts none."""
+    config = model.config.get_text_config()
+    found = getattr(config, "vocab_size", None)
+    if found is None and config.model_type != "canine":
+        raise ValueError(
+            f"checkpoint must say its number of token ids (vocab_size), got {type(model).__name__}"
+        )
+    return sys.maxunicode + 1 if found is None else int(found)
+
+
 def _position_limit(model: Any) -> int | None:
     """Longest text; the RoBERTa family counts positions from its padding index + 1."""
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None):
-            return int(module.num_embeddings - module.padding_idx - 1)
-    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+            return int(module.weight.shape[0] - module.padding_idx - 1)
+    config = model.config.get_text_config()
+    found = (getattr(config, name, None) for name in _LIMITS)
+    limit = next((limit for limit in found if limit is not None), None)
     return int(limit) if limit and limit > 0 else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
