@@ -317,6 +317,8 @@ def _plan(
     found = _found("checkpoint", checkpoint)
     other = None if asked["against"] is None else _found("against", asked["against"])
     chosen_inputs = _inputs(inputs, found, other, asked)
+    if tokenizer is not None and not any(isinstance(one, nn.Module) for one in (found, other)):
+        raise ValueError(f"tokenizer must be left out for {found}, which has files of its own")
     here = asked["device"] if team.scheduler is None else None
     if here is not None:
         check_device(here)
@@ -366,8 +368,6 @@ def _source(
     if not isinstance(found, nn.Module):
         if isinstance(inputs, Batches):
             raise TypeError(f"inputs must be texts or paths for {found}, got batches of tensors")
-        if tokenizer is not None:
-            raise ValueError(f"tokenizer must be left out for {found}, which has files of its own")
         return FileSource(found, partial(load_checkpoint, **given), device)
     of_files = [name for name in (*_LOADING, "device") if name != "part"]
     if strange := [name for name in of_files if asked[name] is not None]:

@@ -53,6 +53,17 @@ def test_model_in_memory_gives_the_numbers_of_its_files(tiny: Tiny, tokenizer: A
     assert [example.queries for example in ours.first.examples] == labels
 
 
+def test_model_in_memory_is_compared_with_files(tiny: Tiny, tokenizer: Any, tmp_path: Path) -> None:
+    model = load(tiny("bert"))
+    model.save_pretrained(tmp_path / "files")
+    tokenizer.save_pretrained(tmp_path / "files")
+    found = head_report(model, TEXTS, tokenizer=tokenizer, against=tmp_path / "files", **QUICK)
+    assert not found.frame("difference").difference.any()
+    back = head_report(tmp_path / "files", TEXTS, tokenizer=tokenizer, against=model, **QUICK)
+    same(found, back)
+    assert back.against == "BertModel"
+
+
 def test_head_for_a_task_is_not_run(tiny: Tiny, tokenizer: Any) -> None:
     model = transformers.AutoModelForMaskedLM.from_pretrained(tiny("bert"))
     scored: list[Any] = []
