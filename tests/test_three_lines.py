@@ -31,7 +31,7 @@ report = fk.head_report(checkpoint, texts)
 result = report.summaries()["trained"].distances
 """,
     "model in memory": """
-report = fk.head_report(model, batch)
+report = fk.head_report(model, batch, baseline=untrained)
 result = report.frame()["mean"]
 """,
     "page": """
@@ -68,6 +68,7 @@ def test_result_takes_three_lines_at_most(
         "checkpoint": tiny("bert"),
         "texts": texts,
         "model": torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+        "untrained": torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
         "batch": torch.ones(2, 5, 8),
         "folder": tmp_path / "heads",
     }

@@ -155,6 +155,20 @@ def test_any_module_is_measured_on_ids_or_tensors() -> None:
     same(of_tensor, of_ids, exactly=False)
 
 
+def test_random_weights_may_be_given(tiny: Tiny) -> None:
+    model, untrained, ids = Plain(), Plain().train(), torch.arange(12).reshape(2, 6)
+    nn.init.normal_(model.embed.weight, std=5.0)
+    with unchanged(untrained):
+        report = head_report(model, ids, baseline=untrained, **QUICK)
+    _, random, sharpened = report.summaries().values()
+    alone = head_report(untrained, ids, baseline=False, **QUICK)
+    np.testing.assert_array_equal(random.distances, alone.summaries()["trained"].distances)
+    assert (sharpened.mean > random.mean).all()  # the trained rows are sharper
+    assert report.origin["options"]["baseline"] == "Plain"
+    with pytest.raises(ValueError, match="baseline must be True or False for"):
+        head_report(tiny("bert"), TEXTS, baseline=untrained)
+
+
 def test_own_models_are_drawn_anew_and_compared() -> None:
     model, other = language("softmax"), language("softmax")
     report = head_report(model, ["1 2 3 4", "5 6 7"], tokens="ids", against=other, **QUICK)
