@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from fourierkernels.checkpoints import CheckpointFiles, TextFile, read_images, read_texts
 from fourierkernels.checkpoints.batches import as_batches, holds_batches
 from fourierkernels.checkpoints.word_lists import find_words
@@ -70,7 +72,8 @@ def held_inputs(inputs: Any) -> Inputs:
             "inputs must be texts or batches that can be read twice, such as a list, "
             f"got {type(inputs).__name__}"
         )
-    return as_batches(inputs) if holds_batches(inputs) else inputs
+    with torch.random.fork_rng(devices=[]):  # a DataLoader draws a seed whenever it is read
+        return as_batches(inputs) if holds_batches(inputs) else inputs
 
 
 def keeps_blank_lines(files: CheckpointFiles, options: Mapping[str, Any]) -> bool:

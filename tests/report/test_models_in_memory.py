@@ -225,8 +225,10 @@ def test_model_of_transformers_is_left_as_it_was(kind: str, tiny: Tiny) -> None:
 
 def test_any_other_module_is_left_as_it_was() -> None:
     model = Plain().train()
-    with unchanged(model):
-        head_report(model, torch.arange(6)[None], baseline=False)
+    loader = torch.utils.data.DataLoader(torch.arange(12).reshape(2, 6), batch_size=1)
+    for inputs in (torch.arange(6)[None], loader):
+        with unchanged(model):
+            head_report(model, inputs, baseline=False)
 
 
 def test_model_is_left_as_it_was_by_an_error(tiny: Tiny) -> None:
@@ -303,6 +305,11 @@ def test_rows_that_are_no_texts_are_refused() -> None:
         ({"inputs": []}, ValueError, "texts must fill at least one window"),
         ({"inputs": [{"input_ids": [1, 2]}]}, TypeError, "got list for 'input_ids'"),
         ({"inputs": torch.zeros(0, 3)}, ValueError, "number of rows, got {'': 0}"),
+        (
+            {"inputs": torch.tensor([[1, 2, 3], [1, 2, 99]])},
+            ValueError,
+            "network must read the rows of the batches, but BertModel fails: index out of range",
+        ),
         ({"tokenizer": 3}, TypeError, "tokenizer must be a tokenizer of transformers"),
         ({"tokenizer": None}, ValueError, "tokenizer must be given for texts"),
         ({"tokens": "whitespace"}, ValueError, "tokens must be auto or ids for a model in memory"),
