@@ -30,6 +30,10 @@ output, result = layer(tokens, need_weights=True)
 report = fk.head_report(checkpoint, texts)
 result = report.summaries()["trained"].distances
 """,
+    "model in memory": """
+report = fk.head_report(model, batch, baseline=untrained)
+result = report.frame()["mean"]
+""",
     "page": """
 report = fk.head_report(checkpoint, texts)
 result = report.save(folder)
@@ -63,6 +67,9 @@ def test_result_takes_three_lines_at_most(
         "tokens": torch.zeros(2, 5, 8),
         "checkpoint": tiny("bert"),
         "texts": texts,
+        "model": torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+        "untrained": torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+        "batch": torch.ones(2, 5, 8),
         "folder": tmp_path / "heads",
     }
     assert len(ast.parse(PROGRAMS[name]).body) <= 2  # and the import of the package

@@ -241,10 +241,9 @@ def _runner(
         place = device_of(model)
         entries = {name: one.to(place) for name, one in joined(rows).items()}
         alone = [entries.pop("")] if "" in entries else []
-        return inner(
-            *alone,
-            **{k: one for k, one in entries.items() if decodes or not k.startswith("decoder_")},
-        )
+        read = {k: one for k, one in entries.items() if decodes or not k.startswith("decoder_")}
+        with must_run("network must read the rows of the batches", type(model).__name__):
+            return inner(*alone, **read)
 
     return run, chosen, selects
 
@@ -256,11 +255,7 @@ def _within(call: Any) -> bool:
 def _span(checkpoint: Checkpoint, row: Row) -> tuple[int, int]:
     """Run one row; return its numbers of queries and keys."""
     model, name = checkpoint.model, type(checkpoint.model).__name__
-    with (
-        torch.inference_mode(),
-        recording(model) as heard,
-        must_run("network must read the rows of the batches", name),
-    ):
+    with torch.inference_mode(), recording(model) as heard:
         checkpoint.run([row])
     calls = [call for call in heard if checkpoint.selects(call)]
     if not calls:

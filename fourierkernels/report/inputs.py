@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from fourierkernels.checkpoints import (
     CheckpointFiles,
     TextFile,
@@ -77,7 +79,8 @@ def held_inputs(inputs: Any) -> Inputs:
             "inputs must be texts or batches that can be read twice, such as a list, "
             f"got {type(inputs).__name__}"
         )
-    return as_batches(inputs) if holds_batches(inputs) else inputs
+    with torch.random.fork_rng(devices=[]):  # a DataLoader draws a seed whenever it is read
+        return as_batches(inputs) if holds_batches(inputs) else inputs
 
 
 def _read_folder(folder: Path) -> Inputs:

@@ -1,43 +1,34 @@
 """From a checkpoint and inputs to the report of its heads: find once, load once, measure."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from operator import length_hint
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from fourierkernels.checkpoints import (
-    Checkpoint,
     CheckpointFiles,
     find_checkpoint,
     load_checkpoint,
 )
 from fourierkernels.checkpoints.batches import Batches
 from fourierkernels.checkpoints.held import unwrapped
-from fourierkernels.checkpoints.placing import check_device, computing_on, device_of
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
+from fourierkernels.checkpoints.placing import check_device
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.networks.importance import IMPORTANCES
 from fourierkernels.diagnostics.networks.losses import LOSSES
 from fourierkernels.diagnostics.networks.profile import profile_heads
 from fourierkernels.diagnostics.networks.pruning import head_pruning
-from fourierkernels.diagnostics.profile import HeadProfile
-from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
-from fourierkernels.report.content import AS_SHARP, provenance
 from fourierkernels.report.heads import HeadReport
-from fourierkernels.report.inputs import Inputs, choose_inputs, held_inputs, inputs_digest
-from fourierkernels.report.shards import Pass
-from fourierkernels.report.sharing import Team, measure_together
+from fourierkernels.report.inputs import Inputs, choose_inputs, held_inputs
+from fourierkernels.report.networks import LOADING, Progress, Study
+from fourierkernels.report.sharing import Team
 from fourierkernels.report.sources import FileSource, HeldSource, Source
 from fourierkernels.validation import check_choice, check_integer
 
-Progress = Callable[[str, float], None]
 Network = str | Path | CheckpointFiles | nn.Module
 
 
@@ -48,7 +39,7 @@ def head_report(
     tokenizer: Any = None,
     metrics: Sequence[str] | str = (DEFAULT_METRIC,),
     statistics: Sequence[str] | str = "maps",
-    baseline: bool = True,
+    baseline: bool | nn.Module = True,
     against: Network | None = None,
     permutations: int = 0,
     importance: str | None = None,
@@ -97,10 +88,12 @@ def head_report(
     statistics : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`, or one of
         :data:`~fourierkernels.diagnostics.statistics.SETS`.
-    baseline : bool
+    baseline : bool or nn.Module
         Measure the same architecture with random weights too, and the same random heads sharpened
         to the entropy of the trained rows. A distance between heads means little without them:
         some metrics do not tell a trained network from noise, others mostly tell how sharp it is.
+        A model in memory whose class is not one of transformers or of this package cannot be drawn
+        anew: give one with random weights.
     against : str, Path, CheckpointFiles or nn.Module, optional
         Another checkpoint, to be compared with on the same inputs.
     permutations : int
@@ -158,153 +151,7 @@ def head_report(
     return _plan(checkpoint, inputs, tokenizer, asked, team, progress).report()
 
 
-@dataclass(frozen=True)
-class _Study:
-    """The validated request; nothing is loaded yet.
-
-    Attributes
-    ----------
-    source, other : Source
-        The network asked about, and another one to compare with.
-    prune, profile : callable
-        :func:`head_pruning` (None if importance was not asked for) and :func:`profile_heads`, with
-        the options that were given.
-    options : mapping
-        Keywords of :func:`head_report`.
-    team : Team
-        Who measures.
-    """
-
-    source: Source
-    other: Source | None
-    inputs: Inputs
-    prune: Callable[..., HeadPruning] | None
-    profile: "partial[HeadProfile]"
-    options: Mapping[str, Any]
-    team: Team
-    progress: Progress | None
-
-    def report(self) -> HeadReport:
-        """Load every network once, measure it, and put all together."""
-        with ExitStack() as stack:
-            for source in (self.source, self.other):
-                if source is not None:
-                    stack.enter_context(source.borrowed())
-            return self._measured()
-
-    def _measured(self) -> HeadReport:
-        digests = self._digests()
-        trained = self.source.load(task_head=self.prune is not None)
-        kind = "image" if trained.reads == "images" else "text"
-        # Importance comes first: it is more likely to be refused.
-        with computing_on(device_of(trained.model)):
-            pruning = self.prune(trained, self.inputs) if self.prune else None
-        network = trained.without_task_head()
-        del trained
-        profiles = self._together(digests) if self.team.shares else self._in_turn(network)
-        return HeadReport(
-            title=self.source.name,
-            profiles=_with_control(profiles),
-            spread=self.options["spread"],
-            pruning=pruning,
-            against=None if self.other is None else self.other.name,
-            skipped=getattr(self.inputs, "n_skipped", 0),
-            kind=kind,
-            origin=provenance(self.options, digests),
-        )
-
-    def _in_turn(self, network: Checkpoint) -> dict[str, HeadProfile]:
-        """Measure one network after the other in this process."""
-        random = self.source.draw(self.options["seed"]) if self.options["baseline"] else None
-        profiles = {"trained": self._profile("trained", network, random=random, **self._first)}
-        del network
-        if random is not None:
-            profiles["random"] = self._profile("random", random)
-        del random  # another network is not held beside it
-        if self.other is not None:
-            kept = {"examples": self.options["examples"]}  # whose heads are matched
-            profiles["other"] = self._profile("other", self.other.load(), **kept)
-        return profiles
-
-    def _together(self, digests: Mapping[str, str]) -> dict[str, HeadProfile]:
-        """Measure all networks by several workers."""
-        facts, total = self._facts(digests), length_hint(self.inputs)
-        told = self.progress or (lambda network, done: None)
-        shared = partial(self._pass, digests=digests, facts=json.dumps(facts, default=str))
-        baseline = self.options["baseline"]
-        of_maps = any(METRICS[name].of == MAPS for name in self.profile.keywords["metrics"])
-        passes = [shared("trained", self.source, controlled=baseline and of_maps, **self._first)]
-        if baseline:
-            passes.append(shared("random", self.source, drawn=True))
-        if self.other is not None:
-            passes.append(shared("other", self.other, examples=self.options["examples"]))
-        return measure_together(
-            passes, self.team, facts, lambda network, share: told(network, share * total)
-        )
-
-    def _pass(
-        self,
-        network: str,
-        source: Source,
-        *,
-        digests: Mapping[str, str],
-        facts: str,
-        drawn: bool = False,
-        controlled: bool = False,
-        permutations: int = 0,
-        examples: int = 0,
-    ) -> Pass:
-        if not isinstance(source, FileSource):
-            raise ValueError(
-                f"workers must be 1, without scheduler and resume, for a model in memory, "
-                f"got {source.name}"
-            )
-        given = self.profile.keywords
-        named = {name: given[name] for name in ("metrics", "statistics", "seed")}
-        return Pass(
-            network=network,
-            files=source.files,
-            loading={name: self.options[name] for name in _LOADING},
-            drawn=drawn,
-            controlled=controlled,
-            device=self.options["device"],
-            inputs=self.inputs,
-            measured={**named, "permutations": permutations, "examples": examples},
-            reading={name: given[name] for name in ("tokens", "context", "batch_size")},
-            digests={
-                "inputs": digests["inputs"],
-                "weights": digests["other" if network == "other" else "weights"],
-            },
-            identity=facts,
-        )
-
-    def _facts(self, digests: Mapping[str, str]) -> dict[str, Any]:
-        """Return all that the numbers of a shard depend on, by names for a message."""
-        versions = provenance({}, {})["versions"]
-        return {
-            **{name: one for name, one in self.options.items() if name not in _OF_THE_WHOLE},
-            **{f"SHA-256 of {name}": digest for name, digest in digests.items()},
-            **{f"version of {name}": version for name, version in versions.items()},
-        }
-
-    @property
-    def _first(self) -> dict[str, Any]:
-        """What is measured of the first network only."""
-        return {name: self.options[name] for name in ("permutations", "examples")}
-
-    def _profile(self, name: str, network: Checkpoint, **extras: Any) -> HeadProfile:
-        done = None if self.progress is None else partial(self.progress, name)
-        return self.profile(network, self.inputs, progress=done, **extras)
-
-    def _digests(self) -> dict[str, str]:
-        """Digest what is measured while it is: files may be gone when the report is read."""
-        digests = {"inputs": inputs_digest(self.inputs), "weights": self.source.digest()}
-        return digests if self.other is None else digests | {"other": self.other.digest()}
-
-
 _NOT_OPTIONS = ("inputs", "workers", "scheduler", "resume", "progress")
-_OF_THE_WHOLE = ("spread", "importance", "loss")  # options that no shard depends on
-_LOADING = ("model_class", "config", "preset", "vocabulary", "tokenizer", "part")
 
 
 def _plan(
@@ -314,7 +161,7 @@ def _plan(
     asked: dict[str, Any],
     team: Team,
     progress: Progress | None,
-) -> _Study:
+) -> Study:
     """Check the options, and find the checkpoints and what is measured on."""
     names, chosen = _check_options(asked)
     read = {name: asked[name] for name in ("tokens", "context", "max_tokens", "seed")}
@@ -323,16 +170,23 @@ def _plan(
     found = _found("checkpoint", checkpoint)
     other = None if asked["against"] is None else _found("against", asked["against"])
     chosen_inputs = _inputs(inputs, found, other, asked)
+    is_path = isinstance(tokenizer, str | Path | None)
+    if not is_path and not any(isinstance(one, nn.Module) for one in (found, other)):
+        raise TypeError(
+            f"tokenizer must be a folder or a file for {found}, got {type(tokenizer).__name__}"
+        )
     here = asked["device"] if team.scheduler is None else None
     if here is not None:
         check_device(here)
     make = partial(_source, inputs=chosen_inputs, tokenizer=tokenizer, asked=asked, device=here)
     source, against = make(found), None if other is None else make(other)
-    named = {"checkpoint": source.name, "against": None if against is None else against.name}
-    held = {name: named[name] for name in named if isinstance(asked[name], nn.Module)}
-    return _Study(
+    named = ("checkpoint", "against", "baseline")
+    held = {n: type(asked[n]).__name__ for n in named if isinstance(asked[n], nn.Module)}
+    untrained = _untrained(asked["baseline"], source)
+    return Study(
         source=source,
         other=against,
+        untrained=None if untrained is None else make(untrained),
         inputs=chosen_inputs,
         prune=None if asked["importance"] is None else prune,
         profile=partial(profile, batch_size=asked["batch_size"]),
@@ -346,6 +200,18 @@ def _found(name: str, network: Network) -> CheckpointFiles | nn.Module:
     if not isinstance(network, str | Path | CheckpointFiles | nn.Module):
         raise TypeError(f"{name} must be a path or a torch module, got {type(network).__name__}")
     return unwrapped(network) if isinstance(network, nn.Module) else find_checkpoint(network)
+
+
+def _untrained(baseline: bool | nn.Module, source: Source) -> nn.Module | None:
+    """Return the model with random weights, if one is given."""
+    if not isinstance(baseline, nn.Module):
+        return None
+    if isinstance(source, FileSource):
+        raise ValueError(
+            f"baseline must be True or False for {source.name}, which is drawn anew from its "
+            f"files, got {type(baseline).__name__}"
+        )
+    return unwrapped(baseline)
 
 
 def _inputs(
@@ -368,16 +234,13 @@ def _source(
     asked: Mapping[str, Any],
     device: str | None,
 ) -> Source:
-    given = {name: asked[name] for name in _LOADING}
+    given = {name: asked[name] for name in LOADING}
     if not isinstance(found, nn.Module):
         if isinstance(inputs, Batches):
             raise TypeError(f"inputs must be texts or paths for {found}, got batches of tensors")
-        if not isinstance(tokenizer, str | Path | None):
-            raise TypeError(
-                f"tokenizer must be a folder or a file for {found}, got {type(tokenizer).__name__}"
-            )
-        return FileSource(found, partial(load_checkpoint, **given), device)
-    of_files = [name for name in (*_LOADING, "device") if name not in ("part", "tokenizer")]
+        own = tokenizer if isinstance(tokenizer, str | Path) else None
+        return FileSource(found, partial(load_checkpoint, **given | {"tokenizer": own}), device)
+    of_files = [name for name in (*LOADING, "device") if name not in ("part", "tokenizer")]
     if strange := [name for name in of_files if asked[name] is not None]:
         raise ValueError(
             f"{strange[0]} must be left out for a model in memory, got {asked[strange[0]]!r}"
@@ -389,16 +252,6 @@ def _source(
 def _check_loss(inputs: Inputs, asked: Mapping[str, Any]) -> None:
     if isinstance(inputs, Batches) and asked["importance"] and asked["loss"] != "states":
         raise ValueError(f"loss must be states for ready batches, got {asked['loss']}")
-
-
-def _with_control(profiles: Mapping[str, HeadProfile]) -> dict[str, HeadProfile]:
-    """Return profiles with that of equally sharp random heads behind the one of random heads."""
-    found: dict[str, HeadProfile] = {}
-    for name, profile in profiles.items():
-        found[name] = profile
-        if name == "random" and (sharpened := profiles["trained"].sharpened):
-            found[AS_SHARP] = HeadProfile(sharpened)
-    return found
 
 
 def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str]:

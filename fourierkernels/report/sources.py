@@ -133,7 +133,8 @@ class HeldSource:
         if loaded.redraw is None:
             warnings.warn(
                 f"no random weights beside {self.name}: a model in memory is drawn anew if its "
-                "class is one of transformers or of this package; baseline=False leaves them out",
+                "class is one of transformers or of this package; give another one with random "
+                "weights (baseline=MODEL), or baseline=False",
                 stacklevel=2,
             )
             return None

@@ -16,7 +16,7 @@ from torch import nn
 
 import fourierkernels as fk
 from fourierkernels.diagnostics import summarise_maps
-from fourierkernels.report import HeadReport, head_report
+from fourierkernels.report import HeadReport, csv_tables, head_report
 
 Tiny = Callable[[str], Path]
 TEXTS = ["a b c d e", "f g", "h i j a b c", "d c b"]
@@ -51,6 +51,17 @@ def test_model_in_memory_gives_the_numbers_of_its_files(tiny: Tiny, tokenizer: A
         np.testing.assert_array_equal(found.mean, theirs.first.statistics[name].mean)
     labels = [example.queries for example in theirs.first.examples]
     assert [example.queries for example in ours.first.examples] == labels
+
+
+def test_model_in_memory_is_compared_with_files(tiny: Tiny, tokenizer: Any, tmp_path: Path) -> None:
+    model = load(tiny("bert"))
+    model.save_pretrained(tmp_path / "files")
+    tokenizer.save_pretrained(tmp_path / "files")
+    found = head_report(model, TEXTS, tokenizer=tokenizer, against=tmp_path / "files", **QUICK)
+    assert not found.frame("difference").difference.any()
+    back = head_report(tmp_path / "files", TEXTS, tokenizer=tokenizer, against=model, **QUICK)
+    same(found, back)
+    assert back.against == "BertModel"
 
 
 def test_head_for_a_task_is_not_run(tiny: Tiny, tokenizer: Any) -> None:
@@ -144,6 +155,20 @@ def test_any_module_is_measured_on_ids_or_tensors() -> None:
     same(of_tensor, of_ids, exactly=False)
 
 
+def test_random_weights_may_be_given(tiny: Tiny) -> None:
+    model, untrained, ids = Plain(), Plain().train(), torch.arange(12).reshape(2, 6)
+    nn.init.normal_(model.embed.weight, std=5.0)
+    with unchanged(untrained):
+        report = head_report(model, ids, baseline=untrained, **QUICK)
+    _, random, sharpened = report.summaries().values()
+    alone = head_report(untrained, ids, baseline=False, **QUICK)
+    np.testing.assert_array_equal(random.distances, alone.summaries()["trained"].distances)
+    assert (sharpened.mean > random.mean).all()  # the trained rows are sharper
+    assert report.origin["options"]["baseline"] == "Plain"
+    with pytest.raises(ValueError, match="baseline must be True or False for"):
+        head_report(tiny("bert"), TEXTS, baseline=untrained)
+
+
 def test_own_models_are_drawn_anew_and_compared() -> None:
     model, other = language("softmax"), language("softmax")
     report = head_report(model, ["1 2 3 4", "5 6 7"], tokens="ids", against=other, **QUICK)
@@ -200,8 +225,10 @@ def test_model_of_transformers_is_left_as_it_was(kind: str, tiny: Tiny) -> None:
 
 def test_any_other_module_is_left_as_it_was() -> None:
     model = Plain().train()
-    with unchanged(model):
-        head_report(model, torch.arange(6)[None], baseline=False)
+    loader = torch.utils.data.DataLoader(torch.arange(12).reshape(2, 6), batch_size=1)
+    for inputs in (torch.arange(6)[None], loader):
+        with unchanged(model):
+            head_report(model, inputs, baseline=False)
 
 
 def test_model_is_left_as_it_was_by_an_error(tiny: Tiny) -> None:
@@ -278,6 +305,11 @@ def test_rows_that_are_no_texts_are_refused() -> None:
         ({"inputs": []}, ValueError, "texts must fill at least one window"),
         ({"inputs": [{"input_ids": [1, 2]}]}, TypeError, "got list for 'input_ids'"),
         ({"inputs": torch.zeros(0, 3)}, ValueError, "number of rows, got {'': 0}"),
+        (
+            {"inputs": torch.tensor([[1, 2, 3], [1, 2, 99]])},
+            ValueError,
+            "network must read the rows of the batches, but BertModel fails: index out of range",
+        ),
         ({"tokenizer": 3}, TypeError, "tokenizer must be a tokenizer of transformers"),
         ({"tokenizer": None}, ValueError, "tokenizer must be given for texts"),
         ({"tokens": "whitespace"}, ValueError, "tokens must be auto or ids for a model in memory"),
@@ -345,3 +377,12 @@ def test_frames_hold_what_the_files_hold(tiny: Tiny, tmp_path: Path) -> None:
     assert report.frame("pruning").empty
     with pytest.raises(ValueError, match="table must be"):
         report.frame("pairs")
+
+
+def test_added_table_is_a_frame_and_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rows = (["title", "networks"], [["a model", 0]])
+    monkeypatch.setitem(csv_tables.TABLES, "titles", lambda report: rows)
+    report = HeadReport("a model")
+    assert report.frame("titles").networks.tolist() == [0]
+    csv_tables.csv_table("titles")(report, tmp_path / "titles.csv")
+    assert (tmp_path / "titles.csv").read_text() == "title,networks\na model,0\n"

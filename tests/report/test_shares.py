@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from fourierkernels.checkpoints.placing import computing_on
+from fourierkernels.checkpoints.running import pad
 from fourierkernels.report import HeadReport, head_report, packing, shards, sharing
 from fourierkernels.report.packing import packed, unpacked
 from fourierkernels.workers.work import one_thread
@@ -222,6 +224,14 @@ def test_device_is_where_the_network_computes(tiny: Tiny) -> None:
     wanted = head_report(tiny("bert"), TEXTS, **QUICK)
     one, other = (report.summaries()["trained"].distances for report in (found, wanted))
     np.testing.assert_array_equal(one, other)
+
+
+def test_inputs_are_made_where_the_network_is() -> None:
+    ids = [[1, 2], [3]]
+    assert {one.device.type for one in pad(ids, 0)} == {"cpu"}
+    with computing_on(torch.device("meta")):
+        assert {one.device.type for one in pad(ids, 0)} == {"meta"}
+    assert pad(ids, 0)[0].device.type == "cpu"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -251,4 +251,4 @@ def _dtype(model: nn.Module) -> torch.dtype:
 
 
 def _array(tensor: Tensor) -> FloatArray:
-    return tensor.detach().to(torch.float64).numpy()
+    return tensor.detach().to(torch.float64).cpu().numpy()

@@ -40,6 +40,7 @@ def measure_heads(
     *,
     tokens: str = "auto",
     context: int | None = None,
+    max_tokens: int | None = None,
     batch_size: int = 16,
     progress: Progress | None = None,
     share: tuple[int, int] = (0, 1),
@@ -56,6 +57,8 @@ def measure_heads(
         Of ``fourierkernels.diagnostics.networks.measures``, or with their `add`.
     tokens : str
         See :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
+    max_tokens : int, optional
+        See :func:`profile_heads`.
     progress : callable, optional
         Called after each sample with the number of inputs finished so far, fractions included.
     share : (int, int)
@@ -73,6 +76,7 @@ def measure_heads(
         For inputs that cannot be used, or whose tokens are mostly unknown.
     """
     counts, tokenizer = InputCounts(), None
+    checkpoint = checkpoint.with_limit(max_tokens)
     if checkpoint.reads_texts:
         tokenizer = load_tokenizer(checkpoint, tokens=tokens)
         checkpoint = checkpoint.with_tokenizer(tokenizer)
@@ -167,11 +171,12 @@ def profile_heads(
         control=control,
     )
     counts = measure_heads(
-        checkpoint.with_limit(max_tokens),
+        checkpoint,
         inputs,
         asked.measures,
         tokens=tokens,
         context=context,
+        max_tokens=max_tokens,
         batch_size=batch_size,
         progress=progress,
     )
