@@ -69,8 +69,8 @@ def _main_input(model: Any) -> str:
         raise ValueError(
             f"checkpoint must read token ids, images or sounds, got {type(model).__name__}"
         )
-    named: str = getattr(model, "main_input_name", "")
-    return named if named in known else known[0]
+    main: str = getattr(model, "main_input_name", "")
+    return main if main in known else known[0]
 
 
 def _encoder(model: Any) -> Any:
@@ -113,16 +113,6 @@ def _part(model: Any, part: str | None) -> AttentionPart:
     if chosen.pairs and "decoder" not in names:
         raise ValueError(f"part must be encoder for {type(model).__name__}, got {part!r}")
     return chosen
-
-
-def _vocabulary(model: Any) -> int:
-    """Return the number of token ids."""
-    found = getattr(model.config.get_text_config(), "vocab_size", None)
-    if not isinstance(found, int):
-        raise ValueError(
-            f"checkpoint must say its number of token ids (vocab_size), got {type(model).__name__}"
-        )
-    return found
 
 
 def _run_tokens(model: Any) -> Callable[[Sequence[Any]], Any]:

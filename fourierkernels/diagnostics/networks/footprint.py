@@ -91,7 +91,7 @@ class Footprint:
             middle = (low + high) // 2
             low, high = (middle, high) if self.bytes(middle, middle) <= free else (low, middle)
         step = 10 ** max(0, len(str(low)) - 2)
-        return low // step * step
+        return int(low // step * step)
 
 
 def check_held(checkpoint: Checkpoint, items: Sequence[Any]) -> None:
