@@ -28,7 +28,7 @@ def left_as_it_was(model: nn.Module, *, seed: int = 0) -> Iterator[None]:
     kept = [(owner, _attributes(owner)) for owner in _owners(model)]
     gradients = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     states = random.getstate(), np.random.get_state()  # noqa: NPY002 (somebody else's)
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
     try:
         with torch.random.fork_rng(devices=list(devices)):
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed CUDA for later

@@ -22,7 +22,7 @@ from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.checkpoints.restoring import left_as_it_was
 
 _TRIED = 16  # tokens of the text that a network is tried on; half of them are padded
-_ROUNDINGS = 1000.0  # times what the last digit of the embeddings changes: no rounding any more
+_ROUNDINGS = 30.0  # times what the last digit of the embeddings changes: no rounding any more
 _DIGITS = 10.0  # last digits of a weight, which rounding may change whatever the embeddings do
 _SEED = 0
 

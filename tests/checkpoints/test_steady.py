@@ -118,6 +118,14 @@ def test_what_was_found_is_noted_once(name: str, family: Any) -> None:
     assert all(re.match(wanted, note) for note in notes)
 
 
+def test_leak_is_found_in_the_almost_even_maps_of_random_weights(family: Any) -> None:
+    drawn, item = family("convbert").with_random_weights(seed=1), texts()[0]
+    (note,) = steady(drawn, item).notes
+    assert re.match(LEAKS, note)
+    maps = maps_of(drawn, [item], 1)[0]
+    assert 0.0 < np.abs(maps - 1 / len(item)).max() < 0.1
+
+
 def test_layers_that_a_short_text_exchanges_are_back_for_the_next(family: Any) -> None:
     checkpoint = family("big_bird")
     before = [type(module) for module in checkpoint.model.modules()]

@@ -90,8 +90,11 @@ def _is_timm(module: nn.Module) -> bool:
 
 def _is_threefold(module: Any) -> bool:
     """Tell whether qkv gives queries too; in a part of GCViT they come from elsewhere."""
-    sizes = getattr(module.qkv, "out_features", None), getattr(module.proj, "in_features", None)
-    return None in sizes or sizes[0] == 3 * sizes[1]
+    made, read = (
+        getattr(module.qkv, "out_features", None),
+        getattr(module.proj, "in_features", None),
+    )
+    return made is None or read is None or bool(made == 3 * read)
 
 
 TIMM = Recorder("timm", _is_timm, _record_timm, _takes)
