@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from fourierkernels.diagnostics import head_samples
 from fourierkernels.diagnostics.networks.profile import profile_heads
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.numbers import report_numbers
+from fourierkernels.report.page import page_html
 from fourierkernels.report.terminal import report_parts
 
 t = transformers
@@ -228,7 +230,7 @@ def test_network_that_does_not_run_fails_where_it_is_measured() -> None:
         list(head_samples(broken, [[1, 2]]))
 
 
-def test_note_is_in_terminal_and_numbers(family: Any) -> None:
+def test_note_is_in_terminal_page_and_numbers(family: Any) -> None:
     lines = [" ".join(map(str, text)) for text in texts()]
     profile = profile_heads(family("mobilebert"), lines, tokens="ids")
     (note,) = profile.notes
@@ -236,6 +238,7 @@ def test_note_is_in_terminal_and_numbers(family: Any) -> None:
     report = ReportContent("tiny", {"trained": profile})
     assert next(report_parts(report)).startswith(note)
     assert report_numbers(report)["notes"] == [note]
+    assert note in unescape(page_html(report))
 
 
 MASKING = "masking is off: the network reads all patches of an image, in their order"
