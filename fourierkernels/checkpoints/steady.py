@@ -2,7 +2,7 @@
 
 Some networks do not keep to that: convolutions read the padding beside a text, random numbers are
 drawn although nothing is trained, or layers are exchanged for good after a short text. Before a
-network is measured it is tried on one input; :func:`steady` returns it with the remedy.
+network is measured it is tried on one input; ``steady`` returns it with the remedy.
 """
 
 import random
