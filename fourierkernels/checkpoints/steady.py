@@ -2,7 +2,7 @@
 
 Some networks do not keep to that: convolutions read the padding beside a text, random numbers are
 drawn although nothing is trained, or layers are exchanged for good after a short text. Before a
-network is measured it is tried on one input; :func:`steady` returns it with the remedy.
+network is measured it is tried on one input; ``steady`` returns it with the remedy.
 """
 
 import random
@@ -22,7 +22,7 @@ from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.checkpoints.restoring import left_as_it_was
 
 _TRIED = 16  # tokens of the text that a network is tried on; half of them are padded
-_ROUNDINGS = 1000.0  # times what the last digit of the embeddings changes: no rounding any more
+_ROUNDINGS = 30.0  # times what the last digit of the embeddings changes: no rounding any more
 _DIGITS = 10.0  # last digits of a weight, which rounding may change whatever the embeddings do
 _SEED = 0
 

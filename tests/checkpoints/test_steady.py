@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from fourierkernels.diagnostics import head_samples
 from fourierkernels.diagnostics.networks.profile import profile_heads
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.numbers import report_numbers
+from fourierkernels.report.page import page_html
 from fourierkernels.report.terminal import report_parts
 
 t = transformers
@@ -116,6 +118,14 @@ def test_what_was_found_is_noted_once(name: str, family: Any) -> None:
     wanted = FAMILIES[name][1]
     assert len(notes) == bool(wanted)
     assert all(re.match(wanted, note) for note in notes)
+
+
+def test_leak_is_found_in_the_almost_even_maps_of_random_weights(family: Any) -> None:
+    drawn, item = family("convbert").with_random_weights(seed=1), texts()[0]
+    (note,) = steady(drawn, item).notes
+    assert re.match(LEAKS, note)
+    maps = maps_of(drawn, [item], 1)[0]
+    assert 0.0 < np.abs(maps - 1 / len(item)).max() < 0.1
 
 
 def test_layers_that_a_short_text_exchanges_are_back_for_the_next(family: Any) -> None:
@@ -220,7 +230,7 @@ def test_network_that_does_not_run_fails_where_it_is_measured() -> None:
         list(head_samples(broken, [[1, 2]]))
 
 
-def test_note_is_in_terminal_and_numbers(family: Any) -> None:
+def test_note_is_in_terminal_page_and_numbers(family: Any) -> None:
     lines = [" ".join(map(str, text)) for text in texts()]
     profile = profile_heads(family("mobilebert"), lines, tokens="ids")
     (note,) = profile.notes
@@ -228,6 +238,7 @@ def test_note_is_in_terminal_and_numbers(family: Any) -> None:
     report = ReportContent("tiny", {"trained": profile})
     assert next(report_parts(report)).startswith(note)
     assert report_numbers(report)["notes"] == [note]
+    assert note in unescape(page_html(report))
 
 
 MASKING = "masking is off: the network reads all patches of an image, in their order"

@@ -256,7 +256,13 @@ class Trial:
 
     @torch.inference_mode()
     def _asked(self, owner: Any, item: Any) -> Maps | None:
-        output = owner(**self._inputs(item), output_attentions=True, **_options(self.model))
+        inputs = self._inputs(item)
+        if (
+            "attention_mask" in inspect.signature(owner.forward).parameters
+            and "input_ids" in inputs
+        ):
+            inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+        output = owner(**inputs, output_attentions=True, **_options(self.model))
         maps = getattr(output, self.returned, None)
         if not maps or any(one is None for one in maps):
             return None

@@ -75,7 +75,7 @@ def record_functions(
 
 def _is_flexible(function: Any) -> bool:
     """Tell whether a function is torch's flex_attention, as it is called without a compiler."""
-    return isinstance(function, HigherOrderOperator) and function.name() == "flex_attention"
+    return isinstance(function, HigherOrderOperator) and str(function) == "flex_attention"
 
 
 class _Watch(TorchFunctionMode):

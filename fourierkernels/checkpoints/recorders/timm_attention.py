@@ -90,9 +90,11 @@ def _is_timm(module: nn.Module) -> bool:
 
 def _is_threefold(module: Any) -> bool:
     """Tell whether qkv gives queries too; in a part of GCViT they come from elsewhere."""
-    threefold = getattr(module.qkv, "out_features", None)
-    single = getattr(module.proj, "in_features", None)
-    return threefold is None or single is None or threefold == 3 * single
+    made, read = (
+        getattr(module.qkv, "out_features", None),
+        getattr(module.proj, "in_features", None),
+    )
+    return made is None or read is None or bool(made == 3 * read)
 
 
 TIMM = Recorder("timm", _is_timm, _record_timm, _takes)

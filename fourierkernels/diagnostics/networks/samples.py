@@ -180,7 +180,7 @@ def head_samples(
 
     Inputs of similar length share a batch, so they come out of order; `index` of a sample tells
     which it is. One batch is held at a time. What a head computes on an input depends neither on
-    its batch nor on earlier ones: see :func:`~fourierkernels.checkpoints.steady.steady`.
+    its batch nor on earlier ones: see ``fourierkernels.checkpoints.steady.steady``.
 
     Parameters
     ----------
