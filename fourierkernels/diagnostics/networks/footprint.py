@@ -90,7 +90,7 @@ class Footprint:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.bytes(middle, middle) <= free else (low, middle)
-        step = 10 ** max(0, len(str(low)) - 2)
+        step = int(10 ** max(0, len(str(low)) - 2))
         return low // step * step
 
 
