@@ -94,7 +94,7 @@ def _offset(heads: Heads, offset: int) -> FloatArray:
 
 
 def _special(heads: Heads) -> FloatArray:
-    weight: FloatArray = heads.maps.mean(axis=-2) @ heads.special.astype(float)
+    weight: FloatArray = (heads.maps @ heads.special.astype(float)).mean(axis=-1)
     return weight
 
 

@@ -121,6 +121,8 @@ class _Sliced:
             mask = cut_rows(mask, text, start, stop)
         options = {**self.options, "attention_mask": mask}
         return self.run(query[:, :, start:stop], key, value, *self.rest, **options)
+
+
 def _add(calls: Heard, call: AttentionCall) -> None:
     """Add a call; one map that meets two halves of the values, as in DiffLlama, is one call."""
     last = calls[-1] if calls else None

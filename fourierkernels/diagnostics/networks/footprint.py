@@ -90,8 +90,8 @@ class Footprint:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.bytes(middle, middle) <= free else (low, middle)
-        step = 10 ** max(0, len(str(low)) - 2)
-        return int(low // step * step)
+        step = int(10 ** max(0, len(str(low)) - 2))
+        return low // step * step
 
 
 def check_held(checkpoint: Checkpoint, items: Sequence[Any]) -> None:

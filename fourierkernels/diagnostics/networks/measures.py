@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fourierkernels.arrays import BoolArray, FloatArray
+from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import (
     DEFAULT_METRIC,
@@ -23,6 +23,7 @@ from fourierkernels.diagnostics.distances import (
 from fourierkernels.diagnostics.examples import Example
 from fourierkernels.diagnostics.maps import InapplicableError, has_short_rows
 from fourierkernels.diagnostics.moments import State
+from fourierkernels.diagnostics.networks.heads_of_slabs import HeadsOfSlabs
 from fourierkernels.diagnostics.networks.layers import HeadLayer
 from fourierkernels.diagnostics.networks.passes import SlabMeasure
 from fourierkernels.diagnostics.networks.samples import HeadSample
@@ -31,14 +32,11 @@ from fourierkernels.diagnostics.slabs import MapSlab, SlabDistances, SlabStatist
 from fourierkernels.diagnostics.statistic_summary import (
     StatisticAccumulator,
     StatisticSummary,
-    check_tokens,
-    token_distances,
 )
 from fourierkernels.diagnostics.statistics import (
     KEYS,
     MARKS,
     STATISTICS,
-    Heads,
     HeadStatistic,
     check_statistics,
     statistics_in,
@@ -49,7 +47,6 @@ from fourierkernels.validation import check_choice, check_integer
 _SHORT_ROWS = (
     "rows of attention maps sum to less than one, as with a constant in the denominator (eps)"
 )
-_KEPT = 16  # slabs whose distances between tokens are kept for the next layer
 
 
 class Measure(Protocol):
@@ -149,7 +146,7 @@ class Statistics(SlabMeasure):
         self._accumulator: StatisticAccumulator | None = None
         self._slabs = SlabStatistics([])
         self._seed = seed
-        self._heads = _HeadsOfSlabs()
+        self._heads = HeadsOfSlabs()
         self.without_meaning: list[str] = []
 
     def reads_maps(self) -> bool:
@@ -162,7 +159,7 @@ class Statistics(SlabMeasure):
         if self._names is None:
             self._begin(names)
         reads_keys = any(STATISTICS[name].reads == KEYS for name in names)
-        self._heads = _HeadsOfSlabs(sample, reads_keys=reads_keys)
+        self._heads = HeadsOfSlabs(sample, reads_keys=reads_keys)
 
     def _begin(self, names: list[str]) -> None:
         self._names = names
@@ -187,7 +184,7 @@ class Statistics(SlabMeasure):
 
     def end(self, sample: HeadSample) -> None:
         """Take in the statistics of all layers."""
-        self._heads = _HeadsOfSlabs()  # the sample is not held any longer
+        self._heads = HeadsOfSlabs()  # the sample is not held any longer
         if self._accumulator is not None:
             self._accumulator.add(self._slabs.finish(), number=sample.index)
 
@@ -226,54 +223,6 @@ class Statistics(SlabMeasure):
             self._begin(list(state["names"]))
         if self._accumulator is not None:
             self._accumulator.merge(state["taken"])
-
-
-class _HeadsOfSlabs:
-    """What statistics read, for slabs of one sample; what slabs have in common is kept."""
-
-    def __init__(self, sample: HeadSample | None = None, *, reads_keys: bool = False) -> None:
-        self._sample, self._reads_keys = sample, reads_keys
-        self._at = (-1, -1)  # layer and window of the keys and places below
-        self._keys: FloatArray = np.zeros(())
-        self._places: FloatArray = np.zeros(())
-        self._marks: BoolArray = np.zeros((), dtype=bool)
-        self._distances: dict[tuple[int, int, int], FloatArray] = {}
-
-    def of(self, slab: MapSlab) -> Heads:
-        """Return what statistics read of a slab."""
-        if self._sample is None:
-            raise ValueError("a sample must have been begun, got none")
-        layer = self._sample.by_layer[slab.layer]
-        if self._at != (slab.layer, slab.window):
-            self._at = (slab.layer, slab.window)
-            self._begin(layer, slab.window)
-        return Heads(
-            maps=slab.maps,
-            distances=self._between(slab),
-            special=self._marks,
-            keys=self._keys,
-            scale=self._sample.scale,
-            first=slab.first,
-        )
-
-    def _begin(self, layer: HeadLayer, window: int) -> None:
-        sample, m = self._sample, layer.keys
-        positions = special = None
-        if sample is not None and layer.windows == 1 and m == sample.span[1]:
-            positions, special = sample.checkpoint.positions, sample.special
-        self._places, self._marks = check_tokens(m, positions, special)
-        none = np.zeros((layer.heads, m, 0))
-        self._keys = layer.part("keys", window) if self._reads_keys else none
-
-    def _between(self, slab: MapSlab) -> FloatArray:
-        """Return distances of tokens, kept as long as slabs are those of short inputs."""
-        m = slab.maps.shape[2]
-        place = (slab.first, slab.stop, m)
-        if place not in self._distances:
-            if len(self._distances) > _KEPT:
-                self._distances.clear()
-            self._distances[place] = token_distances(self._places, slab.first, slab.stop)
-        return self._distances[place]
 
 
 def _has_meaning(row: HeadStatistic, sample: HeadSample) -> bool:
