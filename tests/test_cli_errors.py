@@ -25,7 +25,7 @@ class UnforeseenError(Exception):
     """Nothing of this package is called so."""
 
 
-class PanicException(BaseException):  # noqa: N818 (the name that Rust's bindings give it)
+class PanicException(BaseException):
     """As tokenizers raises it."""
 
 

@@ -68,7 +68,8 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
             content = content[key]
     if not _is_table(content):
         raise ValueError(f"{file.name} must hold a table of tensors, got {_entries(content)}")
-    return content
+    tensors: dict[str, Tensor] = content
+    return tensors
 
 
 def _is_table(content: Any) -> bool:
