@@ -15,6 +15,7 @@ from torch import Tensor, nn
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 # Entries of what training scripts and Lightning save that hold the tensors of the network.
 _ENTRIES = ("model", "state_dict", "model_state_dict", "model_state", "module", "net")
+_DEEPEST = 3  # entries inside each other
 # What DataParallel, torch.compile and training modules put before the names of tensors.
 _WRAPPED = re.compile(r"((module|_orig_mod|model|net|network|_forward_module)\.)+")
 
@@ -63,18 +64,20 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
         return _read_safetensors(file)
     check_uncompressed(file)
     content = _read_torch(file)
-    for key in _ENTRIES:
-        if isinstance(content, dict) and isinstance(content.get(key), dict):
-            content = content[key]
-    if not _is_table(content):
+    tensors = _table(content, _DEEPEST)
+    if tensors is None:
         raise ValueError(f"{file.name} must hold a table of tensors, got {_entries(content)}")
-    return content
+    return tensors
 
 
-def _is_table(content: Any) -> bool:
-    return isinstance(content, dict) and all(
-        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in content.items()
-    )
+def _table(content: Any, depth: int) -> dict[str, Tensor] | None:
+    """Return a table of tensors, or the first one among the entries that hold a network."""
+    if not isinstance(content, dict):
+        return None
+    if all(isinstance(n, str) and isinstance(t, Tensor) for n, t in content.items()):
+        return content
+    inner = (_table(content.get(key), depth - 1) for key in _ENTRIES if depth)
+    return next((table for table in inner if table), None)
 
 
 def _entries(content: Any) -> str:

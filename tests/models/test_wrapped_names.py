@@ -1,6 +1,7 @@
 """Files of training scripts and of Lightning: the same tensors, under other names and entries."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -69,6 +70,25 @@ def test_entry_of_a_training_dictionary_is_read(
     assert all(torch.equal(found[name], tensor) for name, tensor in layer.state_dict().items())
 
 
+def test_entry_of_that_name_that_holds_something_else_is_passed_over(
+    layer: nn.Module, tmp_path: Path
+) -> None:
+    own = layer.state_dict()
+    for content in (
+        {"model": {"width": 3}, "state_dict": own},
+        {"model": {}, "module": {"model": own, "step": 1}},
+        {"net": {"model": {"state_dict": own, "step": 1}, "step": 1}, "step": 1},
+    ):
+        torch.save(content, tmp_path / "last.ckpt")
+        assert read_tensors(tmp_path / "last.ckpt").keys() == own.keys()
+    deep: dict[str, Any] = {"step": 1, "model": own}
+    for _ in range(400):
+        deep = {"model": deep, "step": 1}
+    torch.save(deep, tmp_path / "last.ckpt")
+    with pytest.raises(ValueError, match="must hold a table of tensors, got dict of model, step"):
+        read_tensors(tmp_path / "last.ckpt")
+
+
 def test_dictionary_without_a_network_says_what_it_holds(tmp_path: Path) -> None:
     torch.save({"epoch": 3, "weights": []}, tmp_path / "last.ckpt")
     with pytest.raises(ValueError, match=r"last.ckpt must hold a table .* got dict of epoch, wei"):
@@ -77,7 +97,7 @@ def test_dictionary_without_a_network_says_what_it_holds(tmp_path: Path) -> None
 
 def test_names_are_texts(tmp_path: Path) -> None:
     torch.save({"model": {0: torch.ones(1)}}, tmp_path / "last.ckpt")
-    with pytest.raises(ValueError, match=r"must hold a table of tensors, got dict of 0$"):
+    with pytest.raises(ValueError, match=r"must hold a table of tensors, got dict of model$"):
         read_tensors(tmp_path / "last.ckpt")
 
 
