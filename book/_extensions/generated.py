@@ -14,6 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from book.claims import page
+from book.claims.registry import FOLDER, ROOT
 from book.reproduces import reproduction
 
 TEXTS: dict[str, Callable[..., str]] = {
@@ -35,6 +36,8 @@ class Generated(SphinxDirective):
         name, *rest = self.arguments
         if name not in TEXTS:
             raise self.error(f"generated text must be one of {list(TEXTS)}, got {name!r}")
+        for path in (*FOLDER.glob("*.toml"), ROOT / "experiments" / "README.md"):
+            self.env.note_dependency(str(path))
         lines = TEXTS[name](*rest).splitlines()
         container = nodes.Element()
         self.state.nested_parse(StringList(lines, f"<{name}>"), self.content_offset, container)

@@ -55,7 +55,7 @@ def decoder_minus_encoder() -> tuple[float, float, float]:
 
 
 EXACT: dict[str, Callable[[], float]] = {
-    "overshoot_at_a_jump": lambda: 0.5 + sici(math.pi)[0] / math.pi,
+    "overshoot_at_a_jump": lambda: 0.5 + float(sici(math.pi)[0]) / math.pi,
     "decoder_minus_encoder": lambda: decoder_minus_encoder()[0],
     "decoder_minus_encoder_low": lambda: decoder_minus_encoder()[1],
     "decoder_minus_encoder_high": lambda: decoder_minus_encoder()[2],

@@ -73,7 +73,8 @@ class Paper:
 
 def anchor(title: str) -> str:
     """Return the identifier that Sphinx gives to the section of this title."""
-    return make_id(title)
+    identifier: str = make_id(title)
+    return identifier
 
 
 def section_titles(chapter: str) -> list[str]:

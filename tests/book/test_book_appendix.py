@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from book import reproduces
+from book._extensions.generated import TEXTS
 
 ROOT = reproduces.ROOT
 RESULTS = ROOT / "experiments" / "results"
@@ -75,6 +76,16 @@ def test_appendix_pages_are_in_the_contents_and_on_the_start_page() -> None:
     for name in ("claims", "reproduces", "glossary", "notation"):
         assert f"file: book/{name}" in contents
         assert f"{{doc}}`{name}`" in start
+
+
+def test_generated_texts_are_written_where_pages_ask_for_them() -> None:
+    asked = [
+        words.split()
+        for path in (ROOT / "book").glob("*.md")
+        for words in re.findall(r"^```\{generated\} (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert {name for name, *_ in asked} == set(TEXTS)
+    assert all(TEXTS[name](*rest).strip() for name, *rest in asked)
 
 
 def test_pages_are_files() -> None:
