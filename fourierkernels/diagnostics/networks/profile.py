@@ -14,11 +14,10 @@ from fourierkernels.checkpoints.tokens import InputCounts, check_known
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.control import SharpnessControl
+from fourierkernels.diagnostics.networks.kept import Examples, Modules
 from fourierkernels.diagnostics.networks.measures import (
     Distances,
-    Examples,
     Measure,
-    Modules,
     PermutationNull,
     SharedMeasure,
     Statistics,

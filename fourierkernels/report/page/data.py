@@ -175,7 +175,8 @@ def _association(
 def _start(layer: int | None, first: HeadSummary | None) -> dict[str, int]:
     """Return the layer that stands out, and the head in it that resembles the others least."""
     alone, layer = _alone(first), layer or 0
-    return {"layer": layer, "head": 0 if alone is None else int(np.nan_to_num(alone[layer], nan=-1.0).argmax())}
+    head = 0 if alone is None else int(np.nan_to_num(alone[layer], nan=-1.0).argmax())
+    return {"layer": layer, "head": head}
 
 
 def _pruning(pruning: HeadPruning | None) -> dict[str, Any] | None:
