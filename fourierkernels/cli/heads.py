@@ -198,6 +198,11 @@ def heads(
 
     A table of a paper: fourierkernels heads language_fourier --preset fourierformer-table
     """
+    _measure(ctx, output)
+
+
+def _measure(ctx: typer.Context, output: Path | None) -> None:
+    """Measure what the options name; print and write a report per split."""
     from fourierkernels.report import heads_command  # loads torch
 
     if output is not None:

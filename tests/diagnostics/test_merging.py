@@ -84,10 +84,11 @@ def test_shares_that_do_not_fit_each_other_are_refused() -> None:
 def test_statistics_that_one_share_leaves_out_are_left_out_with_a_warning() -> None:
     taken = StatisticAccumulator(["entropy"])
     taken.add({"entropy": np.ones((1, 2))})
-    whole = {"names": ["entropy"], "taken": taken.state()}
-    short = {"names": ["entropy"], "taken": None}
+    whole = {"names": ["entropy"], "left_out": "", "without": [], "taken": taken.state()}
+    none = StatisticAccumulator(["entropy"]).state()
+    short = {**whole, "left_out": "rows sum to less than one", "taken": none}
     merged = Statistics("maps")
-    merged.merge({"names": None, "taken": None})  # a share without any input
+    merged.merge(Statistics("maps").state())  # a share without any input
     merged.merge(whole)
     assert merged.summary()["entropy"].mean.tolist() == [[1.0, 1.0]]
     with pytest.warns(UserWarning, match="statistics are left out"):

@@ -64,9 +64,7 @@ def head_pruning(
     rule = _check_loss(checkpoint, choose_loss(checkpoint, loss), method)
     tokenizer = load_tokenizer(checkpoint, tokens=tokens) if checkpoint.reads_texts else None
     read = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context)
-    items = list(islice(read, 2 * check_integer("count", count)))
-    if len(items) < 2:
-        raise ValueError(f"inputs must give at least 2 items for importance, got {len(items)}")
+    items = _first(read, 2 * check_integer("count", count))
     check_held(checkpoint, items)
     checkpoint = steady(checkpoint, items[0])
     made, batches = rule.make(checkpoint, tokenizer, items, seed)
@@ -88,6 +86,13 @@ def head_pruning(
         for order in (importance.values, chance)
     )
     return HeadPruning(rule.name, rule.description, importance, curve, at_random)
+
+
+def _first(items: Iterable[Any], count: int) -> list[Any]:
+    found = list(islice(items, count))
+    if len(found) < 2:
+        raise ValueError(f"inputs must give at least 2 items for importance, got {len(found)}")
+    return found
 
 
 def _check_loss(checkpoint: Checkpoint, rule: LossRule, method: str) -> LossRule:
