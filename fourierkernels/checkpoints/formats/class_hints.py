@@ -24,8 +24,8 @@ def class_hint(model: Any, missing: Sequence[str]) -> str:
         Empty if the config names no such class, and there is no encoder of this one.
     """
     name = type(model).__name__
-    named = getattr(model.config, "architectures", None) or ()
-    candidates = [one for one in named if isinstance(one, str)]
+    named = getattr(model.config, "architectures", None)
+    candidates = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
     for one in dict.fromkeys((*candidates, f"{name.removesuffix('Model')}EncoderModel")):
         if one != name and is_model(one) and not _has_any(one, model.config, missing):
             return (

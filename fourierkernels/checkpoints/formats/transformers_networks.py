@@ -89,8 +89,9 @@ def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
         )
     height, width = as_pair(config.image_size)
     channels = int(getattr(config, "num_channels", 3))
-    patch = as_pair(config.patch_size)
-    options, notes = unmasked(model, (height // patch[0]) * (width // patch[1]))
+    patch = as_pair(config.patch_size) if hasattr(config, "patch_size") else None
+    patches = 0 if patch is None else (height // patch[0]) * (width // patch[1])
+    options, notes = unmasked(model, patches)
     read = image_checkpoint(
         model,
         lambda images: model(pixel_values=images, **options(len(images))),
