@@ -223,6 +223,10 @@ def test_network_that_fails_on_padding_runs_texts_of_equal_length() -> None:
         np.testing.assert_allclose(maps, reference[index], rtol=0, atol=ROUNDING)
 
 
+def test_padding_is_not_tried_where_texts_of_equal_length_share_a_batch_anyway() -> None:
+    assert steady(replace(restless(lambda: 1.0), batch_key=len), texts([7])[0]).notes == ()
+
+
 def test_network_that_does_not_run_fails_where_it_is_measured() -> None:
     broken = replace(restless(lambda: 1.0), run=lambda items: 1 / 0)
     assert steady(broken, [1, 2]).notes == ()

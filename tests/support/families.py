@@ -239,7 +239,9 @@ class Trial:
         if isinstance(self.items[0], Tensor):
             with torch.inference_mode(), recording(self.model) as heard:
                 self.model(pixel_values=self.items[0], **_options(self.model))
-            return [[call.maps[0] for call in heard if checkpoint.selects(call)]]
+            # A pooling head, of one query, is not among the maps that a network returns.
+            calls = [call for call in heard if checkpoint.selects(call) and call.maps.shape[2] > 1]
+            return [[call.maps[0] for call in calls]]
         found = {
             one.index: one
             for one in head_samples(checkpoint, self.items, batch_size=len(self.items))
@@ -263,7 +265,7 @@ class Trial:
         ):
             inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         output = owner(**inputs, output_attentions=True, **_options(self.model))
-        maps = getattr(output, self.returned, None)
+        maps = _flat(getattr(output, self.returned, None))
         if not maps or any(one is None for one in maps):
             return None
         change = MAPS.get((self.model.config.model_type, self.returned), lambda found: found)
@@ -278,6 +280,13 @@ class Trial:
             return {"input_ids": torch.tensor([item])}
         source, target = (torch.tensor([side]) for side in item)
         return {"input_ids": source, "decoder_input_ids": target}
+
+
+def _flat(maps: Any) -> list[Any]:
+    """Return maps that some networks group by their stages as one list."""
+    if not isinstance(maps, tuple | list):
+        return [maps] if maps is not None else []
+    return [inner for one in maps for inner in (_flat(one) if isinstance(one, tuple) else [one])]
 
 
 def _options(model: Any) -> Mapping[str, Any]:

@@ -156,10 +156,10 @@ class HeadSample:
     def _stacked(self, name: str) -> FloatArray:
         """Copy one part of every call into one array, once, whatever its dtype was."""
         both = zip(self.shapes, self._calls, strict=True)
-        shapes = [(*shape, call.outputs.shape[-1]) for shape, call in both]
+        shapes = [(*shape, 0 if name == "maps" else call.outputs.shape[-1]) for shape, call in both]
         if len(set(shapes)) > 1 or shapes[0][1] > 1:
             raise InapplicableError(
-                "maps must be those of layers of one shape to be kept together, got (heads, "
+                f"{name} must be those of layers of one shape to be kept together, got (heads, "
                 f"windows, queries, keys, features) {sorted(set(shapes))}"
             )
         first = self._calls[0].part(name, self._row, *self.span)
