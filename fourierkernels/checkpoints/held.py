@@ -33,7 +33,7 @@ from fourierkernels.checkpoints.offline import offline_and_quiet
 from fourierkernels.checkpoints.placing import device_of, on_device
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.checkpoints.running import must_run
-from fourierkernels.checkpoints.tokenizer_places import TOKENIZER_FILES, check_tokenizer
+from fourierkernels.checkpoints.tokenizer_places import TOKENIZER_FILES, check_tokenizer, holds
 from fourierkernels.checkpoints.tokenizers import as_tokenizer, read_tokenizer
 from fourierkernels.checkpoints.tokens import Tokenizer
 from fourierkernels.models import MODELS
@@ -144,7 +144,7 @@ def held_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
     if isinstance(given, Tokenizer):
         return given
     if isinstance(given, str | Path):
-        return read_tokenizer(check_tokenizer(given) or Path(given))
+        return read_tokenizer(check_tokenizer(given))
     found = getattr(given, "tokenizer", given)  # of a processor
     if not isinstance(found, transformers.PreTrainedTokenizerBase):
         raise TypeError(
@@ -160,9 +160,7 @@ def _local_folder(model: nn.Module) -> Path | None:
     if not isinstance(name, str) or not name:
         return None
     if Path(name).is_dir():
-        return (
-            Path(name) if any((Path(name) / file).is_file() for file in TOKENIZER_FILES) else None
-        )
+        return Path(name) if holds(Path(name)) else None
     try:
         places = [huggingface_hub.try_to_load_from_cache(name, file) for file in TOKENIZER_FILES]
     except ValueError:  # not a name of the Hub

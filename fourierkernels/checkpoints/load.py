@@ -109,7 +109,7 @@ def load_checkpoint(
         random_weights=random_weights,
         preset=preset,
         words=words,
-        tokenizer=check_tokenizer(tokenizer),
+        tokenizer=None if tokenizer is None else check_tokenizer(tokenizer),
     )
     return _load(request, seed)
 

@@ -50,7 +50,7 @@ class TokenizerPlace:
     note: str = ""
 
 
-def check_tokenizer(path: str | Path | None) -> Path | None:
+def check_tokenizer(path: str | Path) -> Path:
     """Return the folder or file of a tokenizer that was named.
 
     Raises
@@ -58,11 +58,9 @@ def check_tokenizer(path: str | Path | None) -> Path | None:
     ValueError
         If there is no such folder or file, or it holds no tokenizer.
     """
-    if path is None:
-        return None
     place = Path(path)
     if place.is_dir():
-        if not (_holds(place, TOKENIZER_FILES) or _needs_no_files(place)):
+        if not (holds(place) or _needs_no_files(place)):
             raise ValueError(
                 f"tokenizer must be a folder with one of {', '.join(TOKENIZER_FILES)}, got {path}"
             )
@@ -158,10 +156,10 @@ def _search(files: CheckpointFiles | None, names: tuple[str, ...]) -> TokenizerP
     if files is None:
         return None
     home = files.folder or files.path.parent
-    if _holds(home, names):
+    if holds(home, names):
         return TokenizerPlace(home, "" if files.folder is not None else _note(home))
     above = home.absolute().parent
-    return TokenizerPlace(above, _note(above)) if _holds(above, names) else None
+    return TokenizerPlace(above, _note(above)) if holds(above, names) else None
 
 
 def _note(place: Path) -> str:
@@ -177,5 +175,6 @@ def _needs_no_files(folder: Path) -> bool:
         return False  # transformers says what is wrong
 
 
-def _holds(folder: Path, names: tuple[str, ...]) -> bool:
+def holds(folder: Path, names: tuple[str, ...] = TOKENIZER_FILES) -> bool:
+    """Return whether a folder has one of these files."""
     return any((folder / name).is_file() for name in names)

@@ -163,7 +163,7 @@ def measure(
         asked["tokens"] = "ids"
     if output is None:
         asked["examples"] = 0
-    shared = output is not None and (asked["workers"] > 1 or asked["scheduler"] is not None)
+    shared = asked["workers"] > 1 or asked["scheduler"] is not None
     with progress_bars(len(inputs)) as progress:
         return head_report(
             options["checkpoint"],

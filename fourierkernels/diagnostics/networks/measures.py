@@ -64,7 +64,22 @@ class SharedMeasure(Measure, Protocol):
         """Take in what another one with the same options has taken in of other inputs."""
 
 
-class Distances(SlabMeasure):
+class _Accumulating(SlabMeasure):
+    """A measure with one accumulator, which holds all that it has taken in."""
+
+    _accumulator: HeadAccumulator | NullAccumulator
+
+    def state(self) -> State:
+        """Return what has been taken in."""
+        return {"left_out": self.left_out, "taken": self._accumulator.state()}
+
+    def merge(self, state: State) -> None:
+        """Take in what another one has taken in of other inputs."""
+        self.left_out = self.left_out or state["left_out"]
+        self._accumulator.merge(state["taken"])
+
+
+class Distances(_Accumulating):
     """Distances between the heads of each layer.
 
     Parameters
@@ -77,7 +92,7 @@ class Distances(SlabMeasure):
 
     def __init__(self, metric: str = DEFAULT_METRIC, *, seed: int = 0) -> None:
         self._row = METRICS[check_choice("metric", metric, list(METRICS))]
-        self._accumulator = HeadAccumulator(metric=metric, seed=seed)
+        self._accumulator: HeadAccumulator = HeadAccumulator(metric=metric, seed=seed)
         self._slabs = SlabDistances(metric)
 
     def reads_maps(self) -> bool:
@@ -114,15 +129,6 @@ class Distances(SlabMeasure):
         self.check_applies()
         share = counts.unknown_share
         return self._accumulator.summary(n_texts=counts.texts, unknown=share)
-
-    def state(self) -> State:
-        """Return what has been taken in."""
-        return {"left_out": self.left_out, "taken": self._accumulator.state()}
-
-    def merge(self, state: State) -> None:
-        """Take in what another one has taken in of other inputs."""
-        self.left_out = self.left_out or state["left_out"]
-        self._accumulator.merge(state["taken"])
 
 
 class Statistics(SlabMeasure):
@@ -230,7 +236,7 @@ def _has_meaning(row: HeadStatistic, sample: HeadSample) -> bool:
     return not unknown and not (row.own and (sample.cross or pooled))
 
 
-class PermutationNull:
+class PermutationNull(_Accumulating):
     """Distances compared with those of equally sharp heads that attend to unrelated keys.
 
     Parameters
@@ -245,27 +251,18 @@ class PermutationNull:
     def __init__(
         self, metric: str = DEFAULT_METRIC, *, permutations: int = 99, seed: int = 0
     ) -> None:
-        self._accumulator = NullAccumulator(metric=metric, permutations=permutations, seed=seed)
-        self.left_out = ""
+        self._accumulator: NullAccumulator = NullAccumulator(
+            metric=metric, permutations=permutations, seed=seed
+        )
 
-    def add(self, sample: HeadSample) -> None:
-        """Take in one more sample; maps that have no such null end it."""
-        if self.left_out:
-            return
-        try:
-            self._accumulator.add(sample.maps, number=sample.index)
-        except InapplicableError as error:
-            self.left_out = str(error)
+    def reads_maps(self) -> bool:
+        """Return that it takes whole maps, not slabs."""
+        return False
+
+    def end(self, sample: HeadSample) -> None:
+        """Take in the maps of all layers together."""
+        self._accumulator.add(sample.maps, number=sample.index)
 
     def summary(self) -> NullComparison | None:
         """Return observed distances, those of the null, and p-values, by layer."""
         return None if self.left_out else self._accumulator.summary()
-
-    def state(self) -> State:
-        """Return what has been taken in."""
-        return {"left_out": self.left_out, "taken": self._accumulator.state()}
-
-    def merge(self, state: State) -> None:
-        """Take in what another one has taken in of other inputs."""
-        self.left_out = self.left_out or state["left_out"]
-        self._accumulator.merge(state["taken"])
