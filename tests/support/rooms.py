@@ -38,6 +38,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "bench": ("attention", "sums", "kernels"),
     "cuda": ("estimators", "attention", "ops"),
     "plotting": ("theory",),
+    "notebook": ("plotting",),
     "analysis": ("plotting", "features", "estimators", "kernels"),
     "cli": (
         "analysis",
