@@ -89,7 +89,7 @@ def read_corpus(
         Largest vocabulary, ``<unk>`` for the words beyond it; all words by default.
     folder : Path, optional
         Folder of all token files;
-        :func:`~fourierkernels.datasets.token_files.cache_folder` by default.
+        ``fourierkernels.datasets.token_files.cache_folder`` by default.
 
     Raises
     ------
