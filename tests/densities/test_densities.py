@@ -137,6 +137,7 @@ def test_spectral_tail_from_zero_is_the_roughness() -> None:
         assert density.spectral_tail(0.0) == pytest.approx(density.roughness, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b"),
     [(0.501, 3.0), (0.51, 0.6), (172.0, 2.0), (300.0, 8.0), (2400.0, 1.0), (0.9, 2400.0)],

@@ -54,6 +54,7 @@ def test_a_language_model_of_one_band_compiles_as_one_graph(mixer: str) -> None:
     torch.testing.assert_close(compiled(text[:, :-1], targets), model(text[:, :-1], targets))
 
 
+@pytest.mark.slow
 def test_every_model_trains_distributed_over_two_processes(tmp_path: Path) -> None:
     meeting = (tmp_path / "meeting").as_uri()
     queue = multiprocessing.get_context("forkserver").Queue()

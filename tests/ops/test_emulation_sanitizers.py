@@ -87,6 +87,7 @@ def record(tmp_path: Path) -> Iterator[Record]:
     torch.use_deterministic_algorithms(False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])
 def test_sanitizers_find_nothing_and_threads_give_the_same_bytes(
     record: Record, sanitizer: str

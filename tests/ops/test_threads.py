@@ -40,6 +40,7 @@ def printed() -> list[str]:
     return printed_by(_PROGRAM.format(threads=THREADS))
 
 
+@pytest.mark.slow
 def test_first_large_calls_leave_the_threads_of_torch(printed: list[str]) -> None:
     assert printed[:2] == ["1", "2"]
 

@@ -252,6 +252,7 @@ def test_a_killed_run_keeps_what_it_finished_and_leaves_no_worker(
     assert count_lines(path) == 13
 
 
+@pytest.mark.slow
 def test_a_cell_that_ends_every_worker_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

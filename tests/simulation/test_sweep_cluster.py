@@ -71,6 +71,7 @@ def values(done: object) -> dict[Cell, tuple[float, ...]]:
     return {cell: outcome.values for cell, outcome in done.items()}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
     _, address, pids = cluster
     path, killed = tmp_path / "results.jsonl", []

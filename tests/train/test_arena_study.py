@@ -130,6 +130,7 @@ def test_a_run_learns() -> None:
     assert lra.wilson(int(correct), count)[0] > 0.15
 
 
+@pytest.mark.slow
 def test_run_that_is_resumed_ends_the_same_to_the_bit(
     run: Path, folder: Path, tmp_path: Path
 ) -> None:

@@ -215,6 +215,7 @@ RECIPE = Recipe(
 )
 
 
+@pytest.mark.slow
 def test_engine_makes_an_update_of_a_batch_and_resumes_to_the_bit(
     files: PairFiles, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def test_small_model_learns_and_plays_in_seconds(file: Path, tmp_path: Path) -> 
     assert played.value > found["test", "return, 6 asked for"].value + 3
 
 
+@pytest.mark.slow
 def test_run_that_is_resumed_ends_the_same_to_the_bit(
     run: Path, file: Path, tmp_path: Path
 ) -> None:

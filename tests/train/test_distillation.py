@@ -156,6 +156,7 @@ def test_watch_for_divergence_allows_for_the_temperature(run: Setup, files: Pair
 # --- a run -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_resumed_student_equals_an_uninterrupted_one(
     run: Setup, student: Path, cache: Path, copied: Path, tmp_path: Path
 ) -> None:
@@ -187,6 +188,7 @@ def test_run_says_who_taught_and_keeps_the_student_alone(
     assert json.loads((translator / "results.json").read_text())["config"]["teacher"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float64"])
 def test_precisions_and_accumulated_gradients_train_a_student(
     precision: str, run: Setup, cache: Path, tmp_path: Path

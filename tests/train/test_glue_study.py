@@ -140,6 +140,7 @@ def test_fine_tuning_learns(start: Path, folder: Path, cache: Path, tmp_path: Pa
     assert found["test", ACCURACY].positions == 20
 
 
+@pytest.mark.slow
 def test_run_that_is_resumed_ends_the_same_to_the_bit(
     run: Path, start: Path, folder: Path, cache: Path, tmp_path: Path
 ) -> None:

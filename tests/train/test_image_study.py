@@ -231,6 +231,7 @@ def test_fourier_attention_learns_the_digits(tmp_path: Path) -> None:
     assert values["test", "top-1"] > 80
 
 
+@pytest.mark.slow
 def test_resumed_run_equals_an_uninterrupted_one(finished: Path, tmp_path: Path) -> None:
     """With mixing, erasing, distortions and stochastic depth."""
     train_images(mini_run(), tmp_path / "parts", limit=3)

@@ -145,6 +145,7 @@ def test_small_model_learns_what_the_frequencies_of_subwords_do_not_tell(
     )
 
 
+@pytest.mark.slow
 def test_run_that_is_resumed_ends_the_same_to_the_bit(
     run: Path, folder: Path, cache: Path, tmp_path: Path
 ) -> None:

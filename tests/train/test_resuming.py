@@ -102,6 +102,7 @@ def test_run_that_is_killed_while_saving_ends_the_same(
     assert not any(output.glob(".unfinished-*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["streams", "shuffled"])
 def test_run_with_a_limit_goes_on_as_if_it_had_none(
     order: str, texts: Path, cache: Path, tmp_path: Path
@@ -125,6 +126,7 @@ def test_limit_counts_the_updates_before_a_resumption(
     assert [path.read_bytes() for path in sorted(tmp_path.glob("checkpoint-*/*"))] == before
 
 
+@pytest.mark.slow
 def test_run_longer_than_an_epoch_is_resumed_in_the_same_order(
     texts: Path, cache: Path, tmp_path: Path
 ) -> None:
@@ -145,6 +147,7 @@ def test_finished_run_is_measured_again_and_not_trained(
     assert last_checkpoint(output).step == STEPS
 
 
+@pytest.mark.slow
 def test_early_stopping_counts_on_after_a_break(texts: Path, cache: Path, tmp_path: Path) -> None:
     run = short_run(texts, learning_rate=1e-12, patience=2, evaluate_every=2, steps=40)
     train_here(run, tmp_path / "whole", cache)

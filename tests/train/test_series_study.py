@@ -112,6 +112,7 @@ def test_small_model_learns_in_seconds(folder: Path, tmp_path: Path) -> None:
     assert found["test", series.BEST].value >= found["test", series.LAST].value
 
 
+@pytest.mark.slow
 def test_run_that_is_resumed_ends_the_same_to_the_bit(
     run: Path, folder: Path, tmp_path: Path
 ) -> None:
