@@ -74,6 +74,16 @@ class Chapter:
         """Title and text of each exercise."""
         return tuple((m[2].strip(), m[3]) for m in _EXERCISE.finditer(self.text))
 
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """Names of the committed files that its cells read."""
+        calls = (node for cell in self.cells for node in ast.walk(cell.tree))
+        return frozenset(
+            str(node.args[0].value)
+            for node in calls
+            if isinstance(node, ast.Call) and _called(node) in READERS and _names_file(node)
+        )
+
 
 def _cell(match: re.Match[str]) -> Cell:
     settings, code = _parts(match[1])

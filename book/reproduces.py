@@ -1,9 +1,12 @@
 """Which command makes which committed result: the tables of experiments/README.md, read once."""
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from book.chapters import Chapter
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ".venv/bin/python"
@@ -12,13 +15,12 @@ _CODE = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Script:
-    """A row of the tables: a script, its question, time, results and chapters."""
+    """A row of the tables: a script, its question, time and results."""
 
     name: str
     question: str
     time: str
     results: str
-    chapters: str
 
     @property
     def command(self) -> str:
@@ -41,7 +43,7 @@ def scripts(root: Path = ROOT) -> list[Script]:
 
 
 def _is_script(row: list[str]) -> bool:
-    return len(row) == 5 and row[0].startswith("`") and ".py" in row[0]
+    return len(row) == 4 and row[0].startswith("`") and ".py" in row[0]
 
 
 def reproduction(kind: str) -> str:
@@ -66,7 +68,17 @@ def _results(row: Script) -> str:
 
 
 def _chapters(row: Script) -> str:
-    numbers = [part.strip() for part in row.chapters.split(",") if part.strip().isdigit()]
-    files = [next((ROOT / "notebooks").glob(f"{int(number):02d}_*.md")) for number in numbers]
+    files = [path for path in sorted((ROOT / "notebooks").glob("*.md")) if _reads(path, row)]
     links = [f"{{doc}}`chapter {int(f.name[:2])} <../notebooks/{f.stem}>`" for f in files]
     return f" Read in {' and '.join(links)}." if links else ""
+
+
+@functools.cache
+def _files_of(chapter: Path) -> frozenset[str]:
+    return Chapter(chapter).reads
+
+
+def _reads(chapter: Path, row: Script) -> bool:
+    """Whether a chapter reads a result of a script, or a file of a folder that it makes."""
+    made = {*row.files(), *(Path(name).name for name in _CODE.findall(row.results))}
+    return any(name.split("/")[0] in made for name in _files_of(chapter))
