@@ -7,7 +7,8 @@ What is cached are the chapters' outputs, in .jupyter_cache. jupyter-cache keys 
 code of its cells and does not see the package behind them, so a stamp beside the cache holds a key
 of everything else an output depends on. The stamp is missing while a build runs: an interrupted
 build leaves a cache that the next one drops. Pages are always rendered anew; only execution is
-slow.
+slow, so in quick mode chapters are executed side by side before Sphinx, which runs one at a time,
+asks for them.
 """
 
 import hashlib
@@ -15,7 +16,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +27,11 @@ CACHE = Path(".jupyter_cache")
 STAMP = CACHE / "inputs.sha256"
 MATHJAX = Path("book", "_static", "mathjax", "tex-svg.js")
 FAST = "FK_FAST"
+
+MOST_TOGETHER = 4  # a chapter may hold a gigabyte
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 
 INPUTS = ("fourierkernels", "notebooks", "experiments", "constraints.txt", "pyproject.toml")
 IGNORED_FOLDERS = {"__pycache__", ".ipynb_checkpoints"}
@@ -107,6 +114,40 @@ def build_environment(root: Path, environment: Mapping[str, str]) -> dict[str, s
     }
 
 
+def execute_ahead(root: Path, environment: Mapping[str, str]) -> None:
+    """Execute what the cache lacks, a chapter per core, at most four, with one thread each.
+
+    Only in quick mode: in full mode chapters measure times, and a neighbour would be in them.
+    """
+    if environment.get(FAST) != "1":
+        return
+    command = [sys.executable, "book/execute.py"]
+    one_thread = {**environment, **ONE_THREAD}
+    listed = subprocess.run(
+        command, cwd=root, env=one_thread, check=True, stdout=subprocess.PIPE, text=True
+    )
+    commands = [[*command, chapter] for chapter in listed.stdout.split()]
+    run_together(commands, min(os.cpu_count() or 1, MOST_TOGETHER), root, one_thread)
+
+
+def run_together(
+    commands: Sequence[Sequence[str]], limit: int, root: Path, environment: Mapping[str, str]
+) -> None:
+    """Run all commands, at most `limit` at a time; none survives an exception such as Ctrl-C."""
+    waiting, running = list(commands), []
+    try:
+        while waiting or running:
+            while waiting and len(running) < limit:
+                running.append(subprocess.Popen(waiting.pop(0), cwd=root, env=dict(environment)))
+            time.sleep(0.1)
+            running = [process for process in running if process.poll() is None]
+    finally:
+        for process in running:
+            process.kill()  # its kernel sees that its parent is gone, and leaves
+        for process in running:
+            process.wait()
+
+
 def render(root: Path, environment: Mapping[str, str]) -> int:
     """Execute and render; the exit status of jupyter-book."""
     shutil.rmtree(root / "_build", ignore_errors=True)
@@ -130,7 +171,9 @@ def build(root: Path, environment: Mapping[str, str]) -> int:
     )
     sys.stdout.write(f"Building the book ({mode} mode, {cache}).\n")
     sys.stdout.flush()
-    status = render(root, build_environment(root, environment))
+    inner = build_environment(root, environment)
+    execute_ahead(root, inner)
+    status = render(root, inner)
     if status >= 0:  # negative: killed by a signal, so the cache is not to be trusted
         close_cache(root, key, environment)
     return lint(root) or status

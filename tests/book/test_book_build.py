@@ -1,11 +1,15 @@
 """The cache of chapter outputs is reused when it may be, and never when it may not."""
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from book import build
+from book import build, execute
 
 ENVIRONMENT = {build.FAST: "1"}
 
@@ -121,6 +125,7 @@ def test_a_killed_build_leaves_no_stamp(
         return status
 
     monkeypatch.setattr(build, "provide_mathjax", lambda _root: None)
+    monkeypatch.setattr(build, "execute_ahead", lambda _root, _environment: None)
     monkeypatch.setattr(build, "render", render)
     monkeypatch.setattr(build, "lint", lambda _root: 0)
     assert build.build(checkout, ENVIRONMENT) == status
@@ -131,6 +136,7 @@ def test_lint_findings_fail_a_build_that_rendered(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "provide_mathjax", lambda _root: None)
+    monkeypatch.setattr(build, "execute_ahead", lambda _root, _environment: None)
     monkeypatch.setattr(build, "render", lambda _root, _environment: 0)
     monkeypatch.setattr(build, "lint", lambda _root: 1)
     assert build.build(checkout, ENVIRONMENT) == 1
@@ -148,3 +154,104 @@ def test_chapters_run_with_this_python_and_this_package(tmp_path: Path) -> None:
     assert environment["PATH"].startswith(str(Path(sys.executable).parent))
     assert environment["PYTHONPATH"] == str(tmp_path)
     assert environment[build.FAST] == ""
+
+
+def test_quick_mode_executes_chapters_together_and_full_mode_does_not(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    listed = subprocess.CompletedProcess([], 0, stdout="notebooks/01_a.md\nnotebooks/02_b.md\n")
+    monkeypatch.setattr(build.subprocess, "run", lambda *_args, **_options: listed)
+    monkeypatch.setattr(build, "run_together", lambda *call: calls.append(call))
+    build.execute_ahead(checkout, {build.FAST: ""})
+    assert not calls
+    build.execute_ahead(checkout, ENVIRONMENT)
+    [(commands, limit, root, environment)] = calls
+    assert [command[-1] for command in commands] == ["notebooks/01_a.md", "notebooks/02_b.md"]
+    assert 1 <= limit <= build.MOST_TOGETHER
+    assert root == checkout
+    assert environment["OMP_NUM_THREADS"] == environment["NUMBA_NUM_THREADS"] == "1"
+
+
+def test_commands_run_together_up_to_the_limit(tmp_path: Path) -> None:
+    code = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
+    commands = [[sys.executable, "-c", code, str(number)] for number in range(5)]
+    build.run_together(commands, 2, tmp_path, os.environ)
+    assert len(list(tmp_path.iterdir())) == len(commands)
+
+
+def test_an_interrupt_leaves_no_process_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))
+        return started[-1]
+
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build.subprocess, "Popen", start)
+    monkeypatch.setattr(time, "sleep", interrupt)
+    sleeping = [sys.executable, "-c", "import signal; signal.pause()"]
+    with pytest.raises(KeyboardInterrupt):
+        build.run_together([sleeping] * 3, 2, tmp_path, os.environ)
+    assert [process.poll() for process in started] == [-9, -9]
+
+
+def write_chapter(root: Path, code: str) -> Path:
+    """Write a book of one chapter, with the settings of this one."""
+    for name in ("book", "notebooks"):
+        (root / name).mkdir()
+    own = Path(build.__file__).with_name("_config.yml")
+    (root / "book" / "_config.yml").write_text(own.read_text("utf-8"))
+    contents = "parts: [{chapters: [{file: notebooks/01_a}, {file: book/api}]}]"
+    (root / "book" / "_toc.yml").write_text(contents)
+    template = Path(build.__file__).with_name("chapter_template.md").read_text("utf-8")
+    head = template[: template.index("# A title")]
+    path = root / "notebooks" / "01_a.md"
+    path.write_text(f"{head}# Title\n\n```{{code-cell}} python3\n{code}\n```\n")
+    return path
+
+
+def test_only_chapters_without_outputs_are_missing(tmp_path: Path) -> None:
+    from jupyter_cache.base import CacheBundleIn
+
+    path = write_chapter(tmp_path, "1 + 1")
+    assert execute.chapters(tmp_path) == list(execute.missing(tmp_path)) == [path]
+    notebook = execute.read(path, [])
+    execute.open_cache(tmp_path).cache_notebook_bundle(
+        CacheBundleIn(notebook, str(path)), check_validity=False
+    )
+    assert list(execute.missing(tmp_path)) == []
+
+
+@pytest.mark.slow
+def test_sphinx_finds_the_outputs_that_were_made_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in build.build_environment(tmp_path, os.environ).items():
+        monkeypatch.setenv(name, value)
+    path = write_chapter(tmp_path, "6 * 7")
+    assert execute.execute(tmp_path, path)
+    command = [
+        *(sys.executable, "-m", "sphinx", "-C", "-D", "extensions=myst_nb"),
+        *("-D", "root_doc=notebooks/01_a", "-D", "nb_execution_mode=cache"),
+        *("-D", f"nb_execution_cache_path={tmp_path / build.CACHE}"),
+        *(str(tmp_path), str(tmp_path / "html"), str(path)),
+    ]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Using cached notebook" in built.stdout, built.stderr
+
+
+@pytest.mark.slow
+def test_a_chapter_that_fails_is_left_to_sphinx(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in build.build_environment(tmp_path, os.environ).items():
+        monkeypatch.setenv(name, value)
+    path = write_chapter(tmp_path, "assert False")
+    assert not execute.execute(tmp_path, path)
+    assert list(execute.missing(tmp_path)) == [path]
