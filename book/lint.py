@@ -182,7 +182,7 @@ def unresolved_names(page: Page) -> Iterator[str]:
 def unbacked_numbers(page: Page) -> Iterator[str]:
     """Decimals in the text of a chapter that none of its cells states or prints.
 
-    Text that cites its source is excepted; so are cross-references and code.
+    Text that cites its source is excepted; so are cross-references, code and numbers of figures.
     """
     cells = page.soup.select(".cell_input, .cell_output")
     backed = [float(n) for cell in cells for n in NUMBER.findall(cell.get_text(" "))]
@@ -192,7 +192,8 @@ def unbacked_numbers(page: Page) -> Iterator[str]:
         if block.find_parent(class_="cell") or _cites(block):
             continue
         for text in block.find_all(string=True):
-            if text.find_parent(["a", "code"]) is None:
+            named = text.find_parent(["a", "code"]) or text.find_parent(class_="caption-number")
+            if named is None:
                 alone = (m for m in DECIMAL.finditer(text) if not _is_backed(m.group(), backed))
                 yield from (f"number of no cell: {excerpt(text, m.start())!r}" for m in alone)
 

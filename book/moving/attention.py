@@ -84,9 +84,9 @@ def draw() -> Drawing:
     drawing = Drawing(
         name="attention",
         title="Two attention maps, the entropy of their rows and their distance",
-        description=f"Above, maps of heads {first} and {second}, one row per query; the darker a "
-        "square, the more weight. Below, against the sharpness: mean entropy of a row, falling, "
-        "and the distance between the two heads and of all pairs of the layer, rising.",
+        description=f"Above, maps of heads {first} and {second}, one row per query; the stronger "
+        "the colour of a square, the more weight. Below, against the sharpness: mean entropy of a "
+        "row, falling, and the distance of the two heads and of all pairs of the layer, rising.",
         size=(400, 412),
         controls=(control,),
         sentences=[_sentence(setting) for setting in found],

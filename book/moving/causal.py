@@ -170,7 +170,7 @@ def _draw_outputs(drawing: Drawing, steps: list[Complex], name: str, x: float) -
         look = {**stroke(kind), "stroke-linecap": "round"}
         look.pop("stroke-dasharray", None)
         drawing.change("path", look, d=Over(arrows))
-        beside = {"x": number(centre[0] + 17), "y": number(centre[1] + 5), "font-weight": "bold"}
+        beside = {"x": number(centre[0] + 18), "y": number(centre[1] + 5), "font-weight": "bold"}
         drawing.change("text", beside, text=Over(marks))
 
 

@@ -124,16 +124,11 @@ class Panel:
         drawing.add(label(x, right, base + 31, anchor="end"), label(y, 2, self.top - 9))
 
     def clipped(self, drawing: Drawing, name: str) -> str:
-        """Open a group that ends where the panel ends; close it with ``</g>``."""
-        box = dict(
-            zip(
-                ("x", "y", "width", "height"),
-                map(number, (self.left, self.top, self.width, self.height)),
-                strict=True,
-            )
-        )
+        """Open a group that ends where the panel ends, a line's width more; ``</g>`` closes it."""
+        box = {"x": self.left, "y": self.top - 2, "width": self.width, "height": self.height + 3}
         unique = f"{drawing.prefix}-{name}"
-        inside = f"{opening('clipPath', {'id': unique})}{element('rect', box)}</clipPath>"
+        shape = element("rect", {key: number(value) for key, value in box.items()})
+        inside = f"{opening('clipPath', {'id': unique})}{shape}</clipPath>"
         return f"{inside}{opening('g', {'clip-path': f'url(#{unique})'})}"
 
     def ruler(self, drawing: Drawing, values: Sequence[float], control: int = 0) -> None:

@@ -104,6 +104,7 @@ def test_remote_import_of_own_stylesheet_is_found(tmp_path: Path) -> None:
         '<p>as in <a href="bibliography.html#id1">[A]</a></p><table><tr><td>6.9</td></tr></table>',
         '<p>see <a href="other.html">Section 4.6</a></p>',
         '<div><p class="admonition-title">Exercise 4.6</p></div>',
+        '<figcaption><p><span class="caption-number">Fig. 4.6</span> 3.14</p></figcaption>',
     ],
 )
 def test_numbers_of_cells_of_sources_and_of_references_pass(tmp_path: Path, text: str) -> None:
