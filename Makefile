@@ -57,4 +57,5 @@ book: $(STAMP)
 	$(BIN)/python book/build.py
 
 clean:
-	rm -rf _build .jupyter_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis book/_static/mathjax
+	rm -rf _build .jupyter_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		book/_static/mathjax book/_static/downloads
