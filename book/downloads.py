@@ -1,6 +1,7 @@
 """Make a download of every chapter: a notebook, with the results and data that its cells read.
 
-    python -m book.downloads
+    python -m book.downloads           into book/_static/downloads, packed, for the book
+    python -m book.downloads FOLDER    notebooks alone, for a checkout; those that are there stay
 
 A chapter that reads files becomes a zip with the notebook and the folders ``results`` and ``data``,
 where fourierkernels.notebook looks for them; any other is a notebook alone. The same chapter gives
@@ -199,20 +200,35 @@ def make(path: Path, book: Book, folder: Path) -> Path:
     return target
 
 
-def main() -> int:
-    """Make the downloads of this checkout."""
-    folder = ROOT / DOWNLOADS
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def unpack(path: Path, book: Book, folder: Path) -> bool:
+    """Write a chapter's notebook into a folder below the checkout, if it is not there already."""
+    target = folder / f"{path.stem}.ipynb"
+    if target.exists():
+        return False
+    target.write_text(f"{nbformat.writes(notebook(path, book))}\n", "utf-8")
+    return True
+
+
+def main(arguments: list[str]) -> int:
+    """Make the downloads of this checkout, or its notebooks in the folder on the command line."""
     book = Book(ROOT)
     try:
-        sizes = [make(path, book, folder).stat().st_size for path in book.chapters]
+        if arguments:
+            folder = ROOT / arguments[0]
+            folder.mkdir(exist_ok=True)
+            new = sum(unpack(path, book, folder) for path in book.chapters)
+            sys.stdout.write(f"{new} new notebooks in {folder}\n")
+        else:
+            folder = ROOT / DOWNLOADS
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            sizes = [make(path, book, folder).stat().st_size for path in book.chapters]
+            sys.stdout.write(f"{len(sizes)} downloads, {sum(sizes) / 1e6:.1f} MB\n")
     except ValueError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    sys.stdout.write(f"{len(sizes)} downloads, {sum(sizes) / 1e6:.1f} MB\n")
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from book.chapters import Chapter
-from book.downloads import extras, files, installation, make, notebook
+from book.downloads import extras, files, installation, make, notebook, unpack
 from book.labels import Book
 from book.lint import FENCE, MYST_ROLE
 from book.plain import MARKUP, Plain
@@ -219,6 +219,15 @@ def test_the_same_chapter_gives_the_same_bytes(small: Book, tmp_path: Path) -> N
         for _ in range(2)
     }
     assert len(digests) == 1
+
+
+def test_a_notebook_that_is_there_stays(small: Book, tmp_path: Path) -> None:
+    assert unpack(small.chapters[0], small, tmp_path)
+    written = tmp_path / "01_a.ipynb"
+    assert nbformat.read(written, as_version=4).cells[0].source.startswith("# 1. Density")
+    written.write_text("of the reader")
+    assert not unpack(small.chapters[0], small, tmp_path)
+    assert written.read_text() == "of the reader"
 
 
 @pytest.mark.parametrize(
