@@ -50,6 +50,7 @@ MYST_ROLE = re.compile(r"\{(?:math|eq|ref|numref|cite|doc|term|download|[a-z]+:[
 REST_ROLE = re.compile(r"(?<![\w:]):[a-z]+(?::[a-z]+)?:(?=`|$)")
 NUMBER = re.compile(r"\d+\.?\d*(?:e[+-]?\d+)?")
 DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?!\.?\w)")
+HEAVIEST_PAGE = 1_500_000  # bytes
 FENCE = re.compile(r":::|```|~~~")
 
 
@@ -211,6 +212,31 @@ def _is_backed(number: str, backed: list[float]) -> bool:
     return any(min(abs(x - value), abs(100 * x - value)) <= half for x in backed)
 
 
+def page_weight(page: Page) -> Iterator[str]:
+    """Pages too heavy for a slow line: HTML and its own pictures; what pages share is cached."""
+    urls = {
+        url
+        for name in ("img", "source", "video", "object", "embed")
+        for tag in page.soup.find_all(name)
+        for url in (tag.get(key) for key in LOADING_TAGS[name] if key != "srcset")
+        if url and not REMOTE.match(url) and not url.startswith("data:")
+    }
+    paths = {(page.path.parent / unquote(urlsplit(url).path)).resolve() for url in urls}
+    own = [path for path in paths if path.is_file() and not _shared(path, page.site)]
+    weight = page.path.stat().st_size + sum(path.stat().st_size for path in own)
+    if weight > HEAVIEST_PAGE:
+        heaviest = max(own, key=lambda path: path.stat().st_size, default=page.path)
+        yield (
+            f"{weight / 1e6:.2f} MB with its pictures, at most {HEAVIEST_PAGE / 1e6} MB are "
+            f"wanted; the heaviest is {heaviest.name}, {heaviest.stat().st_size / 1e6:.2f} MB"
+        )
+
+
+def _shared(path: Path, site: Path) -> bool:
+    """Whether a file is of the theme or of all pages; one of a single page's may lie there."""
+    return path.is_relative_to(site.resolve() / "_static") and path.parent.name == "_static"
+
+
 RULES: dict[str, Callable[[Page], Iterator[str]]] = {
     rule.__name__: rule
     for rule in (
@@ -222,6 +248,7 @@ RULES: dict[str, Callable[[Page], Iterator[str]]] = {
         parser_messages,
         unresolved_names,
         unbacked_numbers,
+        page_weight,
     )
 }
 
