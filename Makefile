@@ -9,7 +9,7 @@ STAMP := .venv/.installed
 WORKERS ?= logical
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help env test test-quick test-slow test-all lint types book clean
+.PHONY: help env test test-quick test-slow test-all lint types book lab clean
 
 help:
 	@echo "make test       lint, types, and the tests but the slow ones (WORKERS=2 for two processes)"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint       ruff"
 	@echo "make types      mypy"
 	@echo "make book       build the book (FK_FAST=1 for the quick mode)"
+	@echo "make lab        open the chapters in JupyterLab, as notebooks to work in (_lab)"
 	@echo "make clean      remove built pages and caches"
 
 # torch first: with the pin installed no later requirement can pull another build of it.
@@ -56,5 +57,17 @@ test-all: lint types
 book: $(STAMP)
 	$(BIN)/python book/build.py
 
+# JupyterLab is heavy, so only this installs it. A notebook that is in _lab already stays as it is.
+# The settings of book/lab open the chapters themselves, notebooks/*.md, as notebooks too.
+.venv/.lab: $(STAMP)
+	$(BIN)/pip install $(PIP_FLAGS) --editable '.[dev,lab]'
+	touch $@
+
+lab: .venv/.lab
+	$(BIN)/python -m book.downloads _lab
+	PATH="$(CURDIR)/$(BIN):$$PATH" JUPYTER_CONFIG_PATH="$(CURDIR)/book/lab" \
+		$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/_lab $(LAB_FLAGS)
+
 clean:
-	rm -rf _build .jupyter_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis book/_static/mathjax
+	rm -rf _build .jupyter_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		book/_static/mathjax book/_static/downloads

@@ -148,6 +148,13 @@ def run_together(
             process.wait()
 
 
+def make_downloads(root: Path, environment: Mapping[str, str]) -> None:
+    """Make the notebooks that the chapters offer, with the files that they read."""
+    command = [sys.executable, "-m", "book.downloads"]
+    if subprocess.run(command, cwd=root, env=dict(environment), check=False).returncode:
+        raise FileNotFoundError("the downloads of the chapters could not be made")
+
+
 def render(root: Path, environment: Mapping[str, str]) -> int:
     """Execute and render; the exit status of jupyter-book."""
     shutil.rmtree(root / "_build", ignore_errors=True)
@@ -164,6 +171,8 @@ def lint(root: Path) -> int:
 def build(root: Path, environment: Mapping[str, str]) -> int:
     """Build and check the book; 0 if every page is sound."""
     provide_mathjax(root)
+    inner = build_environment(root, environment)
+    make_downloads(root, inner)
     key = cache_key(root, environment)
     mode = "quick" if environment.get(FAST) == "1" else "full"
     cache = (
@@ -171,7 +180,6 @@ def build(root: Path, environment: Mapping[str, str]) -> int:
     )
     sys.stdout.write(f"Building the book ({mode} mode, {cache}).\n")
     sys.stdout.flush()
-    inner = build_environment(root, environment)
     execute_ahead(root, inner)
     status = render(root, inner)
     if status >= 0:  # negative: killed by a signal, so the cache is not to be trusted

@@ -50,6 +50,7 @@ MYST_ROLE = re.compile(r"\{(?:math|eq|ref|numref|cite|doc|term|download|[a-z]+:[
 REST_ROLE = re.compile(r"(?<![\w:]):[a-z]+(?::[a-z]+)?:(?=`|$)")
 NUMBER = re.compile(r"\d+\.?\d*(?:e[+-]?\d+)?")
 DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?!\.?\w)")
+HEAVIEST_PAGE = 1_500_000  # bytes
 FENCE = re.compile(r":::|```|~~~")
 
 
@@ -182,7 +183,7 @@ def unresolved_names(page: Page) -> Iterator[str]:
 def unbacked_numbers(page: Page) -> Iterator[str]:
     """Decimals in the text of a chapter that none of its cells states or prints.
 
-    Text that cites its source is excepted; so are cross-references and code.
+    Text that cites its source is excepted; so are cross-references, code and numbers of figures.
     """
     cells = page.soup.select(".cell_input, .cell_output")
     backed = [float(n) for cell in cells for n in NUMBER.findall(cell.get_text(" "))]
@@ -192,7 +193,8 @@ def unbacked_numbers(page: Page) -> Iterator[str]:
         if block.find_parent(class_="cell") or _cites(block):
             continue
         for text in block.find_all(string=True):
-            if text.find_parent(["a", "code"]) is None:
+            named = text.find_parent(["a", "code"]) or text.find_parent(class_="caption-number")
+            if named is None:
                 alone = (m for m in DECIMAL.finditer(text) if not _is_backed(m.group(), backed))
                 yield from (f"number of no cell: {excerpt(text, m.start())!r}" for m in alone)
 
@@ -211,6 +213,31 @@ def _is_backed(number: str, backed: list[float]) -> bool:
     return any(min(abs(x - value), abs(100 * x - value)) <= half for x in backed)
 
 
+def page_weight(page: Page) -> Iterator[str]:
+    """Pages too heavy for a slow line: HTML and its own pictures; what pages share is cached."""
+    urls = {
+        url
+        for name in ("img", "source", "video", "object", "embed")
+        for tag in page.soup.find_all(name)
+        for url in (tag.get(key) for key in LOADING_TAGS[name] if key != "srcset")
+        if url and not REMOTE.match(url) and not url.startswith("data:")
+    }
+    paths = {(page.path.parent / unquote(urlsplit(url).path)).resolve() for url in urls}
+    own = [path for path in paths if path.is_file() and not _shared(path, page.site)]
+    weight = page.path.stat().st_size + sum(path.stat().st_size for path in own)
+    if weight > HEAVIEST_PAGE:
+        heaviest = max(own, key=lambda path: path.stat().st_size, default=page.path)
+        yield (
+            f"{weight / 1e6:.2f} MB with its pictures, at most {HEAVIEST_PAGE / 1e6} MB are "
+            f"wanted; the heaviest is {heaviest.name}, {heaviest.stat().st_size / 1e6:.2f} MB"
+        )
+
+
+def _shared(path: Path, site: Path) -> bool:
+    """Whether a file is of the theme or of all pages; one of a single page's may lie there."""
+    return path.is_relative_to(site.resolve() / "_static") and path.parent.name == "_static"
+
+
 RULES: dict[str, Callable[[Page], Iterator[str]]] = {
     rule.__name__: rule
     for rule in (
@@ -222,6 +249,7 @@ RULES: dict[str, Callable[[Page], Iterator[str]]] = {
         parser_messages,
         unresolved_names,
         unbacked_numbers,
+        page_weight,
     )
 }
 

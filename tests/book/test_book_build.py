@@ -125,6 +125,7 @@ def test_a_killed_build_leaves_no_stamp(
         return status
 
     monkeypatch.setattr(build, "provide_mathjax", lambda _root: None)
+    monkeypatch.setattr(build, "make_downloads", lambda _root, _environment: None)
     monkeypatch.setattr(build, "execute_ahead", lambda _root, _environment: None)
     monkeypatch.setattr(build, "render", render)
     monkeypatch.setattr(build, "lint", lambda _root: 0)
@@ -136,6 +137,7 @@ def test_lint_findings_fail_a_build_that_rendered(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "provide_mathjax", lambda _root: None)
+    monkeypatch.setattr(build, "make_downloads", lambda _root, _environment: None)
     monkeypatch.setattr(build, "execute_ahead", lambda _root, _environment: None)
     monkeypatch.setattr(build, "render", lambda _root, _environment: 0)
     monkeypatch.setattr(build, "lint", lambda _root: 1)

@@ -104,6 +104,7 @@ def test_remote_import_of_own_stylesheet_is_found(tmp_path: Path) -> None:
         '<p>as in <a href="bibliography.html#id1">[A]</a></p><table><tr><td>6.9</td></tr></table>',
         '<p>see <a href="other.html">Section 4.6</a></p>',
         '<div><p class="admonition-title">Exercise 4.6</p></div>',
+        '<figcaption><p><span class="caption-number">Fig. 4.6</span> 3.14</p></figcaption>',
     ],
 )
 def test_numbers_of_cells_of_sources_and_of_references_pass(tmp_path: Path, text: str) -> None:
@@ -141,3 +142,28 @@ def test_empty_site_is_no_success(tmp_path: Path) -> None:
 def test_exit_status_says_whether_the_site_is_sound(tmp_path: Path, body: str, status: int) -> None:
     command = [sys.executable, lint.__file__, str(site_with(tmp_path, body))]
     assert subprocess.run(command, capture_output=True, check=False).returncode == status
+
+
+def test_a_page_may_not_weigh_more_than_the_limit(tmp_path: Path) -> None:
+    site = site_with(
+        tmp_path, '<img src="_images/a.svg" alt="A"><img src="_static/page.png" alt="B">'
+    )
+    (site / "_images").mkdir()
+    picture = site / "_images" / "a.svg"
+    picture.write_bytes(b" " * (lint.HEAVIEST_PAGE // 2))
+    (site / "_static" / "page.png").write_bytes(b" " * lint.HEAVIEST_PAGE)  # of all pages
+    assert "page_weight" not in rules_broken(site)
+    picture.write_bytes(b" " * lint.HEAVIEST_PAGE)
+    [found] = [f.detail for f in lint.lint_site(site) if f.rule == "page_weight"]
+    assert "1.50 MB with its pictures" in found
+    assert "a.svg" in found
+
+
+def test_the_text_of_a_page_has_weight_and_pictures_count_once(tmp_path: Path) -> None:
+    body = '<img src="_images/a.svg" alt="A"><img src="_images/a.svg" alt="A">'
+    site = site_with(tmp_path, body)
+    (site / "_images").mkdir()
+    (site / "_images" / "a.svg").write_bytes(b" " * (lint.HEAVIEST_PAGE * 2 // 3))
+    assert "page_weight" not in rules_broken(site)
+    (site / "page.html").write_text(f"<p>{'a ' * (lint.HEAVIEST_PAGE // 2)}</p>")
+    assert "page_weight" in rules_broken(site)
