@@ -9,7 +9,7 @@ from pypdf import PdfReader, PdfWriter
 
 from book import pdf
 
-STYLE = Path(pdf.__file__).with_name("_static") / "fourierkernels.css"
+STYLE = Path(pdf.__file__).with_name("_static") / "print.css"
 READY = "Object.assign(MathJax.startup, {defaultPageReady: async () => {}}).pageReady()"
 CONTENTS = """
 parts:
