@@ -9,7 +9,7 @@ STAMP := .venv/.installed
 WORKERS ?= logical
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help env test test-quick test-slow test-all lint types book lab clean
+.PHONY: help env test test-quick test-slow test-all lint types book pdf lab clean
 
 help:
 	@echo "make test       lint, types, and the tests but the slow ones (WORKERS=2 for two processes)"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint       ruff"
 	@echo "make types      mypy"
 	@echo "make book       build the book (FK_FAST=1 for the quick mode)"
+	@echo "make pdf        print the built book as _build/fourierkernels.pdf; needs Chromium"
 	@echo "make lab        open the chapters in JupyterLab, as notebooks to work in (_lab)"
 	@echo "make clean      remove built pages and caches"
 
@@ -56,6 +57,11 @@ test-all: lint types
 
 book: $(STAMP)
 	$(BIN)/python book/build.py
+
+# The pages as they are; built first if there are none.
+pdf: $(STAMP)
+	test -f _build/html/index.html || $(BIN)/python book/build.py
+	$(BIN)/python -m book.pdf
 
 # JupyterLab is heavy, so only this installs it. A notebook that is in _lab already stays as it is.
 # The settings of book/lab open the chapters themselves, notebooks/*.md, as notebooks too.

@@ -25,6 +25,7 @@ _LABELLED = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(r"^:(?:label|name): *(\S+)", re.MULTILINE)
+PICTURES = ("figure", "moving")  # directives that make a figure, as a cell may
 KINDS = (
     *("theorem", "lemma", "proposition", "corollary", "definition", "assumption", "remark"),
     *("example", "axiom", "conjecture", "property", "observation", "algorithm", "exercise"),
@@ -89,26 +90,31 @@ class Book:
 
 
 def _labels(chapter: Chapter, number: int) -> Iterator[tuple[str, Label]]:
-    for count, name in enumerate(_figures(chapter), 1):
-        yield name, Label(f"Fig. {number}.{count}", f"{number}.{count}")
+    figures = dict(_figures(chapter))
+    code = [match.span() for match in _CODE_CELL.finditer(chapter.text)]
     counts: Counter[str] = Counter()
-    for match in _LABELLED.finditer(_CODE_CELL.sub("", chapter.text)):
+    for match in _LABELLED.finditer(chapter.text):
+        if any(start <= match.start() < end for start, end in code):
+            continue
         if match["target"]:
             yield match["target"], Label(match["heading"].strip(), "")
             continue
-        kind = "eq" if match["eq"] else match["kind"]
-        options = match[4] or ""
-        if kind not in ("eq", *KINDS) or ":nonumber:" in options:
-            continue
-        counts[kind] += 1
-        shown = f"{number}.{counts[kind]}"
+        kind, options = "eq" if match["eq"] else match["kind"], match[4] or ""
         name = match["eq"] or (_NAME.search(options) or ["", ""])[1]
-        yield name, Label(f"({shown})" if kind == "eq" else f"{kind.title()} {shown}", shown)
+        if kind in PICTURES and name:
+            figures[match.start()] = name
+        elif kind in ("eq", *KINDS) and ":nonumber:" not in options:
+            counts[kind] += 1
+            shown = f"{number}.{counts[kind]}"
+            yield name, Label(f"({shown})" if kind == "eq" else f"{kind.title()} {shown}", shown)
+    for count, (_, name) in enumerate(sorted(figures.items()), 1):
+        yield name, Label(f"Fig. {number}.{count}", f"{number}.{count}")
 
 
-def _figures(chapter: Chapter) -> Iterator[str]:
+def _figures(chapter: Chapter) -> Iterator[tuple[int, str]]:
+    """Yield the figures that cells make: where, and their names."""
     for cell in chapter.cells:
         settings = yaml.safe_load(cell.settings) or {}
         name = settings.get("mystnb", {}).get("figure", {}).get("name")
         if name:
-            yield name
+            yield cell.start, name

@@ -354,12 +354,16 @@ def _table(plain: Plain, block: Directive) -> Iterator[str]:
     yield from ("", plain._inline(block.argument), "", *plain._blocks(block.body), "")
 
 
-def _only_in_the_book(what: str) -> Callable[[Plain, Directive], Iterator[str]]:
-    def translate(plain: Plain, _block: Directive) -> Iterator[str]:
-        page = f"“{plain.book.title(plain.page)}”"
-        yield from ("", f"*{what} is on the page {page} of the book.*", "")
+def _moving(plain: Plain, block: Directive) -> Iterator[str]:
+    shown = plain._label(block.options["name"]).text if "name" in block.options else "Figure"
+    page, caption = f"“{plain.book.title(plain.page)}”", " ".join(" ".join(block.body).split())
+    yield from ("", f"*On the page {page} of the book stands a figure with sliders.*", "")
+    yield from plain._blocks([f"**{shown}** {caption}", ""])
 
-    return translate
+
+def _generated(plain: Plain, _block: Directive) -> Iterator[str]:
+    page = f"“{plain.book.title(plain.page)}”"
+    yield from ("", f"*On the page {page} of the book stands a text that is generated.*", "")
 
 
 def _verbatim(_plain: Plain, block: Directive) -> Iterator[str]:
@@ -381,6 +385,6 @@ DIRECTIVES: dict[str, Callable[[Plain, Directive], Iterator[str]]] = {
     "list-table": _list_table,
     "table": _table,
     "code-block": _verbatim,
-    "moving": _only_in_the_book("A picture that moves"),
-    "generated": _only_in_the_book("A generated text"),
+    "moving": _moving,
+    "generated": _generated,
 }

@@ -144,6 +144,18 @@ def test_mathematics_needs_no_macros_and_keeps_its_numbers(small: Book) -> None:
     assert "$$\n\\operatorname{E} X = \\operatorname{sinc}(1) \\tag{1.1}\n$$" in source(small)
 
 
+def test_a_moving_figure_is_counted_and_told(small: Book) -> None:
+    moving = "```{moving} radius\n:name: fig-01-moving\n\nThe $\\E$\nof it.\n```\n\n"
+    cell = PAGE[PAGE.index("```{code-cell}") : PAGE.index("## One")]
+    after = "{numref}`fig-01-moving`, {numref}`fig-01-a`"
+    path = rewrite(small, f"# T\n\n{moving}{cell}{after}\n")
+    text = "\n".join(cell.source for cell in notebook(path, small).cells)
+    assert "*On the page “T” of the book stands a figure with sliders.*" in text
+    assert "**Fig. 1.1** The $\\operatorname{E}$ of it." in text
+    assert "**Fig. 1.2** The kernel" in text
+    assert "Fig. 1.1, Fig. 1.2" in text
+
+
 def test_macros_are_defined_where_a_cell_prints_them(small: Book) -> None:
     assert "\\newcommand{\\MISE}{\\operatorname{MISE}}" in source(small, 1)
     assert "newcommand" not in source(small, 0)
