@@ -26,6 +26,9 @@ CHECKOUT = re.compile(r"experiments/results|notebooks/data")
 _CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXERCISE = re.compile(r"^(`{3,}|:{3,})\{exercise\}([^\n]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"^:label:\s*(\S+)", re.MULTILINE)
+_NUMBERED = re.compile(
+    r"(?:^:label:|^\s*name:|^:name:|\$\$ \()\s*([a-z]+-(\d\d)-[\w-]+)", re.MULTILINE
+)
 _SOLVED = re.compile(r"\{solution(?:-start)?\}\s*(\S+)")
 
 
@@ -158,6 +161,13 @@ def exercises(chapter: Chapter) -> Iterator[str]:
             yield f"exercise without a solution: {title!r}"
 
 
+def labels(chapter: Chapter) -> Iterator[str]:
+    """Labels carry the number of the chapter they stand in."""
+    for label, number in _NUMBERED.findall(chapter.text):
+        if number != chapter.name[:2]:
+            yield f"a label of another chapter: {label}"
+
+
 def one_home(chapter: Chapter) -> Iterator[str]:
     """Tables and files come from fourierkernels.notebook, files by a name that stands there."""
     for node in (node for cell in chapter.cells for node in ast.walk(cell.tree)):
@@ -178,7 +188,8 @@ def _called(node: ast.Call) -> str:
 
 
 RULES: dict[str, Callable[[Chapter], Iterator[str]]] = {
-    rule.__name__: rule for rule in (opening, cell_sizes, plotting_code, exercises, one_home)
+    rule.__name__: rule
+    for rule in (opening, cell_sizes, plotting_code, exercises, labels, one_home)
 }
 
 

@@ -105,6 +105,14 @@ def test_exercises(tmp_path, text, expected):
 
 
 @pytest.mark.parametrize(
+    "text", [":label: thm-02-a", "    name: fig-02-a", ":name: fig-02-a", "$$ (eq-02-a)"]
+)
+def test_labels_carry_the_number_of_their_chapter(tmp_path, text):
+    assert "a label of another chapter" in found(tmp_path, "labels", text + "\n")
+    assert not found(tmp_path, "labels", text.replace("02", "01") + "\n")
+
+
+@pytest.mark.parametrize(
     ("code", "expected"),
     [
         ("def table(header, rows): ...", "defined again"),
