@@ -76,9 +76,11 @@ class HeadReport(ReportContent):
 
     def __str__(self) -> str:
         width = standard_output().width
-        console = made_visible(
-            Console(file=StringIO(), width=width, highlight=False, color_system=None)
+        # Told that it is in Jupyter, rich displays what is captured as well.
+        plain = Console(
+            file=StringIO(), width=width, highlight=False, color_system=None, force_jupyter=False
         )
+        console = made_visible(plain)
         with console.capture() as capture:
             print_report(self, console)
         return capture.get().rstrip("\n")

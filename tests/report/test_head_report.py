@@ -51,6 +51,16 @@ def test_report_prints_what_the_command_prints(
     assert "layer average" in str(report)
 
 
+def test_text_of_a_report_displays_nothing_in_jupyter(
+    report: HeadReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, shown = str(report), []
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *of: shown.append(of))
+    assert str(report) == expected
+    assert not shown
+
+
 def test_rich_prints_all_lines_of_the_report(report: HeadReport) -> None:
     console = Console(width=60)
     with console.capture() as capture:
