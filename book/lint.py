@@ -51,6 +51,8 @@ REST_ROLE = re.compile(r"(?<![\w:]):[a-z]+(?::[a-z]+)?:(?=`|$)")
 NUMBER = re.compile(r"\d+\.?\d*(?:e[+-]?\d+)?")
 DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?!\.?\w)")
 HEAVIEST_PAGE = 1_500_000  # bytes
+WIDEST = 78  # columns of code and output that fit beside the contents at 1,280 pixels
+WIDEST_CONSOLE = 92  # in the smaller letters that fourierkernels.css gives terminals
 FENCE = re.compile(r":::|```|~~~")
 
 
@@ -233,6 +235,17 @@ def page_weight(page: Page) -> Iterator[str]:
         )
 
 
+def wide_code(page: Page) -> Iterator[str]:
+    """Code and output that a chapter cuts at its margin; what it hides may be wider."""
+    for block in page.soup.select(".bd-article pre"):
+        if block.find_parent(class_="hide") or not page.name.startswith(("book/index", "notebooks/")):
+            continue
+        most = WIDEST_CONSOLE if block.find_parent(class_="highlight-console") else WIDEST
+        for line in block.get_text().splitlines():
+            if len(line) > most:
+                yield f"{len(line)} columns, at most {most} are wanted: {line[:50]!r}"
+
+
 def _shared(path: Path, site: Path) -> bool:
     """Whether a file is of the theme or of all pages; one of a single page's may lie there."""
     return path.is_relative_to(site.resolve() / "_static") and path.parent.name == "_static"
@@ -250,6 +263,7 @@ RULES: dict[str, Callable[[Page], Iterator[str]]] = {
         unresolved_names,
         unbacked_numbers,
         page_weight,
+        wide_code,
     )
 }
 

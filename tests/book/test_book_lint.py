@@ -167,3 +167,21 @@ def test_the_text_of_a_page_has_weight_and_pictures_count_once(tmp_path: Path) -
     assert "page_weight" not in rules_broken(site)
     (site / "page.html").write_text(f"<p>{'a ' * (lint.HEAVIEST_PAGE // 2)}</p>")
     assert "page_weight" in rules_broken(site)
+
+
+@pytest.mark.parametrize(
+    ("start", "columns"),
+    [("<pre>", lint.WIDEST), ('<div class="highlight-console"><pre>', lint.WIDEST_CONSOLE)],
+)
+def test_a_chapter_cuts_no_visible_code(tmp_path: Path, start: str, columns: int) -> None:
+    def site(name: str, page: str, code: str) -> Path:
+        (tmp_path / name / "notebooks").mkdir(parents=True)
+        body = f'<article class="bd-article">{code}</pre></article>'
+        return site_with(tmp_path / name, body, page=page)
+
+    fits, cut = ("short\n" + "x" * length for length in (columns, columns + 1))
+    chapter = "notebooks/01.html"
+    assert not rules_broken(site("fits", chapter, start + fits))
+    assert rules_broken(site("cut", chapter, start + cut)) == {"wide_code"}
+    assert not rules_broken(site("hidden", chapter, f'<details class="hide">{start}{cut}'))
+    assert not rules_broken(site("reference", "api.html", start + cut))
