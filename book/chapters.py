@@ -148,6 +148,9 @@ def exercises(chapter: Chapter) -> Iterator[str]:
     for level in LEVELS:
         if not any(title.startswith(level) for title in titles):
             yield f"no exercise whose title begins with {level}"
+    levels = [title.split(":")[0] for title in titles]
+    if levels != sorted(levels):
+        yield f"exercises are not in the order of their levels: {', '.join(levels)}"
     if not any("break" in title.lower() for title in titles):
         yield "no exercise that breaks an assumption and says so in its title"
     solved = set(_SOLVED.findall(chapter.text))

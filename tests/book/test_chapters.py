@@ -92,6 +92,7 @@ def test_code_that_draws_is_hidden(tmp_path):
     [
         (EXERCISES.replace("Level 2", "Level 1"), "begins with Level 2"),
         (EXERCISES.replace("break", "try"), "breaks an assumption"),
+        (EXERCISES + exercise("Level 2: late", label="ex-01-4"), "in the order of their levels"),
         (EXERCISES + exercise("A title", label="ex-01-4"), "without a level"),
         (EXERCISES + exercise("Level 1: more", label="ex-01-4", hint=False), "without a hint"),
         (
