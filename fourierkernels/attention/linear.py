@@ -80,8 +80,8 @@ def linear_fourier_attention(
     """Estimate :func:`~fourierkernels.attention.fourier_attention` in O(N m (D + D_v)).
 
     The error falls like 1/√m, from a level that grows like exp(a²/2) with the spread a of the
-    phases (:func:`phase_spread`): below a ≈ 1.5 it is useful, beyond the plain mean of the values
-    is about as good, and a :class:`PhaseSpreadWarning` says so. In one and two dimensions
+    phases (:func:`phase_spread`): below a ≈ 1.5 it is useful, beyond the lead over the plain mean
+    of the values is soon lost, and a :class:`PhaseSpreadWarning` says so. In one and two dimensions
     :class:`~fourierkernels.estimators.NadarayaWatson` is in linear time, too, and exact.
 
     Parameters
