@@ -237,8 +237,9 @@ def page_weight(page: Page) -> Iterator[str]:
 
 def wide_code(page: Page) -> Iterator[str]:
     """Code and output that a chapter cuts at its margin; what it hides may be wider."""
-    for block in page.soup.select(".bd-article pre"):
-        if block.find_parent(class_="hide") or not page.name.startswith(("book/index", "notebooks/")):
+    told = page.name.startswith(("book/index", "notebooks/"))
+    for block in page.soup.select(".bd-article pre") if told else []:
+        if block.find_parent(class_="hide"):
             continue
         most = WIDEST_CONSOLE if block.find_parent(class_="highlight-console") else WIDEST
         for line in block.get_text().splitlines():

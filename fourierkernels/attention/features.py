@@ -24,7 +24,7 @@ from fourierkernels.arrays import FloatArray
 from fourierkernels.attention.validation import WORKING_DTYPE, check_radius
 from fourierkernels.validation import check_choice, check_integer
 
-USEFUL_SPREAD = 1.5  # of the phase: beyond it the lead over the plain mean of the values is soon lost
+USEFUL_SPREAD = 1.5  # of the phase: beyond it the lead over a plain mean is soon lost
 _CPU: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}  # not torch's current defaults
 _SOBOL_HALF_STEP = 2.0**-31  # the points of torch's engine are the left ends of 2^30 cells
 

@@ -92,7 +92,6 @@ def test_code_that_draws_is_hidden(tmp_path):
     [
         (EXERCISES.replace("Level 2", "Level 1"), "begins with Level 2"),
         (EXERCISES.replace("break", "try"), "breaks an assumption"),
-        (EXERCISES + exercise("Level 2: late", label="ex-01-4"), "in the order of their levels"),
         (EXERCISES + exercise("A title", label="ex-01-4"), "without a level"),
         (EXERCISES + exercise("Level 1: more", label="ex-01-4", hint=False), "without a hint"),
         (
@@ -103,6 +102,12 @@ def test_code_that_draws_is_hidden(tmp_path):
 )
 def test_exercises(tmp_path, text, expected):
     assert expected in found(tmp_path, "exercises", text)
+
+
+def test_exercises_go_from_level_one_to_three(tmp_path):
+    assert not found(tmp_path, "exercise_order", EXERCISES)
+    late = EXERCISES + exercise("Level 2: late", label="ex-01-4")
+    assert "in the order of their levels" in found(tmp_path, "exercise_order", late)
 
 
 @pytest.mark.parametrize(
