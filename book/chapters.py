@@ -196,7 +196,7 @@ def _called(node: ast.Call) -> str:
 
 RULES: dict[str, Callable[[Chapter], Iterator[str]]] = {
     rule.__name__: rule
-    for rule in (opening, cell_sizes, plotting_code, exercises, labels, one_home)
+    for rule in (opening, cell_sizes, plotting_code, exercises, exercise_order, labels, one_home)
 }
 
 
