@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 from tiny_checkpoints import save_tiny
 
+SLOW_VARIANTS = Path(__file__).with_name("slow_variants.txt")
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
@@ -28,6 +29,20 @@ def pytest_configure(config: pytest.Config) -> None:
         from shared_compilation import share_compiled_code  # reads the variable
 
         share_compiled_code(config.cache.mkdir("numba"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the variants of slow_variants.txt as slow; a line that names none is an error."""
+    lines = SLOW_VARIANTS.read_text("utf-8").splitlines()
+    slow = {line for line in lines if not line.startswith("#")}
+    found = {item.nodeid: item for item in items}
+    for name in slow & found.keys():
+        found[name].add_marker(pytest.mark.slow)
+    tests = {name.partition("[")[0] for name in found}
+    lost = sorted(name for name in slow - found.keys() if name.partition("[")[0] in tests)
+    if lost and not any("::" in place for place in config.args):  # where some are left out
+        raise pytest.UsageError(f"{SLOW_VARIANTS.name} names no variant of a test: {lost[0]}")
 
 
 @pytest.fixture

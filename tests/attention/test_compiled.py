@@ -103,6 +103,7 @@ def test_layers_and_mixers_are_whole_graphs_for_all_lengths(name: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
+@pytest.mark.slow
 def test_inductor_gives_the_same() -> None:
     """Without dropout: inductor draws from a generator of its own."""
     with inductor.patch(compile_threads=1):  # starting processes that compile takes longer

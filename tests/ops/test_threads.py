@@ -3,6 +3,8 @@
 import pytest
 from several_threads import THREADS, printed_by
 
+pytestmark = pytest.mark.slow  # it compiles the parallel loops
+
 # In a process of its own, since numba starts its threads once, and in one for all, since that
 # compiles the parallel loops.
 _PROGRAM = """
@@ -40,7 +42,6 @@ def printed() -> list[str]:
     return printed_by(_PROGRAM.format(threads=THREADS))
 
 
-@pytest.mark.slow
 def test_first_large_calls_leave_the_threads_of_torch(printed: list[str]) -> None:
     assert printed[:2] == ["1", "2"]
 

@@ -219,6 +219,7 @@ def start(path: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, str(script), str(path)])
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_only_the_cell_in_its_hands(
     slow_expected: dict[Cell, tuple[float, ...]], tmp_path: Path
 ) -> None:

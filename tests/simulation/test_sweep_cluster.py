@@ -88,6 +88,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster: Cluster, tmp_pat
     assert values(read_results(path)[1]) == values(done)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_told_and_finished_cells_are_kept(
     cluster: Cluster, tmp_path: Path
 ) -> None:
