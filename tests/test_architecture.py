@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -82,17 +83,19 @@ def relative(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_imports_go_one_way(path: Path) -> None:
-    home = room_of(path)
-    if home == "__init__":
-        return
-    used = {name.split(".")[1] for name in named(path)} - {home, *FOUNDATIONS}
-    if home in FOUNDATIONS:
-        assert not used
-        return
-    known = {name for name in used if name in ROOMS}
-    assert known <= set(ROOMS[home]), f"{home} must not name {sorted(known - set(ROOMS[home]))}"
+FILES_OF = {
+    room: list(paths) for room, paths in itertools.groupby(sorted(FILES, key=room_of), room_of)
+}
+in_every_room = pytest.mark.parametrize("room", FILES_OF)
+
+
+@in_every_room
+def test_imports_go_one_way(room: str) -> None:
+    below = () if room in FOUNDATIONS else ROOMS.get(room, ROOMS)  # __init__ is above all rooms
+    for path in FILES_OF[room]:
+        used = {name.split(".")[1] for name in named(path)} - {room, *FOUNDATIONS}
+        wrong = sorted(used if room in FOUNDATIONS else used.intersection(ROOMS) - set(below))
+        assert not wrong, f"{relative(path)} must not name {wrong}"
 
 
 def test_every_room_is_listed_below_what_imports_it() -> None:
@@ -129,37 +132,40 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert list(circles(graph)) == []
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.name != "__main__.py"], ids=relative)
-def test_no_file_imports_the_face_of_its_own_package(path: Path) -> None:
-    above = [path.parent, *path.parent.parents]
-    faces = {folder / "__init__.py" for folder in above if folder.is_relative_to(PACKAGE)}
-    assert arrows()[path] & faces == set()
+@in_every_room
+def test_no_file_imports_the_face_of_its_own_package(room: str) -> None:
+    for path in FILES_OF[room]:
+        above = [path.parent, *path.parent.parents]
+        faces = {folder / "__init__.py" for folder in above if folder.is_relative_to(PACKAGE)}
+        assert path.name == "__main__.py" or not arrows()[path] & faces, relative(path)
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_no_import_is_put_together_from_pieces(path: Path) -> None:
+def imports_by_name(path: Path) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the place and the argument of every call that imports what it is given."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            called = node.func.id if isinstance(node.func, ast.Name) else called
+            if called in ("import_module", "__import__"):
+                yield f"{relative(path)}:{node.lineno}", node.args[0]
+
+
+@in_every_room
+def test_no_import_is_put_together_from_pieces(room: str) -> None:
     """`import_module` takes a whole name, one below the module itself, or one from a registry row.
 
     Rows hold whole names, which :func:`named` reads.
     """
-    if relative(path) in NAMED_BY_A_PERSON:
-        return
-    for node in ast.walk(parsed(path)):
-        if not isinstance(node, ast.Call):
-            continue
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        called = node.func.id if isinstance(node.func, ast.Name) else called
-        if called not in ("import_module", "__import__"):
-            continue
-        argument = node.args[0]
+    paths = [path for path in FILES_OF[room] if relative(path) not in NAMED_BY_A_PERSON]
+    for place, argument in itertools.chain.from_iterable(map(imports_by_name, paths)):
         if isinstance(argument, ast.JoinedStr):
             first = argument.values[0]
             own = isinstance(first, ast.FormattedValue) and ast.unparse(first.value) == "__name__"
-            assert own, f"{relative(path)}:{node.lineno}: {ast.unparse(argument)}"
+            assert own, f"{place}: {ast.unparse(argument)}"
         else:
-            assert not isinstance(argument, ast.BinOp), f"{relative(path)}:{node.lineno}"
+            assert not isinstance(argument, ast.BinOp), place
             named_here = argument.value if isinstance(argument, ast.Constant) else ""
-            assert not named_here.startswith("."), f"{relative(path)}:{node.lineno}"
+            assert not named_here.startswith("."), place
 
 
 def test_no_room_is_larger_than_a_sixth_of_the_package() -> None:
@@ -180,12 +186,13 @@ def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or 0) - function.lineno + 1 - prose
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_functions_are_short(path: Path) -> None:
+@in_every_room
+def test_functions_are_short(room: str) -> None:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, kinds)]
-    long = {f.name: code_lines(f) for f in functions if code_lines(f) > LONGEST_FUNCTION}
-    assert long == {}
+    for path in FILES_OF[room]:
+        functions = [node for node in ast.walk(parsed(path)) if isinstance(node, kinds)]
+        long = {f.name: code_lines(f) for f in functions if code_lines(f) > LONGEST_FUNCTION}
+        assert not long, relative(path)
 
 
 def test_nine_files_in_ten_are_short() -> None:

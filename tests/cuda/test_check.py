@@ -72,6 +72,7 @@ def test_what_only_a_card_has_is_skipped_with_the_reason(name: str) -> None:
     assert not row.bad
 
 
+@pytest.mark.slow
 def test_without_what_the_estimators_need_the_rest_is_checked() -> None:
     program = (
         "import sys, torch\n"

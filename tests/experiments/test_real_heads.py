@@ -85,6 +85,7 @@ def test_pretrained_networks_fill_in_masked_tokens(
 
 
 @needs_rxnfp
+@pytest.mark.slow
 def test_fine_tuning_made_the_heads_of_the_upper_layers_more_alike() -> None:
     options = {"tokens": "smiles", "model_class": "BertModel", "statistics": "none"}
     report = head_report(PRETRAINED, preparations(16), against=TUNED, **options)

@@ -380,6 +380,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_loses_nothing(
     expected: dict[Cell, tuple[float, ...]], tmp_path: Path
 ) -> None:
