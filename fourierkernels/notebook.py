@@ -58,6 +58,18 @@ def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> "Markdown":
     return Markdown("\n".join(f"| {' | '.join(line)} |" for line in written))
 
 
+def kernel_title(name: str) -> str:
+    """Return what text and figures call a kernel: the power of its sinc, or the Gaussian.
+
+    Examples
+    --------
+    >>> kernel_title("fourier4"), kernel_title("gaussian")
+    ('$l = 4$', 'Gaussian')
+    """
+    power = name.removeprefix("fourier")
+    return f"$l = {power}$" if power != name else name.capitalize()
+
+
 def result(name: str) -> Path:
     """Return the path of a committed result, such as ``rates_density.csv``.
 
