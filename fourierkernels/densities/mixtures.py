@@ -15,7 +15,7 @@ from fourierkernels.densities.contract import (
     power_of_mixture,
 )
 from fourierkernels.densities.univariate import normal_pdf
-from fourierkernels.validation import check_integer, check_number
+from fourierkernels.validation import as_real, check_integer, check_number
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class GaussianMixture:
     smoothness = Smoothness("supersmooth", 2.0)
 
     def __post_init__(self) -> None:
+        for name in ("weights", "means", "stds"):
+            column = as_real(name, getattr(self, name))
+            if column.ndim != 1:
+                raise ValueError(f"{name} must be a sequence of numbers, got {getattr(self, name)}")
+            object.__setattr__(self, name, tuple(column.tolist()))
         if not len(self.weights) == len(self.means) == len(self.stds) > 0:
             raise ValueError(
                 "weights, means and stds must have one equal, positive length, got "

@@ -198,6 +198,7 @@ def test_correlated_gaussian_agrees_with_scipy(dim: int) -> None:
         (lambda: Laplace(scale=math.nan), "scale must be finite and greater than 0, got nan"),
         (lambda: GaussianMixture((0.5,), (0.0,), (1.0,)), "weights must sum to 1, got 0.5"),
         (lambda: GaussianMixture((1.0,), (0.0, 1.0), (1.0,)), "one equal, positive length"),
+        (lambda: GaussianMixture(1.0, 0.0, 1.0), "weights must be a sequence of numbers, got 1.0"),  # type: ignore[arg-type]
         (lambda: CorrelatedGaussian(1.0), r"correlation must be in \(-1, 1\), got 1.0"),
         (lambda: as_density("laplacian"), "density must be one of gaussian, .*got 'laplacian'"),
         (lambda: as_density("beta(1)x"), "density must be one of"),
@@ -210,6 +211,14 @@ def test_correlated_gaussian_agrees_with_scipy(dim: int) -> None:
 def test_bad_density_is_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]
+
+
+def test_a_mixture_of_lists_or_arrays_is_that_of_tuples() -> None:
+    plain = GaussianMixture((0.25, 0.75), (-2.0, 1.0), (0.5, 1.0))
+    for make in (list, np.array):
+        other = GaussianMixture(make([0.25, 0.75]), make([-2, 1]), make([0.5, 1.0]))
+        assert other == plain
+        assert hash(other) == hash(plain)  # by which optima are kept
 
 
 def test_an_incomplete_density_is_refused_with_what_it_lacks() -> None:
