@@ -36,7 +36,8 @@ def summary_notes(
     if AS_SHARP in summaries:
         lines.append(
             f"{AS_SHARP}: rows of random heads with the entropies of the trained rows; what a "
-            "distance has beyond theirs is not sharpness"
+            "distance has beyond theirs is not sharpness; one draw of weights, and no interval "
+            "holds what another would change"
         )
     if first.unknown > 0:
         lines.append(f"unknown tokens: {first.unknown:.1%}")
