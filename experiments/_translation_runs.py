@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+from fourierkernels.device import default_device
 from fourierkernels.files import write_text
 from fourierkernels.models import TranslationModel, load_model, save_model
 from fourierkernels.run_folder import BEST, SETUP, SUBWORDS
@@ -184,7 +184,7 @@ def _measured(run: Run) -> dict[str, Any]:
     data = study.read(choose_preset(study, own.preset), own.data, cache=run.runs / "cache")
     model = load_model(run.folder / BEST)
     assert isinstance(model, TranslationModel)
-    model = model.to(torch.accelerator.current_accelerator() or "cpu").eval()
+    model = model.to(default_device()).eval()
     begun = time.process_time()
     sentences = translate_split(model, data, SPLIT, positions=run.settings.sentences)
     seconds = time.process_time() - begun

@@ -38,6 +38,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from fourierkernels.device import default_device
 from fourierkernels.mixing import cost_table
 from fourierkernels.models import PretrainingEncoder, count_parameters, encoder_config
 from fourierkernels.models.encoder import EncoderConfig
@@ -287,7 +288,7 @@ def main() -> None:
         name, size, batch, device, memory = options.cell
         print(json.dumps(asdict(measure(name, size, int(batch), device, float(memory)))))
         return
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = default_device().type
     rows: list[dict[str, Any]] = []
     if options.quick:
         cells = [quick_turn(QUICK_SIZE, device, options.memory)]

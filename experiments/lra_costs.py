@@ -30,6 +30,7 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
+from fourierkernels.device import default_device
 from fourierkernels.models import ArenaClassifier, arena_config
 from fourierkernels.study import write_study
 
@@ -192,7 +193,7 @@ def main() -> None:
         limit_memory(float(memory))
         print(json.dumps(asdict(measure(mixer, int(n), device))))
         return
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = default_device().type
     limits = options.seconds, options.memory
     if options.quick:
         quick = (measure(name, n, device, 0.0) for name in MIXERS for n in QUICK_SIZES)

@@ -32,6 +32,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import fourier_attention
+from fourierkernels.device import default_device
 from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[2]
@@ -388,7 +389,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of one measurement")
     parser.add_argument("--clock", type=float, default=1.755, help="GHz of the GPU, for the floor")
     options = parser.parse_args()
-    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = options.device or default_device().type
     shapes, seconds = (GPU_SHAPES if device == "cuda" else CPU_SHAPES), options.seconds
     if options.quick:
         shapes, seconds = QUICK_SHAPES, 0.05

@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 
+from fourierkernels.device import default_device
 from fourierkernels.mixing import MIXERS
 from fourierkernels.models.blocks import BlockConfig, build_blocks, run_blocks
 from fourierkernels.study import write_study
@@ -210,7 +211,7 @@ def main() -> None:
         limit_memory(float(memory))
         print(json.dumps(asdict(measure(name, int(n), device))))
         return
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = default_device().type
     limits = options.seconds, options.memory
     cells = quick_cells(device, *limits) if options.quick else sweep(SIZES, device, *limits)
     config = settings(device, *limits)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from fourierkernels.device import check_device, default_device
 from fourierkernels.ops.cuda_build import sources_digest
 from fourierkernels.ops.cuda_toolkit import driver_release, find_toolkit, text_of
 from fourierkernels.study import provenance
@@ -41,7 +42,7 @@ class Card:
     torch_cuda: str
 
 
-def check_device(name: str | None) -> torch.device:
+def card_or_cpu(name: str | None) -> torch.device:
     """Return the device of that name, by default the current card.
 
     Raises
@@ -49,21 +50,12 @@ def check_device(name: str | None) -> torch.device:
     ValueError
         If PyTorch sees no such device, or none is given and it sees no card.
     """
-    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if name is None and not cards:
+    if name is None and default_device().type == "cpu":
         raise ValueError(
             "device must be given where PyTorch sees no card: --device cpu runs the same on the "
             "CPU operator"
         )
-    try:
-        device = torch.device(name or "cuda")
-    except RuntimeError as error:
-        raise ValueError(f"device must be cpu, cuda or cuda:<index>, got {name!r}") from error
-    if device.type not in ("cpu", "cuda"):
-        raise ValueError(f"device must be cpu, cuda or cuda:<index>, got {name!r}")
-    if device.type == "cuda" and (device.index or 0) >= cards:
-        raise ValueError(f"device must be one of the {cards} cards of PyTorch, got {name!r}")
-    return device
+    return torch.device(check_device(name or "cuda"))
 
 
 def card_of(device: torch.device) -> Card:

@@ -13,7 +13,7 @@ import torch
 
 from fourierkernels.console import standard_output
 from fourierkernels.cuda.bench import Plan, run_bench
-from fourierkernels.cuda.card import arch_of, card_of, check_device, record
+from fourierkernels.cuda.card import arch_of, card_of, card_or_cpu, record
 from fourierkernels.cuda.cases import SEED
 from fourierkernels.cuda.check import chosen, run_check
 from fourierkernels.cuda.contenders import POWER, RADIUS, installed
@@ -35,7 +35,7 @@ def check_command(
     name: str | None, only: Sequence[str], *, quick: bool, jobs: int
 ) -> tuple[list[Row], dict[str, Any]]:
     """Run the cases, show the worst of each group, and return all rows with their provenance."""
-    device, asked = check_device(name), chosen(quick=quick, names=only)
+    device, asked = card_or_cpu(name), chosen(quick=quick, names=only)
     card = card_of(device)
     _build_for(device, REALS, jobs)
     rows: list[Row] = []
@@ -65,7 +65,7 @@ def sanitizer_command(
             "sanitizer needs compute-sanitizer on PATH: it comes with the CUDA toolkit, in its bin "
             "folder"
         )
-    device = check_device(name)
+    device = card_or_cpu(name)
     _build_for(device, REALS, jobs)
     parts = [word for group in (only or _SANITISED) for word in ("--only", group)]
     again = [*check, "--quick", *parts, "--device", str(device)]
@@ -100,7 +100,7 @@ def bench_command(
     """
     minutes, seconds = limits["minutes"], check_number("seconds", limits["seconds"], above=0.0)
     end = time.monotonic() + 60 * check_number("minutes", minutes, above=0.0) if minutes else None
-    device = check_device(name)
+    device = card_or_cpu(name)
     shapes = list(QUICK) if quick else _shapes(asked["shapes"])
     able, missing = installed(device.type)
     methods = _matching("method", asked["methods"], able)

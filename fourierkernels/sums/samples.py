@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.device import check_device
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.bulk import Tails
 from fourierkernels.sums.centring import centring_limit, count_cells
-from fourierkernels.sums.device import check_device
 from fourierkernels.sums.frame import Frame
 from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import check_parts, moment_parts, multi_indices, slopes

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import torch
 from transformers import TrainerCallback, TrainingArguments
 
+from fourierkernels.device import default_device
 from fourierkernels.train.curve import is_over
 from fourierkernels.train.recipe import Recipe
 
@@ -94,7 +94,7 @@ def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any
         raise ImportError(
             "--tensorboard needs a package of its own: pip install 'fourierkernels[tensorboard]'"
         )
-    processes, on_cpu = int(os.environ.get("WORLD_SIZE", "1")), not torch.accelerator.is_available()
+    processes, on_cpu = int(os.environ.get("WORLD_SIZE", "1")), default_device().type == "cpu"
     micro = recipe.accumulation * processes
     if recipe.batch % micro:
         raise ValueError(
@@ -115,7 +115,7 @@ def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any
         data_seed=recipe.seed,
         report_to=["tensorboard"] if tensorboard else [],
         disable_tqdm=not sys.stderr.isatty(),
-        dataloader_pin_memory=torch.cuda.is_available(),
+        dataloader_pin_memory=not on_cpu,
         use_cpu=on_cpu,
         ddp_backend="gloo" if on_cpu and processes > 1 else None,
         **_ALWAYS,

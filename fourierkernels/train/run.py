@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fourierkernels.device import default_device
 from fourierkernels.files import remove_unfinished
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
@@ -144,7 +145,7 @@ def evaluate(
     if text.digest != digest:
         study.check(home, text)
     file = checkpoint if checkpoint.is_file() else checkpoint / MODEL
-    model = load_model(file).to(torch.accelerator.current_accelerator() or "cpu")
+    model = load_model(file).to(default_device())
     return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
 
 

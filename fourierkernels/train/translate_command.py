@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
 from fourierkernels.datasets.source import lines_of_bytes, text_lines
+from fourierkernels.device import default_device
 from fourierkernels.models import TranslationModel
 from fourierkernels.models.saved import load_model
 from fourierkernels.run_folder import SUBWORDS
@@ -50,8 +49,8 @@ def load_translator(checkpoint: Path) -> "tuple[TranslationModel, Bpe]":
             f"{home / SUBWORDS} must have the {model.config.vocabulary} subwords of the model, "
             f"got {len(bpe)}"
         )
-    device = torch.accelerator.current_accelerator()
-    return (model.float() if device is None else model.to(device)), bpe
+    device = default_device()
+    return (model.float() if device.type == "cpu" else model.to(device)), bpe
 
 
 def translate_text(

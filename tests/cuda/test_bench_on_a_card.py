@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fourierkernels.cuda import bench, command, contenders
 from fourierkernels.cuda.bench import Plan, run_bench
-from fourierkernels.cuda.card import Card, card_of, check_device, record
+from fourierkernels.cuda.card import Card, card_of, card_or_cpu, record
 from fourierkernels.cuda.contenders import CONTENDERS, Contender, installed
 from fourierkernels.cuda.floor import floor_ms
 from fourierkernels.cuda.measurement import Line, Results
@@ -216,7 +216,7 @@ def test_a_long_call_runs_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_devices_that_are_not_there_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match=rf"device must be .*{name!r}"):
-        check_device(name)
+        card_or_cpu(name)
 
 
 def test_rows_from_outside_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ FOUNDATIONS = (
     "run_folder",
     "image_files",
     "files",
+    "device",
     "workers",
 )
 ROOMS: dict[str, tuple[str, ...]] = {

@@ -1,8 +1,27 @@
-"""The device of a kernel sum, checked without loading torch for the CPU."""
+"""Where to compute, the CPU or a CUDA device: by default, and as asked for."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+def default_device() -> "torch.device":
+    """Return the current CUDA device if this machine has one that PyTorch can use, else the CPU.
+
+    PyTorch's CUDA builds name an accelerator (``torch.accelerator.current_accelerator()``) also
+    where there is none. Devices of other kinds are not used, since the operator of Fourier
+    attention computes on CPUs and CUDA devices alone.
+    """
+    import torch
+
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def check_device(device: str) -> str:
     """Return "cpu" or the name of a CUDA device that this machine has.
+
+    PyTorch is not loaded for the CPU.
 
     Raises
     ------
