@@ -14,6 +14,8 @@ from fourierkernels.report.digits import decimals
 
 # What the heads are compared with, the first of these that was measured.
 _CONTROLS = {AS_SHARP: "equally sharp random heads", "random": "heads with random weights"}
+# Distances of maps in single precision that differ by less, relatively, are equal.
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class Finding:
 def head_finding(report: ReportContent) -> Finding:
     """Return what the distances of the first metric say, as far as their intervals allow.
 
-    A difference is claimed only if its interval excludes zero. The layer that stands out is the
-    one of ``outstanding_layer``, by its distance as a share of that of equally sharp random
-    heads where those were measured, and by the distance itself otherwise.
+    A difference is claimed only if its interval excludes zero by more than rounding. The layer
+    that stands out is the one of ``outstanding_layer``, by its distance as a share of that of
+    equally sharp random heads where those were measured, and by the distance itself otherwise.
     """
     summaries = report.summaries()
     if not summaries:
@@ -66,9 +68,10 @@ def _alone(first: HeadSummary) -> str:
 def _compared(found: HeadDifference, first: HeadSummary, other: HeadSummary, than: str) -> str:
     places = max(decimals(first.layer_average, other.layer_average), decimals(found.average))
     how = "not seen to be nearer to each other or farther apart than"
-    if found.low > 0:
+    rounding = _ROUNDING * max(first.layer_average, other.layer_average)
+    if found.low > rounding:
         how = "farther apart than"
-    elif found.high < 0:
+    elif found.high < -rounding:
         how = "nearer to each other than"
     title = f"{found.level:.0%} interval of the difference"
     ends = _interval(title, found.low, found.high, places, sign="+")
@@ -118,9 +121,10 @@ def outstanding_layer(
 ) -> int | None:
     """Return the layer of the largest or the smallest value, if it differs from every other.
 
-    It differs if the interval of each of its differences excludes zero; all of them have to, so
-    that their number makes no layer stand out by chance. If both ends do, it is the one farther
-    from its neighbour.
+    It differs if the interval of each of its differences excludes zero by more than rounding; all
+    of them have to, so that their number makes no layer stand out by chance. If both ends do, it is
+    the one farther from its neighbour, and of two that are equally far the layer of the largest
+    value.
 
     Parameters
     ----------
@@ -137,12 +141,14 @@ def outstanding_layer(
     if len(values) < 2:
         return None
     order = np.argsort(values, kind="stable")
-    gaps = {order[-1]: values[order[-1]] - values[order[-2]], order[0]: np.diff(values[order])[0]}
-    found = [layer for layer in gaps if _differs(replicates, layer, level)]
-    return int(max(found, key=gaps.__getitem__)) if found else None
+    rounding = _ROUNDING * float(np.abs(values).max())
+    gaps = np.diff(values[order])
+    ends = order[::-1] if gaps[-1] >= gaps[0] - rounding else order
+    stand_out = (k for k in (ends[0], ends[-1]) if _differs(replicates, k, level, rounding))
+    return next(map(int, stand_out), None)
 
 
-def _differs(replicates: FloatArray, layer: int, level: float) -> bool:
+def _differs(replicates: FloatArray, layer: int, level: float, rounding: float) -> bool:
     others = np.delete(replicates, layer, axis=1)
     low, high = percentile_interval(replicates[:, [layer]] - others, level)
-    return bool((low > 0).all() or (high < 0).all())
+    return bool((low > rounding).all() or (high < -rounding).all())

@@ -40,7 +40,14 @@ def test_padded_batch_equals_one_by_one(kind: str, tiny: Tiny) -> None:
     assert sorted(together) == list(range(len(IDS)))
     for index, maps in together.items():
         assert maps.shape == (3, 4, len(IDS[index]), len(IDS[index]))
-        np.testing.assert_allclose(maps, alone[index], rtol=0, atol=ROUNDING)
+        np.testing.assert_allclose(maps, alone[index], rtol=0, atol=rounding_of(maps))
+
+
+def rounding_of(maps: np.ndarray) -> float:
+    """Rounding of maps in float32: that of their logits, which T5 does not scale, times four."""
+    seen = np.where(maps > 0, maps, 1.0)  # a causal map has zeros
+    spread = np.log(maps.max(axis=-1) / seen.min(axis=-1)).max()
+    return float(4 * np.finfo(np.float32).eps * max(1.0, spread))
 
 
 @pytest.mark.parametrize("kind", ATTENTIVE)

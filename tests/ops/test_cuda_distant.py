@@ -4,7 +4,7 @@ import pytest
 import torch
 from cuda_cases import Case, reference, run_with
 from host_kernels import needs_compiler
-from plain_attention import draw, relative_error
+from plain_attention import draw
 from torch import Tensor
 
 pytestmark = needs_compiler
@@ -19,6 +19,29 @@ def distant(dim: int, distance: float, dtype: torch.dtype = torch.float32) -> li
     return [*sides, value, torch.ones(2, dim, dtype=dtype)]
 
 
+def rounding(leaves: list[Tensor], grad: Tensor) -> list[Tensor]:
+    """One unit of rounding of each reduced argument, carried to output and gradients; R = 1.
+
+    Near zeros of the sine log sinc has the slope cot x and the slope itself 1/sin² x, so that one
+    unit grows without limit; which draw comes near them depends on the processor.
+    """
+    query, key, value = (leaf.double() for leaf in leaves[:3])
+    grad = grad.double().abs()
+    x = query[..., :, None, :] - key[..., None, :, :]  # (..., n, m, dim)
+    x = torch.where(x == 0, torch.nan, x)
+    slope = (1 / x.tan() - 1 / x).abs().nan_to_num(0.0)
+    bend = (1 / x.sin() ** 2).nan_to_num(1 / 3)
+    log = 4 * (x.sin() / x).abs().nan_to_num(1.0).log().sum(-1)
+    weights = log.softmax(-1)  # (..., n, m)
+    growth = 1 + 4 * slope.sum(-1)
+    growth = growth + (weights * growth).sum(-1, keepdim=True)
+    shares = grad @ value.abs().mT + (grad * (weights @ value.abs())).sum(-1, keepdim=True)
+    pairs = 4 * (weights * shares)[..., None] * (slope * growth[..., None] + bend)
+    carried = weights * growth
+    parts = carried @ value.abs(), pairs.sum(-2), pairs.sum(-3), carried.mT @ grad
+    return [torch.finfo(torch.float32).eps / 2 * part for part in parts]
+
+
 @pytest.mark.parametrize("dim", [8, 16, 64])
 @pytest.mark.parametrize("distance", [1e3, 5e4, 1e6, 1e9])
 def test_distant_rows_have_the_output_and_gradients_of_the_reference(
@@ -31,10 +54,9 @@ def test_distant_rows_have_the_output_and_gradients_of_the_reference(
     rows, gradients = run_with(case, leaves, grad)
     output, expected = reference(case, leaves, grad)
     assert (rows.output != 0).all()
-    assert relative_error(rows.output, output) < 2e-5
-    assert relative_error(gradients.value, expected[2]) < 2e-5
-    assert relative_error(gradients.query, expected[0]) < 5e-5
-    assert relative_error(gradients.key, expected[1]) < 5e-5
+    found = rows.output, gradients.query, gradients.key, gradients.value
+    for ours, exact, unit in zip(found, (output, *expected), rounding(leaves, grad), strict=False):
+        assert (ours.double() - exact).norm() < 2 * unit.norm()
 
 
 def test_distant_keys_change_no_bit_of_those_before_them() -> None:

@@ -207,16 +207,29 @@ def test_gradients_of_queries_and_keys_have_opposite_sums(dtype: torch.dtype, po
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_inputs_of_ten_thousand_err_no_more_than_twice_the_reference(dtype: torch.dtype) -> None:
+def test_inputs_of_ten_thousand_have_finite_results(dtype: torch.dtype) -> None:
     case = Case(scale=1e4, dim=8, columns=8)
-    leaves = case.leaves(dtype)
-    output, _, _, gradients, grad = run(case, dtype, leaves)
+    output, _, _, gradients, _ = run(case, dtype)
     assert torch.isfinite(output).all()
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
-    if dtype is torch.float32:  # differences of 1e4 are known to 1e-3, whoever takes the sine
-        expected, _ = reference(case, leaves, grad)
+
+
+def test_inputs_of_ten_thousand_err_no_more_than_twice_the_reference() -> None:
+    """Differences of 1e4 are known to 1e-3, whoever takes the sine: an error is one of luck.
+
+    Of one draw the two errors differ by factors of up to five, so sixteen are averaged.
+    """
+    case, errors = Case(scale=1e4, dim=8, columns=8), []
+    for seed in range(16):
+        sides = (1e4 * draw(2, 2, n, 8, seed=seed, dtype=torch.float32) for n in (70, 91))
+        query, key = (side.detach() for side in sides)
+        leaves = [query, key[:, :, 1:], *case.leaves(torch.float32)[2:]]
+        output, _, _, _, grad = run(case, torch.float32, leaves)
         plain = fourier_attention(*leaves, implementation="reference")
-        assert relative_error(output, expected) < 2 * relative_error(plain, expected)
+        expected, _ = reference(case, leaves, grad)
+        errors.append([relative_error(rows, expected) for rows in (output, plain)])
+    ours, theirs = torch.tensor(errors).log().mean(0).exp()
+    assert ours < 2 * theirs
 
 
 def test_weights_far_below_the_smallest_float_are_kept() -> None:

@@ -80,6 +80,25 @@ def test_least_layer_stands_out_if_it_is_farther_from_the_rest() -> None:
     )
 
 
+@pytest.mark.parametrize("rounding", [-1e-7, 0.0, 1e-7])
+@pytest.mark.parametrize("values", [[0.2, 0.4, 0.3], [0.4, 0.2, 0.3]])
+def test_of_two_layers_that_stand_out_alike_the_larger_is_named(
+    values: list[float], rounding: float
+) -> None:
+    moved = np.array(values) + rounding * np.array([1.0, -1.0, 1.0])
+    assert outstanding_layer(moved, np.tile(moved, (50, 1))) == int(np.argmax(values))
+
+
+@pytest.mark.parametrize("rounding", [1e-16, 1e-7])
+def test_rounding_makes_no_layer_stand_out(rounding: float) -> None:
+    values = np.array([0.3, 0.3 + rounding])
+    assert outstanding_layer(values, np.tile(values, (50, 1))) is None
+    own = summary([0.3])
+    other = replace(own, replicates=own.replicates * (1 + rounding))
+    (sentence,) = head_finding(report(trained=own, random=other)).sentences
+    assert "not seen to be nearer" in sentence
+
+
 @pytest.mark.parametrize("same", [[0.4, 0.4, 0.1, 0.1], [0.3, 0.3]])
 def test_layers_that_share_an_end_do_not_stand_out(same: list[float]) -> None:
     found = head_finding(report(trained=summary(same, noise=0.05)))

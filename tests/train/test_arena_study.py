@@ -111,7 +111,10 @@ def test_interval_is_wilsons() -> None:
 
 
 def test_a_run_learns() -> None:
-    """Some updates on expressions: well below the loss of an even guess."""
+    """Some updates on expressions: better than the best answer that reads none of them.
+
+    At this rate, a quarter of the one at which the loss begins to jump, rounding changes nothing.
+    """
     torch.set_num_threads(1)
     data = read_arena("listops_small")
     preset = PRESETS["tiny"]
@@ -119,15 +122,16 @@ def test_a_run_learns() -> None:
     torch.manual_seed(0)
     model = lra.build(preset, data, "softmax", {})
     goal, updates = lra.objective(preset, data, recipe), lra.batches(preset, data, recipe)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=8e-3)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
     for number in range(200):
         optimiser.zero_grad()
         goal.loss(model, updates.__getitems__(range(32 * number, 32 * number + 32))).backward()
         optimiser.step()
     total, count, correct = goal.validate(model.eval(), 0, 1)
     assert goal.even == math.log(10)
-    assert total / count < goal.even - 0.2
-    assert lra.wilson(int(correct), count)[0] > 0.15
+    shares = np.bincount(data.splits["valid"].labels, minlength=10) / count
+    assert total / count < -np.sum(shares * np.log(shares)) - 0.2  # the entropy of the labels
+    assert lra.wilson(int(correct), count)[0] > shares.max() + 0.05
 
 
 @pytest.mark.slow
