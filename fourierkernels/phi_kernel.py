@@ -208,6 +208,8 @@ class _PhiSplit:
             except ValueError:  # a kink at 0 is no polynomial: without one, φ itself may decay
                 self.coefficients = np.zeros(1)
                 self.error += self._integrate_rest()
+        if misfit is None:
+            self.error += self._rounding()
         self.degree = float(len(self.coefficients))
         self.integral = float(self.cosine_integral(np.zeros(())))
 
@@ -307,6 +309,13 @@ class _PhiSplit:
         finer = (float(self._power_rule(k * _PANELS)[1].sum() - total) for k in (2, 3))
         missed = 8.0 * max(map(abs, finer))
         return missed + tail_error(self._sides, _HALF_PERIODS * math.pi, self._phi)
+
+    def _rounding(self) -> float:
+        """Sixteen units of all that is summed: a steep P is large where sinc is, and cancels."""
+        powers = enumerate(np.abs(self.coefficients), start=1)
+        steep = sum(float(c) * FourierKernel(power).constant for power, c in powers if c)
+        total = steep + 2.0 * float(np.abs(self._weighted_rest).sum())
+        return float(16.0 * np.finfo(float).eps * total)
 
     def _power_rule(self, panels: int) -> tuple[FloatArray, FloatArray]:
         """As :meth:`_rule`, with the nodes of Gauss-Jacobi where sinc u passes through 0."""

@@ -60,7 +60,20 @@ def test_value_is_the_inverse_transform(kernel: Kernel, u: float) -> None:
 
 
 def test_roughness_is_the_integral_of_the_squared_transform(kernel: Kernel) -> None:
-    assert kernel.roughness == pytest.approx(inverse_transform(kernel, 0.0, 2), rel=1e-10)
+    stated = 10 * kernel.error / kernel.constant if isinstance(kernel, PhiKernel) else 0.0
+    integral = inverse_transform(kernel, 0.0, 2)
+    assert kernel.roughness == pytest.approx(integral, rel=1e-12 + stated)
+
+
+def test_a_steep_phi_states_the_rounding_of_its_splitting() -> None:
+    """Nothing cancels in its own sum over panels, whose tail is that of 81 z^4 beyond 4000 π."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    half = np.pi / 4
+    u = half * (1 + nodes + 2 * np.arange(8000)[:, None])
+    direct = 2 * half * float((PHIS["phi-tanh"].phi(np.sinc(u / np.pi)) @ weights).sum())
+    for scale in (1.0, 1.0 + 1e-15, 1.0 - 3e-15):  # as other processors round
+        kernel = PhiKernel(lambda z, scale=scale: scale * np.tanh(3 * z) ** 4)
+        assert abs(kernel.constant - direct) < kernel.error < 3e-10
 
 
 def test_log_shape_agrees_with_value(kernel: Kernel) -> None:
