@@ -13,7 +13,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="imitates Window
 START = f"""
 import sys; sys.path.append({str(SUPPORT)!r})
 import concurrent.futures.process, multiprocessing.popen_spawn_posix, multiprocessing.connection
-import finufft, numba, rich.console, rich.progress, rich.table, scipy.stats, sklearn.base, typer.main
+import finufft, numba, scipy.stats, sklearn.base
+import rich.console, rich.progress, rich.table, typer.main
 """
 ALL_MODULES = """
 import torch, transformers, accelerate, torch.distributed.fsdp, matplotlib.pyplot, dask.distributed
