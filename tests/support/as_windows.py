@@ -7,6 +7,7 @@ packages are imported first, since they choose their own code for each system at
 import fcntl
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,7 @@ def become_windows() -> None:
     os.open, os.fsync = _open_file, _flush  # type: ignore[assignment]
     for name in ("unlink", "replace", "rename"):
         setattr(os, name, _unless_open(getattr(os, name)))
+    tempfile.TemporaryFile = tempfile.NamedTemporaryFile  # type: ignore[misc]
     locks = ModuleType("msvcrt")
     locks.LK_NBLCK, locks.locking = 2, _lock  # type: ignore[attr-defined]
     sys.modules.update({"msvcrt": locks, **dict.fromkeys(MODULES)})  # type: ignore[arg-type]
