@@ -9,7 +9,7 @@ STAMP := .venv/.installed
 WORKERS ?= logical
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help env test test-quick test-slow test-all lint types book pdf lab clean
+.PHONY: help env test test-quick test-slow test-all lint types book pdf lab dist notes clean
 
 help:
 	@echo "make test       lint, types, and the tests but the slow ones (WORKERS=2 for two processes)"
@@ -20,6 +20,8 @@ help:
 	@echo "make book       build the book (FK_FAST=1 for the quick mode)"
 	@echo "make pdf        print the built book as _build/fourierkernels.pdf; needs Chromium"
 	@echo "make lab        open the chapters in JupyterLab, as notebooks to work in (_lab)"
+	@echo "make dist       build the wheel and the sdist, check them, install and try the wheel"
+	@echo "make notes      print the release notes of this version (TAG=v1.0.0 to compare the tag)"
 	@echo "make clean      remove built pages and caches"
 
 # torch first: with the pin installed no later requirement can pull another build of it.
@@ -74,6 +76,21 @@ lab: .venv/.lab
 	PATH="$(CURDIR)/$(BIN):$$PATH" JUPYTER_CONFIG_PATH="$(CURDIR)/book/lab" \
 		$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/_lab $(LAB_FLAGS)
 
+# Only a release needs twine.
+.venv/.release: $(STAMP)
+	$(BIN)/pip install $(PIP_FLAGS) --editable '.[release]'
+	touch $@
+
+notes: $(STAMP)
+	@$(BIN)/python .ci/release.py notes $(TAG)
+
+dist: .venv/.release notes
+	rm -rf dist
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python .ci/release.py check dist
+	$(BIN)/python .ci/release.py try dist
+
 clean:
-	rm -rf _build .jupyter_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf _build dist .jupyter_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 		book/_static/mathjax book/_static/downloads

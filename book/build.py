@@ -75,7 +75,7 @@ def cache_key(root: Path, environment: Mapping[str, str]) -> str:
 def open_cache(root: Path, key: str) -> bool:
     """Keep the cache if its stamp is `key`, else drop it; take the stamp away. True if kept."""
     stamp = root / STAMP
-    kept = stamp.is_file() and stamp.read_text() == key
+    kept = stamp.is_file() and stamp.read_text("ascii") == key
     if kept:
         stamp.unlink()
     else:
@@ -86,7 +86,7 @@ def open_cache(root: Path, key: str) -> bool:
 def close_cache(root: Path, key: str, environment: Mapping[str, str]) -> None:
     """Stamp the cache, unless an input changed while the chapters ran."""
     if (root / CACHE).is_dir() and cache_key(root, environment) == key:
-        (root / STAMP).write_text(key)
+        (root / STAMP).write_text(key, "ascii")
 
 
 def provide_mathjax(root: Path) -> None:

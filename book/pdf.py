@@ -214,12 +214,13 @@ def _title(found: Tag) -> str:
 
 def browser_print(browser: str, page: Path, pdf: Path) -> None:
     """Print a page when its scripts are done."""
+    as_root = hasattr(os, "geteuid") and os.geteuid() == 0  # Windows has no such call
     with tempfile.TemporaryDirectory() as profile:
         command = [
             browser,
             "--headless",
             "--disable-gpu",
-            *(["--no-sandbox"] if os.geteuid() == 0 else []),  # Chromium refuses root otherwise
+            *(["--no-sandbox"] if as_root else []),  # Chromium refuses root otherwise
             f"--user-data-dir={profile}",
             f"--virtual-time-budget={1000 * PATIENCE}",
             "--no-pdf-header-footer",

@@ -15,7 +15,8 @@ pages that have been unpacked already. --quick downloads nothing and writes the 
 of a page that it makes itself, to try the extraction.
 
 Licences: LibreOffice help MPL-2.0, Debian Reference and Developer's Reference GPL-2+, installation
-guide GPL-2. The text is not part of this repository.
+guide GPL-2. Of the text, 32 windows are part of this repository, as numbers of words, in
+experiments/results/language_heads_train.txt and language_heads_test.txt.
 """
 
 import argparse

@@ -2,11 +2,13 @@
 
 A folder that is being written is locked by ``flock``, which the kernel releases when its holder
 ends, however it ends. So what a killed process has left is told from what a living one is writing.
+Windows has no lock of folders; what a killed process has left stays there.
 """
 
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -38,13 +40,13 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     try:
         fill(scratch)
         for path in (*scratch.iterdir(), scratch):
-            _force_to_disk(path)
+            force_to_disk(path)
         try:
             scratch.rename(folder)
         except OSError:
             if not folder.is_dir():  # else another process has been faster
                 raise
-        _force_to_disk(folder.parent)
+        force_to_disk(folder.parent)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         if lock is not None:
@@ -80,14 +82,21 @@ def write_bytes(path: Path, content: bytes) -> None:
     part = path.with_name(f".part-{path.name}")
     try:
         part.write_bytes(content)
-        _force_to_disk(part)
+        force_to_disk(part)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _force_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def force_to_disk(path: Path) -> None:
+    """Force a file, or the entries of a folder, to the disk.
+
+    Windows opens no folder, whose entries its file system journals, and flushes only a file that
+    is open for writing.
+    """
+    if sys.platform == "win32" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

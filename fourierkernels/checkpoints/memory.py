@@ -73,13 +73,13 @@ def _named(file: Path, name: str) -> float | None:
     """Return the number after a name in a file of names and numbers."""
     if not file.is_file():
         return None
-    lines = (line.split() for line in file.read_text().splitlines())
+    lines = (line.split() for line in file.read_text("ascii").splitlines())
     return next((float(words[1]) for words in lines if words[:1] == [name]), None)
 
 
 def _numbers(file: Path) -> list[float]:
     """Return the numbers that a file of the kernel consists of; none if it has another word."""
     try:
-        return [float(word) for word in file.read_text().split()]
+        return [float(word) for word in file.read_text("ascii").split()]
     except (OSError, ValueError):  # "max" stands for no limit
         return []

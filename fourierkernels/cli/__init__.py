@@ -8,6 +8,7 @@ status 2. So does any other exception, by its name; with FK_TRACEBACK=1 its trac
 import os
 import sys
 import traceback
+from io import TextIOWrapper
 from typing import NoReturn, cast
 
 import typer
@@ -63,6 +64,7 @@ app.add_typer(cuda, name="cuda")
 
 def main() -> None:
     """Run the command line; any error is one line on standard error, with exit status 2."""
+    _print_what_can_be_encoded()
     try:
         status = app(standalone_mode=False)
     except _CommandLineError as error:
@@ -81,6 +83,13 @@ def main() -> None:
         if status == _INTERRUPTED:
             _fail("interrupted", status=_INTERRUPTED)
         raise SystemExit(status or 0)
+
+
+def _print_what_can_be_encoded() -> None:
+    """Print a question mark for what a file or pipe cannot encode, such as √ on Windows."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def _unforeseen(error: BaseException) -> str:

@@ -11,6 +11,7 @@ release's that the driver can run.
 import hashlib
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -155,8 +156,10 @@ def build(
         and what to do. What nvcc refused is refused at once, until something around it changes:
         the compilers, the driver, or the environment variables that they read.
     """
-    folder = cache_folder() if folder is None else folder
     check_arch(arch)
+    if sys.platform == "win32":  # its compiler takes other options, and no open file is removed
+        raise BuildError(f"CUDA kernels must be built on Linux, got Windows. {GO_ON}")
+    folder = cache_folder() if folder is None else folder
     toolkit = find_toolkit()
     if toolkit is None:
         return _built_before(variant, arch, folder, elsewhere=elsewhere)

@@ -8,7 +8,6 @@ without locks every process builds for itself, and the last to finish gives its 
 import errno
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -108,9 +107,7 @@ def _opened(place: Path) -> Iterator[int]:
 
 def _take(handle: int, waiting: Callable[[], None]) -> bool:
     """Lock a file, waiting if need be; False where the file system has no locks."""
-    if sys.platform == "win32":
-        return False
-    import fcntl
+    import fcntl  # not on Windows, where nothing is built
 
     try:
         try:

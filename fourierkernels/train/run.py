@@ -1,7 +1,7 @@
 """A run of a study: from data on disk to a trained model, its curve and its numbers."""
 
 import os
-import resource
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -231,10 +231,20 @@ def _write_results(
         "best_step": read_curve(last.folder)["best_global_step"],
         "seconds": round(seconds, 1),
         "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
-        "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # Linux: KiB
+        "peak_mib": _peak_mib(),
         "processes": last.processes,
         **study.facts(choose_preset(study, run.preset), data),
     }
     rows = [asdict(row) for row in measured]
     packages = (*_PACKAGES, *study.packages)
     write_study(output, RESULTS, rows, config, source=Path(__file__), packages=packages)
+
+
+def _peak_mib() -> int | None:
+    """Return the largest memory of this process; None on Windows, where nothing tells."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # Linux counts KiB
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)

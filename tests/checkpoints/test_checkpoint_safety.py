@@ -33,8 +33,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def change(file: Path, **entries: Any) -> None:
     """Change entries of a JSON file, which is made if need be."""
-    content = json.loads(file.read_text()) if file.exists() else {}
-    file.write_text(json.dumps(content | entries))
+    content = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    file.write_text(json.dumps(content | entries), encoding="utf-8")
 
 
 def test_pickled_code_in_weights_does_not_run(own: Tiny, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_message_left_by_a_killed_builder_is_not_believed(tmp_path: Path) -> N
 
 def test_what_is_half_made_never_has_the_name(tmp_path: Path) -> None:
     def fail(output: Path) -> None:
-        output.write_text("half")
+        output.write_text("half", encoding="utf-8")
         assert not (tmp_path / "x.so").exists()
         raise CompilationError("no")
 

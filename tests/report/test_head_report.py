@@ -272,7 +272,7 @@ def embedded(folder: Path) -> dict[str, object]:
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text().splitlines()))
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 def largest_gap(maps: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text().splitlines()))
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 @pytest.fixture

@@ -31,7 +31,9 @@ def test_file_standard_input_and_packed_file_are_translated_alike(
     packed = text.with_suffix(".gz")
     packed.write_bytes(gzip.compress(text.read_bytes()))
     assert call("translate", translator, packed)[1] == out
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes()), encoding="utf-8")
+    )
     assert call("translate", translator)[1] == out
     output = text.with_name("out.it")
     assert call("translate", translator, text, "--output", output) == (0, "", "")

@@ -7,17 +7,23 @@ is refused by its checksum.
 
 import json
 import os
+import sys
 import zlib
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from fourierkernels.files import force_to_disk
 from fourierkernels.simulation.sweep.cell import Cell
 from fourierkernels.simulation.sweep.compute import Outcome
 from fourierkernels.simulation.sweep.grid import Sweep
 
 Done = dict[Cell, Outcome]
+
+# Without O_BINARY Windows writes another end of line.
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_LOCKED_BYTE = 2**40  # beyond any content: on Windows a locked byte cannot be read
 
 
 class Results:
@@ -48,7 +54,7 @@ class Results:
     def __init__(self, path: str | Path, sweep: Sweep) -> None:
         self.path, self._sweep = Path(path), sweep
         self._new = not self.path.exists()
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = os.open(self.path, _FLAGS, 0o644)
         try:
             self._lock()
             self.done = self._recover()
@@ -65,7 +71,8 @@ class Results:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None and self._new and not self.done:
+        failed = kind is not None and self._new and not self.done
+        if failed and sys.platform != "win32":  # which removes no open file
             self.path.unlink(missing_ok=True)  # while it is locked: no finished cell is lost
         os.close(self._file)
 
@@ -83,10 +90,8 @@ class Results:
         self.done[cell] = outcome
 
     def _lock(self) -> None:
-        import fcntl  # not on Windows
-
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._file)
         except OSError:
             message = f"results must not be in use by another run, got {self.path}"
             raise ValueError(message) from None
@@ -100,7 +105,7 @@ class Results:
                 raise ValueError(f"results must be of a sweep, got {self.path}: no header line")
             os.ftruncate(self._file, 0)
             self._write(header)
-            _sync_folder(self.path)
+            force_to_disk(self.path.parent)
             return {}
         found = _parse(self.path, content[:whole], self._sweep)
         os.ftruncate(self._file, whole)  # a line cut short by a crash
@@ -205,10 +210,14 @@ def _checked(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _sync_folder(path: Path) -> None:
-    """Force the folder's entry of a new file to the disk."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _lock(file: int) -> None:
+    """Lock an open file until it is closed; an OSError if another process has locked it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)  # what is written is appended all the same
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
