@@ -80,7 +80,8 @@ def test_checkpoint_of_two_processes_is_that_of_one(kind: str, trained: Path) ->
     )
     assert differences(one, two) == []
     curves = [np.genfromtxt(trained / name / "curve.csv", delimiter=",") for name in ("one", kind)]
-    np.testing.assert_allclose(curves[1], curves[0], rtol=1e-10)
+    # Trainer logs in single precision, where the last bit of a double may decide one unit.
+    np.testing.assert_allclose(curves[1], curves[0], rtol=np.finfo(np.float32).eps)
 
 
 @pytest.mark.slow

@@ -175,7 +175,6 @@ def test_recorded_heads_add_up_to_what_hugging_face_layers_put_out(name: str) ->
     assert all(call.maps.shape[1] == call.keys.shape[1] == 4 for call in calls)
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 @pytest.mark.parametrize("name", PLAIN)
 def test_recorded_heads_add_up_to_what_layers_of_torch_put_out(name: str) -> None:
     model, inputs, options = plain(name)
