@@ -1,5 +1,7 @@
 """The device of a kernel sum, checked without loading torch for the CPU."""
 
+from fourierkernels.extras import needed_for
+
 
 def check_device(device: str) -> str:
     """Return "cpu" or the name of a CUDA device that this machine has.
@@ -21,12 +23,8 @@ def check_device(device: str) -> str:
     kind, _, index = str(device).partition(":")
     if kind != "cuda" or (index and not index.isdecimal()):
         raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:<index>', got {device!r}")
-    try:
+    with needed_for(f"device {device!r}"):
         import torch
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f'device {device!r} needs PyTorch: pip install "fourierkernels[torch]"'
-        ) from error
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
         raise ValueError(

@@ -12,6 +12,7 @@ FOUNDATIONS = (
     "run_folder",
     "image_files",
     "files",
+    "extras",
     "workers",
 )
 ROOMS: dict[str, tuple[str, ...]] = {
