@@ -42,7 +42,7 @@ fk.KernelDensity(radius=1.0).fit(samples_from("patients.{}", columns=["bmi"]))
 CLUSTER = """
 import subprocess, sys
 from distributed import LocalCluster
-cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=None)
+cluster = LocalCluster(n_workers=1, processes=False, protocol="tcp://", dashboard_address=None)
 command = "-m fourierkernels.cli sweep a.jsonl --n 50 --replicates 4 --blocks 1 --scheduler"
 subprocess.run([sys.executable, *command.split(), cluster.scheduler_address], check=True)
 """
