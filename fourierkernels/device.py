@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from fourierkernels.extras import needed_for
+
 if TYPE_CHECKING:
     import torch
 
@@ -40,12 +42,8 @@ def check_device(device: str) -> str:
     kind, _, index = str(device).partition(":")
     if kind != "cuda" or (index and not index.isdecimal()):
         raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:<index>', got {device!r}")
-    try:
+    with needed_for(f"device {device!r}"):
         import torch
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f'device {device!r} needs PyTorch: pip install "fourierkernels[torch]"'
-        ) from error
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
         raise ValueError(

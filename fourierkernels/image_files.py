@@ -13,14 +13,11 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-try:
-    from PIL import Image, ImageOps
-except ImportError as missing:
-    raise ImportError(
-        f"reading images needs pillow ({missing}): pip install 'fourierkernels[heads]'"
-    ) from missing
-
+from fourierkernels.extras import needed_for
 from fourierkernels.validation import check_choice
+
+with needed_for("reading images"):
+    from PIL import Image, ImageOps
 
 # Suffix -> the one format that pillow may try. Formats that call other programs (PostScript) or
 # hold no pixels are left out.

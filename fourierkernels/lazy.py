@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from fourierkernels.extras import needed_for
+
 
 def loaded_on_first_use(
-    package: str, homes: Mapping[str, str]
+    package: str, homes: Mapping[str, str], *, extra: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the functions ``__getattr__`` and ``__dir__`` of a package.
 
@@ -17,6 +19,8 @@ def loaded_on_first_use(
         Its ``__name__``.
     homes : mapping of str to str
         Each public name and the module that defines it. A module of the package is its own home.
+    extra : str, optional
+        The extra to name where a module is missing, if the package needs more than the smallest.
 
     Examples
     --------
@@ -28,7 +32,8 @@ def loaded_on_first_use(
     def find(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(homes[name])
+        with needed_for(package, extra=extra):
+            module = import_module(homes[name])
         return module if homes[name] == f"{package}.{name}" else getattr(module, name)
 
     def names() -> list[str]:

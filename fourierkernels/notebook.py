@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fourierkernels.extras import needed_for
+
 if TYPE_CHECKING:
     import pandas as pd
     from IPython.display import Markdown
@@ -22,8 +24,9 @@ DATA = ("data", "notebooks/data")
 
 def start() -> None:
     """Give figures the look of the book, as SVG, and keep progress bars' warnings out of it."""
-    from matplotlib import pyplot
-    from matplotlib_inline.backend_inline import set_matplotlib_formats
+    with needed_for("a chapter"):
+        from matplotlib import pyplot
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
 
     from fourierkernels.plotting import style
 
@@ -45,7 +48,8 @@ def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> "Markdown":
     ValueError
         If a row is longer or shorter than the header.
     """
-    from IPython.display import Markdown
+    with needed_for("a table of a chapter"):
+        from IPython.display import Markdown
 
     lines = [[str(cell) for cell in row] for row in rows]
     for number, line in enumerate(lines):
@@ -82,7 +86,7 @@ def result(name: str) -> Path:
 
 
 def data(name: str) -> Path:
-    """Return the path of a file that the chapters read, such as ``sentences.txt``.
+    """Return the path of a file that the chapters read, such as ``genera.txt``.
 
     Raises
     ------
@@ -100,7 +104,8 @@ def read_rows(name: str) -> list[dict[str, str]]:
 
 def read_frame(name: str) -> "pd.DataFrame":
     """Return a committed result as a data frame."""
-    import pandas as pd
+    with needed_for("a frame"):
+        import pandas as pd
 
     return pd.read_csv(result(name))
 

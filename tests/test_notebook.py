@@ -29,7 +29,7 @@ def test_a_row_of_another_length_is_refused():
 def test_a_checkout_has_its_results_from_any_folder(monkeypatch, place):
     monkeypatch.chdir(ROOT / place)
     assert notebook.read_rows("rates_density.csv")[0]["kernel"]
-    assert notebook.data("sentences.txt").is_file()
+    assert notebook.data("genera.txt").is_file()
 
 
 def test_a_download_brings_its_results(monkeypatch, tmp_path):

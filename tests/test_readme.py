@@ -7,12 +7,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 START = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README + START, flags=re.DOTALL)
@@ -43,8 +45,8 @@ def printed_by(arguments: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("arguments", "shown"), CONSOLE, ids=lambda text: text[:30])
-def test_console_examples_print_what_is_shown(arguments: str, shown: str) -> None:
-    printed, lines = printed_by(arguments, ROOT), squeezed(shown)
+def test_console_examples_print_what_is_shown(arguments: str, shown: str, tmp_path: Path) -> None:
+    printed, lines = printed_by(arguments, tmp_path), squeezed(shown)
     assert len(lines) > 4
     start = printed.index(lines[0])
     assert printed[start : start + len(lines)] == lines
@@ -111,10 +113,32 @@ def test_make_knows_the_commands_that_are_shown() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "book/index.md"])
-def test_python_examples_run_as_shown(page: str) -> None:
+def test_python_examples_run_as_shown(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # an empty folder, as a reader's
     results = doctest.testfile(str(ROOT / page), module_relative=False)
     assert results.attempted > 8
     assert results.failed == 0
+
+
+def test_description_on_an_index_refers_to_nothing_beside_it() -> None:
+    hook = SETTINGS["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    text = README
+    for row in hook["substitutions"]:
+        text = re.sub(row["pattern"], row["replacement"], text)
+    assert [link for link in re.findall(r"\]\(([^)]+)\)", text) if "https://" not in link] == []
+    assert text.count("*Figure: ") == README.count("](book/_static/readme/")
+    assert re.findall(r"```.*?```", text, flags=re.DOTALL) == re.findall(
+        r"```.*?```", README, flags=re.DOTALL
+    )
+
+
+def test_extras_in_the_readme_are_those_of_the_project() -> None:
+    table = README.partition("| extra |")[2].partition("\n\n")[0]
+    named = re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines()))
+    inside = {"experiments", "book", "lab", "dev"}  # of a clone
+    assert sorted(named) == sorted(set(SETTINGS["project"]["optional-dependencies"]) - inside)
 
 
 def test_files_the_readme_names_exist() -> None:

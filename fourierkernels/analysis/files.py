@@ -3,9 +3,10 @@
 import csv
 from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from fourierkernels.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ def read_columns(path: Path | str, columns: Sequence[str]) -> "pd.DataFrame":
         If pandas, or pyarrow for Parquet, is missing.
     """
     file = Path(path)
-    _require("pandas", "tables")
+    require("pandas", "a table")
     if not file.is_file():
         what = "is a folder" if file.is_dir() else "does not exist"
         raise FileNotFoundError(f"data must be a file, got {file}, which {what}")
@@ -117,7 +118,7 @@ def _first_line(file: Path) -> str:
 def _read_parquet(file: Path, columns: list[str]) -> "pd.DataFrame":
     import pandas as pd
 
-    _require("pyarrow", "Parquet files")
+    require("pyarrow", "a Parquet file")
     from pyarrow import ArrowInvalid, parquet
 
     try:
@@ -125,8 +126,3 @@ def _read_parquet(file: Path, columns: list[str]) -> "pd.DataFrame":
         return pd.read_parquet(file, columns=columns)[columns]
     except ArrowInvalid as error:
         raise ValueError(f"data must be a Parquet file by its name, got {file}: {error}") from error
-
-
-def _require(module: str, what: str) -> None:
-    if find_spec(module) is None:
-        raise ImportError(f"{what} need {module}: pip install 'fourierkernels[data]'")

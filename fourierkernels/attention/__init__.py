@@ -9,14 +9,10 @@ Attention needs PyTorch, the extra ``torch`` of this package; ``import fourierke
 only when attention is first used.
 """
 
-try:
+from fourierkernels.extras import needed_for
+
+with needed_for("fourierkernels.attention"):
     import torch  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "torch":  # torch is there, but something it needs is not
-        raise
-    raise ImportError(
-        'fourierkernels.attention needs PyTorch: pip install "fourierkernels[torch]"'
-    ) from error
 
 from fourierkernels.attention.features import (
     PhaseSpreadWarning,

@@ -58,4 +58,4 @@ __all__ = [
     "recording",
 ]
 
-__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES, extra="heads")

@@ -10,14 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-try:
+from fourierkernels.extras import needed_for
+
+with needed_for("reading a checkpoint", extra="heads"):
     import torch
     import transformers  # noqa: F401 (the modules imported below need it)
-except ImportError as missing:
-    raise ImportError(
-        f"reading a checkpoint needs torch and transformers ({missing}): "
-        "pip install 'fourierkernels[heads]'"
-    ) from missing
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint

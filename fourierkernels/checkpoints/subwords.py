@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.checkpoints.tokens import Tokenizer
+from fourierkernels.extras import needed_for
 from fourierkernels.run_folder import PIECES, SUBWORDS
 from fourierkernels.words import MARKS, PIECE_MARKS
 
@@ -30,12 +31,8 @@ def piece_tokenizer(file: Path, *, size: int) -> Tokenizer:
     ValueError, ImportError
         As for :func:`subword_tokenizer`.
     """
-    try:
+    with needed_for("a vocabulary of subwords"):
         import sentencepiece
-    except ImportError as missing:
-        raise ImportError(
-            f"subwords need sentencepiece ({missing}): pip install 'fourierkernels[train]'"
-        ) from missing
     try:
         found = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
         count: int = found.get_piece_size()
@@ -97,12 +94,8 @@ def _ids(found: Any, text: str) -> list[int]:
 
 def _read(file: Path) -> Any:
     """Return the tokenizer in a JSON file; no code is run."""
-    try:
+    with needed_for("a vocabulary of subwords"):
         import tokenizers
-    except ImportError as missing:
-        raise ImportError(
-            f"subwords need tokenizers ({missing}): pip install 'fourierkernels[train]'"
-        ) from missing
     try:
         found = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except Exception as error:  # tokenizers raises nothing more exact

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+BUNDLED = {"sentences": Path(__file__).with_name("sentences.txt")}  # sixty, in English
+
 
 @dataclass(frozen=True)
 class TextFile:
@@ -38,6 +40,8 @@ def read_texts(path: str | Path, *, blank_lines: bool = False) -> TextFile:
 
     Parameters
     ----------
+    path : str or Path
+        A file, or where there is none of that name, one that the package brings: ``sentences``.
     blank_lines : bool
         Keep empty lines as texts. Language models read them as the end of a line.
 
@@ -47,6 +51,7 @@ def read_texts(path: str | Path, *, blank_lines: bool = False) -> TextFile:
         If the file does not exist, is not UTF-8, or has no text.
     """
     file = Path(path)
+    file = file if file.exists() else BUNDLED.get(str(path), file)
     if not file.is_file():
         raise ValueError(f"text file must exist, got {path}; texts themselves come in a list")
     digest, texts, skipped = hashlib.sha256(), 0, 0

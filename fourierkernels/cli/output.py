@@ -5,10 +5,10 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fourierkernels.extras import require
 from fourierkernels.validation import check_choice
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def check_picture(path: Path) -> None:
     """Refuse a figure whose format is unknown, or that could not be drawn or written."""
     check_choice("plot", path.suffix, [".png", ".svg", ".pdf"])
     check_file("plot", path)
-    if find_spec("matplotlib") is None:
-        raise ImportError("plot needs matplotlib: pip install 'fourierkernels[plot]'")
+    require("matplotlib", "--plot")
 
 
 def write_picture(path: Path, figure: "Figure") -> None:

@@ -87,4 +87,4 @@ __all__ = [
     "summarise_statistics",
 ]
 
-__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES, extra="heads")

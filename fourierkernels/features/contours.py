@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 
 from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import KernelDensity
+from fourierkernels.extras import needed_for
 from fourierkernels.features.names import without_names
 from fourierkernels.features.regions import check_probability
 from fourierkernels.validation import check_integer, check_number
@@ -179,10 +180,8 @@ def _contours(model: KernelDensity, grid: _Grid, level: float) -> Contours:
 
 
 def _lines(grid: _Grid, level: float) -> list[FloatArray]:
-    try:
+    with needed_for("an outline"):
         from contourpy import contour_generator
-    except ImportError as error:
-        raise ImportError("outlines need contourpy: pip install 'fourierkernels[plot]'") from error
     lines = contour_generator(grid.x, grid.y, grid.density).lines(level)
     return [np.asarray(line, dtype=np.float64) for line in lines]
 

@@ -1,13 +1,9 @@
 """Token mixers: attention, Fourier transforms and baselines, behind one interface."""
 
-try:
+from fourierkernels.extras import needed_for
+
+with needed_for("fourierkernels.mixing"):
     import torch  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "torch":  # torch is there, but something it needs is not
-        raise
-    raise ImportError(
-        'fourierkernels.mixing needs PyTorch: pip install "fourierkernels[torch]"'
-    ) from error
 
 from fourierkernels.mixing.attention import (
     AttentionMixer,

@@ -4,6 +4,11 @@ Published checkpoints are read by :mod:`fourierkernels.models.huggingface` and
 :mod:`fourierkernels.models.fourierformer`.
 """
 
+from fourierkernels.extras import needed_for
+
+with needed_for("fourierkernels.models"):
+    import torch  # noqa: F401
+
 from fourierkernels.models.averaging import average_models
 from fourierkernels.models.blocks import Block, BlockConfig
 from fourierkernels.models.decision import (

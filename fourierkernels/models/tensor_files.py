@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.extras import needed_for
+
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 # Entries of what training scripts and Lightning save that hold the tensors of the network.
 _ENTRIES = ("model", "state_dict", "model_state_dict", "model_state", "module", "net")
@@ -299,12 +301,8 @@ def _read_safetensors(file: Path) -> dict[str, Tensor]:
 
 
 def _safetensors() -> Any:
-    try:
+    with needed_for("a .safetensors file"):
         import safetensors.torch
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            "this file needs safetensors: pip install 'fourierkernels[heads]'"
-        ) from error
     return safetensors
 
 

@@ -10,8 +10,11 @@ asked for.
 from functools import partial
 from typing import Any
 
-import torch
-from torch import Tensor
+from fourierkernels.extras import needed_for
+
+with needed_for("the operator of attention"):
+    import torch
+    from torch import Tensor
 
 from fourierkernels.ops import cuda
 from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Rows, Saved

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Callable
 from functools import wraps
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from fourierkernels.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,8 +61,7 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(draw)
     def draw_in_style(*args: P.args, **kwargs: P.kwargs) -> T:
-        if find_spec("matplotlib") is None:
-            raise ImportError('figures need matplotlib: pip install "fourierkernels[plot]"')
+        require("matplotlib", "drawing")
         import matplotlib as mpl
 
         with mpl.rc_context(style()):

@@ -23,4 +23,4 @@ _HOMES = {
 
 __all__ = ["HeadDistances", "HeadReport", "head_report", "layer_distances", "log_heads"]
 
-__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES, extra="heads")

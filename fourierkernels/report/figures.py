@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +26,7 @@ _COLOURS = "cividis"  # even in lightness, and the same to colour-blind eyes
 
 def check_drawing() -> None:
     """Raise ImportError, naming the extra, if figures cannot be drawn."""
-    if find_spec("matplotlib") is None:
-        raise ImportError("drawing needs matplotlib: pip install 'fourierkernels[heads]'")
+    require("matplotlib", "drawing")
 
 
 def heads_figure(summaries: Summaries, *, title: str) -> "Figure":

@@ -10,6 +10,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from fourierkernels.console import made_visible, standard_output
+from fourierkernels.extras import needed_for
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.csv_tables import TABLES
 from fourierkernels.report.files import write_report
@@ -66,12 +67,8 @@ class HeadReport(ReportContent):
             For another name.
         """
         columns, rows = TABLES[check_choice("table", table, list(TABLES))](self)
-        try:
+        with needed_for("a frame"):
             import pandas
-        except ImportError as missing:
-            raise ImportError(
-                f"a frame needs pandas ({missing}): pip install 'fourierkernels[data]'"
-            ) from missing
         return pandas.DataFrame(list(rows), columns=columns)
 
     def __str__(self) -> str:

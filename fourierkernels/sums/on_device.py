@@ -9,17 +9,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from fourierkernels.arrays import FloatArray
+from fourierkernels.extras import needed_for
 from fourierkernels.kernels import Kernel
 from fourierkernels.ops.cuda_build import SIZES
-from fourierkernels.ops.operator import attend
 from fourierkernels.sums.compiled import compiled_shape
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.sums.shifted_moments import monomial_columns, shifted
+
+with needed_for("method 'torch'"):
+    import torch
+    from torch import Tensor
+
+    from fourierkernels.ops.operator import attend
 
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2**24  # differences of the Gaussian held at once

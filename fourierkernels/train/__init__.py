@@ -37,4 +37,4 @@ _HOMES = {
 }
 __all__ = sorted(_HOMES)
 
-__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES, extra="train")

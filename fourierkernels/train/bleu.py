@@ -7,11 +7,11 @@ without reading it again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fourierkernels.extras import require
 from fourierkernels.validation import check_integer, check_number
 
 ORDERS = 4
@@ -65,8 +65,7 @@ class Difference:
 
 def check_sacrebleu() -> None:
     """Raise ImportError if sacrebleu is missing, before a training whose end needs it."""
-    if find_spec("sacrebleu") is None:
-        raise ImportError("BLEU needs sacrebleu: pip install 'fourierkernels[train]'")
+    require("sacrebleu", "BLEU")
 
 
 def signature() -> str:

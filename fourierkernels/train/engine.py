@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.utils.data import Dataset
 
-try:
+from fourierkernels.extras import needed_for
+
+with needed_for("training", extra="train"):
+    import accelerate  # noqa: F401 - the Trainer's own message names another extra
+    import torch
+    from torch import Tensor, nn
+    from torch.utils.data import Dataset
     from transformers import Trainer, set_seed
     from transformers.trainer_callback import PrinterCallback
-except ImportError as missing:
-    raise ImportError(
-        f"training needs torch, transformers and accelerate ({missing}): "
-        "pip install 'fourierkernels[train]'"
-    ) from missing
 
 from fourierkernels.datasets.segments import Batch, one_batch
 from fourierkernels.models.saved import save_model

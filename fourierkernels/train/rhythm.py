@@ -3,13 +3,13 @@
 import os
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback, TrainingArguments
 
 from fourierkernels.device import default_device
+from fourierkernels.extras import require
 from fourierkernels.train.curve import is_over
 from fourierkernels.train.recipe import Recipe
 
@@ -90,10 +90,8 @@ def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any
     ImportError
         If TensorBoard is asked for and not installed.
     """
-    if tensorboard and find_spec("tensorboard") is None:
-        raise ImportError(
-            "--tensorboard needs a package of its own: pip install 'fourierkernels[tensorboard]'"
-        )
+    if tensorboard:
+        require("tensorboard", "--tensorboard")
     processes, on_cpu = int(os.environ.get("WORLD_SIZE", "1")), default_device().type == "cpu"
     micro = recipe.accumulation * processes
     if recipe.batch % micro:

@@ -6,9 +6,9 @@ Dask sends the pieces of a worker that dies to another one.
 from asyncio import CancelledError as AsyncCancelledError
 from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError
-from importlib.util import find_spec
 from typing import Any
 
+from fourierkernels.extras import require
 from fourierkernels.workers.work import P, R, Work
 
 _PATIENCE = 10.0  # seconds to reach the scheduler
@@ -28,8 +28,7 @@ def on_cluster(work: Work[P, R], pieces: Sequence[P], address: str) -> Generator
     ValueError
         If a piece fails.
     """
-    if find_spec("distributed") is None:
-        raise ImportError("scheduler needs Dask: pip install 'fourierkernels[cluster]'")
+    require("distributed", "scheduler")
     from distributed import Client, as_completed
     from distributed.comm.addressing import parse_address, parse_host_port
 

@@ -1,5 +1,6 @@
 """Descriptions say what the estimators say, group by group, and refuse what is no data."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -211,7 +212,7 @@ FILES = {
     "short.csv": (b"x,y\n1,2\n1\n", "got 1 in line 3"),
     "twice.csv": (b"x,x\n1,2\n", "must name each column once, got 'x' twice"),
     "open.csv": (b'x,y\n1,"2\n3,4\n', "must be a table in UTF-8"),
-    "no.parquet": (b"x", "must be a Parquet file|need pyarrow"),
+    "no.parquet": (b"x", "must be a Parquet file|needs pyarrow"),
 }
 
 
@@ -235,6 +236,8 @@ def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
 def test_without_pandas_the_message_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fourierkernels.analysis.files.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"tables need pandas: pip install 'fourierkernels\[data"):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(
+        ImportError, match=r"a table needs pandas: pip install 'fourierkernels\[data"
+    ):
         read_columns(tmp_path / "x.csv", ["x"])

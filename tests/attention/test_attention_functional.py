@@ -439,6 +439,6 @@ def test_without_torch_the_import_names_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert (
-        'ImportError: fourierkernels.attention needs PyTorch: pip install "fourierkernels[torch]"'
+        "MissingExtra: fourierkernels.attention needs torch: pip install 'fourierkernels[torch]'"
         in done.stderr
     )

@@ -140,3 +140,12 @@ def test_files_without_text_are_refused(content: bytes, message: str, tmp_path: 
 def test_missing_file_of_texts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="text file must exist, got"):
         read_texts(tmp_path / "none.txt")
+
+
+def test_sentences_of_the_package_are_read_by_name_unless_a_file_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(read_texts("sentences")) == len(read_texts(Path("sentences"))) == 60
+    Path("sentences").write_text("mine\n", encoding="utf-8")
+    assert list(read_texts("sentences")) == ["mine"]

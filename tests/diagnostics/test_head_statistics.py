@@ -15,7 +15,6 @@ from fourierkernels.diagnostics.kernel_gap import key_norm_spread
 
 Tiny = Callable[[str], Path]
 TEXTS = ["a b c d e", "f g", "h i j a b c"]
-DATA = Path(__file__).parents[2] / "notebooks" / "data"
 ROUNDING = {"rtol": 1e-4, "atol": TOLERANCE["float32"]["fast"]}
 
 
@@ -67,7 +66,7 @@ def test_unknown_names_and_no_texts_are_refused(tiny: Tiny) -> None:
 
 @needs_minilm
 def test_minilm_entropies_reproduce_the_first_measurement() -> None:
-    texts = list(read_texts(DATA / "sentences.txt"))[:20]
+    texts = list(read_texts("sentences"))[:20]
     found = profiles.statistics(MINILM, texts, names=["entropy"])["entropy"]
     layers = [2.53, 1.46, 1.51, 1.96, 1.96, 2.40]  # 200 other sentences
     np.testing.assert_allclose(found.mean.mean(axis=1), layers, atol=0.2)

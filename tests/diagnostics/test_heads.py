@@ -145,7 +145,7 @@ def test_networks_are_compared_on_texts_that_can_be_read_twice(tiny: Tiny) -> No
 
 @needs_minilm
 def test_minilm_distances_on_sentences_reproduce_the_first_measurement() -> None:
-    summary = profiles.distances(MINILM, read_texts(DATA / "sentences.txt"))
+    summary = profiles.distances(MINILM, read_texts("sentences"))
     assert summary.distances.shape == (6, 12, 12)
     assert summary.layer_average == pytest.approx(0.426, abs=0.02)
     assert summary.layer_average_std("pairs-texts") == pytest.approx(0.151, abs=0.02)
@@ -166,7 +166,7 @@ def test_minilm_distances_on_sentences_reproduce_the_first_measurement() -> None
 def test_trained_minilm_stands_far_above_random_weights(
     metric: str, trained: float, noise: float
 ) -> None:
-    texts = list(read_texts(DATA / "sentences.txt"))[:20]
+    texts = list(read_texts("sentences"))[:20]
     both = head_report(MINILM, texts, metrics=metric, statistics="none").summaries()
     assert both["trained"].layer_average == pytest.approx(trained, rel=0.1)
     assert both["random"].layer_average == pytest.approx(noise, rel=0.2)
@@ -176,7 +176,7 @@ def test_trained_minilm_stands_far_above_random_weights(
 @needs_minilm
 @pytest.mark.parametrize(("context", "mean"), [(32, 2.37), (64, 3.25), (128, 4.39), (256, 5.73)])
 def test_raw_distance_grows_with_the_length_as_measured(context: int, mean: float) -> None:
-    texts = read_texts(DATA / "sentences.txt")
+    texts = read_texts("sentences")
     summary = profiles.distances(MINILM, texts, metric="frobenius", context=context, batch_size=4)
     assert summary.n_min == summary.n_max == context
     assert summary.layer_average == pytest.approx(mean, rel=0.05)
@@ -214,7 +214,7 @@ def test_rxnmapper_through_the_wrong_tokenizer_is_refused() -> None:
 def test_minilm_outputs_reproduce_the_first_measurement(
     metric: str, layers: list[float], tolerance: float
 ) -> None:
-    texts = list(read_texts(DATA / "sentences.txt"))[:20]
+    texts = list(read_texts("sentences"))[:20]
     summary = profiles.distances(MINILM, texts, metric=metric)
     np.testing.assert_allclose(summary.mean, layers, atol=tolerance)
 
@@ -225,7 +225,7 @@ def test_minilm_projected_outputs_with_their_means_reproduce_the_first_measureme
 ) -> None:
     row = replace(METRICS["projected_distance"], function=token_distance)
     monkeypatch.setitem(METRICS, row.name, row)
-    texts = list(read_texts(DATA / "sentences.txt"))[:20]
+    texts = list(read_texts("sentences"))[:20]
     found = profiles.distances(MINILM, texts, metric=row.name).mean
     np.testing.assert_allclose(found, [1.50, 1.69, 1.73, 1.96, 2.16, 2.24], atol=0.25)
 

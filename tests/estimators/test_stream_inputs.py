@@ -1,5 +1,6 @@
 """Bad streams are refused once and clearly: what, the rule, the value, and where it stands."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -233,9 +234,10 @@ def test_columns_of_parquet_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fourierkernels.estimators.streams.frames.find_spec", lambda name: None)
-    for ending, package in ((".csv", "pandas"), (".parquet", "pyarrow")):
-        with pytest.raises(ImportError, match=rf"{ending} files need {package}: pip install"):
+    for ending, package, extra in ((".csv", "pandas", "data"), (".parquet", "pyarrow", "files")):
+        monkeypatch.setitem(sys.modules, package, None)
+        message = rf"a {ending} file needs {package}: pip install 'fourierkernels\[{extra}\]'"
+        with pytest.raises(ImportError, match=message):
             samples_from(tmp_path / f"x{ending}", columns=["a"])
 
 

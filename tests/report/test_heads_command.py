@@ -1,8 +1,8 @@
 """``fourierkernels heads``: what it prints, what it writes, what it refuses."""
 
 import csv
-import importlib.util
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -229,13 +229,12 @@ def test_bad_input_is_one_line_and_exit_status_two(
 def test_missing_plotting_is_said_before_anything_is_computed(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        figures, "find_spec", lambda name: None if name == "matplotlib" else found(name)
-    )
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     status, _, err = run(tiny("bert"), "--text", texts, "--output", tmp_path / "out")
     assert status == 2
-    assert err == "error: drawing needs matplotlib: pip install 'fourierkernels[heads]'\n"
+    assert (
+        err == "error: fourierkernels heads needs matplotlib: pip install 'fourierkernels[heads]'\n"
+    )
 
 
 def test_an_output_that_is_a_file_is_refused_before_the_work(

@@ -13,6 +13,7 @@ FOUNDATIONS = (
     "image_files",
     "files",
     "device",
+    "extras",
     "workers",
 )
 ROOMS: dict[str, tuple[str, ...]] = {

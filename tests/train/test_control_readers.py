@@ -344,7 +344,7 @@ def test_missing_packages_are_named_with_what_to_install(
         monkeypatch.setitem(sys.modules, name, None)
     for call in (lambda: read_episodes(tmp_path), ENVIRONMENTS["hopper"].make):
         message = error_of(call)
-        assert message.startswith("ImportError: ")
+        assert message.startswith("MissingExtra: ")
         assert message.endswith("pip install 'fourierkernels[control]'")
 
 

@@ -125,14 +125,12 @@ def test_bad_option_of_a_mixer_is_one_line(
 def test_tensorboard_that_is_not_installed_is_one_line(
     call: Call, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fourierkernels.train import rhythm
-
-    monkeypatch.setattr(rhythm, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     status, _, err = call(
         "train", "language", "--data", texts, "--output", tmp_path / "r", "--tensorboard"
     )
     assert (status, err.count("\n")) == (2, 1)
-    assert "needs a package of its own: pip install 'fourierkernels[tensorboard]'" in err
+    assert "--tensorboard needs tensorboard: pip install 'fourierkernels[tensorboard]'" in err
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of tensorboard's own imports

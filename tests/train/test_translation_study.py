@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -250,11 +251,9 @@ def test_missing_folder_is_told_with_where_it_is_had() -> None:
 def test_missing_sacrebleu_is_told_before_the_training(
     corpus: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fourierkernels.train import bleu
-
-    monkeypatch.setattr(bleu, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
     message = error_of(lambda: train_mini(mini_run(corpus), tmp_path / "run", cache))
-    assert message == "ImportError: BLEU needs sacrebleu: pip install 'fourierkernels[train]'"
+    assert message == "MissingExtra: BLEU needs sacrebleu: pip install 'fourierkernels[train]'"
     assert not (tmp_path / "run").exists()
 
 

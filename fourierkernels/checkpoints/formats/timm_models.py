@@ -6,18 +6,15 @@ from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run
+from fourierkernels.extras import needed_for
 from fourierkernels.image_files import Preprocessing, Resampling
 
 
 def load_timm(request: LoadRequest) -> Checkpoint:
     """Load a file of weights of ``timm:NAME``; nothing is downloaded."""
     request.refuse_part()
-    try:
+    with needed_for(str(request.model_class)):
         import timm
-    except ImportError as error:
-        raise ImportError(
-            f"{request.model_class} needs timm ({error}): pip install timm"
-        ) from error
     architecture = (request.model_class or "").removeprefix("timm:")
     if architecture not in timm.list_models():  # other names may be addresses to download from
         raise ValueError(f"model_class must name a model of timm, got {architecture!r}")

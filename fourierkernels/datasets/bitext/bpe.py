@@ -10,16 +10,13 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-try:
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-except ImportError as missing:
-    raise ImportError(
-        f"subwords need tokenizers ({missing}): pip install 'fourierkernels[train]'"
-    ) from missing
-
+from fourierkernels.extras import needed_for
 from fourierkernels.files import write_text
 from fourierkernels.validation import check_integer
 from fourierkernels.words import MARKS, Vocabulary
+
+with needed_for("a vocabulary of subwords"):
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 PADDING, START, STOP, UNKNOWN = range(len(MARKS))
 _LEAST_COUNT = 2  # a pair of subwords that comes once is not merged, as in subword-nmt

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fourierkernels.extras import needed_for
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -62,14 +64,9 @@ def simulator(name: str) -> Any:
     ImportError
         If gymnasium or MuJoCo is missing; the message says what to install.
     """
-    try:
+    with needed_for("running an environment"):
         import gymnasium
         import mujoco  # noqa: F401 - without it, gymnasium's own message names another extra
-    except ImportError as missing:
-        raise ImportError(
-            f"running an environment needs gymnasium and mujoco ({missing}): "
-            "pip install 'fourierkernels[control]'"
-        ) from missing
     return gymnasium.make(name)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.datasets.control.episodes import Episodes, check_numbers, checked
 from fourierkernels.datasets.control.names import Named
+from fourierkernels.extras import needed_for
 
 if TYPE_CHECKING:
     import h5py
@@ -69,12 +70,8 @@ def open_hdf5(file: Path, named: Named) -> Episodes:
 
 
 def _h5py() -> Any:
-    try:
+    with needed_for("reading HDF5 files"):
         import h5py
-    except ImportError as missing:
-        raise ImportError(
-            f"reading HDF5 files needs h5py ({missing}): pip install 'fourierkernels[control]'"
-        ) from missing
     return h5py
 
 

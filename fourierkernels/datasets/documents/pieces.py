@@ -13,6 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from fourierkernels.extras import needed_for
 from fourierkernels.validation import check_integer
 from fourierkernels.words import PIECE_MARKS, Vocabulary
 
@@ -133,11 +134,6 @@ def learn_pieces(lines: Iterable[str], size: int) -> Pieces:
 
 
 def _sentencepiece() -> Any:
-    try:
+    with needed_for("a vocabulary of subwords"):
         import sentencepiece
-    except ImportError as missing:
-        raise ImportError(
-            f"subwords of documents need sentencepiece ({missing}): "
-            "pip install 'fourierkernels[train]'"
-        ) from missing
     return sentencepiece

@@ -1,7 +1,6 @@
 """Tables on disk, by the names of their columns: CSV and Parquet."""
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from fourierkernels.estimators.streams.blocks import RawBlock
 from fourierkernels.estimators.streams.sources import LocalSource
+from fourierkernels.extras import require
 
 
 class Columns(NamedTuple):
@@ -72,10 +72,7 @@ def table_of(path: Path, columns: Columns, *, block: int) -> LocalSource:
     if row is None:
         known = ", ".join((".npy", *READERS))
         raise ValueError(f"a path of samples must end in one of {known}, got {str(path)!r}")
-    if find_spec(row.package) is None:
-        raise ImportError(
-            f"{path.suffix} files need {row.package}: pip install 'fourierkernels[files]'"
-        )
+    require(row.package, f"a {path.suffix} file")
     return LocalSource(lambda: row.blocks(path, columns, block))
 
 

@@ -5,14 +5,10 @@ runs when it is asked for. The numeric code of the package computes the same fac
 the tests compare the two.
 """
 
-try:
+from fourierkernels.extras import needed_for
+
+with needed_for("fourierkernels.theory.symbolic"):
     import sympy  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "sympy":  # sympy is there, but something it needs is not
-        raise
-    raise ImportError(
-        'fourierkernels.theory.symbolic needs SymPy: pip install "fourierkernels[symbolic]"'
-    ) from error
 
 from fourierkernels.theory.symbolic.asymptotics import Asymptotics, asymptotics
 from fourierkernels.theory.symbolic.balance import Balance, balance
