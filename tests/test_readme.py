@@ -55,7 +55,9 @@ def test_console_examples_print_what_is_shown(arguments: str, shown: str, tmp_pa
 def test_examples_on_patients_print_what_is_shown(tmp_path: Path) -> None:
     (text,) = PREPARED
     first = shlex.split(text.splitlines()[0].removeprefix("$ python "))
-    subprocess.run([sys.executable, *first], check=True, cwd=tmp_path)
+    subprocess.run(
+        [sys.executable, *first], check=True, capture_output=True, text=True, cwd=tmp_path
+    )
     session = commands_of(text)
     assert [arguments.split()[0] for arguments, _ in session] == ["density", "regress"]
     for arguments, shown in session:
@@ -114,12 +116,15 @@ def test_make_knows_the_commands_that_are_shown() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "book/index.md"])
 def test_python_examples_run_as_shown(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)  # an empty folder, as a reader's
     results = doctest.testfile(str(ROOT / page), module_relative=False)
     assert results.attempted > 8
-    assert results.failed == 0
+    assert results.failed == 0, capsys.readouterr().out
 
 
 def test_description_on_an_index_refers_to_nothing_beside_it() -> None:
@@ -209,5 +214,5 @@ def test_every_study_is_listed_with_results_that_exist() -> None:
 )
 def test_every_study_has_a_quick_mode_that_runs(study: str, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / study), "--quick", "--output"]
-    subprocess.run([*command, str(tmp_path)], check=True, capture_output=True)
+    subprocess.run([*command, str(tmp_path)], check=True, capture_output=True, text=True)
     assert list(tmp_path.iterdir())

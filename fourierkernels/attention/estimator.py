@@ -43,8 +43,14 @@ def additive_bias(
     return additive(attn_mask, working, key.shape[-2], is_causal=is_causal)
 
 
+# torch.compile of 2.11 cannot trace what is asked here.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _has_autocast(device_type: str) -> bool:
+    return torch.amp.is_autocast_available(device_type)
+
+
 def without_autocast(device_type: str) -> AbstractContextManager[object]:
     """Turn autocast off: it would run the products of matrices in half precision, silently."""
-    if not torch.amp.is_autocast_available(device_type):
+    if not _has_autocast(device_type):
         return nullcontext()
     return torch.autocast(device_type, enabled=False)

