@@ -3,18 +3,16 @@
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from fourierkernels.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -72,13 +70,3 @@ def write_picture(path: Path, figure: "Figure") -> None:
     """Write a figure, whole or not at all."""
     with complete_file(path) as part:
         figure.savefig(part, dpi=150)
-
-
-def progress(items: Iterable[T], title: str) -> Iterator[T]:
-    """Pass items on, with a bar on standard error if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
-    yield from track(items, title, console=console, transient=True, disable=quiet)

@@ -14,6 +14,7 @@ from torch import nn
 from fourierkernels.files import remove_unfinished
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
+from fourierkernels.progress import paused
 from fourierkernels.run_folder import RESULTS
 from fourierkernels.study import write_study
 from fourierkernels.train.checkpoints import (
@@ -101,7 +102,8 @@ def train(
     engine = Engine(model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard)
     if teacher is not None:
         teacher.to(engine.args.device)
-    _train(engine, output, resume=resume, limit=limit)
+    with paused():  # the Trainer has a bar of its own
+        _train(engine, output, resume=resume, limit=limit)
     if not first:
         return []
     seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
