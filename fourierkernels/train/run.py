@@ -15,7 +15,7 @@ from fourierkernels.files import remove_unfinished
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
 from fourierkernels.progress import paused
-from fourierkernels.run_folder import RESULTS
+from fourierkernels.run_folder import RESULTS, weights_file
 from fourierkernels.study import write_study
 from fourierkernels.train.checkpoints import (
     MODEL,
@@ -139,13 +139,12 @@ def evaluate(
     ValueError
         If the checkpoint is no such thing or damaged, or the model cannot read the text.
     """
-    home = run_folder(checkpoint)
+    home, file = run_folder(checkpoint), weights_file(checkpoint)
     run, digest = load_setup(home)
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
     text = read_data(run, data=data, start=checkpoint, cache=cache)
     if text.digest != digest:
         study.check(home, text)
-    file = checkpoint if checkpoint.is_file() else checkpoint / MODEL
     model = load_model(file).to(torch.accelerator.current_accelerator() or "cpu")
     return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
 
