@@ -7,8 +7,8 @@ ends, however it ends. So what a killed process has left is told from what a liv
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -70,6 +70,35 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Make a folder if there is none, and keep other processes that claim it out meanwhile.
+
+    Raises
+    ------
+    ValueError
+        If another one has claimed it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        _take(handle, folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int, folder: Path) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ValueError(f"output must not be in use by another run, got {folder}") from error
+    except OSError:  # no locks here
+        pass
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace a file by a text, or leave it as it was."""
     write_bytes(path, text.encode("utf-8"))
@@ -77,7 +106,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace a file by other content, or leave it as it was."""
-    part = path.with_name(f".part-{path.name}")
+    part = path.with_name(f".part-{uuid4().hex[:8]}-{path.name}")  # another process has its own
     try:
         part.write_bytes(content)
         _force_to_disk(part)

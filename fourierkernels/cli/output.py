@@ -3,11 +3,13 @@
 import csv
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from fourierkernels.validation import check_choice
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 @contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
     """Yield a file beside `path` that replaces it on success and is deleted on failure."""
-    part = path.with_name(f".part-{path.name}")  # the suffix stays: it names the format
+    # Another process has its own; the suffix stays: it names the format.
+    part = path.with_name(f".part-{uuid4().hex[:8]}-{path.name}")
     try:
         yield part
         part.replace(path)
@@ -30,6 +33,8 @@ def check_file(name: str, path: Path) -> None:
     """Refuse a file that could not be written, before there is anything to write."""
     if not path.parent.is_dir():
         raise ValueError(f"{name} must be in an existing folder, got {path}")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
     if path.exists() and not path.is_file():
         what = "folder" if path.is_dir() else "device"
         raise ValueError(f"{name} must be a file, got the {what} {path}")

@@ -4,6 +4,7 @@ import os
 import resource
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fourierkernels.files import remove_unfinished
+from fourierkernels.files import claimed, remove_unfinished
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
 from fourierkernels.progress import paused
@@ -96,22 +97,25 @@ def train(
         study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
     )
     goal = objective_of(run, data, model, teacher)
-    if first:
-        _begin(output, run, data)
-    batches: Any = study.batches(preset, data, run.recipe)
-    engine = Engine(model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard)
-    if teacher is not None:
-        teacher.to(engine.args.device)
-    with paused():  # the Trainer has a bar of its own
-        _train(engine, output, resume=resume, limit=limit)
-    if not first:
-        return []
-    seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
-    best = _keep_best(output).to(engine.args.device)
-    measured = study.measure(
-        preset, data, run.mixer, best, positions=preset.positions, folder=output
-    )
-    _write_results(output, run, data, measured, model=best, seconds=seconds)
+    with claimed(output) if first else nullcontext():
+        if first:
+            _begin(output, run, data)
+        batches: Any = study.batches(preset, data, run.recipe)
+        engine = Engine(
+            model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard
+        )
+        if teacher is not None:
+            teacher.to(engine.args.device)
+        with paused():  # the Trainer has a bar of its own
+            _train(engine, output, resume=resume, limit=limit)
+        if not first:
+            return []
+        seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
+        best = _keep_best(output).to(engine.args.device)
+        measured = study.measure(
+            preset, data, run.mixer, best, positions=preset.positions, folder=output
+        )
+        _write_results(output, run, data, measured, model=best, seconds=seconds)
     return measured
 
 
@@ -151,7 +155,6 @@ def evaluate(
 
 def _begin(output: Path, run: Setup, data: Any) -> None:
     """Write what a run is into its folder."""
-    output.mkdir(parents=True, exist_ok=True)
     remove_unfinished(output)
     save_setup(output, run, data.digest)
     choose_study(run.study).prepare(output, data)
