@@ -151,7 +151,7 @@ def test_console_keeps_its_own_colours_and_tables() -> None:
 def hostile(folder: Path) -> None:
     """Put escapes into the names of tokens and of a tensor."""
     words = [f"{word}{ESCAPE}" if word in "ab" else word for word in WORDS]
-    (folder / "vocab.txt").write_text("\n".join(words))
+    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
     tensors = load_file(folder / "model.safetensors")
     tensors[f"{ESCAPE}extra"] = torch.ones(2)
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})

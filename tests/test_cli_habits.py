@@ -86,7 +86,7 @@ def test_in_a_pipe_only_colour_depends_on_the_terminal(name: str) -> None:
 
 def test_an_error_is_one_line_in_ascii_too() -> None:
     failed = subprocess.run(
-        [*PROGRAM, "rates", "--density", "é"], env=os.environ | ASCII, capture_output=True
+        [*PROGRAM, "rates", "--density", "é".encode()], env=os.environ | ASCII, capture_output=True
     )
     assert failed.returncode == 2
     assert failed.stderr.startswith(b"error: density must be one of gaussian")
