@@ -1,6 +1,7 @@
 """Whatever goes wrong is one line, and no name in a file reaches the terminal as a command."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,7 +167,7 @@ def test_names_in_a_checkpoint_do_not_reach_the_terminal(
 ) -> None:
     folder = own("bert")
     hostile(folder)
-    place = folder.rename(folder.with_name(f"named{ESCAPE.replace(chr(0), '')}"))
+    place = folder.rename(folder.with_name(os.fsdecode(f"named{ESCAPE}".encode())))
     for options in (
         ("--tokens", "whitespace"),
         ("--metric", ESCAPE),
