@@ -111,12 +111,7 @@ def train(
         if not first:
             return []
         seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
-        best = _keep_best(output).to(engine.args.device)
-        measured = study.measure(
-            preset, data, run.mixer, best, positions=preset.positions, folder=output
-        )
-        _write_results(output, run, data, measured, model=best, seconds=seconds)
-    return measured
+        return _measure(output, run, data, engine.args.device, seconds)
 
 
 def evaluate(
@@ -200,6 +195,19 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
 def _digest(run: Setup) -> str | None:
     """Return what must not change of a start: not where it lies."""
     return None if run.start is None else run.start.digest
+
+
+def _measure(
+    output: Path, run: Setup, data: Any, device: torch.device, seconds: tuple[float, float]
+) -> list[Measured]:
+    """Keep the best model, measure it, and write the results."""
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    best = _keep_best(output).to(device)
+    measured = study.measure(
+        preset, data, run.mixer, best, positions=preset.positions, folder=output
+    )
+    _write_results(output, run, data, measured, model=best, seconds=seconds)
+    return measured
 
 
 def _keep_best(output: Path) -> nn.Module:
