@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 HTML = Path("_build", "html")
@@ -27,6 +28,8 @@ CACHE = Path(".jupyter_cache")
 STAMP = CACHE / "inputs.sha256"
 MATHJAX = Path("book", "_static", "mathjax", "tex-svg.js")
 FAST = "FK_FAST"
+# Folders that Jupyter and its kernels write to, by default below the home folder.
+JUPYTER = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
 
 MOST_TOGETHER = 4  # a chapter may hold a gigabyte
 ONE_THREAD = dict.fromkeys(
@@ -101,12 +104,16 @@ def provide_mathjax(root: Path) -> None:
     shutil.copyfile(source, root / MATHJAX)
 
 
-def build_environment(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the build: this Python's kernel and this checkout's package."""
+def build_environment(root: Path, environment: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Return the environment of the build: this Python's kernel and this checkout's package.
+
+    What Jupyter and the kernels write for themselves goes to the folder `home`.
+    """
     own = Path(sys.prefix, "share", "jupyter")
     return {
         **environment,
         FAST: environment.get(FAST, ""),
+        **{name: str(home / name.lower()) for name in JUPYTER},
         "JUPYTER_PATH": str(own),
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(root), environment.get("PYTHONPATH")])),
@@ -171,7 +178,11 @@ def lint(root: Path) -> int:
 def build(root: Path, environment: Mapping[str, str]) -> int:
     """Build and check the book; 0 if every page is sound."""
     provide_mathjax(root)
-    inner = build_environment(root, environment)
+    with TemporaryDirectory(prefix="fourierkernels-book-", ignore_cleanup_errors=True) as home:
+        return _build(root, environment, build_environment(root, environment, Path(home)))
+
+
+def _build(root: Path, environment: Mapping[str, str], inner: Mapping[str, str]) -> int:
     make_downloads(root, inner)
     key = cache_key(root, environment)
     mode = "quick" if environment.get(FAST) == "1" else "full"

@@ -9,8 +9,8 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -72,6 +72,27 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Make a folder if there is none, and keep other processes that claim it out meanwhile.
+
+    Raises
+    ------
+    ValueError
+        If another one has claimed it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = _lock(folder, wait=False)
+    except BlockingIOError as error:
+        raise ValueError(f"output must not be in use by another run, got {folder}") from error
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace a file by a text, or leave it as it was."""
     write_bytes(path, text.encode("utf-8"))
@@ -79,7 +100,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace a file by other content, or leave it as it was."""
-    part = path.with_name(f".part-{path.name}")
+    part = path.with_name(f".part-{uuid4().hex[:8]}-{path.name}")  # another process has its own
     try:
         part.write_bytes(content)
         force_to_disk(part)
@@ -117,7 +138,13 @@ def _begin(folder: Path) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path, *, wait: bool) -> int | None:
-    """Return a descriptor that locks a folder until it is closed; None where that cannot be."""
+    """Return a descriptor that locks a folder until it is closed; None where there are no locks.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process has locked it, and this one does not wait.
+    """
     try:
         import fcntl
     except ImportError:  # Windows
@@ -125,7 +152,9 @@ def _lock(folder: Path, *, wait: bool) -> int | None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # locked by another process, or no locks here
+    except OSError as error:
         os.close(handle)
+        if isinstance(error, BlockingIOError):
+            raise
         return None
     return handle

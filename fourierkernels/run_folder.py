@@ -31,6 +31,31 @@ def find_run(path: Path) -> Path | None:
     return next((place for place in places if (place / SETUP).is_file()), None)
 
 
+def weights_file(path: Path) -> Path:
+    """Return a file of weights as it is, or that in the folder of a run or of its checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+
+    Examples
+    --------
+    >>> weights_file(Path("nowhere"))
+    Traceback (most recent call last):
+        ...
+    ValueError: checkpoint must have model.safetensors, the best model, which a run writes at its \
+end (train --resume goes on), got nowhere without
+    """
+    file = path if path.is_file() else path / BEST
+    if not file.is_file():
+        raise ValueError(
+            f"checkpoint must have {BEST}, the best model, which a run writes at its end "
+            f"(train --resume goes on), got {path} without"
+        )
+    return file
+
+
 def read_results(folder: Path) -> Mapping[str, Any]:
     """Return what the results of a run name beside its numbers; nothing if it has none yet.
 

@@ -17,6 +17,11 @@ SLOW_VARIANTS = Path(__file__).with_name("slow_variants.txt")
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
+# Settings of a terminal, by which rich and typer colour, cut or widen what they write.
+TERMINAL = (
+    *("FORCE_COLOR", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PY_COLORS", "COLORTERM", "TERM"),
+    *("TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES", "TERMINAL_WIDTH", "GITHUB_ACTIONS"),
+)
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -31,6 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
         from shared_compilation import share_compiled_code  # reads the variable
 
         share_compiled_code(config.cache.mkdir("numba"))
+
+
+def pytest_sessionstart() -> None:
+    """Hide the terminal from the tests and what they start; pytest has looked at it by now."""
+    for name in TERMINAL:
+        os.environ.pop(name, None)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow

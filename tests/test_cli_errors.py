@@ -1,6 +1,7 @@
 """Whatever goes wrong is one line, and no name in a file reaches the terminal as a command."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,7 +152,7 @@ def test_console_keeps_its_own_colours_and_tables() -> None:
 def hostile(folder: Path) -> None:
     """Put escapes into the names of tokens and of a tensor."""
     words = [f"{word}{ESCAPE}" if word in "ab" else word for word in WORDS]
-    (folder / "vocab.txt").write_text("\n".join(words))
+    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
     tensors = load_file(folder / "model.safetensors")
     tensors[f"{ESCAPE}extra"] = torch.ones(2)
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
@@ -166,7 +167,7 @@ def test_names_in_a_checkpoint_do_not_reach_the_terminal(
 ) -> None:
     folder = own("bert")
     hostile(folder)
-    place = folder.rename(folder.with_name(f"named{ESCAPE.replace(chr(0), '')}"))
+    place = folder.rename(folder.with_name(os.fsdecode(f"named{ESCAPE}".encode())))
     for options in (
         ("--tokens", "whitespace"),
         ("--metric", ESCAPE),

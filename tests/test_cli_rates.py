@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from interrupts import hears_interrupts
 
+from fourierkernels.cli.output import complete_file
 from fourierkernels.exact_error import optimum
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -127,6 +128,22 @@ def test_rates_refuses_a_folder_as_output_and_leaves_no_part(command: Run, tmp_p
     assert done.returncode == 2
     assert "output must be a file, got the folder" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    done = command("rates", "--output", tmp_path / "x.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "output must be in a folder that can be written to, got " in done.stderr
+
+
+def test_two_that_write_a_file_at_once_both_succeed(tmp_path: Path) -> None:
+    with complete_file(tmp_path / "x.csv") as first, complete_file(tmp_path / "x.csv") as second:
+        first.write_text("1")
+        second.write_text("2")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x.csv", "1")]
 
 
 # The command, saying when it has read its arguments and starts to compute.

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fourierkernels.checkpoints.published import find_published, published_at
-from fourierkernels.run_folder import BEST, IDS, SETUP, find_run
+from fourierkernels.run_folder import IDS, SETUP, find_run, weights_file
 
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 _MODULES = "modules.json"  # of sentence-transformers: its parts and their folders
@@ -152,12 +152,7 @@ def _best_of_run(place: Path, checkpoint: str | Path) -> Path:
             "checkpoint must be a folder with a config.json, or with the "
             f"{SETUP} of a training run, got {checkpoint}"
         )
-    if not (place / BEST).is_file():
-        raise ValueError(
-            f"checkpoint must have {BEST}, the best model, which a run writes at its end "
-            f"(train --resume goes on), got {checkpoint} without"
-        )
-    return place / BEST
+    return weights_file(place)
 
 
 def _inside_package(checkpoint: str) -> Path:

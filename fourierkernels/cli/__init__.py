@@ -8,8 +8,9 @@ status 2. So does any other exception, by its name; with FK_TRACEBACK=1 its trac
 import os
 import sys
 import traceback
-from io import TextIOWrapper
-from typing import NoReturn, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, NoReturn, cast
 
 import typer
 
@@ -25,27 +26,42 @@ from fourierkernels.cli.sweep import sweep, sweep_names
 from fourierkernels.cli.theorems import theorem_names, theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
 from fourierkernels.cli.translate import translate
-from fourierkernels.console import visible
+from fourierkernels.console import discard_output, prepare_streams, visible
 from fourierkernels.extras import needed_for
+from fourierkernels.progress import working
+from fourierkernels.version import __version__
 
 __all__ = ["app", "main"]
 
 _EXTRAS = {"heads": "heads", "train": "train", "evaluate": "train", "translate": "train"}
 _INTERRUPTED = 130
+_UNREAD = 141  # as a shell tells of a program that wrote to a closed pipe
 _TRACEBACK = "FK_TRACEBACK"  # set to 1, the traceback of an error comes before its line
 # The base of all command-line errors: click's, or that of the copy inside newer typers.
 _CommandLineError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
 
 app = typer.Typer(
     help="Kernel regression with Fourier-integral kernels: rates, attention heads, speed.",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fourierkernels {__version__}")
+        raise typer.Exit
+
+
+_Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+]
+
+
 @app.callback(invoke_without_command=True)
-def group(ctx: typer.Context) -> None:
+def group(ctx: typer.Context, version: _Version = False) -> None:
     """Kernel regression with Fourier-integral kernels: rates, attention heads, speed."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
@@ -66,10 +82,11 @@ app.add_typer(cuda, name="cuda")
 
 def main() -> None:
     """Run the command line; any error is one line on standard error, with exit status 2."""
-    _print_what_can_be_encoded()
+    prepare_streams()
     command = next(iter(sys.argv[1:]), "")
+    needed = needed_for(f"fourierkernels {command}", extra=_EXTRAS.get(command, ""))
     try:
-        with needed_for(f"fourierkernels {command}", extra=_EXTRAS.get(command, "")):
+        with working(command), _ended_by_its_reader(), needed:
             status = app(standalone_mode=False)
     except _CommandLineError as error:
         _fail(error.format_message())
@@ -89,11 +106,14 @@ def main() -> None:
         raise SystemExit(status or 0)
 
 
-def _print_what_can_be_encoded() -> None:
-    """Print a question mark for what a file or pipe cannot encode, such as √ on Windows."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
+@contextmanager
+def _ended_by_its_reader() -> Iterator[None]:
+    """End without a word when nobody reads standard output any more."""
+    try:
+        yield
+    except BrokenPipeError:
+        discard_output()
+        raise SystemExit(_UNREAD) from None
 
 
 def _unforeseen(error: BaseException) -> str:

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from fourierkernels.cli.output import progress
 from fourierkernels.cli.tables import (
     By,
     Data,
@@ -16,6 +15,7 @@ from fourierkernels.cli.tables import (
     generator,
     show,
 )
+from fourierkernels.progress import tracked
 
 _Column = Annotated[str, typer.Option(help="Column of numbers.")]
 _Kernel = Annotated[str, typer.Option(help="fourier<l>, or gaussian, with a test of one mode.")]
@@ -64,6 +64,6 @@ def density(
         missing=missing,
         replicates=replicates,
         rng=generator(seed),
-        follow=lambda groups: progress(groups, "density"),
+        follow=lambda groups: tracked(groups, "density"),
     )
     show(found, plot, None if plot is None else found.figure(), output)

@@ -3,10 +3,12 @@
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from fourierkernels.extras import require
 from fourierkernels.validation import check_choice
@@ -14,13 +16,12 @@ from fourierkernels.validation import check_choice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-T = TypeVar("T")
-
 
 @contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
     """Yield a file beside `path` that replaces it on success and is deleted on failure."""
-    part = path.with_name(f".part-{path.name}")  # the suffix stays: it names the format
+    # Another process has its own; the suffix stays: it names the format.
+    part = path.with_name(f".part-{uuid4().hex[:8]}-{path.name}")
     try:
         yield part
         part.replace(path)
@@ -32,6 +33,8 @@ def check_file(name: str, path: Path) -> None:
     """Refuse a file that could not be written, before there is anything to write."""
     if not path.parent.is_dir():
         raise ValueError(f"{name} must be in an existing folder, got {path}")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
     if path.exists() and not path.is_file():
         what = "folder" if path.is_dir() else "device"
         raise ValueError(f"{name} must be a file, got the {what} {path}")
@@ -71,13 +74,3 @@ def write_picture(path: Path, figure: "Figure") -> None:
     """Write a figure, whole or not at all."""
     with complete_file(path) as part:
         figure.savefig(part, dpi=150)
-
-
-def progress(items: Iterable[T], title: str) -> Iterator[T]:
-    """Pass items on, with a bar on standard error if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
-    yield from track(items, title, console=console, transient=True, disable=quiet)

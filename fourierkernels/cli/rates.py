@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from fourierkernels.cli.names import Names
-from fourierkernels.cli.output import (
-    check_file,
-    check_picture,
-    complete_file,
-    progress,
-    write_picture,
-)
+from fourierkernels.cli.output import check_file, check_picture, complete_file, write_picture
 from fourierkernels.console import standard_output
+from fourierkernels.progress import tracked
 from fourierkernels.validation import check_integer
 
 if TYPE_CHECKING:
@@ -76,7 +71,7 @@ def rates(
         check_file("output", output)
     rows = [
         row
-        for kernel in progress(kernels, "rates")
+        for kernel in tracked(kernels, "rates")
         for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
     ]
     standard_output().print(rates_table(rows))

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from fourierkernels.cli.output import progress
 from fourierkernels.cli.tables import (
     By,
     Data,
@@ -16,6 +15,7 @@ from fourierkernels.cli.tables import (
     generator,
     show,
 )
+from fourierkernels.progress import tracked
 
 _X = Annotated[list[str], typer.Option("-x", help="Column of the design; repeat for more.")]
 _Y = Annotated[str, typer.Option("-y", help="Column of the responses.")]
@@ -66,7 +66,7 @@ def regress(
         band=band,
         rng=generator(seed),
         missing=missing,
-        follow=lambda groups: progress(groups, "regression"),
+        follow=lambda groups: tracked(groups, "regression"),
     )
     picture = None if plot is None else found.figure(derivative=derivative)
     show(found, plot, picture, output)

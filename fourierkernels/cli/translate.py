@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fourierkernels.cli.output import check_file, complete_file
+from fourierkernels.progress import paused, tracked
 
 _Checkpoint = Annotated[
     Path, typer.Argument(help="Folder of a run or of one of its checkpoints, or a file of weights.")
@@ -56,12 +56,12 @@ def translate(
     found = translate_command.translate_text(
         checkpoint, file, beam=beam, length_penalty=length_penalty, warn=_Warning()
     )
-    with _counted(found, shown=output is not None or not sys.stdout.isatty()) as lines:
-        if output is None:
-            sys.stdout.writelines(f"{line}\n" for line in lines)
-            return
-        with complete_file(output) as part, part.open("w", encoding="utf-8") as text:
-            text.writelines(f"{line}\n" for line in lines)
+    lines = _counted(found, shown=output is None and sys.stdout.isatty())
+    if output is None:
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        return
+    with complete_file(output) as part, part.open("w", encoding="utf-8") as text:
+        text.writelines(f"{line}\n" for line in lines)
 
 
 class _Warning:
@@ -80,15 +80,10 @@ class _Warning:
         self._told = True
 
 
-@contextmanager
-def _counted(lines: Iterable[str], *, shown: bool) -> Iterator[Iterable[str]]:
-    """Yield the same lines; on a terminal their number is shown while they are read."""
-    if not (shown and sys.stderr.isatty()):
-        yield lines
-        return
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.completed:,} lines"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield progress.track(lines, total=None)
+def _counted(lines: Iterable[str], *, shown: bool) -> Iterator[str]:
+    """Yield the same lines, counted on a terminal where they are not shown themselves."""
+    if shown:
+        with paused():
+            yield from lines
+    else:
+        yield from tracked(lines, "lines")

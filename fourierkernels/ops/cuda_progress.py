@@ -4,7 +4,9 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+
+from fourierkernels.progress import bar
 
 QUIET_VARIABLE = "FOURIERKERNELS_QUIET"
 
@@ -18,24 +20,12 @@ def say(message: str) -> None:
 
 @contextmanager
 def announced(message: str) -> Iterator[None]:
-    """Say what is being done, then how long it took; on a terminal, with a spinner meanwhile.
+    """Say what is being done, then how long it took; on a terminal, with the time meanwhile.
 
     Nothing is said with $FOURIERKERNELS_QUIET. A failure has no last line: its error is one.
     """
     start = time.perf_counter()
-    with _shown(message):
+    say(message)
+    with nullcontext() if os.environ.get(QUIET_VARIABLE) else bar("nvcc"):
         yield
     say(f"done in {time.perf_counter() - start:.1f} s")
-
-
-@contextmanager
-def _shown(message: str) -> Iterator[None]:
-    from rich.console import Console
-
-    say(message)
-    console = Console(stderr=True)
-    if not console.is_terminal or os.environ.get(QUIET_VARIABLE):
-        yield
-        return
-    with console.status("nvcc"):
-        yield

@@ -1,12 +1,11 @@
 """A report in a terminal: its tables, each followed by its notes."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from fourierkernels.progress import Advance, bar
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.notes import (
     STATISTICS_NOTE,
@@ -64,22 +63,12 @@ def _metric_parts(report: ReportContent, metric: str) -> Iterator[RenderableType
 @contextmanager
 def progress_bars(total: int) -> Iterator[Callable[[str, float], None]]:
     """Show a bar for each network on standard error; yield what to call as texts are finished."""
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,  # nothing but messages goes into a file or a pipe
-    )
-    tasks: dict[str, Any] = {}
+    bars: dict[str, Advance] = {}
+    with ExitStack() as stack:
 
-    def advance(network: str, done: float) -> None:
-        if network not in tasks:
-            tasks[network] = bar.add_task(f"{network} weights", total=total)
-        bar.update(tasks[network], completed=done)
+        def advance(network: str, done: float) -> None:
+            if network not in bars:
+                bars[network] = stack.enter_context(bar(f"{network} weights", total))
+            bars[network](done)
 
-    with bar:
         yield advance

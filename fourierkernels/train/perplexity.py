@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fourierkernels.datasets.segments import Batch, Tokens, passes, windows
 from fourierkernels.models.language import LanguageModel
+from fourierkernels.progress import bar
 
 # Tokens evaluated at a time. On a CPU the logits of few stay in its caches: half the time.
 _TOKENS = {"cpu": 512}
@@ -61,12 +62,14 @@ def sliding_loss(
     total, count = 0.0, 0
     at_a_time = _at_a_time(model, length)
     batches = windows(tokens, length=length, batch=at_a_time, positions=positions)
-    for number, batch in enumerate(batches):
-        if number == 0:  # of the first window, all but its last position
-            first = _losses(model, {name: rows[:1] for name, rows in batch.items()})[:, :-1]
-            total, count = _sum(first), first.numel()
-        last = _last_losses(model, batch)
-        total, count = total + _sum(last), count + last.numel()
+    with bar("windows", min(positions or len(tokens), len(tokens) - length)) as advance:
+        for number, batch in enumerate(batches):
+            if number == 0:  # of the first window, all but its last position
+                first = _losses(model, {name: rows[:1] for name, rows in batch.items()})[:, :-1]
+                total, count = _sum(first), first.numel()
+            last = _last_losses(model, batch)
+            total, count = total + _sum(last), count + last.numel()
+            advance(count - length + 1)
     return total, count
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import torch
 from torch import nn
 
 from fourierkernels.device import default_device
-from fourierkernels.files import remove_unfinished
+from fourierkernels.files import claimed, remove_unfinished
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
-from fourierkernels.run_folder import RESULTS
+from fourierkernels.progress import paused
+from fourierkernels.run_folder import RESULTS, weights_file
 from fourierkernels.study import write_study
 from fourierkernels.train.checkpoints import (
     MODEL,
@@ -96,22 +98,21 @@ def train(
         study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
     )
     goal = objective_of(run, data, model, teacher)
-    if first:
-        _begin(output, run, data)
-    batches: Any = study.batches(preset, data, run.recipe)
-    engine = Engine(model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard)
-    if teacher is not None:
-        teacher.to(engine.args.device)
-    _train(engine, output, resume=resume, limit=limit)
-    if not first:
-        return []
-    seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
-    best = _keep_best(output).to(engine.args.device)
-    measured = study.measure(
-        preset, data, run.mixer, best, positions=preset.positions, folder=output
-    )
-    _write_results(output, run, data, measured, model=best, seconds=seconds)
-    return measured
+    with claimed(output) if first else nullcontext():
+        if first:
+            _begin(output, run, data)
+        batches: Any = study.batches(preset, data, run.recipe)
+        engine = Engine(
+            model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard
+        )
+        if teacher is not None:
+            teacher.to(engine.args.device)
+        with paused():  # the Trainer has a bar of its own
+            _train(engine, output, resume=resume, limit=limit)
+        if not first:
+            return []
+        seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
+        return _measure(output, run, data, engine.args.device, seconds)
 
 
 def evaluate(
@@ -138,20 +139,18 @@ def evaluate(
     ValueError
         If the checkpoint is no such thing or damaged, or the model cannot read the text.
     """
-    home = run_folder(checkpoint)
+    home, file = run_folder(checkpoint), weights_file(checkpoint)
     run, digest = load_setup(home)
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
     text = read_data(run, data=data, start=checkpoint, cache=cache)
     if text.digest != digest:
         study.check(home, text)
-    file = checkpoint if checkpoint.is_file() else checkpoint / MODEL
     model = load_model(file).to(default_device())
     return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
 
 
 def _begin(output: Path, run: Setup, data: Any) -> None:
     """Write what a run is into its folder."""
-    output.mkdir(parents=True, exist_ok=True)
     remove_unfinished(output)
     save_setup(output, run, data.digest)
     choose_study(run.study).prepare(output, data)
@@ -197,6 +196,19 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
 def _digest(run: Setup) -> str | None:
     """Return what must not change of a start: not where it lies."""
     return None if run.start is None else run.start.digest
+
+
+def _measure(
+    output: Path, run: Setup, data: Any, device: torch.device, seconds: tuple[float, float]
+) -> list[Measured]:
+    """Keep the best model, measure it, and write the results."""
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    best = _keep_best(output).to(device)
+    measured = study.measure(
+        preset, data, run.mixer, best, positions=preset.positions, folder=output
+    )
+    _write_results(output, run, data, measured, model=best, seconds=seconds)
+    return measured
 
 
 def _keep_best(output: Path) -> nn.Module:

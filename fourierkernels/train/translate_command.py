@@ -9,8 +9,7 @@ from fourierkernels.datasets.source import lines_of_bytes, text_lines
 from fourierkernels.device import default_device
 from fourierkernels.models import TranslationModel
 from fourierkernels.models.saved import load_model
-from fourierkernels.run_folder import SUBWORDS
-from fourierkernels.train.checkpoints import MODEL
+from fourierkernels.run_folder import SUBWORDS, weights_file
 from fourierkernels.train.run_setup import run_folder
 from fourierkernels.train.text_translation import Warn, translate_lines
 
@@ -38,7 +37,7 @@ def load_translator(checkpoint: Path) -> "tuple[TranslationModel, Bpe]":
     from fourierkernels.datasets.bitext.bpe import Bpe
 
     home = run_folder(checkpoint)
-    model = load_model(checkpoint if checkpoint.is_file() else checkpoint / MODEL)
+    model = load_model(weights_file(checkpoint))
     if not isinstance(model, TranslationModel):
         raise ValueError(
             f"checkpoint must be of a translation model, got a {type(model).__name__} in {home}"

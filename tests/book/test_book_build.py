@@ -151,11 +151,12 @@ def test_mathjax_comes_from_the_installed_wheel(tmp_path: Path) -> None:
 
 def test_chapters_run_with_this_python_and_this_package(tmp_path: Path) -> None:
     outer = {"JUPYTER_PATH": str(tmp_path / "jupyter"), "PATH": "/usr/bin"}
-    environment = build.build_environment(tmp_path, outer)
+    environment = build.build_environment(tmp_path, outer, tmp_path / "own")
     assert environment["JUPYTER_PATH"] == str(Path(sys.prefix, "share", "jupyter"))
     assert environment["PATH"].startswith(str(Path(sys.executable).parent))
     assert environment["PYTHONPATH"] == str(tmp_path)
     assert environment[build.FAST] == ""
+    assert environment["IPYTHONDIR"].startswith(str(tmp_path / "own"))
 
 
 def test_quick_mode_executes_chapters_together_and_full_mode_does_not(
@@ -234,8 +235,10 @@ def test_only_chapters_without_outputs_are_missing(tmp_path: Path) -> None:
 def test_sphinx_finds_the_outputs_that_were_made_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in build.build_environment(tmp_path, os.environ).items():
+    for name, value in build.build_environment(tmp_path, os.environ, tmp_path).items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(home := tmp_path / "home"))
+    home.mkdir()
     path = write_chapter(tmp_path, "6 * 7")
     assert execute.execute(tmp_path, path)
     command = [
@@ -246,13 +249,14 @@ def test_sphinx_finds_the_outputs_that_were_made_ahead(
     ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "Using cached notebook" in built.stdout, built.stderr
+    assert {path.name for path in home.iterdir()} <= {".cache"}
 
 
 @pytest.mark.slow
 def test_a_chapter_that_fails_is_left_to_sphinx(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in build.build_environment(tmp_path, os.environ).items():
+    for name, value in build.build_environment(tmp_path, os.environ, tmp_path).items():
         monkeypatch.setenv(name, value)
     path = write_chapter(tmp_path, "assert False")
     assert not execute.execute(tmp_path, path)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sum_problems import KERNEL_NAMES
+from terminals import Terminal, show_on
 
 from fourierkernels import KernelDensity, NadarayaWatson
 from fourierkernels.estimators import GAUSSIAN_RULES, RADIUS_RULES, UndefinedWarning, samples_from
@@ -130,19 +131,12 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(*found)
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_long_pass_shows_progress_on_a_terminal_only(
     terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fourierkernels.estimators.streams.sources._PATIENCE", -1.0)
-    monkeypatch.setenv("TERM", "xterm")
     shown = Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr("sys.stderr", shown)
+    show_on(shown, monkeypatch)
     KernelDensity(radius=2.0).fit([data()[0]] * 3)
     labels = [label for label in ("range", "modes") if label in shown.getvalue()]
     assert labels == (["range", "modes"] if terminal else [])

@@ -6,6 +6,7 @@ FOUNDATIONS = (
     "validation",
     "version",
     "lazy",
+    "progress",
     "console",
     "study",
     "words",

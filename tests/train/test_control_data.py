@@ -211,3 +211,17 @@ def test_environments_have_the_shapes_of_their_rows(name: str) -> None:
     assert (world.action_space.high == 1).all()
     assert world.spec.max_episode_steps == row.limit
     world.close()
+
+
+def test_a_simulator_that_warns_writes_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)
+    world = ENVIRONMENTS["hopper"].make()
+    world.reset(seed=0)
+    world.unwrapped.data.qvel[:] = 1e300
+    world.step(np.zeros(3))
+    world.close()
+    assert capsys.readouterr().err.startswith("warning: Nan, Inf or huge value in QVEL at DOF 0.")
+    assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ import torch
 from payload import Payload
 from training_runs import error_of, short_run, start, train_here, train_on_little_disk
 
-from fourierkernels.files import file_digest, write_folder
+from fourierkernels.files import claimed, file_digest, write_folder
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.train.checkpoints import (
     MANIFEST,
@@ -266,3 +266,10 @@ def test_only_the_best_and_the_last_checkpoint_are_kept(
     best = read_checkpoint(tmp_path / "run/checkpoint-8").tensors("model.safetensors")
     kept = read_tensors(tmp_path / "run/model.safetensors")
     assert all(torch.equal(kept[name], best[name]) for name in best)
+
+
+def test_a_folder_takes_one_run_at_a_time(request_run: Setup, cache: Path, tmp_path: Path) -> None:
+    with claimed(tmp_path):
+        message = error_of(lambda: train_here(request_run, tmp_path, cache))
+        assert list(tmp_path.iterdir()) == []
+    assert message == f"ValueError: output must not be in use by another run, got {tmp_path}"

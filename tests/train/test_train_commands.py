@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -181,6 +182,19 @@ def test_evaluating_what_is_no_run_is_one_line(call: Call, given: str, tmp_path:
     status, _, err = call("evaluate", tmp_path / given)
     assert status == 2
     assert "checkpoint must be in the folder of a training run" in err
+
+
+@pytest.mark.parametrize("name", ["evaluate", "translate"])
+def test_a_run_that_is_not_finished_says_how_to_go_on(
+    name: str, call: Call, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copy(finished / "study.json", tmp_path)
+    status, out, err = call(name, tmp_path)
+    assert (status, out) == (2, "")
+    assert err == (
+        "error: checkpoint must have model.safetensors, the best model, which a run writes at its "
+        f"end (train --resume goes on), got {tmp_path} without\n"
+    )
 
 
 def test_values_of_options_are_json_or_words() -> None:

@@ -7,6 +7,7 @@ of version 2 of gym, with MuJoCo 2.0, whose rewards differ in details; so a retu
 near the published scale, not on it.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,7 @@ class Environment:
 
 
 def simulator(name: str) -> Any:
-    """Return a simulator of gymnasium by its name there.
+    """Return a simulator of gymnasium by its name there; its warnings go to standard error.
 
     Raises
     ------
@@ -66,8 +67,14 @@ def simulator(name: str) -> Any:
     """
     with needed_for("running an environment"):
         import gymnasium
-        import mujoco  # noqa: F401 - without it, gymnasium's own message names another extra
+        import mujoco  # without it, gymnasium's own message names another extra
+    mujoco.set_mju_user_warning(_warn)  # else it writes MUJOCO_LOG.TXT wherever it runs
     return gymnasium.make(name)
+
+
+def _warn(message: str) -> None:
+    """Write what MuJoCo warns of on standard error; an exception could not leave its C code."""
+    sys.stderr.write(f"warning: {message}\n")
 
 
 # Scores: REF_MIN_SCORE and REF_MAX_SCORE of d4rl/infos.py, github.com/Farama-Foundation/D4RL.

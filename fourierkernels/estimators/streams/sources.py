@@ -1,12 +1,9 @@
 """What samples are read from: blocks, arrays on disk, and the pass over them, part by part."""
 
 import os
-import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -22,10 +19,10 @@ from fourierkernels.estimators.streams.blocks import (
     checked,
     regrouped,
 )
+from fourierkernels.progress import bar
 
 T = TypeVar("T")
 ROWS = 2**20  # samples of a part
-_PATIENCE = 1.0  # seconds of a pass before it shows progress
 
 
 class Source(Protocol):
@@ -227,26 +224,10 @@ def _in_order(function: Callable[[Block], T], blocks: Iterator[Block], threads: 
 
 
 def _tracked(blocks: Iterator[Block], label: str, length: int | None) -> Iterator[Block]:
-    """Yield the blocks; of a long pass on a terminal, a bar on standard error counts samples."""
-    start, done = time.monotonic(), 0
-    with ExitStack() as stack:
-        advance: Callable[[int], None] | None = None
+    """Yield the blocks; a bar counts their samples."""
+    done = 0
+    with bar(label, length) as advance:
         for block in blocks:
             yield block
             done += len(block.points)
-            late = time.monotonic() - start > _PATIENCE
-            if advance is None and late and sys.stderr.isatty():
-                advance = stack.enter_context(_bar(label, length))
-            if advance is not None:
-                advance(done)
-
-
-@contextmanager
-def _bar(label: str, length: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar, which goes when it ends; what is yielded sets it."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        shown = progress.add_task(label, total=length)
-        yield lambda done: progress.update(shown, completed=done)
+            advance(done)

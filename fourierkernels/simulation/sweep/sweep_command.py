@@ -1,16 +1,14 @@
 """The work behind ``fourierkernels sweep``: :func:`run_sweep` with progress and a summary."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from fourierkernels.console import standard_output
+from fourierkernels.progress import bar
 from fourierkernels.simulation.sweep.compute import TASKS
 from fourierkernels.simulation.sweep.driver import run_sweep
 from fourierkernels.simulation.sweep.grid import Sweep
@@ -58,21 +56,11 @@ def run(
         sweep = read_results(path)[0]
     else:
         sweep = Sweep(**{**DEFAULTS, **chosen})
-    with _progress() as report:
+    with bar("cells") as report:
         done = run_sweep(sweep, path, workers=workers, scheduler=scheduler, progress=report)
     rows = summarise(done)
     _show(sweep, rows)
     return rows
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    console = Console(stderr=True)
-    columns = (TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
-    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
-        task = bar.add_task("cells", total=None)
-        yield lambda finished, total: bar.update(task, completed=finished, total=total)
 
 
 def _show(sweep: Sweep, rows: Sequence[Row]) -> None:

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from rich import box
-from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from fourierkernels.console import standard_output
+from fourierkernels.progress import tracked
 from fourierkernels.theory.slopes import LimitSlope, Slope
 from fourierkernels.theory.theorems.evidence import Evidence
 from fourierkernels.theory.theorems.registry import THEOREMS, as_theorem
@@ -41,7 +40,9 @@ def run(names: Sequence[str], case: Case | None, *, simulate: bool) -> list[Evid
         As :func:`verify`.
     """
     rows = entries(names or None) if case is None else _in_one_setting(names, case)
-    found = [row for entry in _progress(rows) for row in table([entry], simulate=simulate)]
+    found = [
+        row for entry in tracked(rows, "theorems") for row in table([entry], simulate=simulate)
+    ]
     console = standard_output(width=140)
     console.print(_summary(found))
     for line in _details(found[0]) if len(found) == 1 else _reasons(found):
@@ -110,9 +111,3 @@ def _details(row: Evidence) -> Iterator[str]:
     yield f"why: {theorem.derivation}"
     if theorem.remark:
         yield f"note: {theorem.remark}"
-
-
-def _progress(rows: Sequence[Entry]) -> Iterator[Entry]:
-    console = Console(stderr=True)
-    quiet = not console.is_terminal  # nothing but messages goes into a file or a pipe
-    yield from track(rows, "theorems", console=console, transient=True, disable=quiet)
