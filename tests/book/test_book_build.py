@@ -1,4 +1,4 @@
-"""The cache of chapter outputs is reused when it may be, and never when it may not."""
+"""Outputs of chapters are kept when they may be, and never when they may not."""
 
 import os
 import subprocess
@@ -11,137 +11,172 @@ import pytest
 
 from book import build, execute
 
-ENVIRONMENT = {build.FAST: "1"}
+FILES = {
+    "fourierkernels/kernels.py": "POWER = 4",
+    "notebooks/sample.csv": "1,2",
+    "experiments/results/rates.csv": "1,2",
+    "constraints.txt": "numpy==2.4.6",
+    "pyproject.toml": "[project]",
+}
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A checkout in small."""
-    files = {
-        "fourierkernels/kernels.py": "POWER = 4",
-        "notebooks/01_chapter.md": "text",
-        "notebooks/sample.csv": "1,2",
-        "experiments/results/rates.csv": "1,2",
-        "constraints.txt": "numpy==2.4.6",
-        "pyproject.toml": "[project]",
-    }
-    for name, content in files.items():
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout in small, with one chapter, in quick mode; no kernel is needed to execute it."""
+    for name, content in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
+    write_chapter(tmp_path, "6 * 7")
+    monkeypatch.setenv(build.FAST, "1")
+    monkeypatch.setattr(execute, "run", lambda *_arguments: None)
     return tmp_path
 
 
-def fill_cache(root: Path) -> Path:
-    entry = root / build.CACHE / "global.db"
-    entry.parent.mkdir(exist_ok=True)
-    entry.write_text("outputs")
-    return entry
+def write_chapter(root: Path, code: str) -> Path:
+    """Write a book of one chapter, with the settings of this one."""
+    for name in ("book", "notebooks"):
+        (root / name).mkdir(exist_ok=True)
+    own = Path(build.__file__).with_name("_config.yml")
+    (root / "book" / "_config.yml").write_text(own.read_text("utf-8"))
+    contents = "parts: [{chapters: [{file: notebooks/01_a}, {file: book/api}]}]"
+    (root / "book" / "_toc.yml").write_text(contents)
+    template = Path(build.__file__).with_name("chapter_template.md").read_text("utf-8")
+    head = template[: template.index("# A title")]
+    path = root / "notebooks" / "01_a.md"
+    path.write_text(f"{head}# Title\n\n```{{code-cell}} python3\n{code}\n```\n")
+    return path
 
 
-def key_of(root: Path) -> str:
-    return build.cache_key(root, ENVIRONMENT)
+def is_missing(root: Path) -> bool:
+    return bool(execute.missing(root))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fourierkernels/kernels.py",
-        "notebooks/sample.csv",
-        "experiments/results/rates.csv",
-        "constraints.txt",
-        "pyproject.toml",
-    ],
-)
-def test_key_changes_with_every_input(checkout: Path, name: str) -> None:
-    before = key_of(checkout)
+# --- what outputs depend on ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_outputs_are_of_the_inputs_as_they_are(checkout: Path, name: str) -> None:
+    [chapter] = execute.missing(checkout)
+    execute.execute(checkout, chapter)
+    assert not is_missing(checkout)
     (checkout / name).write_text("something else")
-    assert key_of(checkout) != before
+    assert is_missing(checkout)
+    (checkout / name).write_text(FILES[name])
+    assert not is_missing(checkout)
 
 
 def test_key_changes_when_a_module_is_added_moved_or_removed(checkout: Path) -> None:
     module = checkout / "fourierkernels" / "kernels.py"
-    keys = [key_of(checkout)]
+    keys = [execute.inputs_key(checkout)]
     module.rename(module.with_name("densities.py"))
-    keys.append(key_of(checkout))
+    keys.append(execute.inputs_key(checkout))
     module.with_name("new.py").write_text("")
-    keys.append(key_of(checkout))
+    keys.append(execute.inputs_key(checkout))
     module.with_name("densities.py").unlink()
-    keys.append(key_of(checkout))
+    keys.append(execute.inputs_key(checkout))
     assert len(set(keys)) == len(keys)
 
 
-def test_key_tells_quick_from_full_mode(checkout: Path) -> None:
-    assert build.cache_key(checkout, {}) != key_of(checkout)
-    assert build.cache_key(checkout, {}) == build.cache_key(checkout, {build.FAST: ""})
-
-
-def test_key_ignores_prose_and_compiled_files(checkout: Path) -> None:
-    before = key_of(checkout)
-    (checkout / "notebooks" / "01_chapter.md").write_text("better text")
-    compiled = checkout / "fourierkernels" / "__pycache__" / "kernels.pyc"
-    compiled.parent.mkdir()
-    compiled.write_bytes(b"\0")
-    assert key_of(checkout) == before
-
-
-def test_cache_survives_an_unchanged_rebuild(checkout: Path) -> None:
-    entry, key = fill_cache(checkout), key_of(checkout)
-    build.close_cache(checkout, key, ENVIRONMENT)
-    assert build.open_cache(checkout, key)
-    assert entry.exists()
-
-
-def test_cache_is_dropped_when_the_package_changes(checkout: Path) -> None:
-    entry = fill_cache(checkout)
-    build.close_cache(checkout, key_of(checkout), ENVIRONMENT)
-    (checkout / "fourierkernels" / "kernels.py").write_text("raise RuntimeError")
-    assert not build.open_cache(checkout, key_of(checkout))
-    assert not entry.exists()
-
-
-def test_cache_is_dropped_after_an_interrupted_build(checkout: Path) -> None:
-    key = key_of(checkout)
-    fill_cache(checkout)
-    build.close_cache(checkout, key, ENVIRONMENT)
-    build.open_cache(checkout, key)  # and no close_cache: the build never came back
-    assert not build.open_cache(checkout, key)
-
-
-def test_cache_is_not_trusted_when_the_package_changed_during_the_build(checkout: Path) -> None:
-    key = key_of(checkout)
-    fill_cache(checkout)
-    (checkout / "fourierkernels" / "kernels.py").write_text("POWER = 6")
-    build.close_cache(checkout, key, ENVIRONMENT)
-    (checkout / "fourierkernels" / "kernels.py").write_text("POWER = 4")
-    assert not build.open_cache(checkout, key)
-
-
-@pytest.mark.parametrize(("status", "stamped"), [(0, True), (1, True), (-9, False)])
-def test_a_killed_build_leaves_no_stamp(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, status: int, stamped: bool
-) -> None:
-    def render(root: Path, _environment: object) -> int:
-        fill_cache(root)
-        return status
-
-    monkeypatch.setattr(build, "provide_mathjax", lambda _root: None)
-    monkeypatch.setattr(build, "make_downloads", lambda _root, _environment: None)
-    monkeypatch.setattr(build, "execute_ahead", lambda _root, _environment: None)
-    monkeypatch.setattr(build, "render", render)
-    monkeypatch.setattr(build, "lint", lambda _root: 0)
-    assert build.build(checkout, ENVIRONMENT) == status
-    assert (checkout / build.STAMP).is_file() is stamped
-
-
-def test_lint_findings_fail_a_build_that_rendered(
+def test_key_changes_when_another_version_is_installed(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    before = execute.inputs_key(checkout)
+    (checkout / "site" / "numpy-9.0.dist-info").mkdir(parents=True)
+    monkeypatch.syspath_prepend(checkout / "site")
+    assert execute.inputs_key(checkout) != before
+
+
+def test_prose_and_files_of_tools_are_no_inputs(checkout: Path) -> None:
+    [chapter] = execute.missing(checkout)
+    execute.execute(checkout, chapter)
+    before = execute.marks(checkout)
+    chapter.write_text(chapter.read_text().replace("# Title", "# A better title"))
+    (checkout / "fourierkernels" / "__pycache__").mkdir()
+    for name in ("__pycache__/kernels.pyc", ".kernels.py.swp", "kernels.py~"):
+        (checkout / "fourierkernels" / name).write_bytes(b"\0")
+    assert execute.marks(checkout) == before
+    assert not is_missing(checkout)
+
+
+def test_a_chapter_with_other_code_has_no_outputs_and_drops_the_old_ones(checkout: Path) -> None:
+    for code in ("6 * 7", "6 * 8"):
+        chapter = write_chapter(checkout, code)
+        assert is_missing(checkout)
+        execute.execute(checkout, chapter)
+        assert len(list((checkout / execute.KEPT).rglob("*.ipynb"))) == 1
+
+
+def test_quick_and_full_mode_keep_their_own_outputs(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [chapter] = execute.missing(checkout)
+    execute.execute(checkout, chapter)
+    monkeypatch.setenv(build.FAST, "")
+    assert is_missing(checkout)
+    execute.execute(checkout, chapter)
+    monkeypatch.setenv(build.FAST, "1")
+    assert not is_missing(checkout)
+
+
+@pytest.mark.parametrize("undone", [False, True])
+@pytest.mark.parametrize("name", FILES)
+def test_no_outputs_are_kept_if_an_input_is_written_while_the_chapter_runs(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, name: str, undone: bool
+) -> None:
+    def edit(*_arguments: object) -> None:
+        (checkout / name).write_text("something else")
+        if undone:
+            (checkout / name).write_text(FILES[name])
+
+    [chapter] = execute.missing(checkout)
+    monkeypatch.setattr(execute, "run", edit)
+    with pytest.raises(RuntimeError, match=rf"written while the chapter ran: {name}"):
+        execute.execute(checkout, chapter)
+    assert is_missing(checkout)
+    (checkout / name).write_text(FILES[name])
+    assert is_missing(checkout)
+
+
+def test_outputs_of_a_chapter_that_is_edited_while_it_runs_are_of_the_text_that_ran(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execute, "run", lambda *_arguments: write_chapter(checkout, "6 * 8"))
+    execute.execute(checkout, write_chapter(checkout, "6 * 7"))
+    assert is_missing(checkout)
+    write_chapter(checkout, "6 * 7")
+    assert not is_missing(checkout)
+
+
+def test_sphinx_gets_nothing_if_a_chapter_has_no_outputs(checkout: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"01_a\.md has no outputs"):
+        execute.hand_over(checkout)
+
+
+# --- the build -------------------------------------------------------------------------------
+
+
+def test_a_build_that_could_not_execute_all_says_how_to_go_on(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(build, "provide_mathjax", lambda _root: None)
     monkeypatch.setattr(build, "make_downloads", lambda _root, _environment: None)
-    monkeypatch.setattr(build, "execute_ahead", lambda _root, _environment: None)
-    monkeypatch.setattr(build, "render", lambda _root, _environment: 0)
-    monkeypatch.setattr(build, "lint", lambda _root: 1)
-    assert build.build(checkout, ENVIRONMENT) == 1
+    monkeypatch.setattr(build, "missing", lambda _root, _environment: ["notebooks/01_a.md"])
+    monkeypatch.setattr(build, "execute", lambda *_arguments: None)
+    assert build.build(checkout, {build.FAST: "1"}) == 1  # and nothing is rendered
+    told = capsys.readouterr().err
+    assert told.startswith("not executed: notebooks/01_a.md\nThe chapters executed so far are kept")
+
+
+@pytest.mark.parametrize(("rendered", "found"), [(0, 1), (1, 0)])
+def test_lint_findings_and_warnings_fail_a_build(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, rendered: int, found: int
+) -> None:
+    monkeypatch.setattr(build, "provide_mathjax", lambda _root: None)
+    monkeypatch.setattr(build, "make_downloads", lambda _root, _environment: None)
+    monkeypatch.setattr(build, "missing", lambda _root, _environment: [])
+    monkeypatch.setattr(build, "render", lambda _root, _environment: rendered)
+    monkeypatch.setattr(build, "lint", lambda _root: found)
+    assert build.build(checkout, {}) == 1
 
 
 def test_mathjax_comes_from_the_installed_wheel(tmp_path: Path) -> None:
@@ -156,24 +191,23 @@ def test_chapters_run_with_this_python_and_this_package(tmp_path: Path) -> None:
     assert environment["PATH"].startswith(str(Path(sys.executable).parent))
     assert environment["PYTHONPATH"] == str(tmp_path)
     assert environment[build.FAST] == ""
-    assert environment["IPYTHONDIR"].startswith(str(tmp_path / "own"))
+    for name in ("IPYTHONDIR", "MPLCONFIGDIR", "JUPYTER_DATA_DIR"):
+        assert Path(environment[name]).is_relative_to(tmp_path / build.PRIVATE)
 
 
-def test_quick_mode_executes_chapters_together_and_full_mode_does_not(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fast", ["1", ""])
+def test_chapters_are_executed_together_in_quick_mode_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fast: str
 ) -> None:
     calls: list[Any] = []
-    listed = subprocess.CompletedProcess([], 0, stdout="notebooks/01_a.md\nnotebooks/02_b.md\n")
-    monkeypatch.setattr(build.subprocess, "run", lambda *_args, **_options: listed)
     monkeypatch.setattr(build, "run_together", lambda *call: calls.append(call))
-    build.execute_ahead(checkout, {build.FAST: ""})
-    assert not calls
-    build.execute_ahead(checkout, ENVIRONMENT)
+    monkeypatch.setattr(build, "cores", lambda: 64)
+    build.execute(["notebooks/01_a.md", "notebooks/02_b.md"], tmp_path, {build.FAST: fast})
     [(commands, limit, root, environment)] = calls
     assert [command[-1] for command in commands] == ["notebooks/01_a.md", "notebooks/02_b.md"]
-    assert 1 <= limit <= build.MOST_TOGETHER
-    assert root == checkout
-    assert environment["OMP_NUM_THREADS"] == environment["NUMBA_NUM_THREADS"] == "1"
+    assert limit == (build.MOST_TOGETHER if fast else 1)
+    assert root == tmp_path
+    assert ("NUMBA_NUM_THREADS" in environment) == bool(fast)
 
 
 def test_commands_run_together_up_to_the_limit(tmp_path: Path) -> None:
@@ -204,60 +238,45 @@ def test_an_interrupt_leaves_no_process_behind(
     assert [process.poll() for process in started] == [-9, -9]
 
 
-def write_chapter(root: Path, code: str) -> Path:
-    """Write a book of one chapter, with the settings of this one."""
-    for name in ("book", "notebooks"):
-        (root / name).mkdir()
-    own = Path(build.__file__).with_name("_config.yml")
-    (root / "book" / "_config.yml").write_text(own.read_text("utf-8"))
-    contents = "parts: [{chapters: [{file: notebooks/01_a}, {file: book/api}]}]"
-    (root / "book" / "_toc.yml").write_text(contents)
-    template = Path(build.__file__).with_name("chapter_template.md").read_text("utf-8")
-    head = template[: template.index("# A title")]
-    path = root / "notebooks" / "01_a.md"
-    path.write_text(f"{head}# Title\n\n```{{code-cell}} python3\n{code}\n```\n")
-    return path
+# --- with a kernel ---------------------------------------------------------------------------
 
 
-def test_only_chapters_without_outputs_are_missing(tmp_path: Path) -> None:
-    from jupyter_cache.base import CacheBundleIn
-
-    path = write_chapter(tmp_path, "1 + 1")
-    assert execute.chapters(tmp_path) == list(execute.missing(tmp_path)) == [path]
-    notebook = execute.read(path, [])
-    execute.open_cache(tmp_path).cache_notebook_bundle(
-        CacheBundleIn(notebook, str(path)), check_validity=False
-    )
-    assert list(execute.missing(tmp_path)) == []
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a book that is executed by this Python."""
+    for name, value in build.build_environment(tmp_path, os.environ).items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / build.PRIVATE).mkdir(parents=True)
+    return tmp_path
 
 
 @pytest.mark.slow
-def test_sphinx_finds_the_outputs_that_were_made_ahead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in build.build_environment(tmp_path, os.environ, tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("HOME", str(home := tmp_path / "home"))
-    home.mkdir()
-    path = write_chapter(tmp_path, "6 * 7")
-    assert execute.execute(tmp_path, path)
+def test_sphinx_finds_the_outputs_that_are_handed_over(kernel: Path) -> None:
+    path = write_chapter(kernel, "6 * 7")
+    execute.execute(kernel, path)
+    execute.hand_over(kernel)
+    cache = kernel / execute.settings(kernel)["execute"]["cache"]
     command = [
         *(sys.executable, "-m", "sphinx", "-C", "-D", "extensions=myst_nb"),
         *("-D", "root_doc=notebooks/01_a", "-D", "nb_execution_mode=cache"),
-        *("-D", f"nb_execution_cache_path={tmp_path / build.CACHE}"),
-        *(str(tmp_path), str(tmp_path / "html"), str(path)),
+        *("-D", f"nb_execution_cache_path={cache}"),
+        *(str(kernel), str(kernel / "html"), str(path)),
     ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "Using cached notebook" in built.stdout, built.stderr
-    assert {path.name for path in home.iterdir()} <= {".cache"}
+    assert "42" in (kernel / "html" / "notebooks" / "01_a.html").read_text("utf-8")
 
 
 @pytest.mark.slow
-def test_a_chapter_that_fails_is_left_to_sphinx(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in build.build_environment(tmp_path, os.environ, tmp_path).items():
-        monkeypatch.setenv(name, value)
-    path = write_chapter(tmp_path, "assert False")
-    assert not execute.execute(tmp_path, path)
-    assert list(execute.missing(tmp_path)) == [path]
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("assert False", "a cell raised an exception\n(.*\n)*.*AssertionError"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "its kernel died"),
+    ],
+)
+def test_a_chapter_that_fails_is_told_and_not_kept(kernel: Path, code: str, message: str) -> None:
+    path = write_chapter(kernel, code)
+    with pytest.raises(RuntimeError, match=message):
+        execute.execute(kernel, path)
+    assert execute.missing(kernel) == [path]
