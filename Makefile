@@ -15,12 +15,16 @@ PINNED := --constraint constraints.txt
 WORKERS ?= logical
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help env test test-quick test-slow test-all test-extras test-oldest lint types book pdf lab dist notes clean
+ANYWHERE := avx2 oldest zen ascii
+
+.PHONY: help env test test-quick test-slow test-all test-anywhere $(ANYWHERE:%=anywhere-%) \
+	test-extras test-oldest lint types book pdf lab dist notes clean
 
 help:
 	@echo "make test       lint, types, and the tests but the slow ones (WORKERS=2 for two processes)"
 	@echo "make test-slow  the slow tests"
 	@echo "make test-all   lint, types, and all tests"
+	@echo "make test-anywhere  what depends on the machine, as on others, in random order (SEED=2)"
 	@echo "make test-extras  install the wheel with each extra, and use it (EXTRAS=torch for one)"
 	@echo "make test-oldest  the tests but the slow ones with the oldest releases that are allowed"
 	@echo "make lint       ruff"
@@ -65,9 +69,32 @@ test-slow: $(STAMP)
 test-all: lint types
 	$(PYTEST)
 
+# What depends on the processor's arithmetic, the order of tests, the terminal or the language, under
+# settings that imitate other machines: `make anywhere-ascii` is one of them, SEED another order.
+SENSITIVE := tests/attention tests/book tests/checkpoints/test_transformers_folders.py tests/exact_error \
+	tests/ops tests/report/test_finding.py tests/report/test_heads_command.py tests/sums/test_sums.py \
+	tests/test_cli_errors.py tests/test_cli_habits.py tests/test_cli_rates.py tests/test_cli_theorems.py \
+	tests/test_console.py tests/test_kernels.py tests/train/test_arena_study.py \
+	tests/train/test_together.py tests/train/test_train_commands.py
+SEED ?= 1
+anywhere-avx2: SETTING = ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
+	OPENBLAS_CORETYPE=Haswell FORCE_COLOR=1 COLUMNS=40
+anywhere-oldest: SETTING = ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
+	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic NO_COLOR=1 \
+	NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
+anywhere-zen: SETTING = ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=AVX2 \
+	OPENBLAS_CORETYPE=Zen TERM=dumb
+anywhere-ascii: SETTING = LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 OPENBLAS_CORETYPE=Nehalem
+
+test-anywhere: $(ANYWHERE:%=anywhere-%)
+
+$(ANYWHERE:%=anywhere-%): $(STAMP)
+	$(SETTING) $(PYTEST) -m "not slow" --random-order-bucket=module --random-order-seed=$(SEED) $(SENSITIVE)
+
 # Not of test-all: an environment per extra, up to 2 GB, and what pip loads for them.
 test-extras: $(STAMP)
 	$(BIN)/python tests/install_extras.py $(EXTRAS)
+
 # Two environments of the oldest releases that pyproject.toml allows: without an extra, and with all
 # but those of the book, which is built with fixed versions only.
 OLDEST_core :=
