@@ -1,8 +1,10 @@
 """How tests share a machine; random maps, and tiny checkpoints read back from disk."""
 
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import settings
 from tiny_checkpoints import save_tiny
 
+ROOT = Path(__file__).parents[1]
 SLOW_VARIANTS = Path(__file__).with_name("slow_variants.txt")
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -56,6 +59,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     lost = sorted(name for name in slow - found.keys() if name.partition("[")[0] in tests)
     if lost and not any("::" in place for place in config.args):  # where some are left out
         raise pytest.UsageError(f"{SLOW_VARIANTS.name} names no variant of a test: {lost[0]}")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_is_left() -> Iterator[None]:
+    """Let no file of tests leave a process, or a file in the checkout."""
+    before = {*children(), *files_of_the_checkout()}
+    yield
+    left = {*children(), *files_of_the_checkout()} - before
+    assert not left, f"left behind: {sorted(left)}"
+
+
+def children() -> Iterator[str]:
+    """Yield the commands of this process's children, but for those that outlive their purpose.
+
+    multiprocessing keeps a server of forks and a tracker of resources until its process ends.
+    """
+    for path in Path("/proc").glob("[0-9]*"):  # Linux; elsewhere none are seen
+        with suppress(OSError):  # it has ended
+            parent = path.joinpath("stat").read_text("utf-8").rpartition(")")[2].split()[1]
+            command = path.joinpath("cmdline").read_bytes().decode(errors="replace")
+            lasting = re.search("multiprocessing.(forkserver|resource_tracker)", command)
+            if int(parent) == os.getpid() and not lasting:
+                yield f"process {path.name}: {command}"
+
+
+def files_of_the_checkout() -> Iterator[str]:
+    """Yield the names at its top that no program of the checks keeps there."""
+    return (path.name for path in ROOT.iterdir() if not re.match(r"[._].*cache|_build", path.name))
 
 
 @pytest.fixture
