@@ -185,7 +185,7 @@ def test_bench_stops_in_time_and_says_what_is_left(monkeypatch: pytest.MonkeyPat
         (["build", "--arch", "sm_90", "--real", "half"], "real must be one of float, double"),
         (["build", "--arch", "sm_90", "--jobs", "0"], "jobs must be at least 1, got 0"),
         (["check"], "device must be given where PyTorch sees no card"),
-        (["check", "--device", "cuda"], "device must be one of the 0 cards"),
+        (["check", "--device", "cuda"], "device must be 'cpu' on this machine"),
         (["check", "--device", "cpu", "--only", "zzz"], "only must be part of"),
         (["check", "--device", "cpu", "--csv", "no/x.csv"], "csv must be in an existing folder"),
         (["check", "--device", "cpu", "--json", "no/x"], "json must be in an existing folder"),

@@ -52,10 +52,6 @@ for cell in sweep.cells():
         results.append(cell, Outcome(values=(0.5,), undefined=0, radius=1.0, seconds=0.0))
 print(len(read_results(path)[1]))
 """
-SHOW = """
-import sys; from fourierkernels.cli import app, main; from rich import print as show
-app.command("show")(lambda: show("√n → ²")); sys.argv[1:] = ["show"]; main()
-"""
 
 
 def printed(program: str, folder: Path) -> list[str]:
@@ -64,7 +60,7 @@ def printed(program: str, folder: Path) -> list[str]:
     The default encoding of files is ASCII, and relying on it is an error.
     """
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    root = str(SUPPORT.parents[1])
+    root, package = str(SUPPORT.parents[1]), f"{SUPPORT.parents[1]}/fourierkernels/"
     command = [sys.executable, "-X", "warn_default_encoding", "-c", START + program]
     done = subprocess.run(
         command,
@@ -75,7 +71,7 @@ def printed(program: str, folder: Path) -> list[str]:
         env={**os.environ, **plain, "PYTHONPATH": root},
     )
     told = [line for line in done.stderr.splitlines() if "EncodingWarning" in line]
-    assert not [line for line in told if root in line]
+    assert not [line for line in told if line.startswith(package)]
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -91,12 +87,3 @@ def test_files_are_written_where_folders_cannot_be_opened(tmp_path: Path) -> Non
 
 def test_sweep_is_resumed_where_open_files_cannot_be_removed(tmp_path: Path) -> None:
     assert printed(SWEEP, tmp_path) == ["0", "2"]
-
-
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_output_is_printed_in_any_encoding(encoding: str) -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": encoding}
-    command = [sys.executable, "-c", SHOW]
-    done = subprocess.run(command, capture_output=True, check=False, env=environment)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode(encoding).strip() == {"cp1252": "?n ? ²", "ascii": "?n ? ?"}[encoding]

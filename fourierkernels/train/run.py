@@ -139,8 +139,9 @@ def evaluate(
     ValueError
         If the checkpoint is no such thing or damaged, or the model cannot read the text.
     """
-    home, file = run_folder(checkpoint), weights_file(checkpoint)
+    home = run_folder(checkpoint)
     run, digest = load_setup(home)
+    file = weights_file(checkpoint)
     study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
     text = read_data(run, data=data, start=checkpoint, cache=cache)
     if text.digest != digest:

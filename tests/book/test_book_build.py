@@ -186,7 +186,7 @@ def test_mathjax_comes_from_the_installed_wheel(tmp_path: Path) -> None:
 
 def test_chapters_run_with_this_python_and_this_package(tmp_path: Path) -> None:
     outer = {"JUPYTER_PATH": str(tmp_path / "jupyter"), "PATH": "/usr/bin"}
-    environment = build.build_environment(tmp_path, outer, tmp_path / "own")
+    environment = build.build_environment(tmp_path, outer)
     assert environment["JUPYTER_PATH"] == str(Path(sys.prefix, "share", "jupyter"))
     assert environment["PATH"].startswith(str(Path(sys.executable).parent))
     assert environment["PYTHONPATH"] == str(tmp_path)
