@@ -10,6 +10,9 @@ install = $(1)/bin/pip install --disable-pip-version-check $(2) > $(1)/pip.log \
 	|| { sed -n '/^The conflict is caused by/,$$p' $(1)/pip.log; false; }
 PINNED := --constraint constraints.txt
 
+# Else each process of the tests compiles the package anew, and pytest rewrites each of their files.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A process per core, at most four, since each holds about a gigabyte; they take tests from each
 # other when they run out. tests/conftest.py gives each one numerical thread.
 WORKERS ?= logical
