@@ -104,5 +104,6 @@ def test_names_are_texts(tmp_path: Path) -> None:
 def test_class_that_a_file_asks_for_is_named(tmp_path: Path) -> None:
     content = {"state_dict": {}, "hyper_parameters": Path("settings")}
     torch.save(content, tmp_path / "last.ckpt")
-    with pytest.raises(ValueError, match=r"would have to run code \(pathlib\.[\w.]+\); in the code"):
+    message = r"would have to run code \(pathlib\.[\w.]+\); in the code"
+    with pytest.raises(ValueError, match=message):
         read_tensors(tmp_path / "last.ckpt")
