@@ -74,11 +74,11 @@ test-all: lint types
 
 # What depends on the processor's arithmetic, the order of tests, the terminal or the language, under
 # settings that imitate other machines: `make anywhere-ascii` is one of them, SEED another order.
-SENSITIVE := tests/attention tests/book tests/checkpoints/test_transformers_folders.py tests/exact_error \
+SENSITIVE := tests/attention tests/book tests/checkpoints/test_transformers_folders.py tests/theory \
 	tests/ops tests/report/test_finding.py tests/report/test_heads_command.py tests/sums/test_sums.py \
 	tests/test_cli_errors.py tests/test_cli_habits.py tests/test_cli_rates.py tests/test_cli_theorems.py \
-	tests/test_console.py tests/test_kernels.py tests/train/test_arena_study.py \
-	tests/train/test_together.py tests/train/test_train_commands.py
+	tests/test_console.py tests/test_kernels.py tests/studies/test_arena_study.py \
+	tests/studies/test_together.py tests/studies/test_train_commands.py
 SEED ?= 1
 anywhere-avx2: SETTING = ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
 	OPENBLAS_CORETYPE=Haswell FORCE_COLOR=1 COLUMNS=40

@@ -176,10 +176,10 @@ def labels(chapter: Chapter) -> Iterator[str]:
 
 
 def one_home(chapter: Chapter) -> Iterator[str]:
-    """Tables and files come from fourierkernels.notebook, files by a name that stands there."""
+    """Tables and files come from `plotting.notebook`, files by a name that stands there."""
     for node in (node for cell in chapter.cells for node in ast.walk(cell.tree)):
         if isinstance(node, ast.FunctionDef) and node.name == "table":
-            yield "table() is defined again: import it from fourierkernels.notebook"
+            yield "table() is defined again: import it from fourierkernels.plotting.notebook"
         elif isinstance(node, ast.Call) and _called(node) in READERS and not _names_file(node):
             yield f"{ast.unparse(node)}: the name of a file must stand there as it is"
         elif isinstance(node, ast.Constant) and CHECKOUT.search(str(node.value)):

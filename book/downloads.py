@@ -4,8 +4,8 @@
     python -m book.downloads FOLDER    notebooks alone, for a checkout; those that are there stay
 
 A chapter that reads files becomes a zip with the notebook and the folders ``results`` and ``data``,
-where fourierkernels.notebook looks for them; any other is a notebook alone. The same chapter gives
-the same bytes.
+where fourierkernels.plotting.notebook looks for them; any other is a notebook alone. The same
+chapter gives the same bytes.
 """
 
 import ast
@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOWNLOADS = Path("book", "_static", "downloads")
 DATE = (2000, 1, 1, 0, 0, 0)  # of every file in an archive
 
-# Where a call of fourierkernels.notebook finds its file: in the archive, and in the checkout.
+# Where a call of fourierkernels.plotting.notebook finds its file: in the archive, and in the
+# checkout.
 FOLDERS = {
     **dict.fromkeys(("result", "read_rows", "read_frame"), ("results", "experiments/results")),
     "data": ("data", "notebooks/data"),

@@ -26,7 +26,7 @@ from typing import Any
 
 import yaml
 
-from fourierkernels.files import file_digest, write_text
+from fourierkernels.foundation.files import file_digest, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = Path(".jupyter_cache")

@@ -27,9 +27,9 @@ from fourierkernels.diagnostics import head_distances, sharpened_maps
 from fourierkernels.diagnostics.maps import row_entropies
 from fourierkernels.mixing import FourierMixer
 from fourierkernels.models import LanguageModel, load_model
-from fourierkernels.train import Setup, setup, train
-from fourierkernels.train.optimisers import DivergenceError
-from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.studies import Setup, setup, train
+from fourierkernels.studies.engine.optimisers import DivergenceError
+from fourierkernels.studies.registry import choose_preset, choose_study
 
 HEAD_SIZE = 16
 WINDOWS = 32  # of the test text, for the maps

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.device import default_device
-from fourierkernels.files import write_text
+from fourierkernels.foundation.device import default_device
+from fourierkernels.foundation.files import write_text
+from fourierkernels.foundation.run_folder import BEST, SETUP, SUBWORDS
 from fourierkernels.models import TranslationModel, load_model, save_model
-from fourierkernels.run_folder import BEST, SETUP, SUBWORDS
-from fourierkernels.train import Setup, choose_teacher, setup, train
-from fourierkernels.train.run_setup import load_setup
-from fourierkernels.train.studies.registry import choose_preset, choose_study
-from fourierkernels.train.translation_measures import (
+from fourierkernels.studies import Setup, choose_teacher, setup, train
+from fourierkernels.studies.engine.run_setup import load_setup
+from fourierkernels.studies.registry import choose_preset, choose_study
+from fourierkernels.studies.translation.translation_measures import (
     bleu_rows,
     read_translations,
     translate_split,

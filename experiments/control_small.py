@@ -42,14 +42,14 @@ from _language_networks import Finished, kernel_options, learned_radii, use_one_
 from data_control import QUICK as QUICK_SEARCH
 from language_tables import LEVEL, interval
 
-from fourierkernels.datasets.control.control_data import read_control
-from fourierkernels.datasets.control.generating import generate
-from fourierkernels.datasets.control.recorded import write_recorded
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.models import load_model
-from fourierkernels.study import write_study
-from fourierkernels.train import Setup, setup, train
-from fourierkernels.train.studies.control import BASELINE, ERROR
-from fourierkernels.train.studies.study import Measured
+from fourierkernels.studies import Setup, setup, train
+from fourierkernels.studies.control.control_data import read_control
+from fourierkernels.studies.control.generating import generate
+from fourierkernels.studies.control.recorded import write_recorded
+from fourierkernels.studies.control.study import BASELINE, ERROR
+from fourierkernels.studies.engine.study import Measured
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors", "gymnasium", "mujoco")

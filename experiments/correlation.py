@@ -26,9 +26,9 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from fourierkernels import theory
-from fourierkernels.densities import CorrelatedGaussian
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.plotting import COLOURS, MARKERS, style
-from fourierkernels.study import write_study
+from fourierkernels.theory.densities import CorrelatedGaussian
 
 ROOT = Path(__file__).parents[1]
 PRODUCTS = ("fourier1", "fourier2", "fourier4", "gaussian")

@@ -12,7 +12,7 @@ page has, is left out. It writes text.en and text.it (or .de), a sentence per li
 text.documents, the page of each line, and origin.json, with the versions and digests of the
 packages and the counts that are printed. Then:
 
-    from fourierkernels.datasets.bitext.corpora import read_bitext
+    from fourierkernels.studies.translation.corpora import read_bitext
     read_bitext(FOLDER, pair="en-it")
 
 --pages takes pages that have been unpacked already. --quick downloads nothing and aligns pages that
@@ -35,9 +35,9 @@ from typing import Any, NamedTuple
 
 from data_manuals import Block, all_blocks, download
 
-from fourierkernels.datasets.bitext.classes import length_class
-from fourierkernels.datasets.bitext.corpora import read_bitext
-from fourierkernels.datasets.bitext.pair_files import PairFiles
+from fourierkernels.studies.translation.classes import length_class
+from fourierkernels.studies.translation.corpora import read_bitext
+from fourierkernels.studies.translation.pair_files import PairFiles
 
 PAIRS = ("en-it", "en-de")
 TAGS = frozenset({"p", "h1", "h2", "h3", "h4", "dt", "dd", "li", "td", "th", "div"})

@@ -24,9 +24,9 @@ authors' pickles; both are read. --quick plays a few steps.
 import argparse
 from pathlib import Path
 
-from fourierkernels.datasets.control.environments import ENVIRONMENTS
-from fourierkernels.datasets.control.generating import BEHAVIOURS, Search, generate
-from fourierkernels.datasets.control.recorded import write_recorded
+from fourierkernels.studies.control.environments import ENVIRONMENTS
+from fourierkernels.studies.control.generating import BEHAVIOURS, Search, generate
+from fourierkernels.studies.control.recorded import write_recorded
 
 QUICK = Search(rounds=2, policies=4, kept=2, steps=10)
 

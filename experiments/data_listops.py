@@ -14,7 +14,7 @@ the same grammar, but without the parentheses that are no tokens, and by a seed.
 import argparse
 from pathlib import Path
 
-from fourierkernels.datasets.lra.listops import SMALL, Grammar, write_listops
+from fourierkernels.studies.lra.listops import SMALL, Grammar, write_listops
 
 COUNTS = {"train": 96_000, "valid": 2_000, "test": 2_000}
 QUICK = {"train": 20, "valid": 5, "test": 5}

@@ -38,11 +38,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fourierkernels.device import default_device
+from fourierkernels.foundation.device import default_device
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.mixing import cost_table
 from fourierkernels.models import PretrainingEncoder, count_parameters, encoder_config
 from fourierkernels.models.encoder import EncoderConfig
-from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[1]
 SIZES = ("base",)

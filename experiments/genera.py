@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from fourierkernels.checkpoints import load_checkpoint
-from fourierkernels.study import provenance
+from fourierkernels.foundation.provenance import provenance
 
 ROOT = Path(__file__).parents[1]
 CHECKPOINT = "mgm:resources/general_model"

@@ -39,9 +39,9 @@ import numpy as np
 from _language_networks import Finished, kernel_options, learned_radii, use_one_thread
 from language_tables import LEVEL, interval
 
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.models import load_model
-from fourierkernels.study import write_study
-from fourierkernels.train import setup, train
+from fourierkernels.studies import setup, train
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors", "pillow")

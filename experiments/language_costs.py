@@ -21,10 +21,10 @@ import numpy as np
 import torch
 from _language_networks import KERNELS, kernel_options, use_one_thread
 
-from fourierkernels.study import write_study
-from fourierkernels.train import setup
-from fourierkernels.train.optimisers import create_optimiser
-from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.foundation.provenance import write_study
+from fourierkernels.studies import setup
+from fourierkernels.studies.engine.optimisers import create_optimiser
+from fourierkernels.studies.registry import choose_preset, choose_study
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 9

@@ -42,11 +42,11 @@ from _language_networks import (
 )
 from torch import Tensor
 
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.models import LanguageModel, load_model, save_model
-from fourierkernels.study import write_study
-from fourierkernels.train import setup, train
-from fourierkernels.train.run_setup import load_setup
-from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.studies import setup, train
+from fourierkernels.studies.engine.run_setup import load_setup
+from fourierkernels.studies.registry import choose_preset, choose_study
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors")

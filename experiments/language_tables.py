@@ -41,7 +41,7 @@ from _language_networks import (
 )
 from scipy.stats import t as student
 
-from fourierkernels.study import write_study
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[1]
 LEVEL = 0.95

@@ -26,10 +26,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fourierkernels.densities import as_density, as_regression_function
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.study import write_study
 from fourierkernels.theory import optimal_radius
+from fourierkernels.theory.densities import as_density, as_regression_function
 
 ROOT = Path(__file__).parents[1]
 SEED = 2026

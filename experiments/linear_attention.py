@@ -36,7 +36,7 @@ from fourierkernels.attention import (
 )
 from fourierkernels.attention.features import KINDS
 from fourierkernels.estimators import NadarayaWatson
-from fourierkernels.study import write_study
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[1]
 SEED = 2022

@@ -30,9 +30,9 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
-from fourierkernels.device import default_device
+from fourierkernels.foundation.device import default_device
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.models import ArenaClassifier, arena_config
-from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[1]
 MIXERS = ("softmax", "fourier", "linear_fourier", "performer", "linear", "fnet", "none")

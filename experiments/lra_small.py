@@ -42,10 +42,10 @@ import numpy as np
 from _language_networks import Finished, use_one_thread
 from language_tables import LEVEL, interval
 
-from fourierkernels.study import write_study
-from fourierkernels.train import Setup, setup, train
-from fourierkernels.train.studies.lra import LOSS
-from fourierkernels.train.studies.lra_presets import ACCURACY, ARENA, PAPER, TASKS
+from fourierkernels.foundation.provenance import write_study
+from fourierkernels.studies import Setup, setup, train
+from fourierkernels.studies.lra.presets import ACCURACY, ARENA, PAPER, TASKS
+from fourierkernels.studies.lra.study import LOSS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors", "scikit-learn")

@@ -50,12 +50,12 @@ import torch
 from _language_networks import Finished, use_one_thread
 from language_tables import LEVEL, interval
 
-from fourierkernels.study import write_study
-from fourierkernels.train import Setup, setup, train
-from fourierkernels.train.optimisers import DivergenceError
-from fourierkernels.train.run_setup import read_data
-from fourierkernels.train.studies.masked_presets import PAIR_ACCURACY, WORD_ACCURACY, WORD_LOSS
-from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.foundation.provenance import write_study
+from fourierkernels.studies import Setup, setup, train
+from fourierkernels.studies.engine.optimisers import DivergenceError
+from fourierkernels.studies.engine.run_setup import read_data
+from fourierkernels.studies.masked.presets import PAIR_ACCURACY, WORD_ACCURACY, WORD_LOSS
+from fourierkernels.studies.registry import choose_preset, choose_study
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors", "sentencepiece")

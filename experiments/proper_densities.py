@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from fourierkernels import KernelDensity
-from fourierkernels.densities import as_density
-from fourierkernels.study import write_study
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.theory import optimum
+from fourierkernels.theory.densities import as_density
 
 ROOT = Path(__file__).parents[1]
 SEED = 2003

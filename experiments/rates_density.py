@@ -17,11 +17,16 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
-from fourierkernels import theory
+from fourierkernels import theorems, theory
+from fourierkernels.foundation.provenance import (
+    grouped,
+    kept_or_scratch,
+    sweep_options,
+    write_study,
+)
 from fourierkernels.kernels import KERNELS
 from fourierkernels.plotting import SimulatedCurve, plot_simulated, style
 from fourierkernels.simulation.sweep import Sweep, run_sweep, summarise
-from fourierkernels.study import grouped, kept_or_scratch, sweep_options, write_study
 from fourierkernels.theory.slopes import window_slopes
 
 ROOT = Path(__file__).parents[1]
@@ -123,7 +128,7 @@ def fit(errors: Sequence[Error]) -> Fit:
         high=slopes.simulated.high,
         exact_slope=slopes.computed,
         sharp=str(theory.sharp_rate(first.density, first.kernel, dim=first.dim)),
-        paper=str(theory.paper_rate(first.density, first.kernel, dim=first.dim) or ""),
+        paper=str(theorems.paper_rate(first.density, first.kernel, dim=first.dim) or ""),
         worst_sigmas=max(gaps),
     )
 

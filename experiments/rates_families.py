@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from fourierkernels import simulation, theory
-from fourierkernels.densities import CorrelatedGaussian
-from fourierkernels.study import write_study
-from fourierkernels.theory.measures.measure import Measured
-from fourierkernels.theory.theorems import ERROR_AT_POINTS, INTEGRATED_ERROR, THEOREMS, Setting
+from fourierkernels import simulation, theorems, theory
+from fourierkernels.foundation.provenance import write_study
+from fourierkernels.theorems import ERROR_AT_POINTS, INTEGRATED_ERROR, THEOREMS, Setting
+from fourierkernels.theorems.measures.measure import Measured
+from fourierkernels.theory.densities import CorrelatedGaussian
 
 ROOT = Path(__file__).parents[1]
 SEED = 2022
@@ -49,7 +49,7 @@ def density_row(name: str, kernel: str, *, quick: bool) -> Row:
     computed = INTEGRATED_ERROR.compute(setting, _sizes(INTEGRATED_ERROR.sizes, quick=quick))
     row = _row("density", name, "", kernel, sharp, computed)
     row |= {"radius": best.radius, "error": best.mise.total, "local_slope": best.slope}
-    row["paper"] = str(theory.paper_rate(name, kernel) or "")
+    row["paper"] = str(theorems.paper_rate(name, kernel) or "")
     sizes = (100, 400, 1_600) if quick else (1_000, 4_000, 16_000)
     if name in SIMULATED and kernel in {"fourier1", "fourier4"}:
         exact = INTEGRATED_ERROR.compute(setting, sizes)

@@ -18,13 +18,18 @@ import numpy as np
 
 mpl.use("Agg")
 
-from fourierkernels.densities import as_density, as_regression_function
+from fourierkernels.foundation.provenance import (
+    grouped,
+    kept_or_scratch,
+    sweep_options,
+    write_study,
+)
 from fourierkernels.kernels import KERNELS
 from fourierkernels.plotting import SimulatedCurve, plot_simulated, style
 from fourierkernels.simulation import as_noise, quadrature
 from fourierkernels.simulation.sweep import Row, Sweep, run_sweep, summarise
-from fourierkernels.study import grouped, kept_or_scratch, sweep_options, write_study
 from fourierkernels.theory import regression_at_radius, regression_next_order
+from fourierkernels.theory.densities import as_density, as_regression_function
 from fourierkernels.theory.slopes import window_slopes
 
 ROOT = Path(__file__).parents[1]

@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from fourierkernels import KernelDensity, NadarayaWatson, head_report, plotting, theory
+from fourierkernels import KernelDensity, NadarayaWatson, head_report, plotting, theorems
 from fourierkernels.checkpoints import read_texts
 from fourierkernels.report.figures import heads_figure
 
@@ -47,7 +47,9 @@ def draw_estimates(path: Path, *, quick: bool) -> None:
 def draw_rates(path: Path, *, quick: bool) -> None:
     """Best exact MISE of the Laplace density against n, with the paper's and the sharp rate."""
     sizes = [10**e for e in range(2, 5 if quick else 9)]
-    axes = plotting.plot_rates(theory.rate_table("laplace", ["fourier1", "fourier4"], sizes=sizes))
+    axes = plotting.plot_rates(
+        theorems.rate_table("laplace", ["fourier1", "fourier4"], sizes=sizes)
+    )
     axes.figure.savefig(path)
 
 

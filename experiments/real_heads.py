@@ -24,7 +24,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints import load_checkpoint, load_tokenizer, read_texts
 from fourierkernels.diagnostics import (
     head_importance,
@@ -35,7 +34,8 @@ from fourierkernels.diagnostics import (
 )
 from fourierkernels.diagnostics.networks.losses import LOSSES
 from fourierkernels.diagnostics.pruning import HeadImportance
-from fourierkernels.study import write_study
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "notebooks" / "data"

@@ -55,11 +55,11 @@ from _robustness import (
     vision_measures,
 )
 
-from fourierkernels.datasets.images.updates import read_batch
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.models import LanguageModel, load_model
-from fourierkernels.study import write_study
-from fourierkernels.train import setup, train
-from fourierkernels.train.studies.registry import choose_preset, choose_study
+from fourierkernels.studies import setup, train
+from fourierkernels.studies.images.updates import read_batch
+from fourierkernels.studies.registry import choose_preset, choose_study
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments/results"

@@ -42,11 +42,11 @@ import numpy as np
 from _language_networks import Finished, kernel_options, learned_radii, use_one_thread
 from language_tables import LEVEL, interval
 
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.models import load_model
-from fourierkernels.study import write_study
-from fourierkernels.train import Setup, setup, train
-from fourierkernels.train.studies.series import BEST, LAST
-from fourierkernels.train.studies.series_presets import ACCURACY, PAPER
+from fourierkernels.studies import Setup, setup, train
+from fourierkernels.studies.series.presets import ACCURACY, PAPER
+from fourierkernels.studies.series.study import BEST, LAST
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors")

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.features import silverman_test
-from fourierkernels.features.silverman import share_interval
-from fourierkernels.study import write_study
+from fourierkernels.estimators.modes import silverman_test
+from fourierkernels.estimators.modes.silverman import share_interval
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[1]
 N, LEVEL, REPLICATES = 200, 0.05, 99

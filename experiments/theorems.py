@@ -2,7 +2,7 @@
 
     python experiments/theorems.py [--output FOLDER] [--quick]
 
-theorems.csv has one row per statement and setting (those of fourierkernels.theory.theorems): the
+theorems.csv has one row per statement and setting (those of fourierkernels.theorems): the
 stated and the sharp rate, the slope of exact or first-order errors in the limit with its interval,
 the simulated slope where errors are not exact, the smallest constant of the bound over the window,
 the verdict and its reason.
@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from fourierkernels import simulation
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.kernels import FourierKernel
-from fourierkernels.study import write_study
-from fourierkernels.theory.theorems import Case, Setting, Theorem, entries, table
-from fourierkernels.theory.theorems.lemma_1 import tail_bound
+from fourierkernels.theorems import Case, Setting, Theorem, entries, table
+from fourierkernels.theorems.lemma_1 import tail_bound
 
 ROOT = Path(__file__).parents[1]
 SEED = 2022

@@ -43,10 +43,10 @@ from _language_networks import use_one_thread
 from _translation_runs import MODELS, REPORT, SPLIT, Run, Settings, finish, keep
 from language_tables import LEVEL, interval
 
-from fourierkernels.study import kept_or_scratch, write_study
-from fourierkernels.train.bleu import signature
-from fourierkernels.train.studies.translation_presets import PRESETS
-from fourierkernels.train.translation_measures import compare_translations
+from fourierkernels.foundation.provenance import kept_or_scratch, write_study
+from fourierkernels.studies.translation.bleu import signature
+from fourierkernels.studies.translation.presets import PRESETS
+from fourierkernels.studies.translation.translation_measures import compare_translations
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = "attention"

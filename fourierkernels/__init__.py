@@ -6,10 +6,10 @@ neither torch nor matplotlib nor the JIT compiler.
 
 from typing import TYPE_CHECKING
 
-from fourierkernels.lazy import loaded_on_first_use
-from fourierkernels.version import __version__
+from fourierkernels.foundation.lazy import forward, loaded_on_first_use
+from fourierkernels.foundation.version import __version__
 
-# Public name -> the module that defines it; a module of the package is its own home.
+# Public name -> the module that defines it.
 _HOMES = {
     "FourierKernel": "fourierkernels.kernels",
     "GaussianKernel": "fourierkernels.kernels",
@@ -17,51 +17,78 @@ _HOMES = {
     "KernelDensity": "fourierkernels.estimators",
     "LocalPolynomial": "fourierkernels.estimators",
     "NadarayaWatson": "fourierkernels.estimators",
-    "PhiKernel": "fourierkernels.phi_kernel",
-    "analysis": "fourierkernels.analysis",
-    "attention": "fourierkernels.attention",
-    "checkpoints": "fourierkernels.checkpoints",
-    "densities": "fourierkernels.densities",
-    "diagnostics": "fourierkernels.diagnostics",
-    "estimators": "fourierkernels.estimators",
-    "exact_error": "fourierkernels.exact_error",
-    "features": "fourierkernels.features",
+    "PhiKernel": "fourierkernels.kernels.phi_kernel",
     "head_report": "fourierkernels.report",
     "kernel_sum": "fourierkernels.sums",
-    "kernels": "fourierkernels.kernels",
-    "mixing": "fourierkernels.mixing",
-    "models": "fourierkernels.models",
-    "plotting": "fourierkernels.plotting",
-    "report": "fourierkernels.report",
-    "simulation": "fourierkernels.simulation",
-    "sums": "fourierkernels.sums",
-    "theory": "fourierkernels.theory",
 }
+_MODULES = (
+    "fourierkernels.attention",
+    "fourierkernels.checkpoints",
+    "fourierkernels.diagnostics",
+    "fourierkernels.estimators",
+    "fourierkernels.estimators.modes",
+    "fourierkernels.estimators.tables",
+    "fourierkernels.kernels",
+    "fourierkernels.mixing",
+    "fourierkernels.models",
+    "fourierkernels.plotting",
+    "fourierkernels.plotting.notebook",
+    "fourierkernels.report",
+    "fourierkernels.simulation",
+    "fourierkernels.studies",
+    "fourierkernels.sums",
+    "fourierkernels.theorems",
+    "fourierkernels.theory",
+    "fourierkernels.theory.densities",
+)
+
+# What version 0.10 had elsewhere, for one more version.
+forward(
+    {
+        "fourierkernels.analysis": "fourierkernels.estimators.tables",
+        "fourierkernels.datasets": "fourierkernels.studies",
+        "fourierkernels.densities": "fourierkernels.theory.densities",
+        "fourierkernels.exact_error": "fourierkernels.theory",
+        "fourierkernels.features": "fourierkernels.estimators.modes",
+        "fourierkernels.notebook": "fourierkernels.plotting.notebook",
+        "fourierkernels.phi_kernel": "fourierkernels.kernels.phi_kernel",
+        "fourierkernels.theory.paper_rate": "fourierkernels.theorems.paper_rate",
+        "fourierkernels.theory.rate_table": "fourierkernels.theorems.rate_table",
+        "fourierkernels.theory.theorems": "fourierkernels.theorems",
+        "fourierkernels.train": "fourierkernels.studies",
+    }
+)
 
 if TYPE_CHECKING:
     from fourierkernels import (
-        analysis,
         attention,
         checkpoints,
-        densities,
         diagnostics,
         estimators,
-        exact_error,
-        features,
         kernels,
         mixing,
         models,
         plotting,
         report,
         simulation,
+        studies,
         sums,
+        theorems,
         theory,
     )
-    from fourierkernels.estimators import KernelDensity, LocalPolynomial, NadarayaWatson
+    from fourierkernels.estimators import (
+        KernelDensity,
+        LocalPolynomial,
+        NadarayaWatson,
+        modes,
+        tables,
+    )
     from fourierkernels.kernels import FourierKernel, GaussianKernel
-    from fourierkernels.phi_kernel import PhiKernel
+    from fourierkernels.kernels.phi_kernel import PhiKernel
+    from fourierkernels.plotting import notebook
     from fourierkernels.report import HeadReport, head_report
     from fourierkernels.sums import kernel_sum
+    from fourierkernels.theory import densities
 
 __all__ = [
     "FourierKernel",
@@ -72,24 +99,26 @@ __all__ = [
     "NadarayaWatson",
     "PhiKernel",
     "__version__",
-    "analysis",
     "attention",
     "checkpoints",
     "densities",
     "diagnostics",
     "estimators",
-    "exact_error",
-    "features",
     "head_report",
     "kernel_sum",
     "kernels",
     "mixing",
     "models",
+    "modes",
+    "notebook",
     "plotting",
     "report",
     "simulation",
+    "studies",
     "sums",
+    "tables",
+    "theorems",
     "theory",
 ]
 
-__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES)
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES, modules=_MODULES)

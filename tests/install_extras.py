@@ -50,11 +50,11 @@ OUTLINE = """
 import numpy as np
 import fourierkernels as fk
 points = np.random.default_rng(0).normal(size=(60, 2))
-fk.features.density_contours(fk.KernelDensity().fit(points), 0.02)
+fk.modes.density_contours(fk.KernelDensity().fit(points), 0.02)
 """
 PARQUET = "import pandas\npandas.read_csv('patients.csv').to_parquet('patients.parquet')"
 SIMULATE = """
-from fourierkernels.datasets.control.environments import ENVIRONMENTS
+from fourierkernels.studies.control.environments import ENVIRONMENTS
 ENVIRONMENTS["hopper"].make().reset(seed=0)
 """
 ATTEND = """

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fourierkernels import bench, cli
-from fourierkernels.bench import TASKS, run_bench
+from fourierkernels import cli
+from fourierkernels.cli.benchmarks import TASKS, run_bench
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -33,14 +33,14 @@ def test_methods_that_cannot_do_a_problem_are_left_out() -> None:
 
 
 def test_what_would_take_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "_BUDGET", 1e-3)
+    monkeypatch.setattr("fourierkernels.cli.benchmarks._BUDGET", 1e-3)
     methods = {row.method for row in run_bench(["density"], [512], [1], power=4)}
     assert "reference" not in methods
     assert methods
 
 
 def test_problems_too_large_for_every_method_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "_BUDGET", 0.0)
+    monkeypatch.setattr("fourierkernels.cli.benchmarks._BUDGET", 0.0)
     with pytest.raises(ValueError, match=r"takes less than 0 s, got n = \[64\] and dim = \[1\]"):
         list(run_bench(["density"], [64], [1], power=4))
 
@@ -60,7 +60,7 @@ def test_wrong_numbers_show_as_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_command_prints_and_writes_the_table(tmp_path: Path) -> None:
-    file = tmp_path / "bench.csv"
+    file = tmp_path / "benchmarks.csv"
     arguments = ["bench", "density", "--n", "32", "--n", "64", "--dim", "1", "--output", str(file)]
     result = CliRunner().invoke(cli.app, arguments)
     assert result.exit_code == 0

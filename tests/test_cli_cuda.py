@@ -13,11 +13,11 @@ from fake_nvcc import FakeNvcc, nvcc
 from typer.testing import CliRunner, Result
 
 from fourierkernels import cli
-from fourierkernels.cuda import check, command
-from fourierkernels.cuda.outcome import Measure
-from fourierkernels.cuda.probes import Probe
-from fourierkernels.ops import cuda_toolkit
-from fourierkernels.ops.cuda_build import Variant, library_name
+from fourierkernels.cli.card import check, command
+from fourierkernels.cli.card.outcome import Measure
+from fourierkernels.cli.card.probes import Probe
+from fourierkernels.ops.cuda import toolkit as cuda_toolkit
+from fourierkernels.ops.cuda.build import Variant, library_name
 
 __all__ = ["nvcc"]  # a fixture
 

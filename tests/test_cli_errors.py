@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from tiny_checkpoints import WORDS
 
 from fourierkernels import cli
-from fourierkernels.console import made_visible, visible
 from fourierkernels.diagnostics import HeadProfile
+from fourierkernels.foundation.console import made_visible, visible
 from fourierkernels.report import HeadReport, heads_command
 
 Tiny = Callable[[str], Path]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fourierkernels.cli import app
-from fourierkernels.version import __version__
+from fourierkernels.foundation.version import __version__
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PROGRAM = [sys.executable, "-m", "fourierkernels.cli"]

@@ -12,7 +12,7 @@ import pytest
 from interrupts import hears_interrupts
 
 from fourierkernels.cli.output import complete_file
-from fourierkernels.exact_error import optimum
+from fourierkernels.theory import optimum
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PROGRAM = [sys.executable, "-m", "fourierkernels.cli"]
@@ -149,11 +149,11 @@ def test_two_that_write_a_file_at_once_both_succeed(tmp_path: Path) -> None:
 # The command, saying when it has read its arguments and starts to compute.
 ANNOUNCED = """
 import sys
-from fourierkernels import cli, theory
-def announced(*arguments, table=theory.rate_table, **options):
+from fourierkernels import cli, theorems
+def announced(*arguments, table=theorems.rate_table, **options):
     print("computing", flush=True)
     return table(*arguments, **options)
-theory.rate_table = announced
+theorems.rate_table = announced
 sys.argv[0] = "fourierkernels"
 cli.main()
 """

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fourierkernels.analysis import describe_density, describe_regression
+from fourierkernels.estimators.tables import describe_density, describe_regression
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

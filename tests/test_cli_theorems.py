@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from fourierkernels.theory.theorems import entries, verify
+from fourierkernels.theorems import entries, verify
 
 Run = Callable[..., "CompletedProcess[str]"]
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from terminals import Terminal, show_on
 
-from fourierkernels import progress
-from fourierkernels.console import made_visible, prepare_streams
+from fourierkernels.foundation import progress
+from fourierkernels.foundation.console import made_visible, prepare_streams
 
 NUMBERS = ("1.2345e-02", "-0.98765", "12,345")
 

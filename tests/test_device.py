@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from fourierkernels.device import check_device, default_device
+from fourierkernels.foundation.device import check_device, default_device
 
 ROOT = Path(__file__).parents[1]
 

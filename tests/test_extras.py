@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from fourierkernels import extras
-from fourierkernels.extras import EXTRAS, MissingExtra, needed_for, require
+from fourierkernels.foundation import extras
+from fourierkernels.foundation.extras import EXTRAS, MissingExtra, needed_for, require
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -99,12 +99,12 @@ NAMES = {
     "fk.report.HeadDistances": "heads",
     "fk.checkpoints.load_checkpoint": "heads",
     "fk.diagnostics.head_importance": "heads",
-    "import_module('fourierkernels.train').train": "train",
-    "import_module('fourierkernels.train').STUDIES": "train",
+    "import_module('fourierkernels.studies').train": "train",
+    "import_module('fourierkernels.studies').STUDIES": "train",
     "fk.theory.symbolic": "symbolic",
     "fk.plotting.plot_weight_maps({'a': np.eye(2)})": "plot",
-    "fk.analysis.read_columns('a.csv', ['a'])": "data",
-    "import_module('fourierkernels.notebook').read_frame('a.csv')": "data",
+    "fk.tables.read_columns('a.csv', ['a'])": "data",
+    "import_module('fourierkernels.plotting.notebook').read_frame('a.csv')": "data",
     "samples_from('a.csv', columns=['a'])": "data",
     "samples_from('a.parquet', columns=['a'])": "files",
     "ENVIRONMENTS['hopper'].make()": "control",
@@ -138,7 +138,7 @@ sys.meta_path = [Without if finder is PathFinder else finder for finder in sys.m
 import numpy as np
 import fourierkernels as fk
 from fourierkernels import cli
-from fourierkernels.datasets.control.environments import ENVIRONMENTS
+from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.estimators import samples_from
 for name in {names}:
     try:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import special
 from tolerances import TOLERANCE
 
-from fourierkernels import kernels
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kernel, as_kernel
-from fourierkernels.phi_kernel import PhiKernel
-from fourierkernels.sinc import sinc_integral
+from fourierkernels.kernels import kernel as kernels
+from fourierkernels.kernels.phi_kernel import PhiKernel
+from fourierkernels.kernels.sinc import sinc_integral
 
 EXACT = TOLERANCE["float64"]["exact"]
 PHIS = {

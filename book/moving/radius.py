@@ -9,8 +9,8 @@ from sklearn.datasets import load_diabetes
 import fourierkernels as fk
 from book.moving.drawing import Control, Drawing, Over, element
 from book.moving.panel import BAR, INK, Panel, fill, key, label, line, stroke
-from fourierkernels.arrays import FloatArray
-from fourierkernels.features import modes
+from fourierkernels.estimators.modes import modes
+from fourierkernels.foundation.arrays import FloatArray
 
 KERNEL = "fourier4"
 PER_DOUBLING = 6  # settings of the slider from a radius to twice that

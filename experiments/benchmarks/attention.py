@@ -32,8 +32,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import fourier_attention
-from fourierkernels.device import default_device
-from fourierkernels.study import write_study
+from fourierkernels.foundation.device import default_device
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[2]
 RADIUS, POWER, SEED = 2.0, 4, 2022

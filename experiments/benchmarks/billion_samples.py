@@ -30,8 +30,8 @@ import numba
 import numpy as np
 
 import fourierkernels as fk
-from fourierkernels.arrays import FloatArray
-from fourierkernels.study import write_study
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[2]
 SEED = 2022

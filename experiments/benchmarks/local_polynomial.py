@@ -26,7 +26,7 @@ import numpy as np
 from scipy import stats
 
 import fourierkernels as fk
-from fourierkernels.study import write_study
+from fourierkernels.foundation.provenance import write_study
 
 ROOT = Path(__file__).parents[2]
 SEED = 2022

@@ -25,10 +25,10 @@ from typing import Any
 
 import torch
 
-from fourierkernels.device import default_device
+from fourierkernels.foundation.device import default_device
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.mixing import MIXERS
 from fourierkernels.models.blocks import BlockConfig, build_blocks, run_blocks
-from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[2]
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)

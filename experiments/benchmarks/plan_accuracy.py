@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fourierkernels.study import write_study
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.sums import PreparedSum
 
 ROOT = Path(__file__).parents[2]

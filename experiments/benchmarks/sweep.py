@@ -14,8 +14,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.simulation.sweep import Sweep, compute, run_sweep
-from fourierkernels.study import write_study
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ Attention needs PyTorch, the extra ``torch`` of this package; ``import fourierke
 only when attention is first used.
 """
 
-from fourierkernels.extras import needed_for
+from fourierkernels.foundation.extras import needed_for
 
 with needed_for("fourierkernels.attention"):
     import torch  # noqa: F401

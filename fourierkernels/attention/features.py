@@ -20,9 +20,9 @@ from scipy.interpolate import BSpline
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.attention.validation import WORKING_DTYPE, check_radius
-from fourierkernels.validation import check_choice, check_integer
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice, check_integer
 
 USEFUL_SPREAD = 1.5  # of the phase: beyond it the lead over a plain mean is soon lost
 _CPU: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}  # not torch's current defaults

@@ -21,11 +21,11 @@ from fourierkernels.attention.validation import (
     check_power,
     check_radius,
 )
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.ops.arguments import Inputs, Options
 from fourierkernels.ops.dropout import draw_seed, drop
 from fourierkernels.ops.reference import fourier_scores
 from fourierkernels.ops.transforms import attend_anywhere
-from fourierkernels.validation import check_choice
 
 _ASKED = 5  # options of the forward pass
 

@@ -18,8 +18,8 @@ from fourierkernels.attention.validation import (
     check_inputs,
     check_mask,
 )
+from fourierkernels.foundation.validation import check_number
 from fourierkernels.ops.reference import gaussian_scores
-from fourierkernels.validation import check_number
 
 
 @overload

@@ -9,7 +9,7 @@ from fourierkernels.attention.gaussian import fused_gaussian_attention, weighted
 from fourierkernels.attention.multihead import MultiheadCore
 from fourierkernels.attention.radius import RadiusShape, add_log_radius
 from fourierkernels.attention.validation import check_eps, check_power
-from fourierkernels.validation import check_number
+from fourierkernels.foundation.validation import check_number
 
 
 class HeadsWithRadius(MultiheadCore):

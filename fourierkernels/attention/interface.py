@@ -21,7 +21,7 @@ from fourierkernels.attention.fourier import fourier_attention
 from fourierkernels.attention.gaussian import fused_gaussian_attention, gaussian_attention
 from fourierkernels.attention.radius import RADIUS_SHAPES, RadiusShape, add_log_radius
 from fourierkernels.attention.validation import check_eps, check_power
-from fourierkernels.validation import check_choice, check_number
+from fourierkernels.foundation.validation import check_choice, check_number
 
 FOURIER, GAUSSIAN = "fourierkernels", "fourierkernels_gaussian"
 _REFUSED = ("softcap", "s_aux", "position_bias", "cache")  # what would change the formula

@@ -9,7 +9,7 @@ from fourierkernels.attention.masks import merge_checked, widen_mask
 from fourierkernels.attention.multihead import MultiheadCore, check_heads
 from fourierkernels.attention.torch_weights import weights_of
 from fourierkernels.attention.validation import check_layouts
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.validation import check_integer
 
 
 class MultiheadKernelAttention(MultiheadCore):

@@ -39,7 +39,7 @@ from fourierkernels.attention.validation import (
     check_radius,
     readable,
 )
-from fourierkernels.validation import check_choice, check_integer
+from fourierkernels.foundation.validation import check_choice, check_integer
 
 
 class FeatureState(NamedTuple):

@@ -23,7 +23,7 @@ from torch import Tensor
 from fourierkernels.attention.feature_sums import feature_products, without_keys
 from fourierkernels.attention.features import orthogonal_normals, over_heads
 from fourierkernels.attention.validation import WORKING_DTYPE, check_eps, check_inputs
-from fourierkernels.validation import check_choice, check_integer
+from fourierkernels.foundation.validation import check_choice, check_integer
 
 EPS = 1e-6  # added to each feature: numerical_stabilizer of the published code
 _LARGEST = 60.0  # of the exponents of causal keys: exp(60) times the tokens fits into float32

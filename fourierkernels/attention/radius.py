@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from fourierkernels.validation import check_choice, check_number
+from fourierkernels.foundation.validation import check_choice, check_number
 
 RadiusShape = Literal["scalar", "head", "feature", "head_feature"]
 # From heads H and features D per head to the shape of R; another way to share radii is a row.

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from fourierkernels.attention.estimator import additive_bias, estimate, torch_dropout
 from fourierkernels.attention.validation import check_dropout, check_inputs, check_mask
+from fourierkernels.foundation.validation import check_number
 from fourierkernels.ops.reference import softmax_scores
-from fourierkernels.validation import check_number
 
 
 @overload

@@ -22,7 +22,7 @@ from fourierkernels.attention.followers import attention_modules, head_sizes
 from fourierkernels.attention.interface import FOURIER, GAUSSIAN, IMPLEMENTATIONS
 from fourierkernels.attention.radius import RadiusShape
 from fourierkernels.attention.served import check_served
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.validation import check_choice
 
 Model = TypeVar("Model", bound=PreTrainedModel)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from fourierkernels.validation import check_integer, check_number
+from fourierkernels.foundation.validation import check_integer, check_number
 
 # Half precision is widened to float32; the others are kept.
 WORKING_DTYPE = {

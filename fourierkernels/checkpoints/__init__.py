@@ -5,7 +5,7 @@ Names are loaded on first use: finding checkpoints and reading texts needs no fr
 
 from typing import TYPE_CHECKING
 
-from fourierkernels.lazy import loaded_on_first_use
+from fourierkernels.foundation.lazy import loaded_on_first_use
 
 if TYPE_CHECKING:
     from fourierkernels.checkpoints.checkpoint import Checkpoint

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.word_lists import WordList
-from fourierkernels.validation import check_choice, check_integer
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
+from fourierkernels.foundation.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     from fourierkernels.checkpoints.recorders.call import AttentionCall

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fourierkernels.checkpoints.published import find_published, published_at
-from fourierkernels.run_folder import IDS, SETUP, find_run, weights_file
+from fourierkernels.foundation.run_folder import IDS, SETUP, find_run, weights_file
 
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 _MODULES = "modules.json"  # of sentence-transformers: its parts and their folders

@@ -18,7 +18,6 @@ import torch
 import transformers
 from torch import nn
 
-from fourierkernels.arrays import BoolArray
 from fourierkernels.checkpoints.batches import Row, joined
 from fourierkernels.checkpoints.checkpoint import AttentionPart, Checkpoint, choose_part
 from fourierkernels.checkpoints.find import CheckpointFiles
@@ -36,6 +35,7 @@ from fourierkernels.checkpoints.running import must_run
 from fourierkernels.checkpoints.tokenizer_places import TOKENIZER_FILES, check_tokenizer, holds
 from fourierkernels.checkpoints.tokenizers import as_tokenizer, read_tokenizer
 from fourierkernels.checkpoints.tokens import Tokenizer
+from fourierkernels.foundation.arrays import BoolArray
 from fourierkernels.models import MODELS
 
 _NOWHERE = Path(os.devnull)  # neither a folder nor in one of a training run

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fourierkernels.checkpoints.file_folders import FileFolder, files_under
-from fourierkernels.image_files import IMAGE_FORMATS, open_image
+from fourierkernels.foundation.image_files import IMAGE_FORMATS, open_image
 
 
 class ImageFolder(FileFolder):
@@ -18,14 +18,14 @@ def read_images(folder: str | Path) -> ImageFolder:
     Parameters
     ----------
     folder : str or Path
-        Suffixes are the keys of :data:`~fourierkernels.image_files.IMAGE_FORMATS`, in lower or
-        upper case.
+        Suffixes are the keys of :data:`~fourierkernels.foundation.image_files.IMAGE_FORMATS`, in
+        lower or upper case.
 
     Raises
     ------
     ValueError
         If there is no such folder or it has no image, or if a file is not an image or has more than
-        :data:`~fourierkernels.image_files.MOST_PIXELS` pixels.
+        :data:`~fourierkernels.foundation.image_files.MOST_PIXELS` pixels.
     """
     path, files = files_under("image", folder, IMAGE_FORMATS)
     for file in files:

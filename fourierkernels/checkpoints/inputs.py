@@ -10,7 +10,7 @@ from typing import Any
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.tokens import InputCounts, Tokenizer, cut_windows, encode_texts
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.validation import check_integer
 
 
 @dataclass(frozen=True)

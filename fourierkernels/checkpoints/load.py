@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.extras import needed_for
+from fourierkernels.foundation.extras import needed_for
 
 with needed_for("reading a checkpoint", extra="heads"):
     import torch
@@ -23,8 +23,8 @@ from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.tokenizer_places import check_tokenizer
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
 from fourierkernels.checkpoints.word_lists import find_words
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.models.saved import read_config
-from fourierkernels.validation import check_integer
 
 __all__ = ["Checkpoint", "load_checkpoint", "load_tokenizer"]
 
@@ -50,8 +50,8 @@ def load_checkpoint(
         A folder as transformers or sentence-transformers saves it; a file of weights (.safetensors,
         or .pt, .pth, .bin, .ckpt with tensors only, in the dictionary of a training script or of
         Lightning or without one); the name of a network of this repository; the folder of a
-        training run (``fourierkernels.train.train``), for its best model; ``PACKAGE:PATH`` for one
-        of these in an installed package; or what
+        training run (``fourierkernels.studies.train``), for its best model; ``PACKAGE:PATH`` for
+        one of these in an installed package; or what
         :func:`~fourierkernels.checkpoints.find.find_checkpoint` returned for one of them.
     model_class : str, optional
         The class that the weights belong to. For a folder, a class of transformers, needed if its

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.image_files import MODES, Preprocessing, Resampling
-from fourierkernels.run_folder import PREPROCESSING
-from fourierkernels.validation import check_integer, check_number
+from fourierkernels.foundation.image_files import MODES, Preprocessing, Resampling
+from fourierkernels.foundation.run_folder import PREPROCESSING
+from fourierkernels.foundation.validation import check_integer, check_number
 
 MOST_SIDE = 4096  # of an image that a network reads
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from fourierkernels.checkpoints.checkpoint import Checkpoint, image_fields
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.recorders.recording import recording
-from fourierkernels.image_files import Preprocessing
+from fourierkernels.foundation.image_files import Preprocessing
 
 _MOST_EXTRA = 16  # class, teacher and register tokens; a network with more has no plain grid
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints.file_folders import FileFolder, files_under
+from fourierkernels.foundation.arrays import FloatArray
 
 SOUND_FORMATS = (".wav",)
 _RATES = (1_000, 400_000)  # beyond, a header alone could ask for all memory

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.checkpoints.tokens import Tokenizer
-from fourierkernels.extras import needed_for
-from fourierkernels.run_folder import PIECES, SUBWORDS
-from fourierkernels.words import MARKS, PIECE_MARKS
+from fourierkernels.foundation.extras import needed_for
+from fourierkernels.foundation.run_folder import PIECES, SUBWORDS
+from fourierkernels.foundation.words import MARKS, PIECE_MARKS
 
 
 def run_tokenizer(run: Path, *, size: int) -> Tokenizer:

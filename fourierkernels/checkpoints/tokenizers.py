@@ -28,7 +28,7 @@ from fourierkernels.checkpoints.word_lists import (
     word_ids_tokenizer,
     word_tokenizer,
 )
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.validation import check_choice
 
 _NO_LIMIT = 10**6  # transformers writes 1e30 where a tokenizer declares no limit
 

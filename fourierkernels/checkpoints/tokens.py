@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fourierkernels.checkpoints.token_lists import read_token_list
-from fourierkernels.words import UNKNOWN, WORD_SPLITTERS
+from fourierkernels.foundation.words import UNKNOWN, WORD_SPLITTERS
 
 UNKNOWN_TOKEN = "[UNK]"
 MASK_TOKEN = "[MASK]"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.tokens import SPLITTERS, Tokenizer, ids_tokenizer
-from fourierkernels.run_folder import PIECES, RESULTS, SUBWORDS, VOCABULARY
-from fourierkernels.words import END, WORD_SPLITTERS, Vocabulary
+from fourierkernels.foundation.run_folder import PIECES, RESULTS, SUBWORDS, VOCABULARY
+from fourierkernels.foundation.words import END, WORD_SPLITTERS, Vocabulary
 
 # Runs of version 0.3.0 name their corpus alone; it had no other.
 _BY_CORPUS = {

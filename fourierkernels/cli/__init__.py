@@ -26,10 +26,10 @@ from fourierkernels.cli.sweep import sweep, sweep_names
 from fourierkernels.cli.theorems import theorem_names, theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
 from fourierkernels.cli.translate import translate
-from fourierkernels.console import discard_output, prepare_streams, visible
-from fourierkernels.extras import needed_for
-from fourierkernels.progress import working
-from fourierkernels.version import __version__
+from fourierkernels.foundation.console import discard_output, prepare_streams, visible
+from fourierkernels.foundation.extras import needed_for
+from fourierkernels.foundation.progress import working
+from fourierkernels.foundation.version import __version__
 
 __all__ = ["app", "main"]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fourierkernels.cli.output import check_file, write_table
-from fourierkernels.console import standard_output
+from fourierkernels.foundation.console import standard_output
 
 
 def bench(
@@ -27,7 +27,7 @@ def bench(
 
     Example: fourierkernels bench density --n 1000 --n 100000
     """
-    from fourierkernels.bench import bench_table, run_bench
+    from fourierkernels.cli.benchmarks import bench_table, run_bench
 
     if output is not None:
         check_file("output", output)

@@ -53,7 +53,7 @@ def build(
 
     Example: fourierkernels cuda build --arch sm_80 --arch sm_90 --output libraries
     """
-    from fourierkernels.cuda.build_command import build_command
+    from fourierkernels.cli.card.build_command import build_command
 
     with _explained():
         build_command(arch or [], real or [], size or [], output, jobs=jobs)
@@ -83,7 +83,7 @@ def check(
 
     Example: fourierkernels cuda check --csv check.csv --json check.json
     """
-    from fourierkernels.cuda.command import check_command, sanitizer_command
+    from fourierkernels.cli.card.command import check_command, sanitizer_command
 
     for name, path in (("csv", csv), ("json", json)):
         if path is not None:
@@ -124,7 +124,7 @@ def bench(
 
     Example: fourierkernels cuda bench --minutes 8 --output bench.csv
     """
-    from fourierkernels.cuda.command import bench_command
+    from fourierkernels.cli.card.command import bench_command
 
     if output is not None:
         check_file("output", output)
@@ -137,7 +137,7 @@ def bench(
 @contextmanager
 def _explained() -> Iterator[None]:
     """Show why libraries could not be built as it is written, on lines of their own."""
-    from fourierkernels.ops.cuda_errors import BuildError
+    from fourierkernels.ops.cuda.errors import BuildError
 
     try:
         yield

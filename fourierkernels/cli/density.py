@@ -15,7 +15,7 @@ from fourierkernels.cli.tables import (
     generator,
     show,
 )
-from fourierkernels.progress import tracked
+from fourierkernels.foundation.progress import tracked
 
 _Column = Annotated[str, typer.Option(help="Column of numbers.")]
 _Kernel = Annotated[str, typer.Option(help="fourier<l>, or gaussian, with a test of one mode.")]
@@ -50,7 +50,7 @@ def density(
 
     Example: fourierkernels density patients.csv --column bmi --by sex --kernel gaussian
     """
-    from fourierkernels.analysis import describe_density, read_columns
+    from fourierkernels.estimators.tables import describe_density, read_columns
 
     check_results(plot, output)
     found = describe_density(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fourierkernels.cli.output import check_file, write_table
-from fourierkernels.console import standard_output
+from fourierkernels.foundation.console import standard_output
 
 _Checkpoint = Annotated[
     Path, typer.Argument(help="Folder of a run or of one of its checkpoints, or a file of weights.")
@@ -33,7 +33,7 @@ def evaluate(
     """
     from dataclasses import asdict
 
-    from fourierkernels.train import train_command  # loads torch
+    from fourierkernels.studies import train_command  # loads torch
 
     if output is not None:
         check_file("output", output)

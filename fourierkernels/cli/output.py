@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from fourierkernels.extras import require
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.extras import require
+from fourierkernels.foundation.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

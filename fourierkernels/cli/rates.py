@@ -8,9 +8,9 @@ import typer
 
 from fourierkernels.cli.names import Names
 from fourierkernels.cli.output import check_file, check_picture, complete_file, write_picture
-from fourierkernels.console import standard_output
-from fourierkernels.progress import tracked
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.progress import tracked
+from fourierkernels.foundation.validation import check_integer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,8 +35,8 @@ _Kernel = Annotated[
 
 def rate_names() -> Names:
     """Return the names in the help."""
-    from fourierkernels.densities import DENSITIES
     from fourierkernels.kernels import KERNELS
+    from fourierkernels.theory.densities import DENSITIES
 
     return {"densities": DENSITIES, "kernels": KERNELS}
 
@@ -60,8 +60,8 @@ def rates(
 
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
     """
-    from fourierkernels.theory import rate_table
-    from fourierkernels.theory.rates_command import rates_table, write_rates
+    from fourierkernels.theorems import rate_table
+    from fourierkernels.theorems.rates_command import rates_table, write_rates
 
     kernels = _kernels([*(power or []), *(more or [])], kernel or [], control=control)
     sizes = _sizes(smallest, largest)

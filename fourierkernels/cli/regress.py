@@ -15,7 +15,7 @@ from fourierkernels.cli.tables import (
     generator,
     show,
 )
-from fourierkernels.progress import tracked
+from fourierkernels.foundation.progress import tracked
 
 _X = Annotated[list[str], typer.Option("-x", help="Column of the design; repeat for more.")]
 _Y = Annotated[str, typer.Option("-y", help="Column of the responses.")]
@@ -51,7 +51,7 @@ def regress(
 
     Example: fourierkernels regress patients.csv -x bmi -y progression --band --plot fit.png
     """
-    from fourierkernels.analysis import describe_regression, read_columns
+    from fourierkernels.estimators.tables import describe_regression, read_columns
 
     check_results(plot, output)
     found = describe_regression(

@@ -61,12 +61,12 @@ def sweep_names() -> Names:
     """Return the names in the help, and the defaults."""
     from dataclasses import fields
 
-    from fourierkernels.densities import DENSITIES, REGRESSION_FUNCTIONS
     from fourierkernels.kernels import KERNELS
     from fourierkernels.simulation.noise import NOISES
     from fourierkernels.simulation.sweep.compute import TASKS
     from fourierkernels.simulation.sweep.grid import Sweep
     from fourierkernels.simulation.sweep.sweep_command import DEFAULTS
+    from fourierkernels.theory.densities import DENSITIES, REGRESSION_FUNCTIONS
 
     rules = dict.fromkeys(rule for task in TASKS.values() for rule in task.rule_names)
     own = {field.name: field.default for field in fields(Sweep)}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from fourierkernels.cli.output import check_file, check_picture, write_picture, write_table
-from fourierkernels.console import standard_output
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.validation import check_integer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,9 +11,9 @@ from fourierkernels.cli.output import check_file, write_table
 
 def theorem_names() -> Names:
     """Return the names in the help."""
-    from fourierkernels.densities import DENSITIES, REGRESSION_FUNCTIONS
     from fourierkernels.kernels import KERNELS
-    from fourierkernels.theory.theorems import THEOREMS
+    from fourierkernels.theorems import THEOREMS
+    from fourierkernels.theory.densities import DENSITIES, REGRESSION_FUNCTIONS
 
     return {
         "theorems": [f"'{name}'" if " " in name else name for name in THEOREMS],
@@ -51,8 +51,8 @@ def theorems(
 
     Example: fourierkernels theorems '3a ordinary smooth' --density laplace --kernel fourier1
     """
-    from fourierkernels.theory.theorems import Case
-    from fourierkernels.theory.theorems.theorems_command import run
+    from fourierkernels.theorems import Case
+    from fourierkernels.theorems.theorems_command import run
 
     given = (density, kernel, function, dim != 1, beyond)
     if any(given) and (density is None or kernel is None):

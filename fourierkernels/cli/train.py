@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from fourierkernels.console import standard_output
+from fourierkernels.foundation.console import standard_output
 
 if TYPE_CHECKING:
-    from fourierkernels.train import Setup
+    from fourierkernels.studies import Setup
 
 
 class CorporaAtHelp(TyperCommand):
@@ -17,8 +17,8 @@ class CorporaAtHelp(TyperCommand):
 
     def format_help(self, *arguments: Any) -> None:
         """Fill in the names and where data are had, then write the help."""
-        from fourierkernels.train import STUDIES
-        from fourierkernels.train.overview import data_rows
+        from fourierkernels.studies import STUDIES
+        from fourierkernels.studies.engine.overview import data_rows
 
         studies = [
             f"{name}: {study.title}. Presets: "
@@ -126,7 +126,7 @@ def train(
 
     Example: fourierkernels train language --mixer fourier --preset tiny
     """
-    from fourierkernels.train import train_command  # loads torch
+    from fourierkernels.studies import train_command  # loads torch
 
     if list_studies:
         standard_output().print(train_command.studies_table(data, output))
@@ -149,7 +149,7 @@ def train(
 
 def _train(run: "Setup", output: Path | None, *, plan: bool, **options: Any) -> None:
     """Show what a run will cost, or train."""
-    from fourierkernels.train import train_command
+    from fourierkernels.studies import train_command
 
     console = standard_output()
     if plan:

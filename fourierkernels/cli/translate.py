@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fourierkernels.cli.output import check_file, complete_file
-from fourierkernels.progress import paused, tracked
+from fourierkernels.foundation.progress import paused, tracked
 
 _Checkpoint = Annotated[
     Path, typer.Argument(help="Folder of a run or of one of its checkpoints, or a file of weights.")
@@ -44,7 +44,7 @@ def translate(
 
     Example: fourierkernels translate translation-tiny-dft_encoder text.en --output text.it
     """
-    from fourierkernels.train import translate_command, write_distilled  # loads torch
+    from fourierkernels.studies import translate_command, write_distilled  # loads torch
 
     if corpus is not None:
         if file is not None or output is None:

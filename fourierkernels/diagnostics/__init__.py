@@ -25,7 +25,7 @@ from fourierkernels.diagnostics.sharpening import sharpened_maps
 from fourierkernels.diagnostics.statistic_summary import head_statistics, summarise_statistics
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary, summarise_maps
-from fourierkernels.lazy import loaded_on_first_use
+from fourierkernels.foundation.lazy import loaded_on_first_use
 
 if TYPE_CHECKING:
     from fourierkernels.diagnostics.networks.importance import head_importance, pruning_curve

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray, IntArray
 from fourierkernels.diagnostics.distances import MAPS, METRICS
 from fourierkernels.diagnostics.maps import check_rows
-from fourierkernels.validation import as_real, check_choice, check_finite
+from fourierkernels.foundation.arrays import FloatArray, IntArray
+from fourierkernels.foundation.validation import as_real, check_choice, check_finite
 
 
 def head_changes(

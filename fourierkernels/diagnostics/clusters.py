@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.validation import as_real, check_finite, check_integer
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_finite, check_integer
 
 _SYMMETRIC = 1e-9  # relative; distances of this package are symmetric to the last bit
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.resampling import LEVEL, percentile_interval
 from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.foundation.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

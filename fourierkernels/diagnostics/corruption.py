@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.arrays import BoolArray
-from fourierkernels.validation import as_real, check_choice, check_finite, check_integer
+from fourierkernels.foundation.arrays import BoolArray
+from fourierkernels.foundation.validation import as_real, check_choice, check_finite, check_integer
 
 NUMBERS, TOKENS = "numbers", "tokens"  # what a corruption changes
 

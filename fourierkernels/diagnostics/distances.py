@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import InapplicableError, check_rows
 from fourierkernels.diagnostics.outputs import (
     cka,
@@ -37,7 +36,8 @@ from fourierkernels.diagnostics.row_sums import (
     moved_weights,
     squared_distances,
 )
-from fourierkernels.validation import as_real, check_choice, check_finite
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_choice, check_finite
 
 DEFAULT_METRIC = "frobenius_per_sqrt_n"
 MAPS, OUTPUTS, PROJECTED = "maps", "outputs", "projected"  # what a metric compares

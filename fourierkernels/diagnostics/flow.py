@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import check_probabilities
-from fourierkernels.validation import as_real, check_integer, check_number
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_integer, check_number
 
 _UNITS = 2**24  # the flow algorithm counts in whole numbers: a weight of 1 is so many
 

@@ -11,9 +11,9 @@ weight, but it changes the norms. `centred` takes the mean key away first.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import check_probabilities
-from fourierkernels.validation import as_real, check_finite, check_positive
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_finite, check_positive
 
 # Some weight of a row is at least 1/m, so below this no row of exp(-x) times weights gets lost.
 _WITHOUT_LOGARITHMS = 600.0

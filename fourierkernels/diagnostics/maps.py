@@ -6,8 +6,8 @@ are probabilities. Queries and keys are the same tokens, n = m, except in cross-
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.validation import check_finite
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_finite
 
 # Weights rounded to bfloat16 are off by at most 2^-8 of themselves, and so is the sum of a row
 # however long it is (2^-11 in float16): 3.91e-3, and room for float32 before that.

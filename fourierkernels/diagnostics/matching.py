@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 
 # Weights compared, over all pairs of heads: about a minute of the slowest metric.
 _MOST_COMPARED = 2**32

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 
 State = Mapping[str, Any]  # what was taken in: arrays, numbers, strings, and lists of them
 

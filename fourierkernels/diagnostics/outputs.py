@@ -11,7 +11,7 @@ network determines are the projected outputs less their mean over the tokens.
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 
 _KERNELS = 2**20  # entries of Gram matrices held at once: 8 MB
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
 from fourierkernels.diagnostics.maps import check_probabilities
 from fourierkernels.diagnostics.moments import State
-from fourierkernels.validation import as_real, check_choice, check_integer
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_choice, check_integer
 
 LEVEL = 0.95
 _TOGETHER = 32  # texts whose values are added to the replicates at once

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import row_entropies
+from fourierkernels.foundation.arrays import FloatArray
 
 # Below this share of the norms the Gram trick has lost too many digits: 2e-16 / 1e-3 is 2e-13.
 _NEAR = 1e-3

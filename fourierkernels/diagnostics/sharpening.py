@@ -7,9 +7,9 @@ whose rows have been given the entropies of trained ones tell how much of a dist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.maps import check_probabilities
-from fourierkernels.validation import as_real, check_finite
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_finite
 
 _WIDEST = 60.0  # |log β|: beyond it β changes nothing more in float64
 _STEPS = 200  # halving alone needs about 60

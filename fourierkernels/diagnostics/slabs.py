@@ -11,12 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.distances import METRICS, check_several
 from fourierkernels.diagnostics.maps import are_probabilities, check_rows
 from fourierkernels.diagnostics.row_sums import RowSums
 from fourierkernels.diagnostics.statistics import STATISTICS, Heads
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 
 
 @dataclass(frozen=True, eq=False)

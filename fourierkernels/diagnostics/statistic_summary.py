@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.diagnostics.maps import check_probabilities
 from fourierkernels.diagnostics.moments import RunningMoments, State
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.diagnostics.statistics import KEYS, STATISTICS, Heads
-from fourierkernels.validation import as_real, check_choice, check_finite
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
+from fourierkernels.foundation.validation import as_real, check_choice, check_finite
 
 
 def head_statistics(

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.diagnostics.kernel_gap import gaussian_gap, key_norm_spread
 from fourierkernels.diagnostics.maps import row_entropies, row_products
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
+from fourierkernels.foundation.validation import check_choice
 
 LOCAL = 2  # a key is local if it is at most so far from its query
 MAPS, MARKS, KEYS = "maps", "marks", "keys"  # what a statistic reads

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.diagnostics.distances import (
     DEFAULT_METRIC,
     MAPS,
@@ -22,7 +21,8 @@ from fourierkernels.diagnostics.distances import (
 )
 from fourierkernels.diagnostics.moments import RunningMoments, State, standard_deviation
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap, percentile_interval
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
+from fourierkernels.foundation.validation import check_choice
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.boundary import Bounds, Images, check_bounds, inside, reflect
 from fourierkernels.estimators.checks import checked_queries
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
@@ -20,6 +19,7 @@ from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.streams.fitting import StreamFit, continued, fit_stream, options_of
 from fourierkernels.estimators.streams.sources import Source
 from fourierkernels.estimators.weights import fitted_weights, left_out
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import Frame, KernelSums, SampleSum
 from fourierkernels.sums.streamed import SamplesNotKeptError

@@ -11,8 +11,8 @@ import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.validation import check_kind
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_kind
 
 #: Folders whose frames lie between a user's line and a warning: this package and scikit-learn.
 _LIBRARIES = tuple(

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import KernelEstimator
 from fourierkernels.estimators.checks import (
     checked_queries,
@@ -23,10 +22,8 @@ from fourierkernels.estimators.radius import (
 )
 from fourierkernels.estimators.rearrangement import monotone_quantiles, rearranged_quantiles
 from fourierkernels.estimators.sampling import draw_from_kernel
-from fourierkernels.kernels import Kernel
-from fourierkernels.sums import KernelSums, kernel_matrix
-from fourierkernels.sums.parts import log_scale
-from fourierkernels.validation import (
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import (
     as_real,
     check_choice,
     check_finite,
@@ -34,6 +31,9 @@ from fourierkernels.validation import (
     check_points,
     check_rng,
 )
+from fourierkernels.kernels import Kernel
+from fourierkernels.sums import KernelSums, kernel_matrix
+from fourierkernels.sums.parts import log_scale
 
 _WHY = "have a denominator within its own numerical error of zero: NaN"
 _BLOCK = 64  # queries whose quantiles are computed together

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 
 _STEPS = 200  # Illinois takes about ten
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import log_scale
 

@@ -9,8 +9,6 @@ from sklearn.base import DensityMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.checks import (
     checked_queries,
@@ -25,10 +23,12 @@ from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.estimators.streams.choice import as_source, stream_of
 from fourierkernels.estimators.streams.fitting import may_go_on
 from fourierkernels.estimators.weights import left_out
-from fourierkernels.exact_error import ise
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_integer, check_rng
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
-from fourierkernels.validation import as_real, check_integer, check_rng
+from fourierkernels.theory import ise
+from fourierkernels.theory.densities import Density
 
 _NO_LOG = {
     False: "have a negative density estimate; its logarithm is NaN",

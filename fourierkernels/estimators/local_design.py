@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.design import DIGITS, LEFT, DesignFit, FitDesign
 from fourierkernels.estimators.local_systems import solve, sums_of_powers
 from fourierkernels.estimators.weights import left_out
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum
 

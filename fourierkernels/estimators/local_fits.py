@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.local_systems import LocalFit, quadratic_form, solve, sums_of_powers
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import multi_indices

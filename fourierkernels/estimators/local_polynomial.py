@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.checks import report_undefined, validated
 from fourierkernels.estimators.design import DesignFit, FitDesign
@@ -17,10 +16,11 @@ from fourierkernels.estimators.local_systems import LocalFit
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.weights import left_out
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum, kernel_matrix
 from fourierkernels.sums.parts import multi_indices
-from fourierkernels.validation import check_choice, check_integer
 
 _LARGEST_DEGREE = 3
 _WHY = (

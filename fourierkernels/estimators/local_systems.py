@@ -13,7 +13,7 @@ from itertools import starmap
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import multi_indices
 

@@ -18,11 +18,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, as_density
 from fourierkernels.estimators.crossings import roots_between
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_integer, check_points, check_rng
 from fourierkernels.kernels import FourierKernel, Kernel
-from fourierkernels.validation import as_real, check_integer, check_points, check_rng
+from fourierkernels.theory.densities import Density, as_density
 
 _PER_PERIOD = 32  # knots in one period of the highest frequency
 _MOST_KNOTS = 2**22

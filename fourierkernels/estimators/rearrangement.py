@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 
 #: Rows of responses ``(m, g)`` to values of F in each row, of as many queries.
 Cdf = Callable[[FloatArray], FloatArray]

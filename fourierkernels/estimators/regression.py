@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.boundary import Bounds
 from fourierkernels.estimators.checks import report_undefined, validated
@@ -17,9 +16,10 @@ from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import as_source, stream_of
 from fourierkernels.estimators.streams.fitting import may_go_on
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import KernelSums, SampleSum, kernel_matrix
-from fourierkernels.validation import check_choice
 
 _WHY = (
     "have a denominator within its own numerical error of zero (far from the data, or between "

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.checks import checked_queries, validated
 from fourierkernels.estimators.design import DesignFit, design_fit_of
 from fourierkernels.estimators.inference import Band, Linear, Twicing, band, check_order, interval
 from fourierkernels.estimators.weights import fitted_weights, left_out
+from fourierkernels.foundation.arrays import FloatArray
 
 _TINY = np.finfo(float).tiny
 _BLOCK = 2**22  # entries of the weight matrix held at once

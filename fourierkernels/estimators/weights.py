@@ -15,8 +15,8 @@ samples, and all code that follows goes by their sum.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.validation import check_choice, check_weights
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice, check_weights
 
 WEIGHTINGS = ("frequency", "importance")
 

@@ -1,6 +1,6 @@
 """Token mixers: attention, Fourier transforms and baselines, behind one interface."""
 
-from fourierkernels.extras import needed_for
+from fourierkernels.foundation.extras import needed_for
 
 with needed_for("fourierkernels.mixing"):
     import torch  # noqa: F401

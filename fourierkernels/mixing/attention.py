@@ -16,9 +16,9 @@ from fourierkernels.attention.heads import FourierHeads, GaussianHeads
 from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import MultiheadCore, check_heads
 from fourierkernels.attention.radius import RadiusShape
+from fourierkernels.foundation.validation import check_choice, check_integer, check_number
 from fourierkernels.mixing.masked_after import masked_after
 from fourierkernels.mixing.mixer import ReadingMixer, State
-from fourierkernels.validation import check_choice, check_integer, check_number
 
 MASKS = ("before", "after")
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.mixing.mixer import FixedMixer
-from fourierkernels.validation import check_integer, check_number
 
 _LEARNED_STD = 0.02
 _TRUNCATED_STD = 0.87962566103423978  # of a standard normal cut off at ±2

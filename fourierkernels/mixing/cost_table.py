@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.costs import Size
 from fourierkernels.mixing.registry import MIXERS
-from fourierkernels.validation import check_integer
 
 
 class CostRow(NamedTuple):

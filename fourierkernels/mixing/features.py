@@ -19,9 +19,9 @@ from fourierkernels.attention.linear import (
 from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.radius import RadiusShape
 from fourierkernels.attention.validation import check_power
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing.attention import AttentionMixer
 from fourierkernels.mixing.mixer import State
-from fourierkernels.validation import check_choice
 
 
 class FeatureMixer(AttentionMixer):

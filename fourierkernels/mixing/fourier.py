@@ -12,9 +12,9 @@ import math
 import torch
 from torch import Tensor
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing.mixer import FixedMixer
 from fourierkernels.mixing.validation import check_tokens
-from fourierkernels.validation import check_choice
 
 NORMS = ("backward", "ortho")
 METHODS = ("auto", "fft", "matrix")

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import check_heads
+from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.mixing.mixer import ReadingMixer, State
-from fourierkernels.validation import check_integer, check_number
 
 
 class HardGaussianMixer(ReadingMixer):

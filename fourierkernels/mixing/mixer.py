@@ -16,7 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.validation import check_integer
 
 # What a mixer keeps between two steps of decoding; the batch is the first dimension.
 State = tuple[Tensor, ...]

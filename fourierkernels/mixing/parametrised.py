@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.causal import causal_by_halves, masked_matrix
 from fourierkernels.mixing.fourier import dft_matrix
 from fourierkernels.mixing.streaming import StreamingMixer
-from fourierkernels.validation import check_integer
 
 
 class ParametrisedDFTMixer(StreamingMixer):

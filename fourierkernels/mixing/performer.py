@@ -14,9 +14,9 @@ from fourierkernels.attention.positive_features import (
     performer_step,
 )
 from fourierkernels.attention.validation import check_eps
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.features import FeatureMixer
 from fourierkernels.mixing.mixer import State
-from fourierkernels.validation import check_integer
 
 
 class PerformerMixer(FeatureMixer):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing import costs
 from fourierkernels.mixing.attention import FourierMixer, GaussianMixer, SoftmaxMixer
 from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer
@@ -20,7 +21,6 @@ from fourierkernels.mixing.mixer import TokenMixer
 from fourierkernels.mixing.options import check_own_options, own_options
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
 from fourierkernels.mixing.performer import PerformerMixer
-from fourierkernels.validation import check_choice
 
 Build = Callable[..., TokenMixer]
 

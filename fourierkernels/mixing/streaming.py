@@ -29,9 +29,9 @@ a butterfly of them would need O(log N), with the square of that rank, some hund
 import torch
 from torch import Tensor
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing.chirp import chirp, convolve_into_second_half, masked_row
 from fourierkernels.mixing.mixer import FixedMixer, State, widen
-from fourierkernels.validation import check_choice
 
 DECODING = ("auto", "row", "stream")
 BLOCK = 32  # B, tokens that are mixed by a dense row

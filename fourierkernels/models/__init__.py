@@ -4,7 +4,7 @@ Published checkpoints are read by :mod:`fourierkernels.models.huggingface` and
 :mod:`fourierkernels.models.fourierformer`.
 """
 
-from fourierkernels.extras import needed_for
+from fourierkernels.foundation.extras import needed_for
 
 with needed_for("fourierkernels.models"):
     import torch  # noqa: F401

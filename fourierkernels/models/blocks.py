@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.mixing import MIXERS, TokenMixer, create_mixer
 from fourierkernels.mixing.mixer import ReadingMixer, State
 from fourierkernels.models.residual import Residual, check_rate, own_rate
-from fourierkernels.validation import check_choice, check_integer
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
+from fourierkernels.foundation.validation import check_number
 from fourierkernels.models.residual import check_rate
-from fourierkernels.validation import check_number
 
 _CHUNK = 1 << 22  # scores whose logarithms are in memory at a time
 

@@ -34,13 +34,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.baselines import lecun_normal_
 from fourierkernels.models.blocks import Block, build_blocks
 from fourierkernels.models.inputs import check_beside, check_tokens
 from fourierkernels.models.parameters import draw_again, initialise
 from fourierkernels.models.presets import block_config, choose_preset
 from fourierkernels.models.residual import own_rate
-from fourierkernels.validation import check_integer
 
 
 @dataclass(frozen=True)

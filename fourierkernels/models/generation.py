@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.models.blocks import BlockState
 from fourierkernels.models.inputs import check_tokens
 from fourierkernels.models.language import LanguageModel
-from fourierkernels.validation import check_integer, check_number
 
 
 class Generation(NamedTuple):

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.models.encoder import Encoder, EncoderConfig, PretrainingEncoder
 from fourierkernels.models.hub_names import ARCHITECTURES, FNET_HEAD_RULES, FNET_RULES
 from fourierkernels.models.tensor_files import load_exactly, read_tensors, rename
-from fourierkernels.validation import check_choice
 
 
 def from_huggingface(architecture: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

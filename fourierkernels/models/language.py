@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.models.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from fourierkernels.models.blocks import BlockState, build_blocks, run_blocks
 from fourierkernels.models.inputs import check_beside, check_tokens
@@ -20,7 +21,6 @@ from fourierkernels.models.parameters import draw_again, initialise
 from fourierkernels.models.presets import block_config
 from fourierkernels.models.residual import own_rate
 from fourierkernels.models.sequences import sinusoids
-from fourierkernels.validation import check_choice, check_integer
 
 POSITIONS = ("sinusoidal", "from_the_end", "learned")
 

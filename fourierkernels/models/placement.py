@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.models.blocks import NO_OPTIONS, BlockConfig, check_attention_layers
-from fourierkernels.validation import check_integer
 
 Mixers = str | Sequence[str]
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.models.blocks import BlockConfig
-from fourierkernels.validation import check_choice
 
 _Config = TypeVar("_Config")
 

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.models.language import LanguageModel
 from fourierkernels.models.language_sizes import LANGUAGE_PRESETS, LanguageConfig, language_config
 from fourierkernels.models.published_names import (
@@ -36,7 +37,6 @@ from fourierkernels.models.published_names import (
     published_parts,
 )
 from fourierkernels.models.tensor_files import load_exactly
-from fourierkernels.validation import check_choice, check_integer
 
 EPS = 1e-6
 PRESETS = ("small", "medium")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.foundation.validation import check_choice, check_number
 from fourierkernels.models.step_norm import StepNorm
-from fourierkernels.validation import check_choice, check_number
 
 NORMS = ("pre", "post")
 NORM_KINDS: dict[str, Callable[..., nn.Module]] = {"layer": nn.LayerNorm, "batch": StepNorm}

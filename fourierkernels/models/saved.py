@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.models.decision import DecisionConfig, DecisionTransformer
 from fourierkernels.models.encoder import (
     Encoder,
@@ -32,7 +33,6 @@ from fourierkernels.models.tensor_files import (
 from fourierkernels.models.translation import TranslationModel
 from fourierkernels.models.translation_sizes import TranslationConfig
 from fourierkernels.models.vision import VisionConfig, VisionTransformer
-from fourierkernels.validation import check_choice
 
 CLASS, CONFIG = "fourierkernels_class", "config"  # entries in the head of a file
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, pad
 
+from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.models.translation import DecoderState, TranslationModel
-from fourierkernels.validation import check_integer, check_number
 
 
 class Hypotheses(NamedTuple):

@@ -32,13 +32,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.models.blocks import ACTIVATIONS, build_blocks, run_blocks
 from fourierkernels.models.inputs import check_features, check_length, check_padding
 from fourierkernels.models.parameters import initialise
 from fourierkernels.models.presets import block_config, choose_preset
 from fourierkernels.models.residual import own_rate
 from fourierkernels.models.sequences import mean_over_valid
-from fourierkernels.validation import check_choice
 
 
 @dataclass(frozen=True)

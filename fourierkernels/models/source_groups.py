@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.validation import check_integer
 
 KINDS = ("own", "fixed")
 SourceLengths = str | Sequence[int]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.extras import needed_for
+from fourierkernels.foundation.extras import needed_for
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 # Entries of what training scripts and Lightning save that hold the tensors of the network.

@@ -9,9 +9,9 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.models.search import beam_search
 from fourierkernels.models.translation import TranslationModel
-from fourierkernels.validation import check_integer
 
 Sentence = Sequence[int] | Tensor
 

@@ -31,8 +31,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.models.presets import choose_preset
-from fourierkernels.validation import check_choice
 
 # Ends of the report's ten classes of sentences, its section 4.1; the start and the end that it adds
 # to sentences are not counted.

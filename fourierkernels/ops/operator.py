@@ -10,17 +10,17 @@ asked for.
 from functools import partial
 from typing import Any
 
-from fourierkernels.extras import needed_for
+from fourierkernels.foundation.extras import needed_for
 
 with needed_for("the operator of attention"):
     import torch
     from torch import Tensor
 
-from fourierkernels.ops import cuda
 from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Rows, Saved
-from fourierkernels.ops.cpu_backward import backward
-from fourierkernels.ops.cpu_forward import forward
-from fourierkernels.ops.cuda_layout import packed_size
+from fourierkernels.ops.cpu.backward import backward
+from fourierkernels.ops.cpu.forward import forward
+from fourierkernels.ops.cuda import attention as cuda
+from fourierkernels.ops.cuda.layout import packed_size
 from fourierkernels.ops.derivatives import (
     differentiate,
     differentiate_twice,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.plotting.look import COLOURS, LINES, styled
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ def plot_rates(rows: Iterable[RateRow], ax: "Axes | None" = None) -> "Axes":
     Parameters
     ----------
     rows : iterable of RateRow
-        From :func:`fourierkernels.theory.rate_table`, of one density.
+        From :func:`fourierkernels.theorems.rate_table`, of one density.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure, reached as ``.figure`` of the result.
 
@@ -38,7 +38,7 @@ def plot_rates(rows: Iterable[RateRow], ax: "Axes | None" = None) -> "Axes":
 
     Examples
     --------
-    >>> from fourierkernels.theory import rate_table
+    >>> from fourierkernels.theorems import rate_table
     >>> axes = plot_rates(rate_table("laplace", ["fourier1"], sizes=[100, 10_000]))
     >>> axes.get_xscale(), axes.get_title()
     ('log', 'laplace')

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from fourierkernels.extras import require
+from fourierkernels.foundation.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ Names are loaded on first use: they need torch and transformers.
 
 from typing import TYPE_CHECKING
 
-from fourierkernels.lazy import loaded_on_first_use
+from fourierkernels.foundation.lazy import loaded_on_first_use
 
 if TYPE_CHECKING:
     from fourierkernels.report.during_training import HeadDistances, layer_distances, log_heads

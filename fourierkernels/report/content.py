@@ -19,7 +19,7 @@ from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.validation import check_choice
 
 AS_SHARP = "equally sharp random"  # random heads with the entropies of the trained rows
 _PACKAGES = (

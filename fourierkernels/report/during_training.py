@@ -16,9 +16,9 @@ from torch import nn
 from fourierkernels.checkpoints.held import unwrapped
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.networks.profile import profile_heads
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.report.inputs import held_inputs
 from fourierkernels.report.sources import HeldSource
-from fourierkernels.validation import check_choice, check_integer
 
 
 def layer_distances(

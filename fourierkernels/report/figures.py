@@ -11,7 +11,7 @@ from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import HeadSummary
-from fourierkernels.extras import require
+from fourierkernels.foundation.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

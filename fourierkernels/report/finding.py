@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.comparison import HeadDifference, head_difference
 from fourierkernels.diagnostics.resampling import LEVEL, percentile_interval
 from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.report.content import AS_SHARP, ReportContent
 from fourierkernels.report.digits import decimals
 

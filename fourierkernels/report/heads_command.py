@@ -16,7 +16,7 @@ from fourierkernels.checkpoints import (
 )
 from fourierkernels.checkpoints.file_folders import FileFolder
 from fourierkernels.checkpoints.texts import Pairs
-from fourierkernels.console import standard_output
+from fourierkernels.foundation.console import standard_output
 from fourierkernels.report.files import check_folder
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.report.inputs import keeps_blank_lines, own_inputs

@@ -17,7 +17,7 @@ from fourierkernels.checkpoints import (
 from fourierkernels.checkpoints.batches import as_batches, holds_batches
 from fourierkernels.checkpoints.sounds import SOUND_FORMATS
 from fourierkernels.checkpoints.word_lists import find_words
-from fourierkernels.run_folder import VOCABULARY
+from fourierkernels.foundation.run_folder import VOCABULARY
 
 
 class Inputs(Protocol):

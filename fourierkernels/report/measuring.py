@@ -22,12 +22,12 @@ from fourierkernels.diagnostics.networks.profile import profile_heads
 from fourierkernels.diagnostics.networks.pruning import head_pruning
 from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.report.inputs import Inputs, choose_inputs, held_inputs
 from fourierkernels.report.networks import LOADING, Progress, Study
 from fourierkernels.report.sharing import Team
 from fourierkernels.report.sources import FileSource, HeldSource, Source
-from fourierkernels.validation import check_choice, check_integer
 
 Network = str | Path | CheckpointFiles | nn.Module
 

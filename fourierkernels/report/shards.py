@@ -25,9 +25,9 @@ from fourierkernels.checkpoints import (
 from fourierkernels.checkpoints.placing import check_device, on_device
 from fourierkernels.diagnostics.networks.control import SharpnessControl
 from fourierkernels.diagnostics.networks.profile import HeadMeasures, head_measures, measure_heads
+from fourierkernels.foundation.workers.work import Work, one_thread
 from fourierkernels.report.inputs import inputs_digest
 from fourierkernels.report.packing import packed
-from fourierkernels.workers.work import Work, one_thread
 
 _AT_A_TIME = threading.Lock()  # recording a network changes functions of torch for a while
 

@@ -9,11 +9,11 @@ from typing import Any
 from fourierkernels.checkpoints.tokens import InputCounts, check_known
 from fourierkernels.diagnostics.networks.profile import check_counts
 from fourierkernels.diagnostics.profile import HeadProfile
-from fourierkernels.files import write_bytes, write_text
+from fourierkernels.foundation.files import write_bytes, write_text
+from fourierkernels.foundation.provenance import kept_or_scratch
+from fourierkernels.foundation.workers.spread import spread
 from fourierkernels.report.packing import unpacked
 from fourierkernels.report.shards import SHARDS, Pass, Shard, forget_networks
-from fourierkernels.study import kept_or_scratch
-from fourierkernels.workers.spread import spread
 
 KEPT = ".shards"  # folder of finished shards, inside the one that is named
 _EACH = 4  # shards for each process on this machine, so that none waits long for the last

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 import numpy as np
 from rich.table import Table
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.comparison import HeadDifference
 from fourierkernels.diagnostics.pruning import HeadPruning
 from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, HeadSummary
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.report.digits import decimals
 
 Summaries = Mapping[str, HeadSummary]

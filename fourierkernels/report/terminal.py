@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from rich.console import Console, RenderableType
 
-from fourierkernels.progress import Advance, bar
+from fourierkernels.foundation.progress import Advance, bar
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.notes import (
     STATISTICS_NOTE,

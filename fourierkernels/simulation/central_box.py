@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density
-from fourierkernels.densities.panels import panels
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.simulation.mise import draw
+from fourierkernels.theory.densities import Density
+from fourierkernels.theory.densities.panels import panels
 
 NODES = {1: 96, 2: 24, 3: 10}  # per dimension, of the integrated error
 
@@ -20,7 +20,7 @@ def central_box(density: Density, dim: int = 1) -> tuple[tuple[float, float], ..
 
     Examples
     --------
-    >>> from fourierkernels.densities import Gaussian
+    >>> from fourierkernels.theory.densities import Gaussian
     >>> low, high = central_box(Gaussian())[0]
     >>> print(f"{low:.2f} {high:.2f}")
     -1.64 1.63

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, RegressionFunction
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.simulation.mise import draw
 from fourierkernels.simulation.noise import Noise
 from fourierkernels.sums import kernel_sum
+from fourierkernels.theory.densities import Density, RegressionFunction
 
 _PAIRS = 2**16  # held at once: they stay in the cache
 _FEW = 8  # queries that are cheaper summed one by one over many replicates

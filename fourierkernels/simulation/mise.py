@@ -1,7 +1,7 @@
 """Monte Carlo estimates of the MISE, with standard errors.
 
 The integrated squared error of one sample is exact, in frequency:
-see `fourierkernels.exact_error.ise`.
+see `fourierkernels.theory.ise`.
 """
 
 import math
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, as_density
 from fourierkernels.estimators.radius import choose_radius
-from fourierkernels.exact_error.ise import IseCurve, ise
-from fourierkernels.exact_error.mise import check_dimension
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_integer, check_radius, check_rng
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.validation import check_integer, check_radius, check_rng
+from fourierkernels.theory.densities import Density, as_density
+from fourierkernels.theory.ise import IseCurve, ise
+from fourierkernels.theory.mise import check_dimension
 
 __all__ = ["Estimate", "MiseEstimate", "draw", "ise", "mise"]
 
@@ -97,8 +97,8 @@ def mise(
     --------
     >>> rng = np.random.default_rng(0)
     >>> result = mise("gaussian", "fourier4", n=100, radius=2.0, replicates=200, rng=rng)
-    >>> from fourierkernels import exact_error
-    >>> exact = exact_error.mise("gaussian", "fourier4", n=100, radius=2.0).total
+    >>> from fourierkernels import theory
+    >>> exact = theory.mise("gaussian", "fourier4", n=100, radius=2.0).total
     >>> abs(result.mean - exact) < 4 * result.standard_error
     True
     """

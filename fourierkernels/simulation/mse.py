@@ -9,14 +9,24 @@ its mean over designs is the MSE, with a smaller standard error than the mean of
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Density, RegressionFunction, as_density, as_regression_function
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import (
+    check_integer,
+    check_points,
+    check_radius,
+    check_rng,
+)
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.simulation.central_box import NODES, density_at, quadrature
 from fourierkernels.simulation.conditional_moments import Task, conditional_moments, drawn_design
 from fourierkernels.simulation.noise import Noise, as_noise
 from fourierkernels.simulation.regression_errors import RegressionError
-from fourierkernels.validation import check_integer, check_points, check_radius, check_rng
+from fourierkernels.theory.densities import (
+    Density,
+    RegressionFunction,
+    as_density,
+    as_regression_function,
+)
 
 
 def mse(

@@ -10,8 +10,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.validation import check_choice, check_number
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice, check_number
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.simulation.mise import Estimate
 
 _NEAR_ZERO = 0.1  # of the density: denominators below it make the heavy tail

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.parts import PARTS

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.plan import METHODS, grid_seconds
 from fourierkernels.sums.problem import Bulk, Problem

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
 _EPS = float(np.finfo(float).eps)

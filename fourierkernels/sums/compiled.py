@@ -1,7 +1,7 @@
 """Which kernels the compiled loops know."""
 
 from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel
-from fourierkernels.ops.shape import Shape
+from fourierkernels.ops.cpu.shape import Shape
 
 _LARGEST_POWER = 512  # exponents of compiled products are 32-bit integers
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
-from fourierkernels.ops.kernel_sums import Queries, Samples, sum_pairs
-from fourierkernels.ops.moment_sums import Monomials, sum_moments
-from fourierkernels.ops.pairs import sines, tiles
+from fourierkernels.ops.cpu.kernel_sums import Queries, Samples, sum_pairs
+from fourierkernels.ops.cpu.moment_sums import Monomials, sum_moments
+from fourierkernels.ops.cpu.pairs import sines, tiles
 from fourierkernels.sums.centring import middle
 from fourierkernels.sums.compiled import compiled_shape
 from fourierkernels.sums.parts import PARTS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 
 
 @dataclass(frozen=True)

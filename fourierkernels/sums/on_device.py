@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.extras import needed_for
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.extras import needed_for
 from fourierkernels.kernels import Kernel
-from fourierkernels.ops.cuda_build import SIZES
+from fourierkernels.ops.cuda.build import SIZES
 from fourierkernels.sums.compiled import compiled_shape
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums

@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import Kernel
-from fourierkernels.validation import check_choice
 
 _EPS = float(np.finfo(float).eps)
 

@@ -14,7 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import GaussianKernel
 from fourierkernels.sums.centring import centring_limit, steepness
 from fourierkernels.sums.compiled import compiled_refusal
@@ -22,7 +23,6 @@ from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.sums.threads import loop_threads, transform_threads
 from fourierkernels.sums.transforms import is_large, oversampling
-from fourierkernels.validation import check_choice
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
 _SLACK = 4.0  # times `tol` that a promise may be

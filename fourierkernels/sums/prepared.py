@@ -5,19 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.sums.parts import check_parts
-from fourierkernels.sums.plan import Plan
-from fourierkernels.sums.result import KernelSums
-from fourierkernels.sums.samples import SampleSum
-from fourierkernels.validation import (
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import (
     as_real,
     check_finite,
     check_points,
     check_radius,
     check_weights,
 )
+from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.sums.parts import check_parts
+from fourierkernels.sums.plan import Plan
+from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.samples import SampleSum
 
 
 class PreparedSum:

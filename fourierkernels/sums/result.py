@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums.centring import middle
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.device import check_device
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.device import check_device
+from fourierkernels.foundation.validation import check_number
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.bulk import Tails
@@ -22,7 +23,6 @@ from fourierkernels.sums.plan import METHODS, Method, Plan, Summer, plan_sum
 from fourierkernels.sums.problem import Bulk, Problem
 from fourierkernels.sums.reference import ReferenceSum
 from fourierkernels.sums.result import KernelSums, Units
-from fourierkernels.validation import check_number
 
 _RADII = (1e-100, 1e100)
 _LARGEST_SPAN = 1e15

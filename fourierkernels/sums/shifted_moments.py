@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums.parts import multi_indices
 from fourierkernels.sums.result import KernelSums
 

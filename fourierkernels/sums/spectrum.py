@@ -14,7 +14,7 @@ import finufft
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import ComplexArray, FloatArray
+from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 
 Factor = tuple[Callable[[FloatArray], FloatArray], FloatArray]  # even f(t), its knots > 0, end last
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
 from fourierkernels.sums.bandlimited import BandlimitedSum, Grid, fourier_series
 from fourierkernels.sums.box import Box

@@ -13,7 +13,7 @@ import finufft
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import ComplexArray, FloatArray
+from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.sums.threads import transform_threads
 
 Transform = Callable[..., ComplexArray]

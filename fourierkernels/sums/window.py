@@ -11,7 +11,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy import special
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 
 _DEGREE = 160  # of the bump: far beyond what its exponent needs at 1e-16
 _SPARE = 2.0  # of the exponent: the bump ends with a small step, whose spectrum falls slowly

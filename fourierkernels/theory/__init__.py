@@ -1,29 +1,26 @@
-"""Error theory: exact MISE, optimal radii, rates, theorems; formulas in `theory.symbolic`."""
+"""Error theory without simulation: exact MISE and ISE, optimal radii, rates; `theory.symbolic`."""
 
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
-from fourierkernels.exact_error import (
+from fourierkernels.foundation.lazy import at_its_new_home
+from fourierkernels.theory.ise import IseCurve, ise
+from fourierkernels.theory.mise import mise, mise_error
+from fourierkernels.theory.mise_parts import Mise
+from fourierkernels.theory.normal import (
     FullOptimum,
-    IseCurve,
-    Mise,
-    Optimum,
-    RegressionTerms,
     full_covariance_mise,
     full_covariance_optimum,
-    ise,
-    mise,
-    mise_error,
-    optimal_radius,
-    optimum,
-    regression_asymptotics,
+)
+from fourierkernels.theory.optimum import Optimum, optimal_radius, optimum
+from fourierkernels.theory.rates import Rate, RateRow, sharp_rate, sharp_regression_rate
+from fourierkernels.theory.regression_asymptotics import regression_asymptotics
+from fourierkernels.theory.regression_error import (
+    RegressionTerms,
     regression_at_radius,
-    regression_next_order,
     regression_radius,
 )
-from fourierkernels.theory import theorems
-from fourierkernels.theory.rate_table import RateRow, paper_rate, rate_table
-from fourierkernels.theory.rates import Rate, sharp_rate, sharp_regression_rate
+from fourierkernels.theory.regression_next_order import regression_next_order
 from fourierkernels.theory.slopes import LimitSlope, Slope, fit_slope, limit_slope, local_slopes
 
 __all__ = [
@@ -46,19 +43,16 @@ __all__ = [
     "mise_error",
     "optimal_radius",
     "optimum",
-    "paper_rate",
-    "rate_table",
     "regression_asymptotics",
     "regression_at_radius",
     "regression_next_order",
     "regression_radius",
     "sharp_rate",
     "sharp_regression_rate",
-    "theorems",
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name == "symbolic":  # loaded on first use: it needs SymPy
         return import_module(f"{__name__}.symbolic")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return at_its_new_home(__name__, name)

@@ -9,9 +9,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fourierkernels.densities import Density, RegressionFunction, as_density, as_regression_function
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.validation import check_integer
+from fourierkernels.theory.densities import (
+    Density,
+    RegressionFunction,
+    as_density,
+    as_regression_function,
+)
+from fourierkernels.theory.optimum import Optimum
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,17 @@ def sharp_regression_rate(
     if rough:
         return balanced_rate(2.0 * min(rough), dim, "least smooth place of f p")
     return Rate(1.0, dim / min(part.exponent for part in parts), "K̂ = 1 near 0")
+
+
+@dataclass(frozen=True)
+class RateRow:
+    """One line of a rate table: the optimum at one n, and the rates it is compared with."""
+
+    density: str
+    kernel: str
+    optimum: Optimum
+    paper: Rate | None
+    sharp: Rate
 
 
 def _short(x: float) -> str:

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from fourierkernels.densities import (
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.theory.densities import (
     Density,
     RegressionFunction,
     as_density,
     as_regression_function,
 )
-from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.validation import check_integer
 
 
 @dataclass(frozen=True)

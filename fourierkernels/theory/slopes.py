@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.validation import check_choice, check_number, check_positive
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice, check_number, check_positive
 
 Correction = Literal["power", "logarithm"]
 

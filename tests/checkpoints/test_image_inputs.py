@@ -18,7 +18,7 @@ from fourierkernels.checkpoints.images import read_images
 from fourierkernels.checkpoints.load import load_checkpoint
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.diagnostics.networks.samples import head_samples
-from fourierkernels.image_files import IMAGE_FORMATS, Preprocessing
+from fourierkernels.foundation.image_files import IMAGE_FORMATS, Preprocessing
 
 Tiny = Callable[[str], Path]
 SIZES = [(20, 30), (31, 17), (8, 8), (5, 40)]

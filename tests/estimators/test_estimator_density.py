@@ -10,10 +10,10 @@ from scipy.optimize import brentq
 from tolerances import MONTE_CARLO_SIGMAS, TOLERANCE
 
 from fourierkernels import KernelDensity, simulation, theory
-from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.kernels import KERNELS, FourierKernel
-from fourierkernels.phi_kernel import PhiKernel
+from fourierkernels.kernels.phi_kernel import PhiKernel
+from fourierkernels.theory.densities import Gaussian
 
 FAST = TOLERANCE["float64"]["fast"]
 EVEN = [name for name, kernel in KERNELS.items() if kernel.nonnegative]

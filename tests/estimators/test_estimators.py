@@ -17,8 +17,8 @@ from tolerances import TOLERANCE
 
 from fourierkernels import KernelDensity, LocalPolynomial, NadarayaWatson
 from fourierkernels.estimators import RADIUS_RULES, UndefinedWarning
-from fourierkernels.exact_error import mise
 from fourierkernels.kernels import KERNELS
+from fourierkernels.theory import mise
 
 FAST = TOLERANCE["float64"]["fast"]
 

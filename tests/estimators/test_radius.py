@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fourierkernels.densities import as_density
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, choose_radius
 from fourierkernels.estimators.weights import fitted_weights
 from fourierkernels.kernels import GaussianKernel, as_kernel
 from fourierkernels.theory import optimal_radius
+from fourierkernels.theory.densities import as_density
 
 DENSITY_RULES = {**RADIUS_RULES, **GAUSSIAN_RULES}
 

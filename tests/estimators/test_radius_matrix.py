@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fourierkernels import KernelDensity, NadarayaWatson
-from fourierkernels.densities import CorrelatedGaussian
 from fourierkernels.estimators import ConditionalDensity
 from fourierkernels.estimators.radius import choose_radius
-from fourierkernels.exact_error.normal import full_covariance_optimum
 from fourierkernels.kernels import KERNELS, as_kernel
+from fourierkernels.theory.densities import CorrelatedGaussian
+from fourierkernels.theory.normal import full_covariance_optimum
 
 R = np.array([[2.0, -1.0], [0.3, 1.5]])
 A = np.array([[1.0, 0.7], [-0.4, 2.0]])

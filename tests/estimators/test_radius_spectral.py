@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
-from fourierkernels.densities import as_density
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.radius.sample import standardise
 from fourierkernels.estimators.radius.spectral import NOISE, pilot
 from fourierkernels.estimators.radius.spectrum import KernelScore, SampleSpectrum
 from fourierkernels.estimators.weights import fitted_weights
-from fourierkernels.exact_error import mise
 from fourierkernels.kernels import KERNELS, Kernel, as_kernel
-from fourierkernels.phi_kernel import PhiKernel
-from fourierkernels.theory import optimal_radius
+from fourierkernels.kernels.phi_kernel import PhiKernel
+from fourierkernels.theory import mise, optimal_radius
+from fourierkernels.theory.densities import as_density
 
 
 def rule_radius(rule: str, x: np.ndarray, kernel: object, weights: object = None) -> np.ndarray:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fourierkernels import KernelDensity, NadarayaWatson, simulation
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators import (
     CONDITIONAL_RULES,
     GAUSSIAN_RULES,
@@ -16,6 +15,7 @@ from fourierkernels.estimators import (
 from fourierkernels.estimators.design import FitDesign
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.radius.rule import Rule
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import ttest_rel
 from study_modules import RESULTS, study_module
 
-from fourierkernels.datasets.control.environments import ENVIRONMENTS
+from fourierkernels.studies.control.environments import ENVIRONMENTS
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from training_runs import write_texts
 from fourierkernels.checkpoints import attention_calls
 from fourierkernels.diagnostics import head_distances
 from fourierkernels.models import load_model
-from fourierkernels.train import setup, train
+from fourierkernels.studies import setup, train
 
 TWINS = sorted(path.stem for path in RESULTS.glob("language_*.safetensors"))
 
@@ -44,7 +44,7 @@ def test_first_weights_are_those_that_training_began_with(
     texts = write_texts(tmp_path / "texts")
     run = setup("language", preset="mini", mixer="fourier", data=texts, steps=1, warmup=1, seed=3)
     seen = []
-    engine = sys.modules["fourierkernels.train.run"].Engine
+    engine = sys.modules["fourierkernels.studies.engine.run"].Engine
     begin = engine.train
 
     def spied(self, *args, **options):

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import ttest_rel
 from study_modules import RESULTS, study_module
 
-from fourierkernels.datasets.lra.sets import read_arena
+from fourierkernels.studies.lra.sets import read_arena
 
 
 @pytest.fixture(scope="module")

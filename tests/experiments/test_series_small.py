@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import ttest_rel
 from study_modules import RESULTS, study_module
 
-from fourierkernels.datasets.series.problems import PROBLEMS
-from fourierkernels.datasets.series.series_data import read_series
+from fourierkernels.studies.series.problems import PROBLEMS
+from fourierkernels.studies.series.series_data import read_series
 
 MEASURED = ("JapaneseVowels",)  # BasicMotions is run on request, nothing of it is committed
 MEASURES = ("accuracy", "accuracy_last", "accuracy_best_of_test")

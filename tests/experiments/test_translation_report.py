@@ -16,14 +16,14 @@ from study_modules import RESULTS, study_module
 pytest.importorskip("sacrebleu")
 
 from fourierkernels import head_report
-from fourierkernels.files import file_digest
+from fourierkernels.foundation.files import file_digest
+from fourierkernels.foundation.run_folder import BEST
 from fourierkernels.models import TRANSLATION_PRESETS, load_model
-from fourierkernels.run_folder import BEST
-from fourierkernels.train.bleu import bleu_of, sentence_counts
-from fourierkernels.train.run_setup import load_setup
-from fourierkernels.train.text_translation import translate_lines
-from fourierkernels.train.translate_command import load_translator
-from fourierkernels.train.translation_measures import (
+from fourierkernels.studies.engine.run_setup import load_setup
+from fourierkernels.studies.translation.bleu import bleu_of, sentence_counts
+from fourierkernels.studies.translation.text_translation import translate_lines
+from fourierkernels.studies.translation.translate_command import load_translator
+from fourierkernels.studies.translation.translation_measures import (
     bleu_rows,
     compare_translations,
     write_translations,

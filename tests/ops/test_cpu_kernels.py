@@ -9,7 +9,7 @@ from tolerances import TOLERANCE
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Gradients, Inputs, Options
-from fourierkernels.ops.cpu_forward import forward
+from fourierkernels.ops.cpu.forward import forward
 
 B, H = 2, 3
 DTYPES = [torch.float32, torch.float64]

@@ -7,8 +7,8 @@ _PEAK = """
 import resource
 import torch
 from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Saved
-from fourierkernels.ops.cpu_backward import backward
-from fourierkernels.ops.cpu_forward import forward
+from fourierkernels.ops.cpu.backward import backward
+from fourierkernels.ops.cpu.forward import forward
 
 def run(n, mask, causal):
     query, key, value, grad = (torch.randn(1, 1, n, 64) for _ in range(4))

@@ -9,12 +9,15 @@ import torch
 from fake_nvcc import FakeNvcc, nvcc
 from host_kernels import host_library, needs_compiler
 
-from fourierkernels.ops import cuda, cuda_build, cuda_cache, cuda_toolkit
 from fourierkernels.ops.arguments import Inputs, Options
-from fourierkernels.ops.cuda_build import BuildError, Variant, build, library_name
-from fourierkernels.ops.cuda_errors import CACHE_VARIABLE
-from fourierkernels.ops.cuda_library import Library, Packing, Problem
-from fourierkernels.ops.cuda_progress import QUIET_VARIABLE
+from fourierkernels.ops.cuda import attention as cuda
+from fourierkernels.ops.cuda import build as cuda_build
+from fourierkernels.ops.cuda import cache as cuda_cache
+from fourierkernels.ops.cuda import toolkit as cuda_toolkit
+from fourierkernels.ops.cuda.build import BuildError, Variant, build, library_name
+from fourierkernels.ops.cuda.errors import CACHE_VARIABLE
+from fourierkernels.ops.cuda.library import Library, Packing, Problem
+from fourierkernels.ops.cuda.progress import QUIET_VARIABLE
 
 __all__ = ["nvcc"]  # a fixture
 

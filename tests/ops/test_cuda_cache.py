@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from fake_nvcc import FakeNvcc, nvcc
 
-from fourierkernels.ops import cuda_build, cuda_cache
-from fourierkernels.ops.cuda_build import Variant, build
-from fourierkernels.ops.cuda_cache import make_once
-from fourierkernels.ops.cuda_errors import CompilationError
+from fourierkernels.ops.cuda import build as cuda_build
+from fourierkernels.ops.cuda import cache as cuda_cache
+from fourierkernels.ops.cuda.build import Variant, build
+from fourierkernels.ops.cuda.cache import make_once
+from fourierkernels.ops.cuda.errors import CompilationError
 
 __all__ = ["nvcc"]  # a fixture
 
@@ -24,8 +25,8 @@ SMALL = Variant("float", 16)
 PROGRAM = """
 import sys
 from pathlib import Path
-from fourierkernels.ops import cuda_toolkit
-from fourierkernels.ops.cuda_build import Variant, build
+from fourierkernels.ops.cuda import toolkit as cuda_toolkit
+from fourierkernels.ops.cuda.build import Variant, build
 cuda_toolkit.driver_release = lambda: None
 print(build(Variant("float", 16), "sm_90", Path(sys.argv[1])))
 """

@@ -8,7 +8,7 @@ from plain_attention import draw, relative_error
 from tolerances import TOLERANCE
 from torch import Tensor
 
-from fourierkernels.ops import cuda_mask
+from fourierkernels.ops.cuda import mask as cuda_mask
 from fourierkernels.ops.dropout import keep_mask
 
 pytestmark = needs_compiler

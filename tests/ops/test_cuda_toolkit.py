@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from fake_nvcc import FakeNvcc, nvcc
 
-from fourierkernels.ops import cuda_build, cuda_cache, cuda_toolkit
-from fourierkernels.ops.cuda_build import BuildError, Variant, build
-from fourierkernels.ops.cuda_errors import CACHE_VARIABLE, DIAGNOSES
+from fourierkernels.ops.cuda import build as cuda_build
+from fourierkernels.ops.cuda import cache as cuda_cache
+from fourierkernels.ops.cuda import toolkit as cuda_toolkit
+from fourierkernels.ops.cuda.build import BuildError, Variant, build
+from fourierkernels.ops.cuda.errors import CACHE_VARIABLE, DIAGNOSES
 
 __all__ = ["nvcc"]  # a fixture
 

@@ -10,11 +10,12 @@ from host_kernels import compiled, host_library, needs_compiler, sources
 from plain_attention import draw
 from torch import Tensor
 
-from fourierkernels.ops import cuda, cuda_checks
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
-from fourierkernels.ops.cuda_build import Variant
-from fourierkernels.ops.cuda_layout import packed_size, parts_of
-from fourierkernels.ops.cuda_library import Library
+from fourierkernels.ops.cuda import attention as cuda
+from fourierkernels.ops.cuda import checks as cuda_checks
+from fourierkernels.ops.cuda.build import Variant
+from fourierkernels.ops.cuda.layout import packed_size, parts_of
+from fourierkernels.ops.cuda.library import Library
 
 pytestmark = needs_compiler
 DTYPES = [torch.float32, torch.float64]

@@ -15,8 +15,8 @@ from host_kernels import REALS, host_library, needs_compiler
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Inputs, Options, Saved
-from fourierkernels.ops.cuda import backward, forward
-from fourierkernels.ops.cuda_build import SIZES
+from fourierkernels.ops.cuda.attention import backward, forward
+from fourierkernels.ops.cuda.build import SIZES
 
 pytestmark = needs_compiler
 IN_SUITE = 30  # the first ones: three of each library

@@ -16,8 +16,8 @@ from host_kernels import REALS, host_library, needs_compiler, sources
 from recorded_calls import RecordingLibrary, replay
 
 from fourierkernels.ops.arguments import Inputs, Options, Saved
-from fourierkernels.ops.cuda import backward, forward
-from fourierkernels.ops.cuda_build import VARIANTS, Variant
+from fourierkernels.ops.cuda.attention import backward, forward
+from fourierkernels.ops.cuda.build import VARIANTS, Variant
 
 pytestmark = needs_compiler
 DTYPES = {real: dtype for dtype, real in REALS.items()}

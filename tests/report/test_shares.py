@@ -14,9 +14,9 @@ import torch
 
 from fourierkernels.checkpoints.placing import computing_on
 from fourierkernels.checkpoints.running import pad
+from fourierkernels.foundation.workers.work import one_thread
 from fourierkernels.report import HeadReport, head_report, packing, shards, sharing
 from fourierkernels.report.packing import packed, unpacked
-from fourierkernels.workers.work import one_thread
 
 Tiny = Callable[[str], Path]
 # Of uneven lengths, in batches of at most two; some are cut into several windows.

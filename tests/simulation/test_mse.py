@@ -9,7 +9,6 @@ from scipy import stats
 from tolerances import MONTE_CARLO_SIGMAS, TOLERANCE
 
 from fourierkernels import NadarayaWatson
-from fourierkernels.densities import DENSITIES, REGRESSION_FUNCTIONS, Density, Gaussian, as_density
 from fourierkernels.kernels import KERNELS
 from fourierkernels.simulation import (
     NOISES,
@@ -21,6 +20,13 @@ from fourierkernels.simulation import (
     mse,
 )
 from fourierkernels.simulation.noise import StudentNoise
+from fourierkernels.theory.densities import (
+    DENSITIES,
+    REGRESSION_FUNCTIONS,
+    Density,
+    Gaussian,
+    as_density,
+)
 
 KERNEL_NAMES = list(KERNELS)
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
-from fourierkernels.densities import REGRESSION_FUNCTIONS, Beta, Density, Gamma, as_density
-from fourierkernels.exact_error import regression_moments
-from fourierkernels.exact_error.regression_asymptotics import regression_asymptotics
-from fourierkernels.exact_error.regression_error import regression_at_radius, regression_radius
-from fourierkernels.exact_error.regression_next_order import regression_next_order
 from fourierkernels.kernels import KERNELS, FourierKernel
 from fourierkernels.simulation import RegressionError, mse
+from fourierkernels.theory import regression_moments
+from fourierkernels.theory.densities import REGRESSION_FUNCTIONS, Beta, Density, Gamma, as_density
+from fourierkernels.theory.regression_asymptotics import regression_asymptotics
+from fourierkernels.theory.regression_error import regression_at_radius, regression_radius
+from fourierkernels.theory.regression_next_order import regression_next_order
 
 ALL = list(KERNELS)
 FINITE_ORDER = [name for name, kernel in KERNELS.items() if math.isfinite(kernel.order)]

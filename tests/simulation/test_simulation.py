@@ -8,11 +8,11 @@ import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
 from fourierkernels import KernelDensity
-from fourierkernels.densities import DENSITIES
-from fourierkernels.exact_error import mise as exact_mise
 from fourierkernels.kernels import KERNELS
 from fourierkernels.simulation import draw, ise, mise
+from fourierkernels.theory import mise as exact_mise
 from fourierkernels.theory import optimal_radius
+from fourierkernels.theory.densities import DENSITIES
 
 N, REPLICATES = 50, 60
 

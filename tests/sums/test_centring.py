@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fourierkernels.ops.pairs import TILE, sines, tiles
+from fourierkernels.ops.cpu.pairs import TILE, sines, tiles
 from fourierkernels.sums import kernel_sum
 from fourierkernels.sums.centring import middle
 from fourierkernels.sums.result import Units

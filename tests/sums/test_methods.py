@@ -5,8 +5,8 @@ import pytest
 from sum_problems import problem
 
 from fourierkernels import KernelDensity, NadarayaWatson
-from fourierkernels.arrays import FloatArray
-from fourierkernels.bench import run_bench
+from fourierkernels.cli.benchmarks import run_bench
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import METHODS, KernelSums, kernel_sum
 from fourierkernels.sums.box import Box

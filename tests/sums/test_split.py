@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import as_kernel
-from fourierkernels.phi_kernel import PhiKernel
+from fourierkernels.kernels.phi_kernel import PhiKernel
 from fourierkernels.sums import PreparedSum, kernel_sum
 from fourierkernels.sums.centring import centring_limit
 from fourierkernels.sums.samples import SampleSum

@@ -12,7 +12,7 @@ from sum_problems import KERNEL_NAMES, TOL, problem
 from tolerances import TOLERANCE
 
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kernel
-from fourierkernels.phi_kernel import PhiKernel
+from fourierkernels.kernels.phi_kernel import PhiKernel
 from fourierkernels.sums import METHODS, KernelSums, kernel_sum, plan_sum
 from fourierkernels.sums.bandlimited import Series, fourier_series
 from fourierkernels.sums.problem import Problem

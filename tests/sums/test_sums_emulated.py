@@ -15,9 +15,9 @@ from torch import Tensor
 
 from fourierkernels import FourierKernel, GaussianKernel, KernelDensity, NadarayaWatson
 from fourierkernels.estimators import UndefinedWarning
-from fourierkernels.ops import cuda
 from fourierkernels.ops.arguments import Inputs, Options, Rows
-from fourierkernels.ops.cuda_build import variant_for
+from fourierkernels.ops.cuda import attention as cuda
+from fourierkernels.ops.cuda.build import variant_for
 from fourierkernels.sums import PreparedSum
 from fourierkernels.sums.on_device import TorchSum
 from fourierkernels.sums.reference import ReferenceSum

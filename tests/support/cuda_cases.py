@@ -17,7 +17,7 @@ from fourierkernels.ops.arguments import (
     Rows,
     Saved,
 )
-from fourierkernels.ops.cuda import backward, forward
+from fourierkernels.ops.cuda.attention import backward, forward
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
-from fourierkernels.ops.cpu_backward import backward
-from fourierkernels.ops.cpu_forward import forward
+from fourierkernels.ops.cpu.backward import backward
+from fourierkernels.ops.cpu.forward import forward
 from fourierkernels.ops.dropout import keep_mask
 from fourierkernels.ops.nadaraya_watson import additive, normalise
 from fourierkernels.ops.reference import fourier_scores

@@ -9,7 +9,7 @@ from traceback import walk_tb
 
 import pytest
 
-from fourierkernels.extras import EXTRAS
+from fourierkernels.foundation.extras import EXTRAS
 
 # The package's table, and what the chapters and the build of the book import besides.
 BOOK = "yaml bs4 docutils sphinx pybtex jupyter_book jupyter_cache jupytext nbformat nbclient pypdf"

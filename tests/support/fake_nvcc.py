@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fourierkernels.ops import cuda_toolkit
+from fourierkernels.ops.cuda import toolkit as cuda_toolkit
 
 ARCHITECTURES = "compute_80 compute_86 compute_89 compute_90"
 

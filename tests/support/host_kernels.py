@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fourierkernels.ops.cuda_build import SOURCES, Variant
-from fourierkernels.ops.cuda_library import Library
+from fourierkernels.ops.cuda.build import SOURCES, Variant
+from fourierkernels.ops.cuda.library import Library
 
 SUPPORT = Path(__file__).parent
 EMULATION = SUPPORT / "emulation"

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.io import savemat
 
-from fourierkernels.datasets.images import imagenet
-from fourierkernels.datasets.images.augmentation import Augmentation
-from fourierkernels.train.run import train
-from fourierkernels.train.run_setup import Setup, setup
-from fourierkernels.train.studies import images
-from fourierkernels.train.studies.study import Preset
+from fourierkernels.studies.engine.run import train
+from fourierkernels.studies.engine.run_setup import Setup, setup
+from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.images import imagenet
+from fourierkernels.studies.images import study as images
+from fourierkernels.studies.images.augmentation import Augmentation
 
 CLASSES = ("ant", "bee", "cow")
 

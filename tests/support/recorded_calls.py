@@ -12,8 +12,8 @@ import torch
 from host_kernels import CACHE, EMULATION, compiled
 from torch import Tensor
 
-from fourierkernels.ops.cuda_build import Variant
-from fourierkernels.ops.cuda_library import Library
+from fourierkernels.ops.cuda.build import Variant
+from fourierkernels.ops.cuda.library import Library
 
 _THREADS = ("-g", "-pthread", "-DEMULATION_THREADS")
 # How a program runs the lanes, and what watches it.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fourierkernels import progress
+from fourierkernels.foundation import progress
 
 
 class Terminal(io.StringIO):

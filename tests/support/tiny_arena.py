@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fourierkernels.datasets.lra.contours import SMALL, draw_image
-from fourierkernels.datasets.lra.listops import SMALL as SHORT
-from fourierkernels.datasets.lra.listops import write_listops
-from fourierkernels.train.run import train
-from fourierkernels.train.run_setup import Setup, setup
+from fourierkernels.studies.engine.run import train
+from fourierkernels.studies.engine.run_setup import Setup, setup
+from fourierkernels.studies.lra.contours import SMALL, draw_image
+from fourierkernels.studies.lra.listops import SMALL as SHORT
+from fourierkernels.studies.lra.listops import write_listops
 
 COUNTS = {"train": 60, "valid": 13, "test": 20}
 WORDS = (b"noun verb ", b"plus less ")

@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from fourierkernels.datasets.bitext.corpora import read_bitext
-from fourierkernels.datasets.bitext.pair_files import PairFiles
+from fourierkernels.studies.translation.corpora import read_bitext
+from fourierkernels.studies.translation.pair_files import PairFiles
 
 WORDS = [a + b + c for a in "bdgklmnprst" for b in "aeiou" for c in ("", "l", "n", "ra")]
 

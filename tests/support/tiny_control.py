@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fourierkernels.datasets.control.environments import Environment
-from fourierkernels.datasets.control.episodes import Episodes
-from fourierkernels.train.run import train
-from fourierkernels.train.run_setup import Setup, setup
+from fourierkernels.studies.control.environments import Environment
+from fourierkernels.studies.control.episodes import Episodes
+from fourierkernels.studies.engine.run import train
+from fourierkernels.studies.engine.run_setup import Setup, setup
 
 LIMIT = 12
 Parts = dict[str, NDArray[Any]]

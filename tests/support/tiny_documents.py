@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from fourierkernels.datasets.documents.document_files import DocumentFiles
-from fourierkernels.datasets.documents.sets import read_documents
-from fourierkernels.train.run import train
-from fourierkernels.train.run_setup import Setup, setup
+from fourierkernels.studies.engine.run import train
+from fourierkernels.studies.engine.run_setup import Setup, setup
+from fourierkernels.studies.masked.document_files import DocumentFiles
+from fourierkernels.studies.masked.sets import read_documents
 
 SUBJECTS = ("the cat", "a dog", "one bird", "this horse", "my old teacher", "his friend")
 VERBS = ("sees", "hears", "follows", "likes", "forgets")

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fourierkernels.train.run import train
-from fourierkernels.train.run_setup import Setup, setup
+from fourierkernels.studies.engine.run import train
+from fourierkernels.studies.engine.run_setup import Setup, setup
 
 LABELS = ("slow", "fast", "still")
 HEADER = """# two channels

@@ -17,12 +17,13 @@ from training_runs import short_run
 from translation_runs import mini, mini_run
 
 from fourierkernels.models.tensor_files import write_tensors
-from fourierkernels.train import run as runs
-from fourierkernels.train.engine import Engine
-from fourierkernels.train.objective import Objective
-from fourierkernels.train.sharding import whole
-from fourierkernels.train.studies import language, translation
-from fourierkernels.train.teacher import choose_teacher
+from fourierkernels.studies.engine import run as runs
+from fourierkernels.studies.engine.objective import Objective
+from fourierkernels.studies.engine.sharding import whole
+from fourierkernels.studies.engine.teacher import choose_teacher
+from fourierkernels.studies.engine.trainer import Engine
+from fourierkernels.studies.language import study as language
+from fourierkernels.studies.translation import study as translation
 
 FEW: dict[str, Any] = {"batch": 8, "precision": "float64", "seed": 3, "accumulation": 2}
 

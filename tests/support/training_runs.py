@@ -15,15 +15,15 @@ from typing import Any
 
 import torch
 
-from fourierkernels.datasets.corpora import read_corpus
-from fourierkernels.datasets.token_files import build_token_files
-from fourierkernels.train import run_setup
-from fourierkernels.train.run import train
-from fourierkernels.train.run_setup import Setup
+from fourierkernels.studies.engine import run_setup
+from fourierkernels.studies.engine.run import train
+from fourierkernels.studies.engine.run_setup import Setup
+from fourierkernels.studies.language.corpora import read_corpus
+from fourierkernels.studies.texts.token_files import build_token_files
 
 Call = Callable[..., tuple[int, str, str]]  # a command, from options to status, output, messages
 STEPS = 12
-_MODULES = ["fourierkernels.train.run", "training_runs"]
+_MODULES = ["fourierkernels.studies.engine.run", "training_runs"]
 
 
 def write_texts(folder: Path) -> Path:
@@ -59,7 +59,7 @@ def train_to_end(run: Setup, output: Path, cache: Path) -> None:
 
 def train_and_die(run: Setup, output: Path, cache: Path, step: int, part: str) -> None:
     """Train until a checkpoint is being written, and die when a file of it has been."""
-    from fourierkernels.train import engine
+    from fourierkernels.studies.engine import trainer as engine
 
     whole = engine.write_tensors
 

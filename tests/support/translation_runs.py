@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from tiny_bitext import lines, write_lines
 
-from fourierkernels.train.run import train
-from fourierkernels.train.run_setup import Setup, setup
-from fourierkernels.train.studies import translation
-from fourierkernels.train.studies.study import Preset
+from fourierkernels.studies.engine.run import train
+from fourierkernels.studies.engine.run_setup import Setup, setup
+from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.translation import study as translation
 
 PAIRS = 200
 

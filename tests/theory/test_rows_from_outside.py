@@ -12,8 +12,19 @@ from scipy.integrate import quad
 from tolerances import MONTE_CARLO_SIGMAS
 
 from fourierkernels import KernelDensity, NadarayaWatson, cli, simulation
-from fourierkernels.arrays import ComplexArray, FloatArray
-from fourierkernels.densities import (
+from fourierkernels.foundation.arrays import ComplexArray, FloatArray
+from fourierkernels.kernels import KERNELS, FourierKernel, Kernel, as_kernel
+from fourierkernels.simulation.sweep import Sweep, run_sweep, summarise
+from fourierkernels.theorems import verify
+from fourierkernels.theory import (
+    mise,
+    optimal_radius,
+    regression_at_radius,
+    sharp_rate,
+    sharp_regression_rate,
+    symbolic,
+)
+from fourierkernels.theory.densities import (
     DENSITIES,
     REGRESSION_FUNCTIONS,
     Density,
@@ -22,13 +33,8 @@ from fourierkernels.densities import (
     as_density,
     as_regression_function,
 )
-from fourierkernels.densities.contract import Power
-from fourierkernels.exact_error import mise, optimal_radius, regression_at_radius
-from fourierkernels.kernels import KERNELS, FourierKernel, Kernel, as_kernel
-from fourierkernels.simulation.sweep import Sweep, run_sweep, summarise
-from fourierkernels.theory import sharp_rate, sharp_regression_rate, symbolic
+from fourierkernels.theory.densities.contract import Power
 from fourierkernels.theory.symbolic.spectra import SPECTRA, Spectrum
-from fourierkernels.theory.theorems import verify
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ import pytest
 import sympy
 from scipy.integrate import quad
 
-from fourierkernels.densities import as_density, as_regression_function
-from fourierkernels.exact_error import mise, optimum
 from fourierkernels.kernels import FourierKernel, GaussianKernel, as_kernel
-from fourierkernels.theory import regression_at_radius, sharp_rate, symbolic
+from fourierkernels.theory import mise, optimum, regression_at_radius, sharp_rate, symbolic
+from fourierkernels.theory.densities import as_density, as_regression_function
 from fourierkernels.theory.symbolic.splines import lost_energy
 
 POWERS = range(1, 9)

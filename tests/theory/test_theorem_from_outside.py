@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from fourierkernels import cli
-from fourierkernels.theory import paper_rate, rate_table
-from fourierkernels.theory.rates import Rate, balanced_rate, sharp_rate
-from fourierkernels.theory.theorems import (
+from fourierkernels.theorems import (
     INTEGRATED_ERROR,
     THEOREMS,
     Assumption,
@@ -22,9 +20,12 @@ from fourierkernels.theory.theorems import (
     Setting,
     Theorem,
     entries,
+    paper_rate,
+    rate_table,
     table,
     verify,
 )
+from fourierkernels.theory.rates import Rate, balanced_rate, sharp_rate
 
 
 def is_gaussian(setting: Setting) -> tuple[bool, str]:

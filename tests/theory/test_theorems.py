@@ -6,19 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Laplace, as_density
-from fourierkernels.densities.broken_powers import Break
-from fourierkernels.densities.panels import panels
-from fourierkernels.exact_error import mise, optimum
-from fourierkernels.exact_error.pointwise import pointwise_error
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel
-from fourierkernels.theory import symbolic
-from fourierkernels.theory.measures.central_points import central_points
-from fourierkernels.theory.measures.tail_quantile import quantile_at, tail_radius
-from fourierkernels.theory.rates import Rate
-from fourierkernels.theory.slopes import limit_slope
-from fourierkernels.theory.theorems import (
+from fourierkernels.theorems import (
     NOT_IN_THE_PAPERS,
     THEOREMS,
     Case,
@@ -30,8 +20,17 @@ from fourierkernels.theory.theorems import (
     table,
     verify,
 )
-from fourierkernels.theory.theorems.assumptions import decay
-from fourierkernels.theory.theorems.lemma_1 import tail_bound
+from fourierkernels.theorems.assumptions import decay
+from fourierkernels.theorems.lemma_1 import tail_bound
+from fourierkernels.theorems.measures.central_points import central_points
+from fourierkernels.theorems.measures.tail_quantile import quantile_at, tail_radius
+from fourierkernels.theory import mise, optimum, symbolic
+from fourierkernels.theory.densities import Laplace, as_density
+from fourierkernels.theory.densities.broken_powers import Break
+from fourierkernels.theory.densities.panels import panels
+from fourierkernels.theory.pointwise import pointwise_error
+from fourierkernels.theory.rates import Rate
+from fourierkernels.theory.slopes import limit_slope
 
 # --- verdicts: what the paper states beside what is sharp ---------------------------------------
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erf, erfc
 
-from fourierkernels.densities import DENSITIES, Beta, CorrelatedGaussian, Gaussian
-from fourierkernels.densities.contract import Power
-from fourierkernels.exact_error import mise, optimum
 from fourierkernels.kernels import KERNELS, as_kernel
-from fourierkernels.theory import optimal_radius, paper_rate, rate_table, sharp_rate
+from fourierkernels.theorems import paper_rate, rate_table
+from fourierkernels.theory import mise, optimal_radius, optimum, sharp_rate
+from fourierkernels.theory.densities import DENSITIES, Beta, CorrelatedGaussian, Gaussian
+from fourierkernels.theory.densities.contract import Power
 
 LINE = [name for name, density in DENSITIES.items() if density.dim == 1]
 

@@ -21,7 +21,7 @@ def test_errors_have_their_parts() -> None:
 
 
 def test_theorems_are_objects_with_names_rates_and_settings() -> None:
-    theorems = fk.theory.theorems
+    theorems = fk.theorems
     assert list(theorems.THEOREMS) == [
         "1",
         "3a supersmooth",

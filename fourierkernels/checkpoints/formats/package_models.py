@@ -17,9 +17,9 @@ from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, choose_part
 from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import image_checkpoint, pad
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing import AttentionMixer, TokenMixer
 from fourierkernels.models.saved import build_model, saved_class
-from fourierkernels.validation import check_choice
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.checkpoints.running import as_pair
 from fourierkernels.checkpoints.sounds import read_sound
-from fourierkernels.run_folder import PREPROCESSING
+from fourierkernels.foundation.run_folder import PREPROCESSING
 
 SOUNDS = ("input_values", "input_features")  # what networks that hear call their input
 

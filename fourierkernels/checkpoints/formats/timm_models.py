@@ -6,8 +6,8 @@ from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.formats.request import Config, LoadRequest
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run
-from fourierkernels.extras import needed_for
-from fourierkernels.image_files import Preprocessing, Resampling
+from fourierkernels.foundation.extras import needed_for
+from fourierkernels.foundation.image_files import Preprocessing, Resampling
 
 
 def load_timm(request: LoadRequest) -> Checkpoint:

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.slabs import MapRows
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.validation import check_choice
 
 _CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
 _SIDES = {"maps": "nm", "queries": "n", "keys": "m", "values": "m", "outputs": "n"}  # of padding

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.diagnostics.networks.layers import HeadLayer
 from fourierkernels.diagnostics.networks.samples import HeadSample
 from fourierkernels.diagnostics.slabs import MapSlab
 from fourierkernels.diagnostics.statistic_summary import check_tokens, token_distances
 from fourierkernels.diagnostics.statistics import Heads
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
 
 _KEPT = 16  # slabs whose distances between tokens are kept for the next layer
 

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.recorders.gates import check_gateable, gated_heads
 from fourierkernels.diagnostics.pruning import HeadImportance, PruningCurve
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
-from fourierkernels.validation import as_real, check_choice, check_finite, check_integer
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_choice, check_finite, check_integer
 
 Loss = Callable[[nn.Module, Any], Tensor]
 Selects = Callable[[AttentionCall], bool]

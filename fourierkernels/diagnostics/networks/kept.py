@@ -9,7 +9,7 @@ import numpy as np
 from fourierkernels.diagnostics.examples import Example
 from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.samples import HeadSample
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.validation import check_integer
 
 
 @dataclass

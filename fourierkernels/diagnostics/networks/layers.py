@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints import AttentionCall
 from fourierkernels.checkpoints.recorders.slabs import stretches
 from fourierkernels.diagnostics.maps import InapplicableError
 from fourierkernels.diagnostics.slabs import MapSlab
+from fourierkernels.foundation.arrays import FloatArray
 
 HELD_SLAB = 2**18  # weights of all heads: 2 MB in float64, which stay in the cache
 COMPUTED_SLAB = 2**21  # more where rows are computed from queries and keys: products are long

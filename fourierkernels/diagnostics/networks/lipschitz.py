@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fourierkernels.checkpoints import recording
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.validation import check_integer
 
 ITERATIONS = 30
 

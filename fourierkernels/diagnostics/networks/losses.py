@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.tokens import Tokenizer
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.validation import check_choice
 
 Loss = Callable[[Any, Any], Tensor]  # from the model and a batch
 Task = tuple[Loss, list[Any]]  # a loss and its batches, one item in each

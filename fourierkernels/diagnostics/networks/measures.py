@@ -10,7 +10,6 @@ from typing import Protocol
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import (
     DEFAULT_METRIC,
@@ -40,7 +39,8 @@ from fourierkernels.diagnostics.statistics import (
     statistics_in,
 )
 from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
-from fourierkernels.validation import check_choice
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 
 _SHORT_ROWS = (
     "rows of attention maps sum to less than one, as with a constant in the denominator (eps)"

@@ -18,7 +18,7 @@ from fourierkernels.diagnostics.networks.importance import (
 )
 from fourierkernels.diagnostics.networks.losses import LossRule, choose_loss
 from fourierkernels.diagnostics.pruning import HeadPruning
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.validation import check_integer
 
 
 def head_pruning(

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.checkpoints import recording
 from fourierkernels.diagnostics.networks.lipschitz import ITERATIONS, local_lipschitz
-from fourierkernels.validation import check_number
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_number
 
 Run = Callable[[Tensor], Tensor]  # from inputs of a network to what it returns
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from fourierkernels.arrays import BoolArray, FloatArray
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.memory import available_memory, in_bytes
@@ -19,7 +18,8 @@ from fourierkernels.checkpoints.steady import steady
 from fourierkernels.diagnostics.maps import InapplicableError
 from fourierkernels.diagnostics.networks.footprint import MOST_WEIGHTS, Footprint, footprint
 from fourierkernels.diagnostics.networks.layers import COMPUTED_SLAB, HeadLayer, slab_rows
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
+from fourierkernels.foundation.validation import check_integer
 
 Numbered = tuple[int, Any]  # an input and its number
 

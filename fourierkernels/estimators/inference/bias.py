@@ -21,9 +21,9 @@ from typing import Protocol
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import Kernel
-from fourierkernels.validation import check_choice
 
 BIASES = ("ignore", "corrected")
 _BLOCK = 2**22  # entries of the weight matrix held at once

@@ -19,7 +19,6 @@ from typing import Protocol
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.boundary import reflect
 from fourierkernels.estimators.inference.bias import check_bias, check_order
 from fourierkernels.estimators.inference.limits import (
@@ -31,8 +30,9 @@ from fourierkernels.estimators.inference.limits import (
 )
 from fourierkernels.estimators.inference.sample_kernels import SampleKernels, in_blocks
 from fourierkernels.estimators.weights import effective_size, row_variances
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_number
 from fourierkernels.kernels import Kernel
-from fourierkernels.validation import check_number
 
 
 class FittedDensity(Protocol):

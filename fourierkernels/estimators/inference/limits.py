@@ -18,10 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.inference.bias import Linear, check_bias
 from fourierkernels.estimators.weights import row_variances
-from fourierkernels.validation import check_choice, check_integer, check_number, check_rng
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_rng,
+)
 
 _COLUMNS = 64  # bootstrap draws summed together
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.boundary import Images, inside
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum, kernel_matrix
 from fourierkernels.sums.parts import log_scale

@@ -10,7 +10,6 @@ Gaussian alone, :data:`REGRESSION_RULES` for what looks at responses.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
 from fourierkernels.estimators.radius import (
     conditional,
@@ -25,8 +24,9 @@ from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
 from fourierkernels.estimators.radius.ties import TiedDataWarning
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice, check_positive, check_radius
 from fourierkernels.kernels import Kernel
-from fourierkernels.validation import check_choice, check_positive, check_radius
 
 __all__ = [
     "CONDITIONAL_RULES",

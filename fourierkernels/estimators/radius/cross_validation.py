@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.design import (
     FitDesign,
     Score,
@@ -13,6 +12,7 @@ from fourierkernels.estimators.design import (
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.search import minimise
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
 _RANGE = {1: (0.1, 32.0), 2: (0.2, 8.0)}  # radii tried, in normal-reference radii; D > 2: the next

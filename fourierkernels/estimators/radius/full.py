@@ -5,15 +5,15 @@ In one dimension they are the rules for vectors but for the scale, the plain sta
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.radius.matrix import whitening
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.spectral import cross_validated
 from fourierkernels.estimators.radius.spectrum import TooManyFrequenciesError
 from fourierkernels.estimators.weights import effective_size
-from fourierkernels.exact_error import optimal_radius
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.theory import optimal_radius
+from fourierkernels.theory.densities import Gaussian
 
 #: Shares of the correlations that the matrix follows, by dimension; transforms in D = 3 are slow.
 _SHARES = {1: (0.0,), 2: (0.0, 0.25, 0.5, 0.75, 1.0), 3: (0.5, 1.0)}

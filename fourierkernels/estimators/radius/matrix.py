@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.sample import moments, robust_scale
-from fourierkernels.validation import as_real, check_finite
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_finite
 
 _WORST = 1e8  # condition of a matrix whose rows and columns have been brought to length one
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import moments, robust_scale
 from fourierkernels.estimators.weights import effective_size
-from fourierkernels.exact_error import optimal_radius
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.theory import optimal_radius
+from fourierkernels.theory.densities import Gaussian
 
 
 def normal_reference(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
 
 

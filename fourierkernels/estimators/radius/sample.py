@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.weights import check_size, effective_size
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
 _QUARTILES_OF_NORMAL = 1.3489795003921634  # interquartile range of N(0, 1)

@@ -8,10 +8,10 @@ import finufft
 import numpy as np
 from scipy.optimize import brentq
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import Standardised, refuse_ties
 from fourierkernels.estimators.radius.ties import settled
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
 _MODES = 2**14  # cosine coefficients, as in the authors' code

@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import Gaussian
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import Standardised, refuse_ties, tie_limit
 from fourierkernels.estimators.radius.search import minimise
@@ -17,8 +15,10 @@ from fourierkernels.estimators.radius.spectrum import (
     comfortable_factor,
 )
 from fourierkernels.estimators.radius.ties import settled
-from fourierkernels.exact_error import optimal_radius
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel, Kernel
+from fourierkernels.theory import optimal_radius
+from fourierkernels.theory.densities import Gaussian
 
 _LEAST = 0.1  # smallest radius tried, in normal-reference radii
 _FIRST = {1: 16.0, 2: 3.0, 3: 1.6}  # largest radius of the first transform, likewise

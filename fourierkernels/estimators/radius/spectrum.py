@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.sample import Standardised
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.spectrum import (
     LARGEST_GRID,

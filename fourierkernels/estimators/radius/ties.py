@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.checks import warn_at_the_caller
 from fourierkernels.estimators.radius.sample import Sample, standardise
+from fourierkernels.foundation.arrays import FloatArray
 
 _FINEST = 1e-7  # of the range: a lattice finer than this is none
 

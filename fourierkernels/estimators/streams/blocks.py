@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fourierkernels.arrays import BoolArray, FloatArray
-from fourierkernels.validation import as_real
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
+from fourierkernels.foundation.validation import as_real
 
 LARGEST_DIM = 3
 HEAVIEST = 1e290  # a sum of any number of them is finite

@@ -16,7 +16,7 @@ from fourierkernels.estimators.streams.on_cluster import (
     is_dask,
 )
 from fourierkernels.estimators.streams.sources import LocalSource, Source, blocks_of, rows_of
-from fourierkernels.validation import check_integer
+from fourierkernels.foundation.validation import check_integer
 
 _ROWS = 2**18  # of a block of a table
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.boundary import Bounds, check_ends, reflect
 from fourierkernels.estimators.radius import (
     GAUSSIAN_RULES,
@@ -22,12 +21,13 @@ from fourierkernels.estimators.streams.sample import StreamedSample
 from fourierkernels.estimators.streams.sources import ROWS, Source
 from fourierkernels.estimators.streams.survey import Reading, Survey
 from fourierkernels.estimators.weights import WEIGHTINGS
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import check_tolerance
 from fourierkernels.sums.box import Box
 from fourierkernels.sums.plan import Plan
 from fourierkernels.sums.streamed import ModeGrid, Modes, SamplesNotKeptError, StreamedSum
-from fourierkernels.validation import check_choice
 
 _SPARE = 0.125  # of the range of the samples, to either side, for queries
 _REACH = 2.0  # bandwidths, likewise

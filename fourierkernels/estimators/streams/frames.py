@@ -8,7 +8,7 @@ import numpy as np
 
 from fourierkernels.estimators.streams.blocks import RawBlock
 from fourierkernels.estimators.streams.sources import LocalSource
-from fourierkernels.extras import require
+from fourierkernels.foundation.extras import require
 
 
 class Columns(NamedTuple):

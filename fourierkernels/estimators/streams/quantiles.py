@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.sample import grouped
 from fourierkernels.estimators.streams.blocks import Block, Expected
 from fourierkernels.estimators.streams.sources import Source
 from fourierkernels.estimators.streams.survey import Survey
+from fourierkernels.foundation.arrays import FloatArray
 
 _CELLS = 2**16
 _FEW = 2**20  # samples that are gathered

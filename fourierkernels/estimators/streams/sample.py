@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.sample import grouped, smaller_scale
 from fourierkernels.estimators.streams.blocks import Block, Expected
 from fourierkernels.estimators.streams.quantiles import quartiles
 from fourierkernels.estimators.streams.sources import Source
 from fourierkernels.estimators.streams.survey import Survey
 from fourierkernels.estimators.weights import check_size
+from fourierkernels.foundation.arrays import FloatArray
 
 _KEPT = 2**19  # samples whose ties are counted, of many
 _MIXED = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits irregular: multiplying by it mixes

@@ -19,7 +19,7 @@ from fourierkernels.estimators.streams.blocks import (
     checked,
     regrouped,
 )
-from fourierkernels.progress import bar
+from fourierkernels.foundation.progress import bar
 
 T = TypeVar("T")
 ROWS = 2**20  # samples of a part

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.estimators.radius.sample import moments
 from fourierkernels.estimators.streams.blocks import Block
+from fourierkernels.foundation.arrays import FloatArray
 
 
 @dataclass(frozen=True)

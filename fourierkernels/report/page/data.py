@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.clusters import nearest_distances, redundancy_against_importance
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.matching import HeadMatches
@@ -17,13 +16,14 @@ from fourierkernels.diagnostics.slabs import padded
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.finding import head_finding
 from fourierkernels.report.page.colours import CIVIDIS
 from fourierkernels.report.page.drawings import layer_drawings
 from fourierkernels.report.page.examples import page_examples
 from fourierkernels.report.page.weights import LEVELS, MOST_WEIGHTS
-from fourierkernels.validation import check_choice
 
 DIGITS = 6  # significant ones of the numbers in a page; heads.json has them all
 # Characters that could end the element the JSON stands in, or a line of script.

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram, leaves_list
 
-from fourierkernels.arrays import FloatArray
 from fourierkernels.diagnostics.clusters import head_linkage, head_positions
+from fourierkernels.foundation.arrays import FloatArray
 
 
 def layer_drawings(distances: FloatArray) -> dict[str, Any] | None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.validation import as_real, check_finite
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import as_real, check_finite
 
 Shape = tuple[int, ...]
 

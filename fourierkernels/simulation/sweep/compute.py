@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fourierkernels.arrays import FloatArray
-from fourierkernels.densities import as_density, as_regression_function
 from fourierkernels.estimators.radius import RADIUS_RULES
-from fourierkernels.exact_error import optimal_radius, regression_radius
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.workers.work import Work, one_thread
 from fourierkernels.simulation.central_box import quadrature
 from fourierkernels.simulation.mise import mise
 from fourierkernels.simulation.mse import mse
 from fourierkernels.simulation.noise import as_noise
 from fourierkernels.simulation.sweep.cell import Cell, as_number
-from fourierkernels.workers.work import Work, one_thread
+from fourierkernels.theory import optimal_radius, regression_radius
+from fourierkernels.theory.densities import as_density, as_regression_function
 
 _PILOT = {1: 24, 2: 8, 3: 5}  # nodes per dimension of the integrated error that a radius minimises
 

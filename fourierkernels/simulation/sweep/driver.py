@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.foundation.workers.spread import spread
 from fourierkernels.simulation.sweep.compute import CELLS, Outcome
 from fourierkernels.simulation.sweep.grid import Sweep
 from fourierkernels.simulation.sweep.results import Done, Results
-from fourierkernels.validation import check_integer
-from fourierkernels.workers.spread import spread
 
 __all__ = ["Outcome", "run_sweep"]
 

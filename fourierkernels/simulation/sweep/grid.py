@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.densities import as_density, as_regression_function
+from fourierkernels.foundation.validation import check_choice, check_integer, check_number
+from fourierkernels.foundation.version import __version__
 from fourierkernels.kernels import as_kernel
 from fourierkernels.simulation.noise import as_noise
 from fourierkernels.simulation.sweep.cell import Cell, as_number, canonical
 from fourierkernels.simulation.sweep.compute import TASKS
-from fourierkernels.validation import check_choice, check_integer, check_number
-from fourierkernels.version import __version__
+from fourierkernels.theory.densities import as_density, as_regression_function
 
 _FORMAT = 1  # of the results file
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fourierkernels.files import force_to_disk
+from fourierkernels.foundation.files import force_to_disk
 from fourierkernels.simulation.sweep.cell import Cell
 from fourierkernels.simulation.sweep.compute import Outcome
 from fourierkernels.simulation.sweep.grid import Sweep

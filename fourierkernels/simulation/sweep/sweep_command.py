@@ -7,8 +7,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from fourierkernels.console import standard_output
-from fourierkernels.progress import bar
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.progress import bar
 from fourierkernels.simulation.sweep.compute import TASKS
 from fourierkernels.simulation.sweep.driver import run_sweep
 from fourierkernels.simulation.sweep.grid import Sweep

@@ -5,7 +5,7 @@ runs when it is asked for. The numeric code of the package computes the same fac
 the tests compare the two.
 """
 
-from fourierkernels.extras import needed_for
+from fourierkernels.foundation.extras import needed_for
 
 with needed_for("fourierkernels.theory.symbolic"):
     import sympy  # noqa: F401

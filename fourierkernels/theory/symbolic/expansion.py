@@ -13,10 +13,10 @@ from typing import Any
 
 import sympy
 
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.theory.symbolic.balance import N, R, balanced
 from fourierkernels.theory.symbolic.formula import Formula
 from fourierkernels.theory.symbolic.splines import order, roughness, second_moment
-from fourierkernels.validation import check_integer
 
 _X, _H, _U = sympy.symbols("x h u", real=True)
 _MU, _SIGMA, _P = sympy.symbols("mu2 sigma p0", positive=True)

@@ -8,7 +8,7 @@ import numpy as np
 import sympy
 from numpy.typing import ArrayLike
 
-from fourierkernels.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import sympy
 
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.theory.symbolic.formula import Formula
 from fourierkernels.theory.symbolic.spectra import energy_beyond
 from fourierkernels.theory.symbolic.splines import positive_pieces
-from fourierkernels.validation import check_choice
 
 _R, _T, _W = sympy.symbols("R t omega", positive=True)
 _U, _X = sympy.symbols("u x", real=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from fourierkernels.densities import Beta, Cauchy, Density, Gamma, Gaussian, Laplace
+from fourierkernels.theory.densities import Beta, Cauchy, Density, Gamma, Gaussian, Laplace
 
 _T = sympy.Symbol("t", positive=True)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import sympy
 
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.theory.symbolic.formula import Formula
-from fourierkernels.validation import check_integer
 
 _S = sympy.Symbol("s", real=True)
 _X = sympy.Symbol("x", positive=True)

@@ -1,0 +1,131 @@
+"""One problem on a device beside float64 on the CPU: the output and every gradient."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from fourierkernels.attention import fourier_attention
+from fourierkernels.cli.card.bounds import BOUNDS, SIGMAS, SMALL
+from fourierkernels.cli.card.calls import LEAVES, Attend
+from fourierkernels.cli.card.cases import SEED, Case, draw
+from fourierkernels.cli.card.outcome import Measure
+
+_VALUES = ("output", "weights")
+_VISIBLE = 1e-30  # a weight as small may be rounded to zero, and says nothing on what was dropped
+
+
+def compare(case: Case, device: torch.device) -> list[Measure]:
+    """Return the relative errors of the output, of the weights, and of every gradient.
+
+    Dropout is compared for one draw: which weights were kept is read from the weights that the
+    device returns for a seed, and given to the reference; the call without weights, for the same
+    seed, has to have kept the same.
+    """
+    drawn = draw(case)
+    kept = None
+    if case.dropout:
+        kept = _on_device(case, drawn, device, weights=True)["weights"].double().cpu() != 0
+    found = _on_device(case, drawn, device, weights=case.weights)
+    exact, probabilities = _by_reference(case, drawn, kept)
+    bounds = {kind: bound * _amplified(probabilities) for kind, bound in BOUNDS[case.dtype].items()}
+    measures = [
+        Measure(
+            name,
+            relative_error(found[name], exact[name]),
+            bounds["value" if name in _VALUES else "gradient"],
+        )
+        for name in found
+    ]
+    if kept is not None:
+        measures.append(Measure("share kept", _sigmas(kept, probabilities, case.dropout), SIGMAS))
+    return measures
+
+
+def relative_error(found: Tensor, exact: Tensor) -> float:
+    """Return ‖found - exact‖ / ‖exact‖, where exact entries of size 0.01 are the least counted.
+
+    Examples
+    --------
+    >>> relative_error(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+    0.0
+    """
+    least = SMALL * math.sqrt(exact.numel())
+    gap = (found.detach().double().cpu() - exact.detach()).norm()
+    return float(gap / exact.detach().norm().clamp(min=least))
+
+
+def _amplified(probabilities: Tensor) -> float:
+    """Return max_i Σ_j |P_ij|, at least 1: what signed weights of an odd power do to rounding.
+
+    The relative error of a sum is that of its terms times Σ|w| / |Σw|.
+    """
+    return max(1.0, float(probabilities.abs().sum(dim=-1).max()))
+
+
+def _on_device(
+    case: Case, drawn: dict[str, Tensor], device: torch.device, *, weights: bool
+) -> dict[str, Tensor]:
+    """Return the output and gradients of the fused operator."""
+    dtype = getattr(torch, case.dtype)
+    moved = {
+        name: tensor.to(device, tensor.dtype if tensor.dtype is torch.bool else dtype)
+        for name, tensor in drawn.items()
+    }
+    leaves = _leaves(case, moved)
+    torch.manual_seed(SEED)
+    attend: Attend = fourier_attention
+    result = attend(
+        *(leaves[name] for name in LEAVES),
+        power=case.power,
+        attn_mask=leaves.get("mask", moved.get("mask")),
+        is_causal=case.causal,
+        dropout_p=case.dropout,
+        eps=case.eps,
+        return_weights=weights,
+        allow_signed=case.power % 2 == 1,
+    )
+    outputs = dict(zip(_VALUES, result, strict=True)) if weights else {"output": result}
+    return outputs | _gradients(leaves, outputs, moved)
+
+
+def _by_reference(
+    case: Case, drawn: dict[str, Tensor], kept: Tensor | None
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Return the same by the formula W = P keep / (1 - p), O = W v, and P."""
+    leaves = _leaves(case, drawn)
+    _, probabilities = fourier_attention(
+        *(leaves[name] for name in LEAVES),
+        power=case.power,
+        attn_mask=leaves.get("mask", drawn.get("mask")),
+        is_causal=case.causal,
+        eps=case.eps,
+        return_weights=True,
+        allow_signed=case.power % 2 == 1,
+        implementation="reference",
+    )
+    weights = probabilities if kept is None else probabilities * kept / (1.0 - case.dropout)
+    outputs = {"output": weights @ leaves["value"], "weights": weights}
+    asked = outputs if case.weights else {"output": outputs["output"]}
+    return outputs | _gradients(leaves, asked, drawn), probabilities.detach()
+
+
+def _leaves(case: Case, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    names = (*LEAVES, *(["mask"] if case.mask_gradient else []))
+    return {name: tensors[name].detach().requires_grad_() for name in names}
+
+
+def _gradients(
+    leaves: dict[str, Tensor], outputs: dict[str, Tensor], cotangents: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    found = torch.autograd.grad(
+        list(outputs.values()), list(leaves.values()), [cotangents[name] for name in outputs]
+    )
+    return {f"gradient of {name}": grad for name, grad in zip(leaves, found, strict=True)}
+
+
+def _sigmas(kept: Tensor, probabilities: Tensor, dropout: float) -> float:
+    visible = probabilities.abs() > _VISIBLE
+    count = float(visible.sum())
+    share = float((kept & visible).sum()) / count
+    return abs(share - (1.0 - dropout)) / math.sqrt(dropout * (1.0 - dropout) / count)

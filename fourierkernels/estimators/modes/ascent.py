@@ -1,0 +1,126 @@
+"""From samples uphill to the maxima of a density estimate, in any dimension.
+
+The step is x + ∇p̂/(c R² p̂), c = -K''(0)/K(0). For the Gaussian c is 1 and this is mean shift, which
+always climbs [comaniciu2002mean]_. Powers of sinc have side lobes: mean shift as a weighted mean of
+the samples is undefined for them, and the step is halved until it climbs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.estimators.density import KernelDensity
+from fourierkernels.estimators.modes.critical import moment
+from fourierkernels.foundation.arrays import FloatArray
+
+_ROUNDS = 1000
+_LONGEST = 8.0  # steps of mean shift, where several in a row climb
+_NEAR = 1e-3  # of the bandwidth: where climbing ends and Newton's method takes over
+_NEWTON_ROUNDS = 20
+_DIFFERENCE = 1e-4  # of the bandwidth: the step of the Hessian
+_FLAT = 1e-6  # of the density, in bandwidths: a second derivative that small is rounding
+
+
+class Summits(NamedTuple):
+    """Where the ascents ended.
+
+    Attributes
+    ----------
+    points : array of shape (k, dim)
+    densities : array of shape (k,)
+    reached : integer array of shape (n,)
+        The summit that each start leads to; -1 for a saddle, or where the ascent did not end.
+    """
+
+    points: FloatArray
+    densities: FloatArray
+    reached: NDArray[np.intp]
+
+
+def climb(model: KernelDensity, starts: FloatArray) -> Summits:
+    """Return the maxima that the starts ``(n, dim)`` lead to."""
+    ends, done = _ascents(model, starts)
+    near, group = _merged(ends, model.density(ends), model.radius_, 30.0 * _NEAR)
+    tops = np.array([_newton(model, x) for x in near])
+    tops, second = _merged(tops, model.density(tops), model.radius_, _NEAR)
+    proper = np.array([_is_maximum(model, x) for x in tops])
+    number = np.where(proper, np.cumsum(proper) - 1, -1)
+    reached = np.where(done, number[second[group]], -1)
+    return Summits(tops[proper], model.density(tops)[proper], reached)
+
+
+def hessian(model: KernelDensity, x: FloatArray) -> FloatArray:
+    """Return the second derivatives of p̂ at one point, by differences of exact gradients."""
+    step = _DIFFERENCE / model.radius_
+    moved = x + np.concatenate([np.diag(step), -np.diag(step)])
+    slopes = _folded_gradient(model, moved)
+    half = (slopes[: len(x)] - slopes[len(x) :]) / (2.0 * step[:, None])
+    return np.asarray(0.5 * (half + half.T))
+
+
+def _ascents(model: KernelDensity, starts: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the ends of all ascents, and which of them have come to rest."""
+    x, size = starts.copy(), np.ones(len(starts))
+    height, moving = model.density(x), np.arange(len(x))
+    curvature = moment(model.kernel_, 2) / moment(model.kernel_, 0)
+    least = 1e-3 * float(np.abs(height).max())
+    for _ in range(_ROUNDS):
+        here = x[moving]
+        above = np.maximum(np.abs(height[moving]), least)[:, None]
+        step = model.derivative(here) / (curvature * model.radius_**2 * above)
+        there = np.clip(here + size[moving, None] * step, *model.bounds_)
+        new = model.density(there)
+        higher = new >= height[moving]
+        x[moving[higher]], height[moving[higher]] = there[higher], new[higher]
+        factor = np.where(higher, 1.5, 0.4)
+        size[moving] = np.clip(size[moving] * factor, 1e-6, _LONGEST)
+        moving = moving[(np.abs(step) * model.radius_).max(axis=1) > 0.1 * _NEAR]
+        if not len(moving):
+            break
+    done = np.ones(len(x), bool)
+    done[moving] = False
+    return x, done
+
+
+def _newton(model: KernelDensity, x: FloatArray) -> FloatArray:
+    """Return the zero of the gradient near x, or x where Newton's method leads away."""
+    start, best = x, x
+    for _ in range(_NEWTON_ROUNDS):
+        second = hessian(model, x)
+        step, *_ = np.linalg.lstsq(second, _folded_gradient(model, x[None, :])[0])
+        x = np.clip(x - step, *model.bounds_)
+        if (np.abs(x - start) * model.radius_).max() > 0.5:
+            return start
+        best = x
+        if (np.abs(step) * model.radius_).max() < 1e-10:
+            break
+    return best
+
+
+def _is_maximum(model: KernelDensity, x: FloatArray) -> bool:
+    scaled = hessian(model, x) / np.outer(model.radius_, model.radius_)
+    top = float(np.linalg.eigvalsh(scaled)[-1])
+    return top < -_FLAT * float(model.density(x[None, :])[0])
+
+
+def _folded_gradient(model: KernelDensity, x: FloatArray) -> FloatArray:
+    """Return the gradient of the estimate continued beyond its bounds by reflection."""
+    low, high = model.bounds_
+    with np.errstate(invalid="ignore"):
+        inner = np.where(x < low, 2.0 * low - x, np.where(x > high, 2.0 * high - x, x))
+    return model.derivative(inner) * np.where((x < low) | (x > high), -1.0, 1.0)
+
+
+def _merged(
+    points: FloatArray, heights: FloatArray, radius: FloatArray, distance: float
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return the highest of each group of points within a distance in bandwidths, and the group."""
+    group = np.full(len(points), -1)
+    kept: list[int] = []
+    for i in np.argsort(-heights, kind="stable"):
+        if group[i] < 0:
+            near = (np.abs(points - points[i]) * radius).max(axis=1) <= distance
+            group[near & (group < 0)] = len(kept)
+            kept.append(int(i))
+    return points[kept], group

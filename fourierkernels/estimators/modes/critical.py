@@ -1,0 +1,213 @@
+"""Maxima and minima of a density estimate on the line, on a grid that its band limit justifies.
+
+The estimate is a sum of kernels, so its third derivative has a bound M, from the transform of the
+kernel and from Bernstein's inequality. In a cell of width w, a derivative that has the same sign at
+both ends and is larger there than w² M/8 has no zero between; one that changes sign with a mean
+slope above w M has exactly one. Other cells are halved. A maximum and a minimum that share a cell
+of the smallest width, and so could be missed, differ in height by at most w³ M/12, which is below
+1e-7 of the largest density.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.estimators.density import KernelDensity
+from fourierkernels.estimators.modes.roots import bracketed_roots
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
+from fourierkernels.kernels import Kernel
+
+PROMINENCE = 1e-7  # of the largest density: extrema that differ by less may be missed
+_COARSE = 0.5  # of the length scale of one kernel
+_NOISE = 1e-11  # of the largest slope: below it the sign of a derivative is rounding
+_FOUND = 1e-12  # of 1/R: the width of a bracket that ends the search
+_INSIDE = (
+    1e-6  # of 1/R: at a bound, where the derivative is 0 by reflection, how far inside to look
+)
+_MOST = 1e6  # length scales in the range
+
+
+class Curve(NamedTuple):
+    """A sum of kernels on the line, with its slope: functions of arrays of shape ``(m,)``."""
+
+    kernel: Kernel
+    radius: float
+    value: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+
+
+class Extrema(NamedTuple):
+    """Maxima and minima in increasing order.
+
+    Attributes
+    ----------
+    points, densities : arrays of shape (k,)
+    maxima : boolean array of shape (k,)
+    """
+
+    points: FloatArray
+    densities: FloatArray
+    maxima: BoolArray
+
+
+class Range(NamedTuple):
+    """An interval of the line, and which of its ends are bounds of the estimate."""
+
+    low: float
+    high: float
+    bounded: tuple[bool, bool] = (False, False)
+
+
+class Turns(NamedTuple):
+    """Brackets in which the slope changes its sign; one of no width is a bound.
+
+    Attributes
+    ----------
+    low, high : arrays of shape (k,)
+    maxima : boolean array of shape (k,)
+        Where the slope turns from positive to negative.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    maxima: BoolArray
+
+
+class _Cells(NamedTuple):
+    """A grid with the values of a curve and its slopes: arrays of shape (g,)."""
+
+    x: FloatArray
+    value: FloatArray
+    slope: FloatArray
+
+
+def curve_of(model: KernelDensity) -> Curve:
+    """Return a fitted one-dimensional estimate as a curve."""
+
+    def value(x: FloatArray) -> FloatArray:
+        return model.density(x[:, None]) if len(x) else np.zeros(0)
+
+    def slope(x: FloatArray) -> FloatArray:
+        return model.derivative(x[:, None])[:, 0]
+
+    return Curve(model.kernel_, float(model.radius_[0]), value, slope)
+
+
+def search_range(model: KernelDensity, pad: float) -> Range:
+    """Return the range of the samples, wider by `pad`, within the bounds."""
+    used = model.points_[model.weights_ > 0, 0]
+    low, high = float(used.min()) - pad, float(used.max()) + pad
+    least, most = (float(end) for end in model.bounds_[:, 0])
+    return Range(max(low, least), min(high, most), (low <= least, high >= most))
+
+
+def extrema(curve: Curve, within: Range, *, floor: float = 0.0) -> Extrema:
+    """Return the maxima and minima in a range; arguments and errors as for :func:`turns`."""
+    found = turns(curve, within, floor=floor)
+    points = found.low.copy()
+    inner = found.low < found.high
+    points[inner] = refined(curve, found.low[inner], found.high[inner])
+    return Extrema(points, curve.value(points), found.maxima)
+
+
+def refined(curve: Curve, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return where the slope is zero in each bracket."""
+    return bracketed_roots(curve.slope, low, high, xtol=_FOUND / curve.radius)
+
+
+def turns(curve: Curve, within: Range, *, floor: float = 0.0) -> Turns:
+    """Return brackets of the maxima and minima in a range.
+
+    Parameters
+    ----------
+    floor : float
+        Share of the largest value; cells below it, or 1e-7 at least, are not refined.
+
+    Raises
+    ------
+    ValueError
+        If the range has more than a million length scales of the kernel.
+    """
+    x, sign = _signs(_halved(curve, within, floor), within)
+    places = np.flatnonzero(sign[1:] != sign[:-1])
+    low, high = x[places], x[places + 1]
+    if within.bounded[0]:
+        high = np.where(low == within.low, low, high)
+    if within.bounded[1]:
+        low = np.where(high == within.high, high, low)
+    return Turns(low, high, sign[places] > 0)
+
+
+def _halved(curve: Curve, within: Range, floor: float) -> _Cells:
+    kernel, radius = curve.kernel, curve.radius
+    cells = _evaluated(curve, _start(kernel, radius, within))
+    peak = float(np.abs(cells.value).max())
+    third = min(radius**4 * moment(kernel, 3), (kernel.cutoff * radius) ** 3 * peak)
+    second = min(radius**3 * moment(kernel, 2), (kernel.cutoff * radius) ** 2 * peak)
+    narrowest = (12.0 * PROMINENCE * peak / third) ** (1 / 3) if peak > 0 else math.inf
+    level = max(floor, PROMINENCE) * peak
+    while True:
+        unsettled = _unsettled(cells, third, narrowest) & ~_below(cells, second, level)
+        places = np.flatnonzero(unsettled)
+        if not len(places):
+            return cells
+        more = _evaluated(curve, 0.5 * (cells.x[places] + cells.x[places + 1]))
+        both = zip(cells, more, strict=True)
+        cells = _Cells(*(np.insert(old, places + 1, new) for old, new in both))
+
+
+def _start(kernel: Kernel, radius: float, within: Range) -> FloatArray:
+    scale = (float(kernel.value(0.0)) / moment(kernel, 3)) ** (1 / 3) / radius
+    count = (within.high - within.low) / scale
+    if not count <= _MOST:
+        raise ValueError(
+            f"radius must be at most {_MOST:g} length scales of its kernel over the range of the "
+            f"samples to look for modes, got {count:.3g} with radius {radius:g}"
+        )
+    inside = _INSIDE / radius
+    low = within.low + inside * within.bounded[0]
+    high = within.high - inside * within.bounded[1]
+    return np.linspace(low, high, 2 + math.ceil(count / _COARSE))
+
+
+def _unsettled(cells: _Cells, third: float, narrowest: float) -> NDArray[np.bool_]:
+    """Return the cells in which the derivative may have zeros that its ends do not show."""
+    width = np.diff(cells.x)
+    left, right = cells.slope[:-1], cells.slope[1:]
+    none = (left * right > 0) & (np.minimum(np.abs(left), np.abs(right)) > width**2 * third / 8.0)
+    one = (left * right < 0) & (np.abs(right - left) > width**2 * third)
+    return ~(none | one) & (width > narrowest)
+
+
+def _below(cells: _Cells, second: float, level: float) -> NDArray[np.bool_]:
+    ends = np.maximum(cells.value[:-1], cells.value[1:])
+    return np.asarray(ends + np.diff(cells.x) ** 2 * second / 8.0 < level)
+
+
+def _signs(cells: _Cells, within: Range) -> tuple[FloatArray, FloatArray]:
+    """Return points where the sign of the derivative is known, with it; bounds count as maxima."""
+    known = np.abs(cells.slope) > _NOISE * np.abs(cells.slope).max()
+    x, sign = cells.x[known], np.sign(cells.slope[known])
+    if within.bounded[0]:
+        x, sign = np.append(within.low, x), np.append(1.0, sign)
+    if within.bounded[1]:
+        x, sign = np.append(x, within.high), np.append(sign, -1.0)
+    return x, sign
+
+
+@cache
+def moment(kernel: Kernel, order: int) -> float:
+    """Return (1/π) ∫_0^cutoff s^order |K̂(s)| ds, a bound of the derivative of that order of K."""
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    ends = np.concatenate([[0.0], kernel.knots])
+    half = 0.5 * np.diff(ends)
+    s = ends[:-1, None] + half[:, None] * (nodes + 1.0)
+    return float((half[:, None] * weights * s**order * np.abs(kernel.transform(s))).sum() / math.pi)
+
+
+def _evaluated(curve: Curve, x: FloatArray) -> _Cells:
+    return _Cells(x, curve.value(x), curve.slope(x))

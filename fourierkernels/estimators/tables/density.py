@@ -1,0 +1,297 @@
+"""The density of a column: its modes, its region, its curve, by group."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourierkernels.estimators.density import KernelDensity
+from fourierkernels.estimators.modes import (
+    Intervals,
+    Modes,
+    SilvermanTest,
+    highest_density_intervals,
+    modes,
+    silverman_test,
+)
+from fourierkernels.estimators.tables.columns import Group, groups_of
+from fourierkernels.estimators.tables.options import (
+    Follow,
+    check_level,
+    in_group,
+    kernel_name,
+    radius_of,
+    rule_name,
+)
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.kernels import Kernel
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+_MARGIN = 3.0  # bandwidths of the grid beyond the samples
+_RULE = "normal_reference"
+
+Bounds = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class DensityGroup:
+    """The density of one group.
+
+    Attributes
+    ----------
+    name : str
+        Value of the grouping column; empty without one.
+    n, dropped : int
+        Samples, and rows left out because the value is missing.
+    model : KernelDensity
+    modes : Modes
+    region : Intervals or None
+        The highest-density region; None for a kernel with negative values.
+    test : SilvermanTest or None
+        Of one mode; None for kernels other than the Gaussian, or if it was not asked for.
+    """
+
+    name: str
+    n: int
+    dropped: int
+    model: KernelDensity
+    modes: Modes
+    region: Intervals | None
+    test: SilvermanTest | None
+
+    def row(self) -> dict[str, Any]:
+        """Return the numbers of the group by name."""
+        test = self.test
+        return {
+            "group": self.name,
+            "n": self.n,
+            "dropped": self.dropped,
+            "radius": float(self.model.radius_[0]),
+            "bandwidth": float(1.0 / self.model.radius_[0]),
+            "modes": self.modes.points[:, 0].tolist(),
+            "densities": self.modes.densities.tolist(),
+            "region": [] if self.region is None else self.region.ends.tolist(),
+            "p_value": None if test is None else test.p_value,
+            "p_interval": None if test is None else test.interval,
+        }
+
+
+@dataclass(frozen=True)
+class DensityDescription:
+    """Densities of a column, by group, on one grid.
+
+    Attributes
+    ----------
+    column : str
+    by : str or None
+    kernel, rule : str
+        The kernel, and how its radius was chosen.
+    level : float
+        Probability of the regions and of the confidence limits.
+    ungrouped : int
+        Rows without a value of the grouping column.
+    groups : tuple of DensityGroup
+    grid : array of shape (m,)
+    """
+
+    column: str
+    by: str | None
+    kernel: str
+    rule: str
+    level: float
+    ungrouped: int
+    groups: tuple[DensityGroup, ...]
+    grid: FloatArray
+
+    def density(self, group: DensityGroup) -> FloatArray:
+        """Return the density of a group on the grid, shape ``(m,)``."""
+        return group.model.density(_named(self.grid, self.column))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row of numbers per group."""
+        return [group.row() for group in self.groups]
+
+    def table(self) -> "Table":
+        """Return the rows as a table for a terminal."""
+        from fourierkernels.estimators.tables.terminal import density_table
+
+        title = f"{self.column}, kernel {self.kernel}, radius {self.rule}"
+        return density_table(self.rows(), title, by=self.by, level=self.level, lost=self.ungrouped)
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Return the curves as rows: group, place, density, limits, whether it is in the region.
+
+        The limits are pointwise confidence limits of the smoothed density at the same level; None
+        for a single sample.
+        """
+        return [row for group in self.groups for row in self._curve(group)]
+
+    def figure(self) -> "Figure":
+        """Draw the curves with modes, regions and samples.
+
+        Raises
+        ------
+        ValueError
+            For more groups than can be told apart in one panel.
+        ImportError
+            If matplotlib is missing.
+        """
+        from fourierkernels.plotting import DensityCurve, plot_densities
+
+        curves = {
+            group.name: DensityCurve(
+                density=self.density(group),
+                samples=group.model.points_[:, 0],
+                modes=np.column_stack([group.modes.points, group.modes.densities]),
+                region=np.zeros((0, 2)) if group.region is None else group.region.ends,
+            )
+            for group in self.groups
+        }
+        return plot_densities(curves, self.grid, xlabel=self.column, level=self.level)
+
+    def _curve(self, group: DensityGroup) -> list[dict[str, Any]]:
+        first = {} if self.by is None else {self.by: group.name}
+        names = [self.column, "density", "low", "high", "in_region"]
+        columns = [
+            self.grid.tolist(),
+            self.density(group).tolist(),
+            *_limits(group.model, _named(self.grid, self.column), self.level),
+            _inside(self.grid, group.region),
+        ]
+        return [first | dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def describe_density(
+    frame: "pd.DataFrame",
+    column: str,
+    *,
+    by: str | None = None,
+    kernel: Kernel | str = "fourier4",
+    radius: float | str | None = None,
+    bounds: Bounds | None = None,
+    level: float = 0.95,
+    replicates: int = 199,
+    rng: np.random.Generator | None = None,
+    missing: str = "drop",
+    points: int = 512,
+    follow: Follow = iter,
+) -> DensityDescription:
+    """Return what the density of a column shows: modes, highest-density region, curve.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    column : str
+    by : str, optional
+        Column whose values are the groups; each group has a radius of its own.
+    kernel : Kernel or str
+    radius : float or str, optional
+        R = 1/bandwidth, or a rule, as for `KernelDensity`.
+    bounds : (low, high), optional
+        Where the density lives; None or an infinite number for an open end.
+    level : float
+        Probability of the region, and of the confidence limits of the curve.
+    replicates : int
+        Of Silverman's test of one mode, for the Gaussian.
+    rng : numpy.random.Generator, optional
+        For that test, which is left out without one.
+    missing : {"drop", "refuse"}
+        What is done with rows without a value.
+    points : int
+        Of the grid.
+    follow : callable
+        Passes the groups on while it shows progress.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a column that is not there, not numeric or empty, and as `KernelDensity`; the message
+        names the group.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"x": [1.0, 1.2, 0.9, 5.0, 5.3, None], "g": list("aaabbb")})
+    >>> found = describe_density(frame, "x", by="g", kernel="gaussian")
+    >>> [(row["group"], row["n"], row["dropped"]) for row in found.rows()]
+    [('a', 3, 0), ('b', 2, 1)]
+    """
+    share, size = check_level(level), check_integer("points", points, least=2)
+    samples = groups_of(frame, [column], by, missing=missing)
+    model = KernelDensity(kernel, radius=radius_of(radius), bounds=bounds and [bounds])
+    found = []
+    for group in follow(samples):
+        with in_group(group.name):
+            found.append(_described(model, group, column, share, replicates, rng))
+    return DensityDescription(
+        column=column,
+        by=by,
+        kernel=kernel_name(kernel),
+        rule=rule_name(radius, _RULE),
+        level=share,
+        ungrouped=0 if by is None else int(frame[by].isna().sum()),
+        groups=tuple(found),
+        grid=_grid([group.model for group in found], size),
+    )
+
+
+def _described(
+    model: KernelDensity,
+    group: Group,
+    column: str,
+    level: float,
+    replicates: int,
+    rng: np.random.Generator | None,
+) -> DensityGroup:
+    from sklearn.base import clone
+
+    fitted: KernelDensity = clone(model).fit(_named(group.values[:, 0], column))
+    proper = fitted.kernel_.nonnegative
+    tested = rng is not None and fitted.kernel_.name == "gaussian" and np.ptp(group.values) > 0
+    return DensityGroup(
+        group.name,
+        len(group.values),
+        group.dropped,
+        fitted,
+        modes(fitted),
+        highest_density_intervals(fitted, level) if proper else None,
+        silverman_test(group.values, rng=rng, replicates=replicates) if tested and rng else None,
+    )
+
+
+def _grid(models: Sequence[KernelDensity], points: int) -> FloatArray:
+    ends = [
+        np.clip(
+            [end(model.points_) + side * _MARGIN / model.radius_[0]], *model.bounds_[:, 0]
+        ).item()
+        for model in models
+        for end, side in ((np.min, -1.0), (np.max, 1.0))
+    ]
+    return np.linspace(min(ends), max(ends), points)
+
+
+def _inside(grid: FloatArray, region: Intervals | None) -> list[bool | None]:
+    if region is None:
+        return [None] * len(grid)
+    low, high = region.ends.T
+    return [bool(((low <= x) & (x <= high)).any()) for x in grid]
+
+
+def _limits(model: KernelDensity, at: "pd.DataFrame", level: float) -> list[list[float | None]]:
+    """Return low and high limits of the smoothed density; None of what one sample leaves open."""
+    if len(model.points_) < 2:
+        return [[None] * len(at)] * 2
+    limits = model.interval(at, level=level)
+    return [limits.low.tolist(), limits.high.tolist()]
+
+
+def _named(values: FloatArray, column: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame({column: values})

@@ -1,0 +1,311 @@
+"""The regression of one column on others: its error, its freedom, its curve, by group."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourierkernels.estimators.checks import UndefinedWarning
+from fourierkernels.estimators.inference import Band
+from fourierkernels.estimators.smoother import LinearSmoother
+from fourierkernels.estimators.tables.columns import Group, groups_of
+from fourierkernels.estimators.tables.options import (
+    Follow,
+    check_level,
+    in_group,
+    kernel_name,
+    radius_of,
+    rule_name,
+)
+from fourierkernels.estimators.tables.smoothers import new_smoother
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.kernels import Kernel
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+_RULE = "gcv"
+
+
+@dataclass(frozen=True)
+class RegressionGroup:
+    """The regression in one group.
+
+    Attributes
+    ----------
+    name : str
+        Value of the grouping column; empty without one.
+    n, dropped : int
+        Samples, and rows left out because a value is missing.
+    model : LinearSmoother
+    left_out : array of shape (n,)
+        The fit at each sample without it.
+    freedom : float
+        Degrees of freedom of the fit, tr H.
+    at : array of shape (m, dim)
+        A grid over the samples in one dimension, else the samples.
+    limits : Band
+        Intervals or band there, with the fit as their centre.
+    slope : array of shape (m, dim)
+        Its derivative there.
+    """
+
+    name: str
+    n: int
+    dropped: int
+    model: LinearSmoother
+    left_out: FloatArray
+    freedom: float
+    at: FloatArray
+    limits: Band
+    slope: FloatArray
+
+    def row(self) -> dict[str, Any]:
+        """Return the numbers of the group by name; errors are over the defined fits."""
+        y, known = self.model.responses_, np.isfinite(self.left_out)
+        square = np.square(y - self.left_out)[known]
+        spread = float(np.square(y - y.mean())[known].sum())
+        radius: FloatArray = getattr(self.model, "radius_")  # noqa: B009 - not in every smoother
+        return {
+            "group": self.name,
+            "n": self.n,
+            "dropped": self.dropped,
+            "radius": radius.tolist(),
+            "bandwidth": (1.0 / radius).tolist(),
+            "error": float(np.sqrt(square.mean())) if len(square) else None,
+            "r2": 1.0 - float(square.sum()) / spread if spread > 0 else None,
+            "freedom": self.freedom,
+            "undefined": int((~known).sum()),
+        }
+
+
+@dataclass(frozen=True)
+class RegressionDescription:
+    """Regressions of a column on others, by group.
+
+    Attributes
+    ----------
+    x : tuple of str
+    y : str
+    by : str or None
+    kernel, rule : str
+        The kernel, and how its radius was chosen.
+    degree : int
+    level : float
+        Of the limits.
+    simultaneous : bool
+        Whether the limits are a band.
+    ungrouped : int
+        Rows without a value of the grouping column.
+    groups : tuple of RegressionGroup
+    """
+
+    x: tuple[str, ...]
+    y: str
+    by: str | None
+    kernel: str
+    rule: str
+    degree: int
+    level: float
+    simultaneous: bool
+    ungrouped: int
+    groups: tuple[RegressionGroup, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row of numbers per group."""
+        return [group.row() for group in self.groups]
+
+    def table(self) -> "Table":
+        """Return the rows as a table for a terminal."""
+        from fourierkernels.estimators.tables.terminal import regression_table
+
+        title = (
+            f"{self.y} on {', '.join(self.x)}, degree {self.degree}, kernel {self.kernel}, "
+            f"radius {self.rule}"
+        )
+        return regression_table(self.rows(), title, by=self.by, lost=self.ungrouped)
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Return the fits as rows: group, place, estimate, limits, derivatives."""
+        return [row for group in self.groups for row in self._curve(group)]
+
+    def figure(self, *, derivative: bool = False) -> "Figure":
+        """Draw samples, fit and limits; with several x, responses against leave-one-out fits.
+
+        Parameters
+        ----------
+        derivative : bool
+            Add a panel with the derivative of the fit; for one x.
+
+        Raises
+        ------
+        ValueError
+            For more groups than can be told apart, or a derivative with several x.
+        ImportError
+            If matplotlib is missing.
+        """
+        from fourierkernels.plotting import RegressionCurve, plot_left_out, plot_regressions
+
+        if len(self.x) > 1:
+            if derivative:
+                raise ValueError(f"derivative must go with one x, got {len(self.x)}")
+            pairs = {g.name: (g.left_out, g.model.responses_) for g in self.groups}
+            return plot_left_out(pairs, ylabel=self.y)
+        curves = {
+            group.name: RegressionCurve(
+                at=group.at[:, 0],
+                fit=group.limits.centre,
+                low=group.limits.low,
+                high=group.limits.high,
+                slope=group.slope[:, 0],
+                samples=group.model.points_[:, 0],
+                responses=group.model.responses_,
+            )
+            for group in self.groups
+        }
+        limits = f"{100 * self.level:g} % {'band' if self.simultaneous else 'intervals'}"
+        labels = {"xlabel": self.x[0], "ylabel": self.y, "limits": limits}
+        return plot_regressions(curves, derivative=derivative, **labels)
+
+    def _curve(self, group: RegressionGroup) -> list[dict[str, Any]]:
+        names = [] if self.by is None else [self.by]
+        names += [*self.x, "estimate", "low", "high", *(f"slope_{name}" for name in self.x)]
+        first: list[Iterable[Any]] = [] if self.by is None else [[group.name] * len(group.at)]
+        columns = [*group.at.T, group.limits.centre, group.limits.low, group.limits.high]
+        lists = [*first, *(column.tolist() for column in [*columns, *group.slope.T])]
+        return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def describe_regression(
+    frame: "pd.DataFrame",
+    x: str | Sequence[str],
+    y: str,
+    *,
+    by: str | None = None,
+    degree: int = 0,
+    kernel: Kernel | str = "fourier4",
+    radius: float | str | None = None,
+    level: float = 0.95,
+    band: bool = False,
+    rng: np.random.Generator | None = None,
+    missing: str = "drop",
+    points: int = 256,
+    follow: Follow = iter,
+) -> RegressionDescription:
+    """Return what the regression of a column on others shows: curve, limits, error, freedom.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    x : str or sequence of str
+        Columns of the design.
+    y : str
+        Column of the responses.
+    by : str, optional
+        Column whose values are the groups; each group has a radius of its own.
+    degree : int
+        0 for the Nadaraya-Watson regression, up to 3 for local polynomials.
+    kernel : Kernel or str
+    radius : float or str, optional
+        R = 1/bandwidth, or a rule, as for `NadarayaWatson`; by default "gcv".
+    level : float
+        Of the confidence limits, which are for the smoothed regression function.
+    band : bool
+        Whether the limits hold at all places at once, which needs an `rng`.
+    rng : numpy.random.Generator, optional
+    missing : {"drop", "refuse"}
+        What is done with rows in which a value is missing.
+    points : int
+        Of the grid, in one dimension.
+    follow : callable
+        Passes the groups on while it shows progress.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For columns that are not there, not numeric or empty, and as the regression; the message
+        names the group.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> x = np.linspace(0, 3, 200)
+    >>> frame = pd.DataFrame({"x": x, "y": np.sin(x) + 0.1 * np.cos(40 * x)})
+    >>> found = describe_regression(frame, "x", "y", radius=6.0)
+    >>> print(found.groups[0].n, f"{found.rows()[0]['r2']:.2f}")
+    200 0.93
+    """
+    share, size = check_level(level), check_integer("points", points, least=2)
+    names = (x,) if isinstance(x, str) else tuple(x)
+    _check_names(names, y)
+    rule = _RULE if radius is None else radius
+    model = new_smoother(kernel, degree=degree, radius=radius_of(rule))
+    samples = groups_of(frame, [*names, y], by, missing=missing)
+    generator = _generator(rng) if band else None
+    found = []
+    for group in follow(samples):
+        with in_group(group.name), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedWarning)  # the rows count them
+            found.append(_described(model, group, names, share, generator, size))
+    return RegressionDescription(
+        x=names,
+        y=y,
+        by=by,
+        kernel=kernel_name(kernel),
+        rule=rule_name(radius, _RULE),
+        degree=degree,
+        level=share,
+        simultaneous=band,
+        ungrouped=0 if by is None else int(frame[by].isna().sum()),
+        groups=tuple(found),
+    )
+
+
+def _described(
+    model: LinearSmoother,
+    group: Group,
+    names: Sequence[str],
+    level: float,
+    rng: np.random.Generator | None,
+    size: int,
+) -> RegressionGroup:
+    import pandas as pd
+    from sklearn.base import clone
+
+    design, responses = pd.DataFrame(group.values[:, :-1], columns=list(names)), group.values[:, -1]
+    fitted: Any = clone(model).fit(design, responses)
+    at = fitted.points_
+    if len(names) == 1:
+        at = np.linspace(at.min(), at.max(), size)[:, None]
+    there = pd.DataFrame(at, columns=list(names))
+    if rng is None:
+        limits = fitted.interval(there, level=level)
+    else:
+        limits = fitted.band(there, level=level, rng=rng)
+    return RegressionGroup(
+        group.name,
+        len(responses),
+        group.dropped,
+        fitted,
+        fitted.leave_one_out(),
+        float(np.nansum(fitted.hat_diagonal())),
+        at,
+        limits,
+        fitted.derivative(there),
+    )
+
+
+def _check_names(x: Sequence[str], y: str) -> None:
+    if not x or len({*x, y}) <= len(x):
+        raise ValueError(f"x and y must be different columns, each once, got {list(x)} and {y!r}")
+
+
+def _generator(rng: np.random.Generator | None) -> np.random.Generator:
+    if rng is None:
+        raise ValueError("rng must be given for a band, got None")
+    return rng

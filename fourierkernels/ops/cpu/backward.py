@@ -1,0 +1,249 @@
+# mypy: allow-untyped-defs, allow-untyped-decorators, disable-error-code="no-untyped-call"
+# Numba infers the types of the compiled functions below.
+"""The derivative of Fourier attention on the CPU, which computes the weights again.
+
+With P the normalised weights, W those after dropout and dP_ij = W_ij / P_ij (dO_i·v_j + dW_ij),
+which is 0 for what was dropped, B_ij = P_ij (dP_ij - Δ_i) is the gradient of an additive mask.
+With Δ_i = Σ_j W_ij (dO_i·v_j + dW_ij) and t = d log|sinc x|/dx at x = R_d (q_id - k_jd):
+
+    dq_id = l R_d Σ_j B_ij t,    dk_jd = -l R_d Σ_i B_ij t,    dv = Wᵀ dO,
+
+and dR_d = (Σ_i q_id dq_id + Σ_j k_jd dk_jd) / R_d, because the weights depend on Rq and Rk alone.
+
+A task is a slab of queries of the heads that share a mask, so that no two tasks share a sum.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numba import prange
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Saved
+from fourierkernels.ops.cpu.bits import constant, power_of_two
+from fourierkernels.ops.cpu.compiled import entry, inner
+from fourierkernels.ops.cpu.dropout import draw, drop
+from fourierkernels.ops.cpu.layout import Array, Layout, choose_run, flat, from_tiles, lay_out
+from fourierkernels.ops.cpu.packing import pack_queries
+from fourierkernels.ops.cpu.pairs import SUMMING, TILE
+from fourierkernels.ops.cpu.settings import prepare
+from fourierkernels.ops.cpu.slopes import add_outer, add_slopes, add_to_mask, fill_pull, finish_pull
+from fourierkernels.ops.cpu.weights import (
+    HIDDEN,
+    extent,
+    keys_in_sight,
+    nested,
+    read_mask,
+    tiles_in_sight,
+    weigh,
+)
+
+_TASKS = 8  # at least: a head's queries are cut into slabs to reach it
+_SLAB = 64  # the least queries of a slab
+
+
+class _Saved(NamedTuple):
+    """Gradients of the results, and what the forward pass left; H is batch times heads."""
+
+    grads: Array  # (H, N, C), C even
+    weights: Array  # (H, N, M), or (H, N, 0)
+    delta: Array  # (H, N)
+    significand: Array  # (H, N)
+    exponent: NDArray[np.int32]  # (H, N)
+
+
+class _Results(NamedTuple):
+    """What the loops add to, slab by slab: the gradients before their signs, radii and powers."""
+
+    query: Array  # (H, N, D)
+    key: Array  # (H, slabs, tiles, D · 256)
+    value: Array  # (H, slabs, tiles, C · 256)
+    mask: Array  # (groups, slabs or N, M or 1); (H, slabs, 0) if it is not wanted
+    groups: tuple[int, int]  # steps from a batch item and from a head to the next group
+
+
+class _Work(NamedTuple):
+    """What a task works in."""
+
+    queries: Array  # (slab, 3D): see `pack_queries`
+    reaches: Array  # (slab,)
+    numbers: Array  # (4, 256): P, W, dP and factors of a mask
+    integers: NDArray[np.int32]  # (3, 256): exponents, a mask's shifts, words of dropout
+
+
+def backward(cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Options) -> Gradients:
+    """Return the gradients of query, key, value and radius, and of the mask if it is wanted."""
+    query, key, value, radius, mask, _ = inputs
+    m, width = key.shape[2], value.shape[3]
+    wanted = mask if options.mask_grad else None
+    if not (query.numel() and m):
+        dmask = query.new_zeros((0,) if wanted is None else wanted.shape)
+        dq, dk, dv, dr = (leaf.new_zeros(leaf.shape) for leaf in (query, key, value, radius))
+        return Gradients(dq, dk, dv, dr, dmask)
+    layout = lay_out(inputs)
+    results = _room(layout, wanted)
+    dtype = layout.values.given.dtype
+    run = choose_run(_backward_serially, _backward_in_parallel, inputs)
+    run(layout, prepare(inputs, options, dtype), _saved(cotangents, saved), results)
+    # What is not finite has gradients that are not, or zero where it is hidden from all.
+    q, k = (side.nan_to_num(0.0, 0.0, 0.0) for side in (query, key))
+    radius = radius.nan_to_num(1.0, 1.0, 1.0)
+    scale = options.power * radius[:, None, :]  # (H, 1, D)
+    dq = torch.from_numpy(results.query).view(query.shape) * scale
+    dk = from_tiles(_total(results.key), m).view(key.shape) * -scale
+    dv = from_tiles(_total(results.value), m)[..., :width].reshape(value.shape)
+    dv = dv / (1 - options.dropout_p) if options.dropout_p else dv
+    dr = ((q * dq).sum(dim=(0, 2)) + (k * dk).sum(dim=(0, 2))) / radius
+    return Gradients(dq, dk, dv, dr, _mask_gradient(results.mask, wanted, query))
+
+
+def _room(layout: Layout, mask: Tensor | None) -> _Results:
+    """Return zeros to add to; the mask's in its own shape, by slabs if it is shared by queries."""
+    _, heads, n, dim = layout.queries.shape
+    own = (heads // layout.mask.heads, layout.mask.heads) if mask is None else mask.shape[:2]
+    groups = own[0] * own[1]
+    slabs = max(1, min(-(-_TASKS // groups), n // _SLAB))
+    tiles, dtype = layout.keys.rows.shape[1], layout.keys.rows.dtype
+    rows = slabs if mask is None or mask.shape[2] == 1 else n
+    return _Results(
+        np.zeros((heads, n, dim), dtype),
+        np.zeros((heads, slabs, tiles, dim * TILE), dtype),
+        np.zeros((heads, slabs, *layout.values.columns.shape[1:]), dtype),
+        np.zeros((groups, rows, 0 if mask is None else mask.shape[3]), dtype),
+        (own[1] if own[0] > 1 else 0, 1 if own[1] > 1 else 0),
+    )
+
+
+def _saved(cotangents: Cotangents, saved: Saved) -> _Saved:
+    grads, weights = cotangents.output, cotangents.weights
+    grads = torch.nn.functional.pad(grads, (0, grads.shape[-1] % 2))
+    if weights is None:
+        weights = grads.new_empty((*grads.shape[:3], 0))
+    return _Saved(
+        flat(grads),
+        flat(weights),
+        flat(cotangents.delta),
+        flat(saved.significand),
+        saved.exponent.flatten(0, 1).contiguous().numpy(),
+    )
+
+
+def _total(slabs: Array) -> Array:
+    return slabs[:, 0] if slabs.shape[1] == 1 else slabs.sum(axis=1)
+
+
+def _mask_gradient(found: Array, mask: Tensor | None, query: Tensor) -> Tensor:
+    if mask is None:
+        return query.new_zeros((0,))
+    shared = mask.shape[2] == 1
+    return torch.from_numpy(found.sum(axis=1) if shared else found).view(mask.shape)
+
+
+@entry(error_model="numpy")
+def _backward_serially(layout, settings, saved, results):
+    slabs = results.key.shape[1]
+    for task in range(len(results.mask) * slabs):
+        _backward_group(task // slabs, task % slabs, layout, settings, saved, results)
+
+
+@entry(parallel=True, error_model="numpy")
+def _backward_in_parallel(layout_leaves, setting_leaves, saved_leaves, result_leaves):
+    slabs = result_leaves[1].shape[1]
+    for task in prange(len(result_leaves[3]) * slabs):
+        layout, settings = nested(layout_leaves, setting_leaves)
+        grads, weights, delta, significand, exponent = saved_leaves
+        saved = _Saved(grads, weights, delta, significand, exponent)
+        query, key, value, mask, per_batch, per_head = result_leaves
+        results = _Results(query, key, value, mask, (per_batch, per_head))
+        # From both ends in turn: late rows of causal heads have most to do.
+        turn = task % slabs
+        slab = turn // 2 if turn % 2 == 0 else slabs - 1 - turn // 2
+        _backward_group(task // slabs, slab, layout, settings, saved, results)
+
+
+@inner(error_model="numpy")
+def _backward_group(group, slab, layout, settings, saved, results):
+    """Take a slab of queries through the heads that share a mask, or through one head."""
+    each, (per_batch, per_head) = layout.mask.heads, results.groups
+    items, item, of_item = layout.queries.shape[1] // each, 0, group
+    if per_batch > 0:
+        item, of_item = group // per_batch, group % per_batch
+    for batch in range(item, item + 1 if per_batch > 0 else items):
+        for head in range(of_item, of_item + 1 if per_head > 0 else each):
+            _backward_slab(batch * each + head, (group, slab), layout, settings, saved, results)
+
+
+@inner(error_model="numpy")
+def _backward_slab(head, place, layout, settings, saved, results):
+    n, slabs, like = layout.queries.shape[2], results.key.shape[1], layout.keys.rows
+    start, stop = place[1] * n // slabs, (place[1] + 1) * n // slabs
+    queries, reaches = pack_queries(layout.queries, head, start, stop)
+    work = _Work(
+        queries,
+        reaches,
+        np.empty((4, TILE), like.dtype),
+        np.empty((3, TILE), np.int32),
+    )
+    for tile in range(tiles_in_sight(stop - 1, layout, settings.causal)):
+        _backward_tile((head, start, tile), place, layout, settings, saved, work, results)
+
+
+@inner(error_model="numpy")
+def _backward_tile(here, place, layout, settings, saved, work, results):
+    """Add what a tile of keys and the queries of a slab give each other."""
+    (head, start, tile), first, power = here, here[2] * TILE, settings.power
+    masked, shared = layout.mask.bias.size > 0, layout.mask.strides[2] == 0
+    factors = work.numbers[3, : TILE if masked else 0]
+    exponents, shifts = work.integers[0], work.integers[1]
+    weights, pull = work.numbers[0], work.numbers[2]
+    most = keys_in_sight(start + len(work.queries) - 1, tile, layout, settings.causal)
+    if masked and shared:
+        most = read_mask(here, most, layout.mask, factors, shifts)
+    columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
+    doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
+    dk, dq = results.key[head, place[1], tile], results.query[head]
+    for k in range(len(work.queries)):
+        i, count, query, reach = start + k, most, work.queries[k], work.reaches[k]
+        if settings.causal:
+            count = min(count, i + 1 - first)
+        if masked and not shared and count > 0:
+            count = read_mask((head, i, tile), count, layout.mask, factors, shifts)
+        if count > 0:
+            near = columns, reaches, doubts
+            weigh(query, reach, near, count, power, (factors, shifts), weights, exponents)
+            _add_row((head, i, tile), place, count, layout, settings, saved, work, results)
+            for d in range(dq.shape[1]):
+                width = extent(count).width
+                dq[i, d] += add_slopes(width, np.uintp(d), query, columns, pull, dk)
+
+
+@inner(error_model="numpy", forceinline=True)
+def _add_row(here, place, count, layout, settings, saved, work, results):
+    """Fill in B of a query and a tile from its weights, and add to dv and to dmask."""
+    (head, i, tile), (group, slab), first = here, place, here[2] * TILE
+    weights, pull, kept = work.numbers[0], work.numbers[2], work.numbers[0]
+    exponents, words, stretch = work.integers[0], work.integers[2], extent(count).stretch
+    grad, dweight = saved.grads[head, i], saved.weights[head, i, first : first + count]
+    _normalise(stretch, weights, exponents, saved.exponent[head, i], saved.significand[head, i])
+    if settings.dropout.least > 0:
+        kept = work.numbers[1]
+        draw(settings.dropout, (head, i, first), stretch, words)
+        drop(settings.dropout, stretch, words, weights, kept)
+    add_outer(count, grad, kept, exponents, results.value[head, slab, tile])
+    values = layout.values.columns[head, tile]
+    fill_pull(stretch, grad, dweight, values, settings.dropout, words, pull)
+    finish_pull(stretch, saved.delta[head, i], weights, exponents, pull)
+    if results.mask.shape[2] > 0:
+        row = i if results.mask.shape[1] == saved.delta.shape[1] else slab
+        add_to_mask(count, first, pull, results.mask[group, row])
+
+
+@inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
+def _normalise(width, mantissas, exponents, top, total):
+    """Turn mantissas into P; a row without weight has an infinite total."""
+    scale = constant(1.0, total) / total
+    for j in range(width):
+        weight = mantissas[j] * power_of_two(exponents[j] - np.int32(top), total) * scale
+        mantissas[j] = weight if exponents[j] != HIDDEN else constant(0.0, total)

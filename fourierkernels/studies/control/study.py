@@ -1,0 +1,261 @@
+"""The control study of the FourierFormer paper, [nguyen2022fourierformer]_ section 4.4.
+
+A decision transformer learns recorded episodes, [chen2021decision]_: what was done in a state,
+given the return that followed. It is validated by the error of its actions, and measured by the
+returns of the episodes that it plays. :mod:`fourierkernels.studies.control.presets` has its
+sizes, with the source of each detail.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fourierkernels.foundation.run_folder import EPISODES
+from fourierkernels.mixing.registry import check_options, mixer_names
+from fourierkernels.models import DecisionTransformer
+from fourierkernels.models.decision import DecisionConfig
+from fourierkernels.studies.control.control_data import ControlData, read_control
+from fourierkernels.studies.control.presets import PRESETS, ControlPreset
+from fourierkernels.studies.control.rollouts import play
+from fourierkernels.studies.control.sets import CONTROL_SETS
+from fourierkernels.studies.control.updates import ControlUpdates, one_pass
+from fourierkernels.studies.engine.objective import Objective
+from fourierkernels.studies.engine.recipe import Recipe
+from fourierkernels.studies.engine.segments import Batch
+from fourierkernels.studies.engine.sequences import (
+    check_reading,
+    check_shuffled,
+    padded_options,
+    write_reading,
+)
+from fourierkernels.studies.engine.study import Measured, Preset, Study, Terms
+
+ERROR, BASELINE = "squared error of actions", "squared error of the mean action"
+SHARE = "squared error (% of the mean action's)"
+_BATCH = 64  # of a measurement; its results do not depend on it
+
+
+def read(preset: Preset, data: str | Path | None, *, cache: Path | None = None) -> ControlData:
+    """Return the episodes of a run, which are kept in memory.
+
+    Raises
+    ------
+    ValueError
+        If none are named for a preset that needs some, or they cannot be read.
+    ImportError
+        If a package is missing: that of the environment is asked for before a training, too.
+    """
+    named = preset.data if data is None else data
+    if named is None:
+        raise ValueError(
+            "data must be a file or folder of episodes for this preset: --data FILE (--help says "
+            "where they are had), got none"
+        )
+    found = read_control(named, cache=cache)
+    if isinstance(preset, ControlPreset) and preset.episodes:
+        found.environment.make().close()
+    return found
+
+
+def build(
+    preset: Preset, data: ControlData, mixer: str, options: Mapping[str, Any]
+) -> DecisionTransformer:
+    """Return a model with random weights for the states and actions of an environment.
+
+    Its predictions of states and returns are not trained, as with the authors. Mixers that cannot
+    leave padding out get zeros in its place.
+    """
+    config = DecisionConfig(
+        **preset.model,
+        states=data.environment.states,
+        actions=data.environment.actions,
+        episode=data.limit,
+        mixer=mixer,
+        mixer_options=padded_options(preset, mixer, options),
+    )
+    model = DecisionTransformer(config)
+    for unused in (model.predict_state, model.predict_return):
+        unused.requires_grad_(False)
+    return model
+
+
+def batches(preset: Preset, data: ControlData, recipe: Recipe) -> ControlUpdates:
+    """Return windows of the training episodes, in the order of the run.
+
+    Raises
+    ------
+    ValueError
+        If the recipe asks for streams, which texts have.
+    """
+    check_shuffled(recipe, "episodes")
+    return ControlUpdates(
+        data,
+        context=preset.model["context"],
+        steps=recipe.steps,
+        batch=recipe.batch,
+        seed=recipe.seed,
+    )
+
+
+def objective(preset: Preset, data: ControlData, recipe: Recipe) -> Objective:
+    """Return the mean squared error of the actions of all steps that are no padding.
+
+    Its even guess is the mean action.
+
+    Raises
+    ------
+    ValueError
+        If the recipe smooths labels, which actions have none of.
+    """
+    if recipe.label_smoothing:
+        raise ValueError(
+            f"label_smoothing must be 0 for actions, got {recipe.label_smoothing} in the recipe"
+        )
+
+    def loss(model: nn.Module, batch: Batch) -> Tensor:
+        predicted, wanted = _actions(model, batch)
+        return functional.mse_loss(predicted, wanted)
+
+    def validate(model: nn.Module, process: int, processes: int) -> tuple[float, ...]:
+        return _sums(model, data, "valid", part=(process, processes))
+
+    return Objective(loss, validate, data.error_of_mean("train"))
+
+
+def measure(
+    preset: Preset,
+    data: ControlData,
+    mixer: str,
+    model: nn.Module,
+    *,
+    splits: tuple[str, ...] = ("valid", "test"),
+    positions: int | None = None,
+    folder: Path | None = None,
+) -> list[Measured]:
+    """Return the errors of a trained model's actions, and the returns of episodes that it plays.
+
+    Parameters
+    ----------
+    positions : int, optional
+        Episodes that are played for each target, with the test; those of the preset by default.
+    """
+    rows = []
+    for name in splits:
+        with torch.inference_mode():
+            total, steps = _sums(model.eval(), data, name)
+        error, baseline = total / steps, data.error_of_mean(name)
+        found = {ERROR: error, BASELINE: baseline, SHARE: 100 * error / baseline}
+        rows += [Measured(name, metric, value, int(steps)) for metric, value in found.items()]
+    own = preset.episodes if isinstance(preset, ControlPreset) else 0
+    episodes = own if positions is None else positions
+    if "test" in splits and episodes:
+        paper = preset.published.get(mixer, {}).get(data.corpus) if positions is None else None
+        rows += _played(model, data, episodes, paper)
+    return rows
+
+
+def prepare(folder: Path, data: ControlData) -> None:
+    """Write how states and returns are read into the folder of a run."""
+    write_reading(folder / EPISODES, _reading(data))
+
+
+def check(folder: Path, data: ControlData) -> None:
+    """Refuse episodes of another environment, or normalised in another way, than a run's."""
+    check_reading(
+        folder / EPISODES, _reading(data), items="episodes", same=", by the same training episodes"
+    )
+
+
+def facts(preset: Preset, data: ControlData) -> Mapping[str, Any]:
+    """Return what the numbers of a run also depend on."""
+    returns = data.episodes.returns
+    return {
+        "environment": data.episodes.environment,
+        "generated": data.episodes.generated,
+        "episodes": {name: len(split) for name, split in data.splits.items()},
+        "steps_left_out": data.episodes.unfinished,
+        "mean_return": round(float(returns.mean()), 2),
+        "largest_return": round(float(returns.max()), 2),
+        "targets": list(data.targets),
+        "scale": data.scale,
+    }
+
+
+STUDY = Study(
+    title="Control: the FourierFormer paper's table 4, decision transformers on D4RL",
+    presets=PRESETS,
+    mixers=lambda: mixer_names(causal=True),
+    read=read,
+    build=build,
+    batches=batches,
+    objective=objective,
+    measure=measure,
+    facts=facts,
+    check_options=check_options,
+    prepare=prepare,
+    check=check,
+    packages=("gymnasium", "mujoco", "h5py"),
+    terms=Terms("actions", "dimensions", "training episodes", "transitions"),
+    data=lambda: CONTROL_SETS,
+    experiment="control_small",
+)
+
+
+def _actions(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return predicted and recorded actions of the steps that are no padding, ``(n, actions)``."""
+    assert isinstance(model, DecisionTransformer)
+    weight = model.predict_action.weight
+    returns, states, actions = (batch[name].to(weight) for name in ("returns", "states", "actions"))
+    steps, padding = (batch[name].to(weight.device) for name in ("steps", "padding"))
+    filled = padding if padding.any() else None
+    found = model(returns, states, actions, steps, padding=filled).actions
+    return found[~padding], actions[~padding]
+
+
+def _sums(
+    model: nn.Module, data: ControlData, split: str, *, part: tuple[int, int] = (0, 1)
+) -> tuple[float, float]:
+    """Return the sum over steps of the mean squared error of an action, and how many there are.
+
+    Parameters
+    ----------
+    part : tuple of int
+        Number of this process and of all processes, each of which has its share of the windows.
+    """
+    assert isinstance(model, DecisionTransformer)
+    total, steps = 0.0, 0
+    for batch in one_pass(data, split, context=model.config.context, batch=_BATCH, part=part):
+        predicted, wanted = _actions(model, batch)
+        total += float((predicted.double() - wanted.double()).square().mean(dim=-1).sum())
+        steps += len(wanted)
+    return total, steps
+
+
+def _played(
+    model: nn.Module, data: ControlData, episodes: int, paper: float | None
+) -> list[Measured]:
+    assert isinstance(model, DecisionTransformer)
+    rows = []
+    for place, target in enumerate(data.targets):
+        found = play(model, data, target=target, episodes=episodes).returns.mean()
+        score = data.environment.normalised(float(found))
+        published = paper if place == 0 else None
+        rows += [
+            Measured("test", f"return, {target:g} asked for", float(found), episodes),
+            Measured("test", f"score, {target:g} asked for", score, episodes, published),
+        ]
+    return rows
+
+
+def _reading(data: ControlData) -> dict[str, Any]:
+    return {
+        "environment": data.episodes.environment,
+        "mean": data.mean.tolist(),
+        "deviation": data.deviation.tolist(),
+        "scale": data.scale,
+        "limit": data.limit,
+    }

@@ -1,0 +1,146 @@
+"""What there is of each study: its models, its data on disk, and the results of its runs."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourierkernels.foundation.run_folder import RESULTS, SETUP
+from fourierkernels.studies.engine.checkpoints import checkpoint_steps
+from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.engine.run_setup import Setup, load_setup
+from fourierkernels.studies.engine.study import Study
+from fourierkernels.studies.registry import STUDIES
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_EXPERIMENTS = Path("experiments")
+_HELD_OUT = "test"
+
+
+@dataclass(frozen=True)
+class StudyState:
+    """What there is of a study.
+
+    Attributes
+    ----------
+    name, title : str
+        Its key in the registry, and what is studied.
+    presets, mixers : tuple of str
+        What can be trained.
+    data : tuple of str
+        A line for each row of its data, with where it has been found.
+    results : tuple of str
+        A line for each run, and one if the comparison of its models is committed here.
+    """
+
+    name: str
+    title: str
+    presets: tuple[str, ...]
+    mixers: tuple[str, ...]
+    data: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+def data_rows() -> dict[str, DataSet[Any]]:
+    """Return the rows of all data that a study can be trained on, by their names."""
+    return {name: row for study in STUDIES.values() for name, row in study.data().items()}
+
+
+def overview(data: Path | None = None, runs: Path = Path()) -> list[StudyState]:
+    """Return the state of every study.
+
+    Parameters
+    ----------
+    data : Path, optional
+        Folder of data, or of folders of data, that is looked through.
+    runs : Path
+        Folder of a run, or of folders of runs.
+
+    Raises
+    ------
+    ValueError
+        If there is no such folder of data.
+    """
+    if data is not None and not data.is_dir():
+        raise ValueError(f"data must be a folder to look through for --list, got {data}")
+    places = [] if data is None else [data, *sorted(p for p in data.iterdir() if p.is_dir())]
+    trained = list(_runs(runs))
+    return [
+        StudyState(
+            name,
+            study.title,
+            tuple(study.presets),
+            tuple(study.mixers()),
+            tuple(_data_lines(study, places)),
+            (*_result_lines(name, trained), *_committed(study)),
+        )
+        for name, study in STUDIES.items()
+    ]
+
+
+def overview_table(states: list[StudyState]) -> "Table":
+    """Return the states of studies for the terminal."""
+    from rich.table import Table
+
+    table = Table(show_lines=True)
+    for heading in ("study", "presets", "data", "results"):
+        table.add_column(heading, overflow="fold")
+    for state in states:
+        described = f"{state.name}: {state.title}"
+        presets = f"{', '.join(state.presets)} ({len(state.mixers)} mixers)"
+        lines = "\n".join(state.results) or "none here"
+        table.add_row(described, presets, "\n".join(state.data), lines)
+    return table
+
+
+def _data_lines(study: Study, places: list[Path]) -> Iterator[str]:
+    """Each place is read by the first row that recognises it, as in a training."""
+    found: dict[str, list[str]] = {name: [] for name in study.data()}
+    for place in places:
+        name = next((n for n, row in study.data().items() if row.recognises(place)), None)
+        if name is not None:
+            found[name].append(str(place))
+    missing = "not found" if places else "not looked for, --data names no folder"
+    for name, row in study.data().items():
+        where = "in a package" if not row.needs_folder else ", ".join(found[name]) or missing
+        yield f"{name}: {where}"
+
+
+def _runs(folder: Path) -> Iterator[tuple[Path, Setup]]:
+    for file in (folder / SETUP, *sorted(folder.glob(f"*/{SETUP}"))):
+        if file.is_file():
+            yield file.parent, load_setup(file.parent)[0]
+
+
+def _result_lines(study: str, runs: list[tuple[Path, Setup]]) -> Iterator[str]:
+    for folder, run in runs:
+        if run.study == study:
+            asked = f"{folder}: {run.preset}, {run.mixer}, seed {run.recipe.seed}"
+            yield ": ".join((asked, *_progress(folder, run), *_number(folder)))
+
+
+def _progress(folder: Path, run: Setup) -> Iterator[str]:
+    done = max(checkpoint_steps(folder), default=0)
+    if done < run.recipe.steps:
+        yield f"{done} of {run.recipe.steps} updates"
+
+
+def _number(folder: Path) -> Iterator[str]:
+    """Give the first number of a run on held-out data, if it has been measured."""
+    file = folder / f"{RESULTS}.csv"
+    if not file.is_file():
+        return
+    with file.open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    first = next((row for row in rows if row["split"] == _HELD_OUT), rows[0])
+    yield f"{first['split']} {first['metric']} {float(first['value']):.2f}"
+
+
+def _committed(study: Study) -> Iterator[str]:
+    """Return where the comparison of the study's models lies, in a checkout of the repository."""
+    script = _EXPERIMENTS / f"{study.experiment}.py"
+    if (_EXPERIMENTS / "results" / f"{study.experiment}.csv").is_file():
+        yield f"{script}: results are committed"

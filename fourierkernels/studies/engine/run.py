@@ -1,0 +1,269 @@
+"""A run of a study: from data on disk to a trained model, its curve and its numbers."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from fourierkernels.foundation.device import default_device
+from fourierkernels.foundation.files import claimed, remove_unfinished
+from fourierkernels.foundation.progress import paused
+from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.run_folder import RESULTS, weights_file
+from fourierkernels.models.parameters import count_parameters
+from fourierkernels.models.saved import load_model, save_model
+from fourierkernels.studies.engine.checkpoints import (
+    MODEL,
+    checkpoint_folder,
+    checkpoint_steps,
+    last_checkpoint,
+    read_curve,
+)
+from fourierkernels.studies.engine.curve import is_over, write_curve
+from fourierkernels.studies.engine.distillation import load_teacher, objective_of
+from fourierkernels.studies.engine.optimisers import as_precision
+from fourierkernels.studies.engine.run_setup import (
+    Setup,
+    load_setup,
+    read_data,
+    run_folder,
+    save_setup,
+)
+from fourierkernels.studies.engine.start import check_start
+from fourierkernels.studies.engine.study import Measured
+from fourierkernels.studies.engine.teacher import compared
+from fourierkernels.studies.engine.trainer import Engine
+from fourierkernels.studies.registry import choose_preset, choose_study
+
+_PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
+
+
+def train(
+    run: Setup,
+    output: Path,
+    *,
+    resume: bool = False,
+    limit: int | None = None,
+    tensorboard: bool = False,
+    cache: Path | None = None,
+) -> list[Measured]:
+    """Train a model, keep its best and its last checkpoint, and measure the best.
+
+    Parameters
+    ----------
+    run : Setup
+        What to train, see :func:`~fourierkernels.studies.engine.run_setup.setup`.
+    output : Path
+        Folder of the run. Afterwards it has ``model.safetensors``, the best model, beside
+        ``curve.csv``, ``results.csv``, ``results.json``, the checkpoints and what the study leaves:
+        the language study ``vocabulary.txt`` and ``test.ids``.
+    resume : bool
+        Go on from the last checkpoint in that folder, or begin anew if there is none yet. On a CPU
+        and with as many processes as before, the result is the same, to the bit, as if the run had
+        not been interrupted; with another number of them dropout draws other numbers, which a
+        warning says.
+    limit : int, optional
+        Stop when so many updates have been made in all, those before a resumption included, to be
+        resumed later. A run that has made as many already is measured as it is.
+    tensorboard : bool
+        Write the curve for TensorBoard as well (``tensorboard --logdir OUTPUT``); needs the extra
+        of that name.
+    cache : Path, optional
+        Folder of token files.
+
+    Returns
+    -------
+    list of Measured
+        None for processes but the first.
+
+    Raises
+    ------
+    ValueError
+        If data cannot be read, the folder belongs to another run, a checkpoint is damaged, the
+        teacher is gone, has changed or does not read the data, or the run diverges.
+    OSError
+        If a checkpoint cannot be written; the last one is kept.
+    """
+    first = int(os.environ.get("RANK", "0")) == 0
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    if run.start is not None:
+        check_start(run.start)
+    data = read_data(run, cache=cache)
+    _check_folder(output, run, data.digest, resume=resume)
+    begun = time.perf_counter(), time.process_time()
+    teacher = load_teacher(run, data)  # draws numbers, too
+    torch.manual_seed(run.recipe.seed)
+    model = as_precision(
+        study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
+    )
+    goal = objective_of(run, data, model, teacher)
+    with claimed(output) if first else nullcontext():
+        if first:
+            _begin(output, run, data)
+        batches: Any = study.batches(preset, data, run.recipe)
+        engine = Engine(
+            model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard
+        )
+        if teacher is not None:
+            teacher.to(engine.args.device)
+        with paused():  # the Trainer has a bar of its own
+            _train(engine, output, resume=resume, limit=limit)
+        if not first:
+            return []
+        seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
+        return _measure(output, run, data, engine.args.device, seconds)
+
+
+def evaluate(
+    checkpoint: Path,
+    *,
+    data: str | Path | None = None,
+    splits: tuple[str, ...] = ("valid", "test"),
+    positions: int | None = None,
+    cache: Path | None = None,
+) -> list[Measured]:
+    """Measure a trained model on the text it was made for, or on another copy of it.
+
+    Parameters
+    ----------
+    checkpoint : Path
+        The folder of a run (for its best model), of one of its checkpoints, or a file of weights.
+    data : str or Path, optional
+        Where the text is now.
+    positions : int, optional
+        Windows of the sliding evaluation, or sentences that are translated; all by default.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is no such thing or damaged, or the model cannot read the text.
+    """
+    home = run_folder(checkpoint)
+    run, digest = load_setup(home)
+    file = weights_file(checkpoint)
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    text = read_data(run, data=data, start=checkpoint, cache=cache)
+    if text.digest != digest:
+        study.check(home, text)
+    model = load_model(file).to(default_device())
+    return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
+
+
+def _begin(output: Path, run: Setup, data: Any) -> None:
+    """Write what a run is into its folder."""
+    remove_unfinished(output)
+    save_setup(output, run, data.digest)
+    choose_study(run.study).prepare(output, data)
+
+
+def _train(engine: Engine, output: Path, *, resume: bool, limit: int | None) -> None:
+    saved = last_checkpoint(output) if resume and checkpoint_steps(output) else None
+    if saved is None:
+        engine.train()
+        return
+    state = read_curve(saved.folder)
+    history, best = state["log_history"], state["best_global_step"]
+    over = is_over(engine.recipe, saved.step, history)
+    if engine.is_world_process_zero():
+        write_curve(output, history)  # the run may have died before it came to that
+    engine.keeper.saved(saved.step, best, proved=over)
+    if not over and (limit is None or saved.step < limit):
+        engine.train(resume_from_checkpoint=str(saved.folder))
+
+
+def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> None:
+    """Refuse a folder of another run, and one that would be overwritten."""
+    if not resume:
+        # Other processes of this run may have written theirs before this one looks.
+        if checkpoint_steps(output):
+            raise ValueError(f"output must be a new folder, or resumed (--resume), got {output}")
+        return
+    earlier, known = load_setup(output)
+    if digest != known:
+        raise ValueError(f"data must be those the run in {output} began with, got others")
+    ours, theirs = (
+        asdict(given) | given.recipe.as_json() | compared(given.teacher) | {"start": _digest(given)}
+        for given in (run, earlier)
+    )
+    names = [name for name in ours if ours[name] != theirs[name] and name not in {"data", "recipe"}]
+    if names:
+        raise ValueError(
+            f"{names[0]} must be that of the run in {output}, {theirs[names[0]]!r}, "
+            f"got {ours[names[0]]!r}"
+        )
+
+
+def _digest(run: Setup) -> str | None:
+    """Return what must not change of a start: not where it lies."""
+    return None if run.start is None else run.start.digest
+
+
+def _measure(
+    output: Path, run: Setup, data: Any, device: torch.device, seconds: tuple[float, float]
+) -> list[Measured]:
+    """Keep the best model, measure it, and write the results."""
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    best = _keep_best(output).to(device)
+    measured = study.measure(
+        preset, data, run.mixer, best, positions=preset.positions, folder=output
+    )
+    _write_results(output, run, data, measured, model=best, seconds=seconds)
+    return measured
+
+
+def _keep_best(output: Path) -> nn.Module:
+    """Put the best model beside the checkpoints, and return it."""
+    last = last_checkpoint(output)
+    best = read_curve(last.folder)["best_global_step"] or last.step
+    model = load_model(checkpoint_folder(output, best) / MODEL)
+    save_model(model, output / MODEL)
+    return model
+
+
+def _write_results(
+    output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
+) -> None:
+    model, (seconds, processor_seconds) = facts["model"], facts["seconds"]
+    last, study = last_checkpoint(output), choose_study(run.study)
+    config = {
+        "study": run.study,
+        "preset": run.preset,
+        "mixer": run.mixer,
+        "mixer_options": dict(run.mixer_options),
+        "recipe": run.recipe.as_json(),
+        "teacher": None if run.teacher is None else asdict(run.teacher),
+        **({} if run.start is None else {"start": asdict(run.start)}),
+        "corpus": data.corpus,
+        "source": data.source,
+        study.terms.outputs: len(data.vocabulary),
+        study.terms.items: dict(data.counts),
+        **({"unknown": dict(data.unknown)} if hasattr(data, "unknown") else {}),
+        "parameters": count_parameters(model),
+        "steps": last.step,
+        "best_step": read_curve(last.folder)["best_global_step"],
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
+        "peak_mib": _peak_mib(),
+        "processes": last.processes,
+        **study.facts(choose_preset(study, run.preset), data),
+    }
+    rows = [asdict(row) for row in measured]
+    packages = (*_PACKAGES, *study.packages)
+    write_study(output, RESULTS, rows, config, source=Path(__file__), packages=packages)
+
+
+def _peak_mib() -> int | None:
+    """Return the largest memory of this process; None on Windows, where nothing tells."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # Linux counts KiB
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)

@@ -1,0 +1,191 @@
+"""What a run was asked for, in a form that can be written down and compared."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fourierkernels.foundation.files import write_text
+from fourierkernels.foundation.run_folder import SETUP, find_run
+from fourierkernels.foundation.validation import check_choice
+from fourierkernels.studies.engine.recipe import Recipe
+from fourierkernels.studies.engine.start import Start, choose_start
+from fourierkernels.studies.engine.teacher import Teacher
+from fourierkernels.studies.registry import STUDIES, choose_preset, choose_study
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A study, and everything that was chosen in it.
+
+    Attributes
+    ----------
+    study, preset, mixer : str
+        Names.
+    recipe : Recipe
+        That of the preset, or another one.
+    mixer_options : mapping
+        Options beside those of the preset.
+    data : str or None
+        A folder or the name of a corpus; that of the preset if None.
+    teacher : Teacher or None
+        The model that it learns from beside the data.
+    start : Start or None
+        The model that it begins with.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or a teacher or a start is named in a study that has none.
+    TypeError
+        If the mixer has no such option.
+    """
+
+    study: str
+    preset: str
+    mixer: str
+    recipe: Recipe
+    mixer_options: Mapping[str, Any] = field(default_factory=dict)
+    data: str | None = None
+    teacher: Teacher | None = None
+    start: Start | None = None
+
+    def __post_init__(self) -> None:
+        study = choose_study(self.study)
+        if self.teacher is not None and study.scores is None:
+            able = ", ".join(name for name, row in STUDIES.items() if row.scores is not None)
+            raise ValueError(f"study must be one of {able} for a teacher, got {self.study!r}")
+        if self.start is not None and not study.starts:
+            able = ", ".join(name for name, row in STUDIES.items() if row.starts)
+            raise ValueError(f"study must be one of {able} for a start, got {self.study!r}")
+        choose_preset(study, self.preset)
+        check_choice("mixer", self.mixer, study.mixers())
+        study.check_options(self.mixer, self.mixer_options)
+
+
+def setup(
+    study: str,
+    *,
+    preset: str | None = None,
+    mixer: str | None = None,
+    mixer_options: Mapping[str, Any] | None = None,
+    data: str | Path | None = None,
+    teacher: Teacher | None = None,
+    start: str | Path | None = None,
+    **changes: Any,
+) -> Setup:
+    """Return a run of a study, with changes to the recipe of its preset, or of its default one.
+
+    :func:`~fourierkernels.studies.engine.teacher.choose_teacher` makes a teacher of a trained
+    model. The mixer is that of the start, if the study has one, or else "fourier".
+
+    Examples
+    --------
+    >>> setup("language", preset="small", mixer="softmax", seed=2).recipe.steps
+    500000
+    """
+    size = choose_study(study).default if preset is None else preset
+    recipe = replace(choose_preset(choose_study(study), size).recipe, **changes)
+    named = None if data is None else _place(data)
+    own = _mixer_of(start) if mixer is None else mixer
+    begun = None if start is None else choose_start(start)
+    return Setup(study, size, own, recipe, dict(mixer_options or {}), named, teacher, begun)
+
+
+def _mixer_of(start: str | Path | None) -> str:
+    """Return the mixer of the run that another one begins with."""
+    return "fourier" if start is None else load_setup(run_folder(Path(start).resolve()))[0].mixer
+
+
+def read_data(
+    run: Setup,
+    *,
+    data: str | Path | None = None,
+    start: Path | None = None,
+    cache: Path | None = None,
+) -> Any:
+    """Return the data of a run.
+
+    Parameters
+    ----------
+    data : str or Path, optional
+        Where they are now.
+    start : Path, optional
+        What it begins with, if that is not what was asked for.
+
+    Raises
+    ------
+    ValueError
+        If they cannot be read.
+    """
+    study = choose_study(run.study)
+    begun = None if run.start is None else Path(run.start.path)
+    options = {"start": start or begun} if study.starts else {}
+    named = run.data if data is None else data
+    return study.read(choose_preset(study, run.preset), named, cache=cache, **options)
+
+
+def _place(data: str | Path) -> str:
+    """Return a folder or file by its whole path, found from elsewhere; a name as it is."""
+    place = Path(data)
+    return str(place.resolve() if place.exists() else data)
+
+
+def save_setup(output: Path, run: Setup, digest: str) -> None:
+    """Write what a run was asked for, and the digest of its data, into its folder."""
+    facts = {
+        "format": FORMAT,
+        "study": run.study,
+        "preset": run.preset,
+        "mixer": run.mixer,
+        "mixer_options": dict(run.mixer_options),
+        "data": run.data,
+        "digest": digest,
+        "recipe": run.recipe.as_json(),
+        "teacher": None if run.teacher is None else asdict(run.teacher),
+        **({} if run.start is None else {"start": asdict(run.start)}),
+    }
+    write_text(output / SETUP, json.dumps(facts, indent=2) + "\n")
+
+
+def load_setup(output: Path) -> tuple[Setup, str]:
+    """Return what the run in a folder was asked for, and the digest of its data.
+
+    Raises
+    ------
+    ValueError
+        If the folder has no such file, or one of another format, or one that is damaged.
+    """
+    file = output / SETUP
+    if not file.is_file():
+        raise ValueError(f"{output} must be the folder of a training run, got no {SETUP} in it")
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        written = facts["format"]
+        if written == FORMAT:
+            names = {key: facts[key] for key in ("study", "preset", "mixer", "mixer_options")}
+            names["recipe"] = Recipe.from_json(facts["recipe"])
+            taught = facts.get("teacher")  # runs of before there were any do not say
+            names["teacher"] = None if taught is None else Teacher(**taught)
+            names["start"] = Start(**facts["start"]) if facts.get("start") else None
+            return Setup(**names, data=facts["data"]), str(facts["digest"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} must describe a training run, got {error!r}") from error
+    raise ValueError(f"{file} must have format {FORMAT} of training runs, got {written}")
+
+
+def run_folder(path: Path) -> Path:
+    """Return the folder of the run that a folder or file belongs to: itself or one above it.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    found = find_run(path)
+    if found is None:
+        raise ValueError(f"checkpoint must be in the folder of a training run, got {path}")
+    return found

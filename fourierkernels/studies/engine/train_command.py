@@ -1,0 +1,138 @@
+"""The commands around training: a run from options, and tables for the terminal."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourierkernels.foundation.validation import check_choice
+from fourierkernels.studies.engine.overview import overview, overview_table
+from fourierkernels.studies.engine.planning import plan
+from fourierkernels.studies.engine.run import evaluate, train
+from fourierkernels.studies.engine.run_setup import Setup, load_setup, setup
+from fourierkernels.studies.engine.start import choose_start
+from fourierkernels.studies.engine.study import Measured
+from fourierkernels.studies.engine.teacher import amend_teacher
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = [
+    "choose_run",
+    "choose_splits",
+    "evaluate",
+    "plan_table",
+    "read_options",
+    "results_table",
+    "studies_table",
+    "train",
+]
+
+_MEASURED = ("valid", "test")
+
+
+def read_options(given: Iterable[str]) -> dict[str, Any]:
+    """Return options given as NAME=VALUE; a value is JSON or else a string.
+
+    Raises
+    ------
+    ValueError
+        If one has no name or no value.
+
+    Examples
+    --------
+    >>> read_options(["power=2", "radius_shape=head"])
+    {'power': 2, 'radius_shape': 'head'}
+    """
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"mixer-option must be NAME=VALUE, got {text!r}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def choose_run(
+    study: str | None,
+    *,
+    data: str | None,
+    mixer: str | None,
+    mixer_options: Mapping[str, Any],
+    preset: str | None,
+    seed: int | None,
+    resumed: Path | None,
+    teacher: Path | None = None,
+    teacher_weight: float | None = None,
+    temperature: float | None = None,
+    start: Path | None = None,
+) -> Setup:
+    """Return the run that options describe; what a resumed run was asked for need not be repeated.
+
+    Parameters
+    ----------
+    resumed : Path or None
+        Folder of the run to resume, if one is named.
+    teacher : Path or None
+        A trained model to learn from, with its share of the loss and its temperature.
+    start : Path or None
+        A trained model to begin with.
+
+    Raises
+    ------
+    ValueError
+        If no study is named, or something is unknown.
+    """
+    if study is None:
+        raise ValueError("study must be named (--list shows them), got none")
+    given = {"preset": preset, "mixer": mixer, "data": data}
+    named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    taught = {"weight": teacher_weight, "temperature": temperature}
+    if resumed is None:
+        named |= {} if seed is None else {"seed": seed}
+        named["teacher"] = amend_teacher(None, teacher, **taught)
+        return setup(study, mixer_options=mixer_options, start=start, **named)
+    earlier, _ = load_setup(resumed)
+    named["teacher"] = amend_teacher(earlier.teacher, teacher, **taught)
+    if start is not None:
+        named["start"] = choose_start(start)
+    if data is not None:
+        named["data"] = setup(study, data=data).data
+    recipe = earlier.recipe if seed is None else replace(earlier.recipe, seed=seed)
+    options = dict(mixer_options) or earlier.mixer_options
+    return replace(earlier, study=study, recipe=recipe, mixer_options=options, **named)
+
+
+def choose_splits(given: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the texts to measure on, both if none are given."""
+    return tuple(check_choice("split", name, list(_MEASURED)) for name in given or _MEASURED)
+
+
+def plan_table(run: Setup) -> "Table":
+    """Return what a run will cost."""
+    from rich.table import Table
+
+    table = Table(title=f"{run.study}, {run.preset}, {run.mixer}", show_header=False)
+    for name, value in plan(run).rows():
+        table.add_row(name, value)
+    return table
+
+
+def studies_table(data: str | None, runs: Path | None) -> "Table":
+    """Return what there is of each study, with the data in a folder and the runs in another."""
+    return overview_table(overview(None if data is None else Path(data), runs or Path()))
+
+
+def results_table(measured: Iterable[Measured]) -> "Table":
+    """Return the numbers of a model beside those of the paper."""
+    from rich.table import Table
+
+    table = Table("split", "measure", "value", "count", "paper")
+    for row in measured:
+        paper = "" if row.published is None else f"{row.published:.2f}"
+        table.add_row(row.split, row.metric, f"{row.value:.2f}", f"{row.positions:,}", paper)
+    return table

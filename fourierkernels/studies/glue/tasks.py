@@ -1,0 +1,112 @@
+"""The tasks of GLUE [wang2019glue]_: columns of their files, labels, measures.
+
+Adding a task is adding a row: presets, readers, the command line and the tests read the rows. The
+columns are those of the files that gluebenchmark.com distributes; names of files and columns, and
+the numbers of training rows, are remembered rather than read from a source.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Task:
+    """One row of :data:`TASKS`.
+
+    Attributes
+    ----------
+    title : str
+        What is asked.
+    folder : str
+        Its folder among the others, as they are distributed.
+    texts : tuple of str
+        The columns of its one or two texts.
+    label : str
+        The column of its label.
+    labels : tuple of str or None
+        All labels; () if they are numbers to be predicted, None for those in the training file.
+    rows : int
+        Training rows; 0 if they are not known.
+    header : tuple of str or None
+        Columns of labelled files that have no line of them; None if the first line names them.
+    held : tuple of pairs of str
+        What tells a file of GLUE's validation rows from the others, and its name.
+    unlabelled : tuple of str
+        Files whose labels are not given, which GLUE's server measures on.
+    measures : tuple of str
+        Keys of ``fourierkernels.studies.glue.glue_measures.MEASURES``; the first is that of the
+        paper.
+    """
+
+    title: str
+    folder: str
+    texts: tuple[str, ...]
+    label: str = "label"
+    labels: tuple[str, ...] | None = ("0", "1")
+    rows: int = 0
+    header: tuple[str, ...] | None = None
+    held: tuple[tuple[str, str], ...] = (("", "dev.tsv"),)
+    unlabelled: tuple[str, ...] = ("test.tsv",)
+    measures: tuple[str, ...] = ("accuracy (%)",)
+
+
+_BOTH = ("sentence1", "sentence2")
+_ENTAILS = ("entailment", "not_entailment")
+_SHARED = ("accuracy-F1 mean (%)", "accuracy (%)", "F1 (%)")
+
+TASKS: dict[str, Task] = {
+    "cola": Task(
+        "is a sentence acceptable English?",
+        "CoLA",
+        ("sentence",),
+        rows=8_551,
+        header=("source", "label", "mark", "sentence"),
+        measures=("accuracy (%)", "Matthews correlation (%)"),
+    ),
+    "sst2": Task("is a review of a film positive?", "SST-2", ("sentence",), rows=67_349),
+    "mrpc": Task(
+        "do two sentences say the same?",
+        "MRPC",
+        ("#1 String", "#2 String"),
+        label="Quality",
+        rows=3_668,
+        measures=_SHARED,
+    ),
+    "stsb": Task(
+        "how alike are two sentences, from 0 to 5?",
+        "STS-B",
+        _BOTH,
+        label="score",
+        labels=(),
+        rows=5_749,
+        measures=("Spearman correlation (%)", "Pearson correlation (%)"),
+    ),
+    "qqp": Task(
+        "do two questions ask the same?",
+        "QQP",
+        ("question1", "question2"),
+        label="is_duplicate",
+        rows=363_849,
+        measures=_SHARED,
+    ),
+    "mnli": Task(
+        "does a premise entail or contradict a hypothesis?",
+        "MNLI",
+        _BOTH,
+        label="gold_label",
+        labels=("contradiction", "entailment", "neutral"),
+        rows=392_702,
+        held=((", matched", "dev_matched.tsv"), (", mismatched", "dev_mismatched.tsv")),
+        unlabelled=("test_matched.tsv", "test_mismatched.tsv"),
+    ),
+    "qnli": Task(
+        "does a sentence answer a question?",
+        "QNLI",
+        ("question", "sentence"),
+        labels=_ENTAILS,
+        rows=104_743,
+    ),
+    "rte": Task("does a text entail another?", "RTE", _BOTH, labels=_ENTAILS, rows=2_490),
+    "wnli": Task("does a pronoun mean what is put for it?", "WNLI", _BOTH, rows=635),
+    "sentences": Task("any labels of single sentences", "", ("sentence",), labels=None),
+    "pairs": Task("any labels of pairs of sentences", "", _BOTH, labels=None),
+}

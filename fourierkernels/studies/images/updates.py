@@ -1,0 +1,161 @@
+"""The training images of a run, in its order, as they are after augmentation and mixing."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import Dataset
+
+from fourierkernels.foundation.image_files import Preprocessing, Resampling
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.studies.engine.segments import Batch
+from fourierkernels.studies.images.augmentation import Augmentation
+from fourierkernels.studies.images.blending import Blend, draw_blend
+from fourierkernels.studies.images.labelled import LabelledImages
+
+_CROPPED = 0.875  # of the shorter side, in validation: eval_crop_ratio of DeiT's main.py
+_ORDER, _IMAGE, _GROUP = 1, 2, 3  # what a generator is of
+
+
+def preprocessing(data: LabelledImages, side: int) -> Preprocessing:
+    """Return how images are read where nothing is random: the middle of each, normalised."""
+    cut = data.side is None
+    return Preprocessing(
+        data.channels,
+        int(side / _CROPPED) if cut else None,
+        Resampling.BICUBIC,
+        (side, side) if cut else None,
+        mean=data.mean,
+        std=data.std,
+    )
+
+
+def read_batch(data: LabelledImages, split: str, places: Iterable[int], side: int) -> Batch:
+    """Return images ``(B, C, side, side)`` of a split as they are, and their labels ``(B,)``."""
+    reads, chosen = preprocessing(data, side), list(places)
+    pixels = [reads.normalised(reads.shaped(data.open(split, place))) for place in chosen]
+    labels = torch.from_numpy(data.labels[split][chosen])
+    return {"images": torch.from_numpy(np.stack(pixels)), "labels": labels}
+
+
+class ImageUpdates(Dataset[Batch]):
+    """Training images in the order of a run, epoch after epoch.
+
+    Which image comes where, and all that is done to it, follow from the seed and its number in the
+    run alone: not from the process that makes it, the images beside it, or where a run is resumed.
+    A partner that is not in the same batch is read as well.
+
+    Parameters
+    ----------
+    data : LabelledImages
+        Of which "train" is read.
+    side : int
+        Height and width that the model reads.
+    steps, batch : int
+        Updates of the run, and images of each. What does not fill the last update of an epoch is
+        left out.
+    seed : int
+        Of the order and of all that is random.
+    augmentation : Augmentation
+        What is done to the images. Groups follow each other in an update; repetitions of an image
+        are spread over them, so that they are not mixed with each other, as ``samplers.py`` of
+        https://github.com/facebookresearch/deit spreads them over the processes.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer images than an update has, or groups do not fill an update.
+    """
+
+    def __init__(
+        self,
+        data: LabelledImages,
+        *,
+        side: int,
+        steps: int,
+        batch: int,
+        seed: int,
+        augmentation: Augmentation,
+    ) -> None:
+        self._data, self._side, self._seed, self._does = data, side, seed, augmentation
+        self._batch, self._count = (
+            check_integer("batch", batch),
+            check_integer("steps", steps) * batch,
+        )
+        self._group = augmentation.group or batch
+        if batch % self._group:
+            raise ValueError(f"group must divide batch = {batch}, got {self._group}")
+        self._images = len(data.labels["train"])
+        self._epoch = self._images // batch * batch
+        if not self._epoch:
+            raise ValueError(
+                f"data must have at least the {batch} training images of an update, "
+                f"got {self._images}"
+            )
+        self._reads = preprocessing(data, side)
+        self._drawn: tuple[int, NDArray[np.int64]] = (-1, np.arange(0))
+
+    @property
+    def updates_per_epoch(self) -> float:
+        """Updates in which as many images are read as there are."""
+        return self._images / self._batch
+
+    def __len__(self) -> int:
+        return self._count
+
+    def probe(self, most: int) -> tuple[Batch, float]:
+        """Return a batch of at most `most` images, and how many such batches an update has."""
+        few = min(most, self._batch)
+        return self.__getitems__(range(few)), self._batch / few
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """Return mixed images ``(B, C, side, side)``, labels, those of partners, and shares."""
+        places = [int(index) for index in indices]
+        blends = {group: self._blend(group) for group in {p // self._group for p in places}}
+        mixed = [blends[place // self._group] for place in places]
+        partners = [self._partner(place) for place in places]
+        needed = {*places, *(p for p, b in zip(partners, mixed, strict=True) if b.share < 1)}
+        made = {place: self._augmented(place) for place in needed}
+        images = [
+            blend.apply(made[place], made.get(partner, made[place]))
+            for place, partner, blend in zip(places, partners, mixed, strict=True)
+        ]
+        return {
+            "images": torch.from_numpy(np.stack(images)),
+            "labels": self._labels(places),
+            "partners": self._labels(partners),
+            "shares": torch.tensor([blend.share for blend in mixed]),
+        }
+
+    def place(self, index: int) -> int:
+        """Return which training image comes at a place of the run."""
+        epoch, place = divmod(index, self._epoch)
+        update, within = divmod(place, self._batch)
+        group, slot = divmod(within, self._group)
+        listed = update * self._batch + slot * (self._batch // self._group) + group
+        if self._drawn[0] != epoch:
+            rng = np.random.default_rng([self._seed, _ORDER, epoch])
+            self._drawn = epoch, rng.permutation(self._images)
+        return int(self._drawn[1][listed // self._does.repeats])
+
+    def _labels(self, indices: Iterable[int]) -> torch.Tensor:
+        return torch.from_numpy(self._data.labels["train"][[self.place(i) for i in indices]])
+
+    def _partner(self, index: int) -> int:
+        """Return the place that mirrors another one in its group."""
+        first = index // self._group * self._group
+        return first + self._group - 1 - (index - first)
+
+    def _blend(self, group: int) -> Blend:
+        rng = np.random.default_rng([self._seed, _GROUP, group])
+        return draw_blend(self._side, self._does.mixup, self._does.cutmix, rng)
+
+    def _augmented(self, index: int) -> NDArray[np.float32]:
+        """Return the image at a place of the run, ``(C, side, side)``, before it is mixed."""
+        rng = np.random.default_rng([self._seed, _IMAGE, index])
+        image = self._data.open("train", self.place(index))
+        if self._does.least_area is None:
+            image = self._reads.shaped(image)
+        moved = self._does.moved(image, self._side, rng)
+        return self._does.erased(self._reads.normalised(moved), rng)

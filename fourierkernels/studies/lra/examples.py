@@ -1,0 +1,126 @@
+"""Long sequences that are opened one at a time, by split and place, and read only then."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.foundation.files import file_digest
+
+BYTE_TOKENS = 257  # bytes and padding
+Tokens = NDArray[np.int64]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ArenaSplit:
+    """Labelled sequences, or pairs of them.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (n,)
+        Numbers of the classes.
+    lengths : ndarray, shape (n,)
+        Tokens of each; of the longer one of a pair.
+    open : callable
+        From a place to its sequence of tokens, 1 or more each, or to the two of a pair; it raises
+        ValueError for what is broken.
+    """
+
+    labels: Labels
+    lengths: NDArray[np.int64]
+    open: Callable[[int], tuple[Tokens, ...]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class ArenaData:
+    """A data set of one task.
+
+    Attributes
+    ----------
+    task : str
+        The task: "listops", "text", "retrieval", "image" or "pathfinder".
+    corpus, source : str
+        The reader's name, and what was read.
+    digest : str
+        SHA-256 of what decides the sequences, their classes and their splits.
+    vocabulary : tuple of str
+        Names of the classes, in the order of their numbers.
+    tokens : int
+        Numbers of tokens, 0 for padding among them.
+    splits : mapping of str to ArenaSplit
+        By "train", "valid" and "test".
+    pairs : bool
+        Whether an example is two sequences.
+    side : int or None
+        Of square images; None for sequences of any length.
+    left_out : int
+        Examples that were left out because their files are empty, as the published code does.
+    """
+
+    task: str
+    corpus: str
+    source: str
+    digest: str
+    vocabulary: tuple[str, ...]
+    tokens: int
+    splits: Mapping[str, ArenaSplit] = field(repr=False)
+    pairs: bool = False
+    side: int | None = None
+    left_out: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Examples of each split."""
+        return {name: len(split) for name, split in self.splits.items()}
+
+    def longer(self, length: int) -> dict[str, int]:
+        """Return how many examples of each split have more tokens than a model reads."""
+        return {name: int((own.lengths > length).sum()) for name, own in self.splits.items()}
+
+
+def byte_tokens(text: bytes) -> Tokens:
+    """Return the tokens of bytes: one more than each, for 0 is padding.
+
+    Examples
+    --------
+    >>> byte_tokens(b"AB").tolist()
+    [66, 67]
+    """
+    return np.frombuffer(text, np.uint8).astype(np.int64) + 1
+
+
+def packed(sequences: Sequence[Tokens], labels: Iterable[int]) -> ArenaSplit:
+    """Return a split that is held in memory, a byte or two for each token."""
+    lengths = np.array([len(own) for own in sequences], dtype=np.int64)
+    ends = np.cumsum(lengths)
+    values = np.concatenate(sequences).astype(np.uint16)
+
+    def opened(place: int) -> tuple[Tokens, ...]:
+        return (values[ends[place] - lengths[place] : ends[place]].astype(np.int64),)
+
+    return ArenaSplit(np.fromiter(labels, np.int64), lengths, opened)
+
+
+def digest_of(rule: str, files: Iterable[Path]) -> str:
+    """Return the SHA-256 of files and of how they are read."""
+    digest = hashlib.sha256(rule.encode())
+    for file in files:
+        digest.update(f"{file.name} {file_digest(file)}".encode())
+    return digest.hexdigest()
+
+
+def check_splits(source: Path | str, splits: Mapping[str, ArenaSplit]) -> None:
+    """Refuse data without a single example in some split."""
+    for name, split in splits.items():
+        if not len(split):
+            raise ValueError(f"data must have an example to {_USES[name]}, got none in {source}")
+
+
+_USES = {"train": "train on", "valid": "validate by", "test": "test by"}

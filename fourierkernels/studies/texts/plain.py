@@ -1,0 +1,81 @@
+"""Folders of plain text: three files, or many that are split here."""
+
+import hashlib
+import re
+from pathlib import Path
+
+from fourierkernels.foundation.words import END, WORD
+from fourierkernels.studies.texts.source import Source, source_of_files
+from fourierkernels.studies.texts.token_files import SPLITS
+
+_WORD = re.compile(WORD)
+_HELD_OUT = 20  # one file in so many is for validation, another one for the test
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words and the punctuation marks of a line, as they are written.
+
+    ``<eos>`` in a text is punctuation and a word, since only the end of a line may be ``<eos>``.
+
+    Examples
+    --------
+    >>> words_of("Don't panic: <unk>.")
+    ['Don', "'", 't', 'panic', ':', '<unk>', '.']
+    """
+    return _WORD.findall(line)
+
+
+def has_texts(folder: Path) -> bool:
+    """Return whether a folder has text files."""
+    return any(folder.rglob("*.txt"))
+
+
+def open_texts(folder: Path) -> Source:
+    """Return the texts of train.txt, valid.txt and test.txt, or of all .txt files, split by file.
+
+    By file, and not by line, because neighbouring lines repeat each other. The order and the split
+    follow a digest of the path of each file in the folder, and so no random numbers.
+
+    Raises
+    ------
+    ValueError
+        If one of the three files is missing while another is there, or a split has no file.
+    """
+    files = text_files(folder)
+    return source_of_files(folder.resolve().name, files, words_of, f"words {END}")
+
+
+def text_files(folder: Path) -> dict[str, list[Path]]:
+    """Return the files of each split, see :func:`open_texts`."""
+    there = named_files(folder)
+    if there and len(there) < len(SPLITS):
+        missing = ", ".join(f"{split}.txt" for split in SPLITS if split not in there)
+        raise ValueError(f"{folder} must have {missing} beside {next(iter(there))}.txt, got none")
+    return {split: [path] for split, path in there.items()} or _split_files(folder)
+
+
+def named_files(folder: Path) -> dict[str, Path]:
+    """Return those of train.txt, valid.txt and test.txt that are in a folder."""
+    named = {split: folder / f"{split}.txt" for split in SPLITS}
+    return {split: path for split, path in named.items() if path.is_file()}
+
+
+def _split_files(folder: Path) -> dict[str, list[Path]]:
+    paths = sorted(path for path in folder.rglob("*.txt") if path.is_file())
+
+    def key(path: Path) -> str:
+        return hashlib.sha256(path.relative_to(folder).as_posix().encode()).hexdigest()
+
+    shuffled = sorted(paths, key=key)
+    held = max(len(shuffled) // _HELD_OUT, 1)
+    files = {
+        "train": shuffled[2 * held :],
+        "valid": shuffled[:held],
+        "test": shuffled[held : 2 * held],
+    }
+    if not files["train"]:
+        raise ValueError(
+            f"{folder} must have train.txt, valid.txt and test.txt, or at least three .txt files, "
+            f"got {len(paths)}"
+        )
+    return files

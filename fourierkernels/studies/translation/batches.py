@@ -1,0 +1,240 @@
+"""Batches of pairs of one length class, of as many pairs as fit a budget.
+
+A data set whose item is a whole batch: a recipe of `batch` 1 makes an update of one batch, one of
+`batch` 4 an update of four, on four processes as in the report or accumulated. The engine asks for
+items in their order, so that a step alone says which pairs it has.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.studies.engine.segments import Batch
+from fourierkernels.studies.translation.bpe import PADDING, START, STOP
+from fourierkernels.studies.translation.classes import BatchRule, padded_length
+from fourierkernels.studies.translation.pair_files import PairFiles
+
+_NO_RULE = BatchRule()
+_EPOCHS, _PASSES = 0, 1  # else an epoch and a pass could draw the same numbers
+
+
+class PairBatches(Dataset[Batch]):
+    """The training batches of a run, in their order: item i is a batch ``(B, N)``, ``(B, M + 1)``.
+
+    Each class is read pass after pass, in a new order each time, and cut into batches of exactly B
+    pairs: what remains of a pass is the beginning of the next batch, so that every batch is full,
+    and every pair comes once in a pass. An epoch has the batches that fill up during one pass of
+    all classes, in an order drawn anew. Everything follows from the seed and the number of the
+    item, whatever the number of processes and wherever a run is resumed.
+
+    Parameters
+    ----------
+    files : PairFiles
+        The corpus.
+    steps : int
+        Updates of the run.
+    batch : int
+        Batches of an update, `recipe.batch`. They are of one class, as in [chen_attention]_ section
+        4.2, where each of four processes has a quarter of each class: all then have as much to do.
+    rule : BatchRule
+        How many pairs there are in a batch of a class.
+    seed : int
+        Of the order.
+    split : str
+        What is read.
+
+    Raises
+    ------
+    ValueError
+        If the budget is less than one pair of the longest class.
+    """
+
+    def __init__(
+        self,
+        files: PairFiles,
+        *,
+        steps: int,
+        batch: int = 1,
+        rule: BatchRule = _NO_RULE,
+        seed: int = 0,
+        split: str = "train",
+    ) -> None:
+        self._files, self._split, self._seed = files, split, check_integer("seed", seed, least=0)
+        self._steps, self._batch = check_integer("steps", steps), check_integer("batch", batch)
+        self._pairs = files.classes[split]
+        self._firsts = [0, *accumulate(self._pairs)]
+        self._places = [place for place, pairs in enumerate(self._pairs) if pairs]
+        self.sizes = {place: rule.size(place) for place in self._places}
+        self._orders: dict[tuple[int, int], NDArray[np.int64]] = {}
+        self._epoch: tuple[int, list[tuple[int, int]]] = (-1, [])
+
+    @property
+    def updates_per_epoch(self) -> float:
+        """Updates in which each pair comes once, on average over the epochs."""
+        return sum(self._pairs[place] / self._full(place) for place in self._places)
+
+    def __len__(self) -> int:
+        return self._steps * self._batch
+
+    def __getitem__(self, index: int) -> Batch:
+        """Return a batch."""
+        return collate(self._files, self._split, self.members(index))
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """Return the one batch that is asked for.
+
+        Raises
+        ------
+        ValueError
+            If a step of a process is to have several.
+        """
+        if len(indices) != 1:
+            raise ValueError(
+                f"accumulation times processes must be the batches of an update, {self._batch}, "
+                f"got {len(indices)} batches for a process at a time"
+            )
+        return self[int(indices[0])]
+
+    def members(self, index: int) -> NDArray[np.int64]:
+        """Return the places of the pairs of a batch in the files of the split, ``(B,)``."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"index must be in [0, {len(self)}), got {index}")
+        update, part = divmod(index, self._batch)
+        place, number = self._update(update)
+        first = (number * self._batch + part) * self.sizes[place]
+        whole = np.arange(first, first + self.sizes[place])
+        passes, inside = np.divmod(whole, self._pairs[place])
+        orders = [self._order(place, turn)[inside[passes == turn]] for turn in np.unique(passes)]
+        return self._firsts[place] + np.concatenate(orders)
+
+    def _full(self, place: int) -> int:
+        """Return how many pairs of a class an update has."""
+        return self.sizes[place] * self._batch
+
+    def _before(self, epoch: int, place: int) -> int:
+        """Return how many updates a class has had before an epoch."""
+        return epoch * self._pairs[place] // self._full(place)
+
+    def _update(self, update: int) -> tuple[int, int]:
+        """Return the class of an update, and how many updates the class had before."""
+
+        def before(epoch: int) -> int:
+            return sum(self._before(epoch, place) for place in self._places)
+
+        last = 1
+        while before(last) <= update:
+            last *= 2
+        epoch = bisect_right(range(last), update, key=before) - 1
+        if self._epoch[0] != epoch:
+            self._epoch = epoch, self._shuffled(epoch)
+        return self._epoch[1][update - before(epoch)]
+
+    def _shuffled(self, epoch: int) -> list[tuple[int, int]]:
+        """Return the updates of an epoch, each as its class and its number there."""
+        updates = [
+            (place, number)
+            for place in self._places
+            for number in range(self._before(epoch, place), self._before(epoch + 1, place))
+        ]
+        order = np.random.default_rng([self._seed, _EPOCHS, epoch]).permutation(len(updates))
+        return [updates[i] for i in order]
+
+    def _order(self, place: int, turn: int) -> NDArray[np.int64]:
+        """Return the order of the pairs of a class in a pass; those of two passes are kept."""
+        key = place, int(turn)
+        if key not in self._orders:
+            for old in [other for other in self._orders if other[0] == place][:-1]:
+                del self._orders[old]
+            rng = np.random.default_rng([self._seed, _PASSES, *key])
+            self._orders[key] = rng.permutation(self._pairs[place])
+        return self._orders[key]
+
+
+def one_pass(
+    files: PairFiles,
+    split: str,
+    *,
+    rule: BatchRule = _NO_RULE,
+    part: tuple[int, int] = (0, 1),
+) -> Iterator[Batch]:
+    """Yield each pair of a split once, class by class; the last batch of a class may be smaller.
+
+    Parameters
+    ----------
+    part : tuple of int
+        Number of this process and of all processes: each has every so many batches.
+    """
+    number, first = 0, 0
+    for place, pairs in enumerate(files.classes[split]):
+        for start in range(0, pairs, rule.size(place) if pairs else 1):
+            if number % part[1] == part[0]:
+                end = min(start + rule.size(place), pairs)
+                yield collate(files, split, np.arange(first + start, first + end))
+            number += 1
+        first += pairs
+
+
+def collate(files: PairFiles, split: str, places: NDArray[np.int64]) -> Batch:
+    """Return pairs of one class as a batch of int64.
+
+    Returns
+    -------
+    dict of Tensor
+        "source" ``(B, N)``, start, sentence, end, padding, with N the
+        :func:`~fourierkernels.studies.translation.classes.padded_length` of each; "target"
+        ``(B, M + 1)``, the same with the longest target of the batch.
+
+    Raises
+    ------
+    ValueError
+        If the sources are to be padded to different lengths.
+    """
+    tokens, index = files.tokens(split), files.index(split)[places]
+    sources, targets = [], []
+    for start, n, m in index.tolist():
+        sources.append(tokens[start : start + n])
+        targets.append(tokens[start + n : start + n + m])
+    lengths = {padded_length(len(source)) for source in sources}
+    if len(lengths) != 1:
+        raise ValueError(f"pairs must be of one length class, got sources padded to {lengths}")
+    return {
+        "source": _padded(sources, lengths.pop()),
+        "target": _padded(targets, max(len(target) for target in targets) + 2),
+    }
+
+
+def source_rows(sentences: Sequence[Sequence[int]]) -> Tensor:
+    """Return sentences to be translated as training has them, ``(B, N)``.
+
+    Parameters
+    ----------
+    sentences : sequence of sequences of int
+        Numbers without marks, of one length class.
+
+    Raises
+    ------
+    ValueError
+        If they are to be padded to different lengths.
+    """
+    lengths = {padded_length(len(sentence)) for sentence in sentences}
+    if len(lengths) != 1:
+        raise ValueError(f"sentences must be of one length class, got {len(lengths)} of them")
+    return _padded([np.array(each, dtype=np.int64) for each in sentences], lengths.pop())
+
+
+def _padded(rows: Sequence[NDArray[Any]], length: int) -> Tensor:
+    """Return rows between their marks, filled up to a length."""
+    filled = np.full((len(rows), length), PADDING, dtype=np.int64)
+    filled[:, 0] = START
+    for row, own in zip(filled, rows, strict=True):
+        row[1 : len(own) + 1] = own
+        row[len(own) + 1] = STOP
+    return torch.from_numpy(filled)

@@ -1,0 +1,64 @@
+"""Rates of the best exact MISE in n: what the paper proves, what is sharp, and the optima.
+
+The rates themselves are in `fourierkernels.theory.rates`, the theorems that state them in
+`fourierkernels.theorems`.
+"""
+
+from collections.abc import Iterable
+
+from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.theorems.measures.integrated_error import INTEGRATED_ERROR
+from fourierkernels.theorems.registry import THEOREMS
+from fourierkernels.theory.densities import Density, as_density
+from fourierkernels.theory.optimum import optimum
+from fourierkernels.theory.rates import Rate, RateRow, sharp_rate
+from fourierkernels.theory.setting import Setting
+
+SIZES = tuple(10**e for e in range(2, 9))
+
+
+def paper_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) -> Rate | None:
+    """Return the rate proved in [nguyen2022fourierformer]_, or None where it states none.
+
+    Theorem 3(a) for l = 1, 3(b) for l = 2 (it asks β > 3), Theorem 1 with m = 1 for l >= 4 (it
+    asks a bounded second derivative: β > 3 is enough). l = 3 and the Gaussian are not covered.
+
+    Examples
+    --------
+    >>> str(paper_rate("laplace", "fourier1")), paper_rate("laplace", "fourier2")
+    ('n^-1/2', None)
+    """
+    setting = Setting.of(density, kernel, dim=dim)
+    for theorem in THEOREMS.values():
+        if theorem.error is not INTEGRATED_ERROR or theorem.claimed is None:
+            continue
+        if theorem.applies(setting):
+            return theorem.claimed(setting)
+    return None
+
+
+def rate_table(
+    density: Density | str,
+    kernels: Iterable[Kernel | str],
+    *,
+    sizes: Iterable[int] = SIZES,
+    dim: int = 1,
+) -> list[RateRow]:
+    """Return the optimum for every kernel and sample size, kernels outermost.
+
+    Examples
+    --------
+    >>> rows = rate_table("laplace", ["fourier1"], sizes=[10**7, 10**8])
+    >>> print(f"{rows[-1].optimum.radius:.1f} {rows[-1].optimum.slope:.3f}")
+    100.0 -0.749
+    """
+    target = as_density(density)
+    label = density if isinstance(density, str) else repr(density)
+    rows = []
+    for kernel in map(as_kernel, kernels):
+        paper = paper_rate(target, kernel, dim=dim)
+        sharp = sharp_rate(target, kernel, dim=dim)
+        for n in sizes:
+            best = optimum(target, kernel, n=n, dim=dim)
+            rows.append(RateRow(label, kernel.name, best, paper, sharp))
+    return rows

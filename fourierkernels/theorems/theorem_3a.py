@@ -1,0 +1,89 @@
+"""Theorem 3(a) of [nguyen2022fourierformer]_: densities, l = 1."""
+
+import math
+
+from fourierkernels.theorems.assumptions import (
+    decay,
+    ordinary_smooth,
+    power_is,
+    supersmooth,
+)
+from fourierkernels.theorems.measures.integrated_error import INTEGRATED_ERROR
+from fourierkernels.theorems.shared_terms import sharp_density, variance
+from fourierkernels.theorems.theorem import Case, Theorem
+from fourierkernels.theory.rates import Rate, balanced_rate
+from fourierkernels.theory.setting import Setting
+
+
+def _bound_supersmooth(setting: Setting, n: float, radius: float) -> float:
+    alpha = setting.density.smoothness.exponent
+    bias = radius ** max(1.0 - alpha, 0.0) * math.exp(-decay(setting) * radius**alpha)
+    return float(bias) + variance(setting, n, radius)
+
+
+def _bound_ordinary(setting: Setting, n: float, radius: float) -> float:
+    bias = float(radius ** (1.0 - setting.density.smoothness.exponent))
+    return bias + variance(setting, n, radius)
+
+
+def _claim_supersmooth(setting: Setting) -> Rate:
+    power = setting.dim / setting.density.smoothness.exponent
+    return Rate(1.0, power, "Theorem 3(a), supersmooth")
+
+
+def _claim_ordinary(setting: Setting) -> Rate:
+    q = setting.density.smoothness.exponent - 1.0
+    return balanced_rate(q, setting.dim, "Theorem 3(a), ordinary smooth")
+
+
+THEOREM_3A_SUPERSMOOTH = Theorem(
+    name="3a supersmooth",
+    source="[nguyen2022fourierformer]_, Theorem 3(a)",
+    statement=(
+        r"\mathrm{MISE} \le C \left(R^{\max\{1-\alpha, 0\}} e^{-c R^\alpha}"
+        r" + \frac{R^D}{N}\right)"
+    ),
+    error=INTEGRATED_ERROR,
+    assumptions=(power_is(1), supersmooth()),
+    bound=_bound_supersmooth,
+    claimed=_claim_supersmooth,
+    sharp=sharp_density,
+    derivation=(
+        "squared bias is ∫ |p̂|² beyond R; the best R solves |p̂(R)|² = 1/(N+1) on the line "
+        "(symbolic.asymptotics)"
+    ),
+    remark=(
+        "The proof bounds |p̂|² by a multiple of |p̂|: the exponent c could be twice as large. "
+        "The rate does not change, its constant does, by 2^{D/α}."
+    ),
+    cases=(
+        Case("gaussian", "fourier1"),
+        Case("cauchy", "fourier1"),
+        Case("cauchy", "fourier1", dim=2),
+    ),
+)
+
+THEOREM_3A_ORDINARY_SMOOTH = Theorem(
+    name="3a ordinary smooth",
+    source="[nguyen2022fourierformer]_, Theorem 3(a)",
+    statement=r"\mathrm{MISE} \le C \left(R^{-\beta+1} + \frac{R^D}{N}\right)",
+    error=INTEGRATED_ERROR,
+    assumptions=(power_is(1), ordinary_smooth(1.0)),
+    bound=_bound_ordinary,
+    claimed=_claim_ordinary,
+    sharp=sharp_density,
+    derivation=(
+        "squared bias is ∫ |p̂|² ~ ∫ t^{-2β} beyond R, which is R^{-(2β-1)}, not R^{-(β-1)} "
+        "(symbolic.asymptotics)"
+    ),
+    remark=(
+        "The proof bounds |p̂|² by a multiple of |p̂| and loses half of the exponent. β > 1/2 "
+        "is enough."
+    ),
+    cases=(
+        Case("laplace", "fourier1"),
+        Case("gamma", "fourier1"),
+        Case("beta", "fourier1"),
+        Case("laplace", "fourier1", dim=2),
+    ),
+)

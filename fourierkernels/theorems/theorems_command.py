@@ -1,0 +1,113 @@
+"""The work behind ``fourierkernels theorems``: which settings, and the tables on the terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.table import Table
+
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.progress import tracked
+from fourierkernels.theorems.evidence import Evidence
+from fourierkernels.theorems.registry import THEOREMS, as_theorem
+from fourierkernels.theorems.table import Entry, entries, table
+from fourierkernels.theorems.theorem import Case
+from fourierkernels.theory.slopes import LimitSlope, Slope
+
+_HEADER = (
+    "theorem",
+    "setting",
+    "paper's rate",
+    "sharp rate",
+    "slope, N → ∞",
+    "simulated",
+    "verdict",
+)
+
+
+def run(names: Sequence[str], case: Case | None, *, simulate: bool) -> list[Evidence]:
+    """Verify theorems and show the evidence on standard output.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Theorems; all if empty.
+    case : Case, optional
+        The setting in which to verify them; by default those that each theorem names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`verify`.
+    """
+    rows = entries(names or None) if case is None else _in_one_setting(names, case)
+    found = [
+        row for entry in tracked(rows, "theorems") for row in table([entry], simulate=simulate)
+    ]
+    console = standard_output(width=140)
+    console.print(_summary(found))
+    for line in _details(found[0]) if len(found) == 1 else _reasons(found):
+        console.print(line, markup=False, highlight=False)
+    return found
+
+
+def _in_one_setting(names: Sequence[str], case: Case) -> list[Entry]:
+    """Leave out theorems on regression where no function is given and none was asked for."""
+    if names:
+        return [(as_theorem(name), case) for name in names]
+    return [
+        (theorem, case)
+        for theorem in THEOREMS.values()
+        if case.function is not None or not theorem.error.about_regression
+    ]
+
+
+def _summary(found: Sequence[Evidence]) -> Table:
+    shown = Table(*_HEADER, box=box.SIMPLE_HEAD)
+    for row in found:
+        shown.add_row(
+            row.theorem,
+            _name(row),
+            str(row.claimed or "-"),
+            str(row.sharp or "-"),
+            _short(row.slope),
+            _short(row.simulated_slope),
+            row.verdict,
+        )
+    return shown
+
+
+def _name(row: Evidence) -> str:
+    setting = row.setting
+    parts = [type(setting.density).__name__.lower(), setting.kernel.name]
+    if setting.function:
+        parts.append(setting.function.name)
+    return ", ".join([*parts, f"D = {setting.dim}"])
+
+
+def _short(slope: LimitSlope | Slope | None) -> str:
+    return "-" if slope is None else str(slope)
+
+
+def _reasons(found: Sequence[Evidence]) -> Iterator[str]:
+    for row in found:
+        if row.verdict == "not applicable":
+            yield f"{row.theorem} ({_name(row)}): {row.reason}"
+
+
+def _details(row: Evidence) -> Iterator[str]:
+    theorem = as_theorem(row.theorem)
+    yield f"source: {theorem.source.replace('[', '').replace(']_', '')}"
+    for check in row.checks:
+        yield f"{'holds' if check.holds else 'FAILS'}: {check.assumption}; {check.reason}"
+    if row.computed is not None:
+        sizes = row.computed.sizes
+        yield f"slope: {row.computed.method}, n = {sizes[0]:g} to {sizes[-1]:g}"
+        n, radius = row.worst
+        yield f"constant of the bound: {row.constant:.4g}, needed at n = {n:g}, R = {radius:.4g}"
+    if row.simulated is not None:
+        sizes = row.simulated.sizes
+        yield f"simulated: {row.simulated.method}, n = {sizes[0]:g} to {sizes[-1]:g}"
+        yield f"simulated over computed error, slope: {_short(row.residual)}"
+    yield f"why: {theorem.derivation}"
+    if theorem.remark:
+        yield f"note: {theorem.remark}"

@@ -1,0 +1,112 @@
+"""Densities of known smoothness: pdf, characteristic function, sampler, smoothness class.
+
+They are the targets for which rates are verified. To add one, write a frozen dataclass with the
+members of :class:`Density`, its breaks among them, and put an instance into :data:`DENSITIES`; the
+contract tests, the exact errors and the command line pick it up from there, by its name or by the
+name with other parameters.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from fourierkernels.foundation.validation import check_choice, lacking
+from fourierkernels.theory.densities.beta import Beta
+from fourierkernels.theory.densities.contract import (
+    Density,
+    HasComponents,
+    HasEdges,
+    HasFarField,
+    HasMarginals,
+    HasSpectralTail,
+    HasSpectralWindow,
+    Smoothness,
+)
+from fourierkernels.theory.densities.mixtures import GaussianMixture, marron_wand
+from fourierkernels.theory.densities.multivariate import CorrelatedGaussian, MultivariateMixture
+from fourierkernels.theory.densities.power_tails import Gamma, Laplace
+from fourierkernels.theory.densities.product import Product
+from fourierkernels.theory.densities.regression_function import RegressionFunction
+from fourierkernels.theory.densities.responses import (
+    REGRESSION_FUNCTIONS,
+    additive,
+    as_regression_function,
+)
+from fourierkernels.theory.densities.univariate import Cauchy, Gaussian
+
+__all__ = [
+    "DENSITIES",
+    "REGRESSION_FUNCTIONS",
+    "Beta",
+    "Cauchy",
+    "CorrelatedGaussian",
+    "Density",
+    "Gamma",
+    "Gaussian",
+    "GaussianMixture",
+    "HasComponents",
+    "HasEdges",
+    "HasFarField",
+    "HasMarginals",
+    "HasSpectralTail",
+    "HasSpectralWindow",
+    "Laplace",
+    "MultivariateMixture",
+    "Product",
+    "RegressionFunction",
+    "Smoothness",
+    "additive",
+    "as_density",
+    "as_regression_function",
+    "marron_wand",
+]
+
+DENSITIES: dict[str, Density] = {
+    "gaussian": Gaussian(),
+    "cauchy": Cauchy(),
+    "laplace": Laplace(),
+    "beta": Beta(),
+    "gamma": Gamma(),
+    **{f"mw{i}": marron_wand(i) for i in range(1, 16)},
+    "correlated": CorrelatedGaussian(),
+}
+
+
+def as_density(density: "Density | str") -> Density:
+    """Return a density given itself, its name, or a name with parameters: ``"beta(2, 5)"``.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the parameters do not fit.
+    TypeError
+        If it is neither a name nor a density.
+
+    Examples
+    --------
+    >>> as_density("gamma(4)").smoothness.exponent
+    4.0
+    """
+    if isinstance(density, Density):
+        return density
+    if not isinstance(density, str):
+        raise TypeError(
+            f"density must be a density or its name, got {density!r}{lacking(Density, density)}"
+        )
+    match = re.fullmatch(r"(\w+)\s*\(([^()]*)\)", density.strip())
+    name = density if match is None else match[1]
+    registered = as_density(DENSITIES[check_choice("density", name, list(DENSITIES))])
+    return registered if match is None else _member(registered, density, match[2].split(","))
+
+
+def _member(registered: Density, density: str, numbers: Sequence[str]) -> Density:
+    """Return the density of the same family with other parameters."""
+    family: Callable[..., Density] = type(registered)
+    try:
+        return family(*map(_number, numbers))
+    except (TypeError, ValueError) as error:
+        rule = f"density must be a family with its numbers, got {density!r}"
+        raise ValueError(f"{rule}: {error}") from None
+
+
+def _number(text: str) -> float:
+    return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)

@@ -1,0 +1,141 @@
+"""The integrals ∫ K_R^j Δ^i p that make up the error of regression, Δ(y) = f(y) - f(x)."""
+
+import math
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_points, check_radius
+from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.theory.densities import (
+    Density,
+    HasEdges,
+    RegressionFunction,
+    as_density,
+    as_regression_function,
+)
+from fourierkernels.theory.densities.panels import panels
+from fourierkernels.theory.existence import check_moments
+
+PHASE = 16.0  # 16 nodes integrate a wave of this many radians to rounding
+_STRUCTURE = 20.0  # angular frequencies of f, and of densities with kinks, taken as resolved
+_NOTHING = 1e-18  # a density this small is zero
+_LARGEST_REACH = 2000.0  # in units of the density's width; beyond, only Cauchy tails are left
+_BLOCK = 2**20  # nodes times points held at once
+
+
+class Problem(NamedTuple):
+    """A checked question: points x, one radius per coordinate."""
+
+    density: Density
+    function: RegressionFunction
+    kernel: Kernel
+    points: FloatArray  # (m, dim)
+    radius: FloatArray  # (dim,)
+
+
+class Moments(NamedTuple):
+    """Per point and coordinate, shape ``(m, dim)``, Δ = f(y) - f(x).
+
+    mass = ∫K_R p, slope = ∫K_R Δ p, square = ∫K_R² p, square_slope = ∫K_R² Δ p,
+    square_curve = ∫K_R² Δ² p.
+    """
+
+    mass: FloatArray
+    slope: FloatArray
+    square: FloatArray
+    square_slope: FloatArray
+    square_curve: FloatArray
+
+
+_ORDERS = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))  # (j, i) of the moments, K^j Δ^i
+
+
+def pose(
+    density: Density | str,
+    function: RegressionFunction | str,
+    kernel: Kernel | str,
+    at: ArrayLike,
+    radius: ArrayLike,
+) -> Problem:
+    """Return the question; raises as :func:`regression_at_radius`."""
+    target, points = as_density(density), check_points("at", at)
+    if target.dim > 1:
+        raise ValueError(f"density must be on the line, got one in {target.dim} dimensions")
+    empty = points[~(target.pdf(points) > 0)]
+    if len(empty):
+        raise ValueError(f"at must have a positive density, got 0 at {empty[0]}")
+    radii = check_radius(radius, points.shape[1])
+    f, shape = as_regression_function(function), as_kernel(kernel)
+    check_moments(target, f, shape)
+    return Problem(target, f, shape, points, radii)
+
+
+def moments(problem: Problem) -> Moments:
+    """Return the integrals of the error at a fixed radius."""
+    return Moments(*integrals(problem, _ORDERS))
+
+
+def integrals(problem: Problem, orders: tuple[tuple[int, int], ...]) -> list[FloatArray]:
+    """Return ∫ K_R^j Δ^i p for every (j, i), per point and coordinate, each ``(m, dim)``."""
+    columns = [
+        _line_integrals(problem, x, float(r), orders)
+        for x, r in zip(problem.points.T, problem.radius, strict=True)
+    ]
+    return [np.stack(each, axis=1) for each in zip(*columns, strict=True)]
+
+
+def _line_integrals(
+    problem: Problem, x: FloatArray, radius: float, orders: tuple[tuple[int, int], ...]
+) -> list[FloatArray]:
+    """Return the integrals of one coordinate, each ``(m,)``: one set of nodes for all points."""
+    x, place = np.unique(x, return_inverse=True)  # a tensor grid repeats its coordinates
+    reach = reach_of(problem.density, x)
+    ends = (*breaks(problem), float(x.min() - reach), float(x.max() + reach))
+    top = max(j for j, _ in orders)
+    waves = top * radius * problem.kernel.cutoff
+    longest = PHASE / (waves + bandwidth(problem.density))
+    y, weight = panels(np.unique(ends), longest=longest, powers=singular(problem.density))
+    mass, value = weight * problem.density.pdf(y), problem.function.value(y)
+    blocks = []
+    for part in np.array_split(x, math.ceil(len(x) * len(y) / _BLOCK)):
+        shape = radius * problem.kernel.value(radius * (part[:, None] - y))  # (points, nodes)
+        rise = value - problem.function.value(part)[:, None]
+        shapes, rises = list(accumulate([shape] * top, np.multiply)), (1.0, rise, rise * rise)
+        blocks.append([(shapes[j - 1] * rises[i]) @ mass for j, i in orders])
+    return [np.concatenate(each)[place] for each in zip(*blocks, strict=True)]
+
+
+def singular(density: Density) -> Mapping[float, float]:
+    """Return the breaks at which the density is a power that is no polynomial."""
+    if not isinstance(density, HasEdges):
+        return {}
+    edges = zip(density.breaks, density.edge_powers, strict=True)
+    return {place: power for place, power in edges if power < 0.0 or power % 1.0}
+
+
+def bandwidth(density: Density) -> float:
+    """Angular frequency to resolve: the end of p̂, as far as there is one, and some for f."""
+    end = density.spectral_range
+    return _STRUCTURE + (end if math.isfinite(end) else _STRUCTURE * density.spectral_scale)
+
+
+def reach_of(density: Density, x: FloatArray) -> float:
+    """Distance from the points beyond which p is negligible, at most 2000 of its widths."""
+    unit = 1.0 / density.spectral_scale
+    reach = 8.0 * unit
+    while reach < _LARGEST_REACH * unit:
+        ends = np.array([x.min() - reach, x.max() + reach])
+        if density.pdf(ends).max() < _NOTHING:
+            break
+        reach *= 1.5
+    return reach
+
+
+def breaks(problem: Problem) -> tuple[float, ...]:
+    """Return the points where the density or f is not smooth."""
+    return (*problem.density.breaks, *problem.function.breaks)

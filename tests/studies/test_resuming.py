@@ -1,0 +1,158 @@
+"""A run that is killed and resumed ends where one that is left alone ends, to the bit."""
+
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from training_runs import STEPS, short_run, start, train_and_die, train_here, train_to_end
+
+from fourierkernels.models.tensor_files import read_metadata, read_tensors
+from fourierkernels.studies.engine.checkpoints import checkpoint_steps, last_checkpoint
+from fourierkernels.studies.engine.run_setup import Setup
+from fourierkernels.studies.language.corpora import read_corpus
+
+SAME = ("curve.csv", "results.csv", "study.json", "vocabulary.txt")
+WEIGHTS = (
+    "model.safetensors",
+    *(f"checkpoint-{STEPS}/{name}.safetensors" for name in ["model", "optimiser", "random"]),
+)
+
+
+def same_results(one: Path, other: Path) -> list[str]:
+    """Names of the files of results that differ.
+
+    Of tensors the bits are compared; the order of texts in a .safetensors file is any.
+    """
+    differ = [n for n in SAME if (one / n).read_bytes() != (other / n).read_bytes()]
+    for name in WEIGHTS:
+        if (one / name).exists() or (other / name).exists():
+            pair = (read_tensors(one / name), read_tensors(other / name))
+            texts = (read_metadata(one / name), read_metadata(other / name))
+            same = pair[0].keys() == pair[1].keys() and texts[0] == texts[1]
+            if not (same and all(torch.equal(t, pair[1][key]) for key, t in pair[0].items())):
+                differ.append(name)
+    if checkpoint_steps(one) != checkpoint_steps(other):
+        differ.append("checkpoints")
+    return differ
+
+
+def kill_after(run: Setup, output: Path, cache: Path, seconds: float) -> bool:
+    """Train in a process that is killed after some seconds; return whether it was still there."""
+    process = start(train_to_end, run, output, cache)
+    process.join(seconds)
+    alive = bool(process.is_alive())
+    process.kill()
+    process.join()
+    return alive
+
+
+def finish(run: Setup, output: Path, cache: Path) -> None:
+    process = start(train_to_end, run, output, cache)
+    process.join()
+    assert process.exitcode == 0
+
+
+def seconds_of_a_run(run: Setup, output: Path, cache: Path) -> float:
+    start(time.sleep, 0).join()  # the first process also waits for torch to be loaded
+    begun = time.perf_counter()
+    finish(run, output, cache)
+    return time.perf_counter() - begun
+
+
+def killed_runs_agree(run: Setup, finished: Path, cache: Path, folder: Path, times: int) -> None:
+    whole = seconds_of_a_run(run, folder / "timed", cache)
+    assert same_results(folder / "timed", finished) == []
+    killed = 0
+    for number, moment in enumerate(np.random.default_rng(1).uniform(0, whole, times)):
+        output = folder / str(number)
+        killed += kill_after(run, output, cache, float(moment))
+        finish(run, output, cache)
+        assert same_results(output, finished) == [], f"killed after {moment:.3f} s"
+    assert killed >= times // 2
+
+
+def test_run_that_is_killed_ends_the_same(
+    request_run: Setup, finished: Path, cache: Path, tmp_path: Path
+) -> None:
+    killed_runs_agree(request_run, finished, cache, tmp_path, 3)
+
+
+@pytest.mark.slow
+def test_run_that_is_killed_at_twenty_moments_ends_the_same(
+    request_run: Setup, finished: Path, cache: Path, tmp_path: Path
+) -> None:
+    killed_runs_agree(request_run, finished, cache, tmp_path, 20)
+
+
+@pytest.mark.parametrize("part", ["optimiser.safetensors", "random.safetensors"])
+def test_run_that_is_killed_while_saving_ends_the_same(
+    part: str, request_run: Setup, finished: Path, cache: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "run"
+    process = start(train_and_die, request_run, output, cache, 6, part)
+    process.join()
+    assert process.exitcode == -9
+    assert checkpoint_steps(output)[-1] == 4
+    assert any(output.glob(".unfinished-*"))
+    finish(request_run, output, cache)
+    assert same_results(output, finished) == []
+    assert not any(output.glob(".unfinished-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["streams", "shuffled"])
+def test_run_with_a_limit_goes_on_as_if_it_had_none(
+    order: str, texts: Path, cache: Path, tmp_path: Path
+) -> None:
+    run = short_run(texts, order=order, accumulation=2)
+    train_here(run, tmp_path / "whole", cache)
+    train_here(run, tmp_path / "parts", cache, limit=4)
+    assert last_checkpoint(tmp_path / "parts").step == 4
+    train_here(run, tmp_path / "parts", cache, resume=True)
+    assert same_results(tmp_path / "whole", tmp_path / "parts") == []
+
+
+@pytest.mark.parametrize("limit", [2, 4])
+def test_limit_counts_the_updates_before_a_resumption(
+    limit: int, request_run: Setup, cache: Path, tmp_path: Path
+) -> None:
+    train_here(request_run, tmp_path, cache, limit=4)
+    before = [path.read_bytes() for path in sorted(tmp_path.glob("checkpoint-*/*"))]
+    assert train_here(request_run, tmp_path, cache, limit=limit, resume=True)
+    assert checkpoint_steps(tmp_path) == [4]
+    assert [path.read_bytes() for path in sorted(tmp_path.glob("checkpoint-*/*"))] == before
+
+
+@pytest.mark.slow
+def test_run_longer_than_an_epoch_is_resumed_in_the_same_order(
+    texts: Path, cache: Path, tmp_path: Path
+) -> None:
+    run = short_run(texts, batch=256, steps=8, evaluate_every=8)
+    train_here(run, tmp_path / "whole", cache)
+    assert 1.5 * read_corpus(texts, most=5000, folder=cache).counts["train"] < 8 * 256 * 32
+    train_here(run, tmp_path / "parts", cache, limit=6)
+    train_here(run, tmp_path / "parts", cache, resume=True)
+    assert same_results(tmp_path / "whole", tmp_path / "parts") == []
+
+
+def test_finished_run_is_measured_again_and_not_trained(
+    request_run: Setup, finished: Path, cache: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    train_here(request_run, output, cache, resume=True)
+    assert same_results(output, finished) == []
+    assert last_checkpoint(output).step == STEPS
+
+
+@pytest.mark.slow
+def test_early_stopping_counts_on_after_a_break(texts: Path, cache: Path, tmp_path: Path) -> None:
+    run = short_run(texts, learning_rate=1e-12, patience=2, evaluate_every=2, steps=40)
+    train_here(run, tmp_path / "whole", cache)
+    stopped = last_checkpoint(tmp_path / "whole").step
+    assert stopped < 40
+    train_here(run, tmp_path / "parts", cache, limit=4)
+    train_here(run, tmp_path / "parts", cache, resume=True)
+    assert last_checkpoint(tmp_path / "parts").step == stopped
