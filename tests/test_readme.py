@@ -1,4 +1,4 @@
-"""The README and the book's start page show what really comes out; the studies behind them run."""
+"""The README, the start page and the guides show what really comes out; the studies run."""
 
 import doctest
 import os
@@ -16,9 +16,23 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-START = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README + START, flags=re.DOTALL)
-CONSOLES = [text for language, text in BLOCKS if language == "console"]
+GUIDES = [
+    "book/checkpoints.md",
+    "book/gpu.md",
+    "book/install.md",
+    "book/tables.md",
+    "book/training.md",
+]
+PAGES = {
+    page: (ROOT / page).read_text(encoding="utf-8")
+    for page in ["README.md", "book/index.md", *GUIDES]
+}
+BLOCKS = [
+    block
+    for text in PAGES.values()
+    for block in re.findall(r"^```([^\n]*)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+]
+CONSOLES = list(dict.fromkeys(text for language, text in BLOCKS if language == "console"))
 PREPARED = [text for text in CONSOLES if text.startswith("$ python ")]
 
 
@@ -58,13 +72,13 @@ def test_console_examples_print_what_is_shown(arguments: str, shown: str, tmp_pa
 
 
 def test_examples_on_patients_print_what_is_shown(tmp_path: Path) -> None:
-    (text,) = PREPARED
-    first = shlex.split(text.splitlines()[0].removeprefix("$ python "))
+    (first,) = {text.splitlines()[0] for text in PREPARED}
+    program = shlex.split(first.removeprefix("$ python "))
     subprocess.run(
-        [sys.executable, *first], check=True, capture_output=True, text=True, cwd=tmp_path
+        [sys.executable, *program], check=True, capture_output=True, text=True, cwd=tmp_path
     )
-    session = commands_of(text)
-    assert [arguments.split()[0] for arguments, _ in session] == ["density", "regress"]
+    session = dict.fromkeys(example for text in PREPARED for example in commands_of(text))
+    assert {arguments.split()[0] for arguments, _ in session} == {"density", "regress"}
     for arguments, shown in session:
         printed, lines = printed_by(arguments, tmp_path), squeezed(shown)
         assert printed[: len(lines)] == lines
@@ -119,7 +133,7 @@ def test_make_knows_the_commands_that_are_shown() -> None:
         subprocess.run([*command, "--dry-run"], check=True, capture_output=True, cwd=ROOT)
 
 
-@pytest.mark.parametrize("page", ["README.md", "book/index.md"])
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text])
 def test_python_examples_run_as_shown(
     page: str,
     tmp_path: Path,
@@ -128,7 +142,7 @@ def test_python_examples_run_as_shown(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # an empty folder, as a reader's
     results = doctest.testfile(str(ROOT / page), module_relative=False)
-    assert results.attempted > 8
+    assert results.attempted == PAGES[page].count(">>> ") > 3
     assert results.failed == 0, capsys.readouterr().out
 
 
@@ -144,11 +158,15 @@ def test_description_on_an_index_refers_to_nothing_beside_it() -> None:
     )
 
 
-def test_extras_in_the_readme_are_those_of_the_project() -> None:
-    table = README.partition("| extra |")[2].partition("\n\n")[0]
+def test_extras_on_the_installation_page_are_those_of_the_project() -> None:
+    table = PAGES["book/install.md"].partition("| extra |")[2].partition("\n\n")[0]
     named = re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines()))
     inside = {"experiments", "book", "lab", "dev", "release"}  # of a clone
     assert sorted(named) == sorted(set(SETTINGS["project"]["optional-dependencies"]) - inside)
+
+
+def test_readme_can_be_read_in_five_minutes() -> None:
+    assert len(README.split()) <= 900
 
 
 def test_files_the_readme_names_exist() -> None:
