@@ -1,4 +1,4 @@
-"""What CONTRIBUTING says of the package is so: its rooms, and where the next one goes."""
+"""What CONTRIBUTING and the list of registries say of the package is so."""
 
 import importlib
 import re
@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from rooms import FOUNDATIONS, ROOMS
 
+from book.registries import Registry, registries, registry_list
+
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "book/registries.md").read_text(encoding="utf-8")
+in_every_registry = pytest.mark.parametrize("row", registries(), ids=lambda row: row.next)
 
 
 def rows_below(title: str) -> list[list[str]]:
@@ -19,50 +23,50 @@ def rows_below(title: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-# What it is, what to write, its registry and the test that adds a row.
-NEXT = [
-    [row[0], row[1], *re.findall(r"`([^`]+)`", row[2])]
-    for row in rows_below("Where the next one goes")
-]
-
-
-def test_every_room_is_described() -> None:
+def test_every_room_is_described_from_the_ground_up() -> None:
     described = " ".join(row[0] for row in rows_below("The rooms"))
-    names = {name.strip("/") for name in re.findall(r"`([^`]+)`", described)}
-    assert names == ({*ROOMS, *FOUNDATIONS} - {"sinc"})
+    names = [name.strip("/") for name in re.findall(r"`([^`]+)`", described)]
+    assert names == [*FOUNDATIONS, *ROOMS]
 
 
-@pytest.mark.parametrize("row", NEXT, ids=lambda row: row[0])
-def test_registry_is_where_the_tour_says(row: list[str]) -> None:
-    module, _, name = row[2].rpartition(".")
+@in_every_registry
+def test_registry_is_where_the_list_says(row: Registry) -> None:
+    module, _, name = row.path.rpartition(".")
     registry: Any = getattr(importlib.import_module(f"fourierkernels.{module}"), name)
-    assert isinstance(registry, type) or len(registry) >= 2
+    assert isinstance(registry, type) or len(row.rows()) >= 2
 
 
-@pytest.mark.parametrize("row", NEXT, ids=lambda row: row[0])
-def test_registry_is_tried_from_outside(row: list[str]) -> None:
-    registry = row[2].rpartition(".")[2]
-    tests = (ROOT / row[3]).read_text(encoding="utf-8")
-    assert registry in tests
+@in_every_registry
+def test_registry_is_tried_from_outside(row: Registry) -> None:
+    assert row.path.rpartition(".")[2] in (ROOT / row.test).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("row", NEXT, ids=lambda row: row[0])
-def test_classes_of_the_tour_are_in_the_room(row: list[str]) -> None:
-    room = row[2].split(".")[0]
-    files = [ROOT / f"fourierkernels/{room}.py", *(ROOT / "fourierkernels" / room).rglob("*.py")]
-    source = "".join(file.read_text(encoding="utf-8") for file in files if file.exists())
-    named = re.findall(r"`([A-Z]\w+)`", row[1])
+@in_every_registry
+def test_classes_of_the_list_are_in_the_room(row: Registry) -> None:
+    room = ROOT / "fourierkernels" / row.path.split(".")[0]
+    source = "".join(file.read_text(encoding="utf-8") for file in room.rglob("*.py"))
+    named = re.findall(r"`([A-Z]\w+)`", row.write)
     assert [name for name in named if not re.search(rf"\bclass {name}\b", source)] == []
 
 
+def test_generated_list_counts_the_rows_there_are() -> None:
+    count = next(len(row.rows()) for row in registries() if row.path == "kernels.KERNELS")
+    assert f"Now {count}: `gaussian`" in registry_list()
+
+
+def test_tour_is_one_page() -> None:
+    assert len(TEXT.split()) <= 1000
+
+
 def test_files_and_commands_of_the_tour_exist() -> None:
+    text = TEXT + PAGE + "".join(f"{row.write}" for row in registries())
     paths = re.findall(
-        r"`((?:tests|experiments|book|notebooks|theory|estimators|checkpoints"
-        r"|diagnostics|cli|bench|plotting)[\w/]*(?:\.(?:py|md|yml|bib)|/))`",
-        TEXT,
+        r"`((?:tests|experiments|book|notebooks|theory|theorems|estimators|checkpoints|studies"
+        r"|diagnostics|cli|plotting)[\w/]*(?:\.(?:py|md|yml|bib)|/))`",
+        text,
     )
-    found = [p for p in paths if (ROOT / p).exists() or (ROOT / "fourierkernels" / p).exists()]
-    assert found == paths
+    exists = [p for p in paths if (ROOT / p).exists() or (ROOT / "fourierkernels" / p).exists()]
+    assert exists == paths
     assert len(paths) > 30
     targets = re.findall(r"^(?:FK_FAST=1 )?make ([\w-]+)", TEXT, flags=re.MULTILINE)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 """Sphinx extension: text that is generated when the book is built, as a directive.
 
 ``{generated} claims nguyen`` puts the claims of a paper there, ``{generated} verdicts`` the table
-that counts them, ``{generated} reproduces studies`` the commands of the studies. One more is a row
-of ``TEXTS``.
+that counts them, ``{generated} reproduces studies`` the commands of the studies, ``{generated}
+registries`` the list of registries. Another text is a row of ``TEXTS``.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,13 @@ from sphinx.util.docutils import SphinxDirective
 
 from book.claims import page
 from book.claims.registry import FOLDER, ROOT
+from book.registries import registry_list
 from book.reproduces import reproduction
 
 TEXTS: dict[str, Callable[..., str]] = {
     "claims": page.claims_of,
     "verdicts": page.verdict_counts,
+    "registries": registry_list,
     "reproduces": reproduction,
 }
 
@@ -36,7 +38,8 @@ class Generated(SphinxDirective):
         name, *rest = self.arguments
         if name not in TEXTS:
             raise self.error(f"generated text must be one of {list(TEXTS)}, got {name!r}")
-        for path in (*FOLDER.glob("*.toml"), ROOT / "experiments" / "README.md"):
+        sources = (*FOLDER.glob("*.toml"), ROOT / "book" / "registries.toml")
+        for path in (*sources, ROOT / "experiments" / "README.md"):
             self.env.note_dependency(str(path))
         lines = TEXTS[name](*rest).splitlines()
         container = nodes.Element()
