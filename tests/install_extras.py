@@ -25,7 +25,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
     "optional-dependencies"
 ]
 SENTENCE = re.compile(
-    r"(error|fourierkernels\.extras\.MissingExtra): .+ needs \S+: "
+    r"(error|fourierkernels\.foundation\.extras\.MissingExtra): .+ needs \S+: "
     r"(?P<line>pip install 'fourierkernels\[(?P<extra>\w+)\]')"
 )
 PATIENTS = """
