@@ -95,7 +95,7 @@ $(ANYWHERE:%=anywhere-%): $(STAMP)
 	$(SETTING) $(PYTEST) -m "not slow" --random-order-bucket=module --random-order-seed=$(SEED) $(SENSITIVE)
 
 # Not of test-all: an environment per extra, up to 2 GB, and what pip loads for them.
-test-extras: $(STAMP)
+test-extras: .venv/.release
 	$(BIN)/python tests/install_extras.py $(EXTRAS)
 
 # Two environments of the oldest releases that pyproject.toml allows: without an extra, and with all
