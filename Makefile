@@ -137,7 +137,7 @@ lab: $(ENV)/.lab
 
 # Only a release needs twine.
 .venv/.release: $(STAMP)
-	$(BIN)/pip install $(PIP_FLAGS) --editable '.[release]'
+	$(call install,$(ENV),$(PINNED) --editable '.[release]')
 	touch $@
 
 notes: $(STAMP)
