@@ -35,7 +35,7 @@ def test_tables_come_with_their_provenance(tmp_path: Path) -> None:
             (20, 1 / 3),
         ]
     facts = json.loads((tmp_path / "new/x.json").read_text(encoding="utf-8"))
-    assert facts["script"] == "test_study.py"
+    assert facts["script"] == "test_provenance.py"
     assert facts["config"] == {"seed": 3}
     assert {"commit", "python", "cpu", "cores", "versions"} <= facts.keys()
     assert facts["versions"]["fourierkernels"]

@@ -12,7 +12,7 @@ import pytest
 from book import build, execute
 
 FILES = {
-    "fourierkernels/kernels/kernel.py": "POWER = 4",
+    "fourierkernels/kernels.py": "POWER = 4",
     "notebooks/sample.csv": "1,2",
     "experiments/results/rates.csv": "1,2",
     "constraints.txt": "numpy==2.4.6",
