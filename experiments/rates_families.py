@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from fourierkernels import simulation, theorems, theory
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.theorems import ERROR_AT_POINTS, INTEGRATED_ERROR, THEOREMS, Setting
-from fourierkernels.theorems.measures.measure import Measured
+from fourierkernels.theorems.measure import Measured
 from fourierkernels.theory.densities import CorrelatedGaussian
 
 ROOT = Path(__file__).parents[1]

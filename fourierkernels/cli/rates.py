@@ -61,7 +61,7 @@ def rates(
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
     """
     from fourierkernels.theorems import rate_table
-    from fourierkernels.theorems.rates_command import rates_table, write_rates
+    from fourierkernels.theorems.rate_tables import rates_table, write_rates
 
     kernels = _kernels([*(power or []), *(more or [])], kernel or [], control=control)
     sizes = _sizes(smallest, largest)

@@ -52,7 +52,7 @@ def theorems(
     Example: fourierkernels theorems '3a ordinary smooth' --density laplace --kernel fourier1
     """
     from fourierkernels.theorems import Case
-    from fourierkernels.theorems.theorems_command import run
+    from fourierkernels.theorems.theorem_table import run
 
     given = (density, kernel, function, dim != 1, beyond)
     if any(given) and (density is None or kernel is None):

@@ -4,14 +4,11 @@
 it, and :func:`table` tests every theorem in the settings that it names.
 """
 
-from fourierkernels.theorems.evidence import Evidence
-from fourierkernels.theorems.measures.error_at_points import ERROR_AT_POINTS, simulated_mse
-from fourierkernels.theorems.measures.integrated_error import INTEGRATED_ERROR
-from fourierkernels.theorems.measures.measure import ErrorMeasure, Measured
-from fourierkernels.theorems.measures.tail_quantile import TAIL_QUANTILE, simulated_quantile
-from fourierkernels.theorems.rate_table import paper_rate, rate_table
+from fourierkernels.theorems.error_at_points import ERROR_AT_POINTS, simulated_mse
+from fourierkernels.theorems.measure import INTEGRATED_ERROR, ErrorMeasure, Measured, Setting
+from fourierkernels.theorems.rate_tables import paper_rate, rate_table
 from fourierkernels.theorems.registry import THEOREMS, as_theorem
-from fourierkernels.theorems.table import entries, table
+from fourierkernels.theorems.tail_quantile import TAIL_QUANTILE, simulated_quantile
 from fourierkernels.theorems.theorem import (
     NOT_IN_THE_PAPERS,
     Assumption,
@@ -19,8 +16,8 @@ from fourierkernels.theorems.theorem import (
     Check,
     Theorem,
 )
-from fourierkernels.theorems.verification import verify
-from fourierkernels.theory.setting import Setting
+from fourierkernels.theorems.theorem_table import entries, table
+from fourierkernels.theorems.verification import Evidence, verify
 
 __all__ = [
     "ERROR_AT_POINTS",

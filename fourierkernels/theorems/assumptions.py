@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from fourierkernels.kernels import FourierKernel
+from fourierkernels.theorems.measure import Setting
 from fourierkernels.theorems.theorem import Assumption
 from fourierkernels.theory.densities import RegressionFunction, Smoothness
-from fourierkernels.theory.setting import Setting
 
 
 def power(setting: Setting) -> int | None:

@@ -3,10 +3,10 @@
 import math
 
 from fourierkernels.theorems.assumptions import absolute_moments, smooth_density
-from fourierkernels.theorems.measures.tail_quantile import LEVEL, TAIL_QUANTILE
+from fourierkernels.theorems.measure import Setting
+from fourierkernels.theorems.tail_quantile import LEVEL, TAIL_QUANTILE
 from fourierkernels.theorems.theorem import Case, Theorem
 from fourierkernels.theory.rates import Rate
-from fourierkernels.theory.setting import Setting
 
 _M = 1
 

@@ -6,22 +6,18 @@ the others and put it into the list below.
 
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.theorems.lemma_1 import LEMMA_1
-from fourierkernels.theorems.sharp_densities import (
+from fourierkernels.theorems.not_in_the_papers import (
     DENSITY_LIMITED_BY_SMOOTHNESS,
     DENSITY_OF_ORDER_2,
-)
-from fourierkernels.theorems.sharp_regression import (
     REGRESSION_OF_ORDER_1,
     REGRESSION_OF_ORDER_2,
 )
 from fourierkernels.theorems.theorem import Theorem
 from fourierkernels.theorems.theorem_1 import THEOREM_1
 from fourierkernels.theorems.theorem_2 import THEOREM_2
-from fourierkernels.theorems.theorem_3a import (
+from fourierkernels.theorems.theorem_3 import (
     THEOREM_3A_ORDINARY_SMOOTH,
     THEOREM_3A_SUPERSMOOTH,
-)
-from fourierkernels.theorems.theorem_3b import (
     THEOREM_3B_ORDINARY_SMOOTH,
     THEOREM_3B_SUPERSMOOTH,
 )

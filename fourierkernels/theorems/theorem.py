@@ -1,12 +1,11 @@
-"""What a theorem is: error, assumptions, bound, rates, and the settings that show it."""
+"""A theorem: the error it bounds, its assumptions, bound and rates, and the cases that show it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fourierkernels.theorems.measures.measure import Bound, ErrorMeasure
-from fourierkernels.theory.rates import Rate
-from fourierkernels.theory.setting import Setting
+from fourierkernels.theorems.measure import Bound, ErrorMeasure, Setting
+from fourierkernels.theory.rates import Rate, sharp_rate, sharp_regression_rate
 
 NOT_IN_THE_PAPERS = "not in the papers"
 
@@ -83,3 +82,18 @@ class Theorem:
     def applies(self, setting: Setting) -> bool:
         """Whether every assumption holds."""
         return all(check.holds for check in self.check(setting))
+
+
+def variance(setting: Setting, n: float, radius: float) -> float:
+    """Return R^D/n."""
+    return float(radius**setting.dim) / n
+
+
+def sharp_density(setting: Setting) -> Rate:
+    """Return the sharp rate of the integrated error of a density."""
+    return sharp_rate(setting.density, setting.kernel, dim=setting.dim)
+
+
+def sharp_regression(setting: Setting) -> Rate:
+    """Return the sharp rate of the mean squared error of a regression at a point."""
+    return sharp_regression_rate(setting.density, setting.response, setting.kernel, dim=setting.dim)

@@ -1,11 +1,9 @@
 """Theorem 1 of [nguyen2022fourierformer]_: densities and functions φ of sinc with moments."""
 
 from fourierkernels.theorems.assumptions import absolute_moments, smooth_density
-from fourierkernels.theorems.measures.integrated_error import INTEGRATED_ERROR
-from fourierkernels.theorems.shared_terms import sharp_density, variance
-from fourierkernels.theorems.theorem import Case, Theorem
+from fourierkernels.theorems.measure import INTEGRATED_ERROR, Setting
+from fourierkernels.theorems.theorem import Case, Theorem, sharp_density, variance
 from fourierkernels.theory.rates import Rate, balanced_rate
-from fourierkernels.theory.setting import Setting
 
 _M = 1  # the largest m with ∫ sinc^l z^j = 0 for 1 <= j <= m: the second moment is never zero
 

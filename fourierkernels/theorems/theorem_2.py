@@ -5,11 +5,10 @@ from fourierkernels.theorems.assumptions import (
     smooth_density,
     smooth_function,
 )
-from fourierkernels.theorems.measures.error_at_points import ERROR_AT_POINTS
-from fourierkernels.theorems.shared_terms import sharp_regression, variance
-from fourierkernels.theorems.theorem import Case, Theorem
+from fourierkernels.theorems.error_at_points import ERROR_AT_POINTS
+from fourierkernels.theorems.measure import Setting
+from fourierkernels.theorems.theorem import Case, Theorem, sharp_regression, variance
 from fourierkernels.theory.rates import Rate, balanced_rate
-from fourierkernels.theory.setting import Setting
 
 _M = 1
 

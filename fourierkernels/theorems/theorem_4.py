@@ -10,11 +10,10 @@ from fourierkernels.theorems.assumptions import (
     supersmooth,
     supersmooth_product,
 )
-from fourierkernels.theorems.measures.error_at_points import ERROR_AT_POINTS
-from fourierkernels.theorems.shared_terms import sharp_regression, variance
-from fourierkernels.theorems.theorem import Case, Theorem
+from fourierkernels.theorems.error_at_points import ERROR_AT_POINTS
+from fourierkernels.theorems.measure import Setting
+from fourierkernels.theorems.theorem import Case, Theorem, sharp_regression, variance
 from fourierkernels.theory.rates import Rate
-from fourierkernels.theory.setting import Setting
 
 
 def _bound(setting: Setting, n: float, radius: float) -> float:

@@ -22,8 +22,8 @@ from fourierkernels.theorems import (
 )
 from fourierkernels.theorems.assumptions import decay
 from fourierkernels.theorems.lemma_1 import tail_bound
-from fourierkernels.theorems.measures.central_points import central_points
-from fourierkernels.theorems.measures.tail_quantile import quantile_at, tail_radius
+from fourierkernels.theorems.measure import central_points
+from fourierkernels.theorems.tail_quantile import quantile_at, tail_radius
 from fourierkernels.theory import mise, optimum, symbolic
 from fourierkernels.theory.densities import Laplace, as_density
 from fourierkernels.theory.densities.broken_powers import Break

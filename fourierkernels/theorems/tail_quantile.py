@@ -9,17 +9,17 @@ from scipy import special
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
-from fourierkernels.theorems.measures.central_points import central_points
-from fourierkernels.theorems.measures.measure import (
+from fourierkernels.theorems.measure import (
     Bound,
     ErrorMeasure,
     Measured,
+    Setting,
     Simulation,
+    central_points,
     decades,
     generator,
 )
 from fourierkernels.theory.pointwise import pointwise_error
-from fourierkernels.theory.setting import Setting
 
 LEVEL = 0.1  # δ of the rate in n; the constant is over several levels
 _LEVELS = (0.5, 0.2, 0.1, 0.05, 0.01)  # δ of the constant of a bound

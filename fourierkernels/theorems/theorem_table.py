@@ -1,17 +1,82 @@
-"""The work behind ``fourierkernels theorems``: which settings, and the tables on the terminal."""
+"""The table of the theorems, each in the settings that it names; on the terminal too."""
 
-from collections.abc import Iterator, Sequence
-
-from rich import box
-from rich.table import Table
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.foundation.progress import tracked
-from fourierkernels.theorems.evidence import Evidence
 from fourierkernels.theorems.registry import THEOREMS, as_theorem
-from fourierkernels.theorems.table import Entry, entries, table
-from fourierkernels.theorems.theorem import Case
+from fourierkernels.theorems.theorem import Case, Theorem
+from fourierkernels.theorems.verification import Evidence, verify
 from fourierkernels.theory.slopes import LimitSlope, Slope
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Entry = tuple[Theorem, Case]
+
+
+def entries(theorems: Iterable[Theorem | str] | None = None) -> list[Entry]:
+    """Return theorems with their cases: densities first, then regression by dimension.
+
+    Parameters
+    ----------
+    theorems : iterable of Theorem or str, optional
+        By default all of :data:`THEOREMS`. The order is that of the registry.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For something that is no theorem and no name of one.
+
+    Examples
+    --------
+    >>> [case.kernel for theorem, case in entries(["3b supersmooth"])]
+    ['fourier2', 'fourier2']
+    """
+    chosen = list(THEOREMS.values()) if theorems is None else _in_order(theorems)
+    found = [(theorem, case) for theorem in chosen for case in theorem.cases]
+    return sorted(found, key=_place)
+
+
+def table(rows: Iterable[Entry] | None = None, **options: Any) -> list[Evidence]:
+    """Return the evidence for theorems in their cases; `options` go to :func:`verify`.
+
+    Parameters
+    ----------
+    rows : iterable of (Theorem, Case), optional
+        By default all :func:`entries`.
+
+    Examples
+    --------
+    >>> [row.verdict for row in table(entries(["1"])[:1])]
+    ['holds, loose']
+    """
+    return [
+        verify(
+            theorem,
+            case.density,
+            case.kernel,
+            case.function,
+            dim=case.dim,
+            beyond=case.beyond,
+            **options,
+        )
+        for theorem, case in (entries() if rows is None else rows)
+    ]
+
+
+def _in_order(theorems: Iterable[Theorem | str]) -> list[Theorem]:
+    chosen = {theorem.name: theorem for theorem in map(as_theorem, theorems)}
+    known = [name for name in THEOREMS if name in chosen]
+    return [chosen[name] for name in (*known, *(n for n in chosen if n not in THEOREMS))]
+
+
+def _place(entry: Entry) -> tuple[bool, int]:
+    theorem, case = entry
+    regression = theorem.error.about_regression
+    return regression, case.dim if regression else 0
+
 
 _HEADER = (
     "theorem",
@@ -61,7 +126,10 @@ def _in_one_setting(names: Sequence[str], case: Case) -> list[Entry]:
     ]
 
 
-def _summary(found: Sequence[Evidence]) -> Table:
+def _summary(found: Sequence[Evidence]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
     shown = Table(*_HEADER, box=box.SIMPLE_HEAD)
     for row in found:
         shown.add_row(

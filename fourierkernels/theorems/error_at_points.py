@@ -15,12 +15,13 @@ from scipy.optimize import minimize_scalar
 
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.simulation import mse
-from fourierkernels.theorems.measures.central_points import central_points
-from fourierkernels.theorems.measures.measure import (
+from fourierkernels.theorems.measure import (
     Bound,
     ErrorMeasure,
     Measured,
+    Setting,
     Simulation,
+    central_points,
     decades,
     generator,
 )
@@ -29,7 +30,6 @@ from fourierkernels.theory import (
     regression_next_order,
     regression_radius,
 )
-from fourierkernels.theory.setting import Setting
 
 NOISE = 0.3  # standard deviation of the responses, in computed and simulated errors alike
 
