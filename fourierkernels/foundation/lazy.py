@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -53,35 +54,45 @@ def loaded_on_first_use(
 MOVED: dict[str, str] = {}
 
 
+def forward(moved: Mapping[str, str]) -> None:
+    """Let old names of modules and of their members lead to new ones, with a FutureWarning."""
+    if not MOVED:
+        # First, or the path of a moved package would load its modules once more by old names.
+        sys.meta_path.insert(0, _MovedModules())
+    MOVED.update(moved)
+
+
 def at_its_new_home(package: str, name: str) -> Any:
-    """Return what a package had under this name in the version before, and warn of it."""
+    """Return what a package had under this name in the version before, and warn of it once."""
     old = f"{package}.{name}"
     if old not in MOVED:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     warnings.warn(f"{old} is now {MOVED[old]}", FutureWarning, stacklevel=3)
-    return named(MOVED[old])
+    value = _named(MOVED[old])
+    setattr(sys.modules[package], name, value)
+    return value
 
 
-def named(whole: str) -> Any:
-    """Return the module of a dotted name, or what a module has under its last part."""
+def _named(whole: str) -> Any:
+    """Return what a module has under the last part of a dotted name, else the module named so."""
     package, _, name = whole.rpartition(".")
     try:
-        return import_module(whole)
-    except ModuleNotFoundError as error:
-        if error.name != whole:
-            raise
         return getattr(import_module(package), name)
+    except AttributeError:
+        return import_module(whole)
 
 
 class _MovedModules(MetaPathFinder, Loader):
     """Imports a module of the version before as the module that it is now."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if name in MOVED else None
+        place = _place_now(name)
+        return ModuleSpec(name, self) if place and find_spec(place) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        warnings.warn(f"{spec.name} is now {MOVED[spec.name]}", FutureWarning, stacklevel=2)
-        module = import_module(MOVED[spec.name])
+        if spec.name in MOVED:  # for a module within it, the package has warned
+            warnings.warn(f"{spec.name} is now {MOVED[spec.name]}", FutureWarning, stacklevel=2)
+        module = import_module(_place_now(spec.name))
         spec.loader_state = module.__spec__
         return module
 
@@ -91,8 +102,10 @@ class _MovedModules(MetaPathFinder, Loader):
             module.__spec__ = module.__spec__.loader_state
 
 
-def forward(moved: Mapping[str, str]) -> None:
-    """Let old names of modules and of their members lead to new ones, with a FutureWarning."""
-    if not MOVED:
-        sys.meta_path.append(_MovedModules())
-    MOVED.update(moved)
+def _place_now(name: str) -> str:
+    """Return where a module of the version before, or of a package of then, is; or nothing."""
+    package, rest = name, ""
+    while package and package not in MOVED:
+        package, _, last = package.rpartition(".")
+        rest = f".{last}{rest}"
+    return MOVED[package] + rest if package else ""
