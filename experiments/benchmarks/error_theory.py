@@ -25,7 +25,7 @@ import numpy as np
 import fourierkernels as fk
 from fourierkernels import simulation, theorems, theory
 from fourierkernels.foundation.provenance import write_study
-from fourierkernels.theory import integrals
+from fourierkernels.theory import density_error
 from fourierkernels.theory.optimum import _profile
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +59,8 @@ def timed(task: str, n: int, repeats: int, run: Callable[[], object]) -> Row:
 
 def forget() -> None:
     """Drop every cached integral."""
-    integrals.line_integrals.cache_clear()
-    integrals.joint_parts.cache_clear()
+    density_error.line_integrals.cache_clear()
+    density_error.joint_parts.cache_clear()
     _profile.cache_clear()
 
 

@@ -15,8 +15,8 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer, check_radius, check_rng
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import Density, as_density
+from fourierkernels.theory.density_error import check_dimension
 from fourierkernels.theory.ise import IseCurve, ise
-from fourierkernels.theory.mise import check_dimension
 
 __all__ = ["Estimate", "MiseEstimate", "draw", "ise", "mise"]
 

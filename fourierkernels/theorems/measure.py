@@ -20,7 +20,7 @@ from fourierkernels.theory.densities import (
     as_density,
     as_regression_function,
 )
-from fourierkernels.theory.mise import mise
+from fourierkernels.theory.density_error import mise
 from fourierkernels.theory.optimum import optimum
 
 

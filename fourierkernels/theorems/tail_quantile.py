@@ -19,7 +19,7 @@ from fourierkernels.theorems.measure import (
     decades,
     generator,
 )
-from fourierkernels.theory.pointwise import pointwise_error
+from fourierkernels.theory.density_error import pointwise_error
 
 LEVEL = 0.1  # δ of the rate in n; the constant is over several levels
 _LEVELS = (0.5, 0.2, 0.1, 0.05, 0.01)  # δ of the constant of a bound

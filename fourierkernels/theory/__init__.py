@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import Any
 
 from fourierkernels.foundation.lazy import at_its_new_home
+from fourierkernels.theory.density_error import mise, mise_error
+from fourierkernels.theory.frequency_integrals import Mise
 from fourierkernels.theory.ise import IseCurve, ise
-from fourierkernels.theory.mise import mise, mise_error
-from fourierkernels.theory.mise_parts import Mise
 from fourierkernels.theory.normal import (
     FullOptimum,
     full_covariance_mise,
@@ -18,9 +18,9 @@ from fourierkernels.theory.regression_asymptotics import regression_asymptotics
 from fourierkernels.theory.regression_error import (
     RegressionTerms,
     regression_at_radius,
+    regression_next_order,
     regression_radius,
 )
-from fourierkernels.theory.regression_next_order import regression_next_order
 from fourierkernels.theory.slopes import LimitSlope, Slope, fit_slope, limit_slope, local_slopes
 
 __all__ = [

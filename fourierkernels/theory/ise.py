@@ -15,8 +15,7 @@ from fourierkernels.foundation.validation import check_points, check_radius, che
 from fourierkernels.kernels import FourierKernel, Kernel, as_kernel
 from fourierkernels.sums.spectrum import LARGEST_GRID, Axis, empirical_transform, fitted_axis
 from fourierkernels.theory.densities import Density, as_density
-from fourierkernels.theory.integrals import error_parts, marginals
-from fourierkernels.theory.mise import check_dimension
+from fourierkernels.theory.density_error import check_dimension, error_parts, marginals
 
 _ACCURACY = 1e-14
 # Panel length times range of data: 16 nodes integrate |φ|² to rounding. In a panel with a knot φ

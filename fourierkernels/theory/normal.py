@@ -20,7 +20,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_finite, check_integer
 from fourierkernels.theory.densities import Density, HasComponents, as_density
 from fourierkernels.theory.densities.contract import Components
-from fourierkernels.theory.mise_parts import Mise, Parts
+from fourierkernels.theory.frequency_integrals import Mise, Parts
 
 _PLACE, _SHARE = np.polynomial.legendre.leggauss(16)
 _SMALL = 1.0  # eigenvalue of S^{-1} H up to which the second difference is an integral

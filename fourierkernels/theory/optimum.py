@@ -13,9 +13,8 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import Density, as_density
-from fourierkernels.theory.integrals import error_parts, marginals
-from fourierkernels.theory.mise import check_dimension
-from fourierkernels.theory.mise_parts import Mise, Parts
+from fourierkernels.theory.density_error import check_dimension, error_parts, marginals
+from fourierkernels.theory.frequency_integrals import Mise, Parts
 
 _SWEEPS = 2
 _NEAR = 4  # radii of the grid on either side of the best

@@ -54,7 +54,7 @@ def test_numpy_aliases_keep_their_names(annotation: object, short: str, mode: st
 
 
 def test_nearest_package_is_asked_first_for_a_name() -> None:
-    assert list(docstrings.public_names("fourierkernels.theory.mise.Mise")) == [
+    assert list(docstrings.public_names("fourierkernels.theory.density_error.Mise")) == [
         "fourierkernels.theory.Mise",
         "fourierkernels.Mise",
     ]

@@ -11,8 +11,11 @@ from fourierkernels.simulation import RegressionError, mse
 from fourierkernels.theory import regression_moments
 from fourierkernels.theory.densities import REGRESSION_FUNCTIONS, Beta, Density, Gamma, as_density
 from fourierkernels.theory.regression_asymptotics import regression_asymptotics
-from fourierkernels.theory.regression_error import regression_at_radius, regression_radius
-from fourierkernels.theory.regression_next_order import regression_next_order
+from fourierkernels.theory.regression_error import (
+    regression_at_radius,
+    regression_next_order,
+    regression_radius,
+)
 
 ALL = list(KERNELS)
 FINITE_ORDER = [name for name, kernel in KERNELS.items() if math.isfinite(kernel.order)]

@@ -11,12 +11,12 @@ import pytest
 from fourierkernels import PhiKernel
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, as_kernel
 from fourierkernels.theory import (
+    frequency_integrals,
     full_covariance_mise,
     full_covariance_optimum,
     mise,
     mise_error,
     optimum,
-    quadrature,
 )
 from fourierkernels.theory.densities import (
     DENSITIES,
@@ -30,10 +30,9 @@ from fourierkernels.theory.densities import (
     MultivariateMixture,
     Product,
 )
-from fourierkernels.theory.integrals import line_integrals
-from fourierkernels.theory.joint_integrals import joint_parts
+from fourierkernels.theory.density_error import line_integrals
+from fourierkernels.theory.frequency_integrals import factor_parts, joint_parts
 from fourierkernels.theory.normal import normal_parts
-from fourierkernels.theory.one_factor import factor_parts
 
 ON_THE_LINE = [name for name, row in DENSITIES.items() if row.dim == 1]
 DIGITS = 1e-10  # the promise: relative error of bias and variance, separately
@@ -362,7 +361,7 @@ def test_error_of_beta_at_a_radius_whose_waves_are_faded_out(
     """Faded from 2^18 radians on; with the limit moved it agrees with the waves followed."""
     density, kernel, radius = Beta(0.6, 0.9), FourierKernel(power), 3e4
     followed = line_integrals.__wrapped__(density, kernel, radius)
-    monkeypatch.setattr(quadrature, "_LONGEST_WAVE", 2.0**12)
+    monkeypatch.setattr(frequency_integrals, "_LONGEST_WAVE", 2.0**12)
     faded = line_integrals.__wrapped__(density, kernel, radius)
     np.testing.assert_allclose(faded, followed, rtol=1e-9, atol=1e-300)
 

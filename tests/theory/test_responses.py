@@ -11,8 +11,7 @@ from fourierkernels.theory.densities import (
     additive,
     as_regression_function,
 )
-from fourierkernels.theory.densities.broken_powers import Break
-from fourierkernels.theory.densities.responses import Bump, Doppler, Power, Sine
+from fourierkernels.theory.densities.regression_functions import Break, Bump, Doppler, Power, Sine
 
 AWAY = np.array([-2.3, -0.9, -0.31, 0.27, 0.5, 1.1, 3.7])  # no break of a registered function
 

@@ -26,9 +26,9 @@ from fourierkernels.theorems.measure import central_points
 from fourierkernels.theorems.tail_quantile import quantile_at, tail_radius
 from fourierkernels.theory import mise, optimum, symbolic
 from fourierkernels.theory.densities import Laplace, as_density
-from fourierkernels.theory.densities.broken_powers import Break
 from fourierkernels.theory.densities.panels import panels
-from fourierkernels.theory.pointwise import pointwise_error
+from fourierkernels.theory.densities.regression_functions import Break
+from fourierkernels.theory.density_error import pointwise_error
 from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.slopes import limit_slope
 

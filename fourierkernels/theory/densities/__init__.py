@@ -19,19 +19,21 @@ from fourierkernels.theory.densities.contract import (
     HasMarginals,
     HasSpectralTail,
     HasSpectralWindow,
+    RegressionFunction,
     Smoothness,
 )
 from fourierkernels.theory.densities.mixtures import GaussianMixture, marron_wand
-from fourierkernels.theory.densities.multivariate import CorrelatedGaussian, MultivariateMixture
-from fourierkernels.theory.densities.power_tails import Gamma, Laplace
-from fourierkernels.theory.densities.product import Product
-from fourierkernels.theory.densities.regression_function import RegressionFunction
-from fourierkernels.theory.densities.responses import (
+from fourierkernels.theory.densities.multivariate import (
+    CorrelatedGaussian,
+    MultivariateMixture,
+    Product,
+)
+from fourierkernels.theory.densities.regression_functions import (
     REGRESSION_FUNCTIONS,
     additive,
     as_regression_function,
 )
-from fourierkernels.theory.densities.univariate import Cauchy, Gaussian
+from fourierkernels.theory.densities.univariate import Cauchy, Gamma, Gaussian, Laplace
 
 __all__ = [
     "DENSITIES",

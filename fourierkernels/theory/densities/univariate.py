@@ -1,10 +1,14 @@
-"""Gaussian and Cauchy densities."""
+"""Densities on the line: Gaussian and Cauchy, and Laplace and Gamma.
+
+For the last two |p̂|² is a power of 1 + t², so that it falls like a power of t.
+"""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.foundation.validation import check_number
@@ -130,3 +134,131 @@ class Cauchy:
 def normal_pdf(x: FloatArray, mean: float, std: "float | FloatArray") -> FloatArray:
     """N(mean, std²) at x, elementwise."""
     return np.asarray(np.exp(-0.5 * np.square((x - mean) / std)) / (std * math.sqrt(2 * math.pi)))
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace with a location and a scale; p̂ = 1/(1 + t²), ordinary smooth with β = 2."""
+
+    location: float = 0.0
+    scale: float = 1.0
+
+    dim = 1
+    smoothness = Smoothness("ordinary_smooth", 2.0)
+    spectral_span = 0.0
+    spectral_range = math.inf
+
+    def __post_init__(self) -> None:
+        check_number("location", self.location)
+        check_number("scale", self.scale, above=0.0)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The kink at the location."""
+        return (self.location,)
+
+    @property
+    def roughness(self) -> float:
+        """1/(4 scale)."""
+        return 0.25 / self.scale
+
+    @property
+    def spectral_scale(self) -> float:
+        """1/scale."""
+        return 1.0 / self.scale
+
+    def spectral_tail(self, t: float) -> float:
+        """(1/π) ∫_t^∞ |p̂|², in closed form (an incomplete beta function)."""
+        return _rational_tail(t * self.scale, 2.0) / self.scale
+
+    def pdf(self, x: ArrayLike) -> FloatArray:
+        """Density, elementwise."""
+        z = (np.asarray(x, float) - self.location) / self.scale
+        return np.asarray(np.exp(-np.abs(z)) / (2.0 * self.scale))
+
+    def cf(self, t: ArrayLike) -> ComplexArray:
+        """exp(i t location)/(1 + scale² t²)."""
+        t = np.asarray(t, float)
+        return np.asarray(np.exp(1j * self.location * t) / (1.0 + np.square(self.scale * t)))
+
+    def power(self, t: ArrayLike) -> Power:
+        """(1 + scale² t²)^{-2} and its gap, elementwise."""
+        return power_of_exponent(2.0 * np.log1p(np.square(self.scale * np.asarray(t, float))))
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """`n` independent draws, shape ``(n,)``."""
+        return rng.laplace(self.location, self.scale, n)
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """Gamma with shape k and a scale; |p̂| = (1 + scale² t²)^{-k/2}, ordinary smooth with β = k."""
+
+    shape: float = 3.0
+    scale: float = 1.0
+
+    dim = 1
+    breaks = (0.0,)
+    spectral_span = 0.0
+    spectral_range = math.inf
+
+    def __post_init__(self) -> None:
+        check_number("shape", self.shape, above=0.0)
+        check_number("scale", self.scale, above=0.0)
+
+    @property
+    def smoothness(self) -> Smoothness:
+        """β = shape."""
+        return Smoothness("ordinary_smooth", float(self.shape))
+
+    @property
+    def roughness(self) -> float:
+        """Γ(2k-1) / (2^{2k-1} Γ(k)² scale); infinite for k <= 1/2."""
+        if self.shape <= 0.5:
+            return math.inf
+        log = math.lgamma(2 * self.shape - 1) - 2 * math.lgamma(self.shape)
+        return math.exp(log - (2 * self.shape - 1) * math.log(2.0)) / self.scale
+
+    @property
+    def spectral_scale(self) -> float:
+        """1/scale, narrowed by the width √k of the density."""
+        return 1.0 / (self.scale * math.sqrt(1.0 + self.shape))
+
+    def spectral_tail(self, t: float) -> float:
+        """(1/π) ∫_t^∞ |p̂|², in closed form (an incomplete beta function)."""
+        return _rational_tail(t * self.scale, self.shape) / self.scale
+
+    @property
+    def edge_powers(self) -> tuple[float, ...]:
+        """P ~ x^{k-1} at 0."""
+        return (self.shape - 1.0,)
+
+    def pdf(self, x: ArrayLike) -> FloatArray:
+        """Density, elementwise; 0 for x < 0."""
+        z = np.asarray(x, float) / self.scale
+        inside = np.where(z > 0, z, 1.0)
+        log = (self.shape - 1) * np.log(inside) - inside - math.lgamma(self.shape)
+        return np.where(z > 0, np.exp(log) / self.scale, 0.0)
+
+    def cf(self, t: ArrayLike) -> ComplexArray:
+        """(1 - i scale t)^{-k}."""
+        return np.asarray((1.0 - 1j * self.scale * np.asarray(t, float)) ** (-self.shape))
+
+    def power(self, t: ArrayLike) -> Power:
+        """(1 + scale² t²)^{-k} and its gap, elementwise."""
+        return power_of_exponent(
+            self.shape * np.log1p(np.square(self.scale * np.asarray(t, float)))
+        )
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """`n` independent draws, shape ``(n,)``."""
+        return rng.gamma(self.shape, self.scale, n)
+
+
+def _rational_tail(t: float, power: float) -> float:
+    """(1/π) ∫_t^∞ (1 + s²)^{-power} ds, without the cancellation of an arctangent."""
+    if power <= 0.5:
+        return math.inf
+    whole = special.beta(power - 0.5, 0.5)
+    part = special.betainc(power - 0.5, 0.5, 1.0 / (1.0 + t * t))
+    return float(0.5 * whole * part / math.pi)

@@ -11,14 +11,13 @@ with needed_for("fourierkernels.theory.symbolic"):
     import sympy  # noqa: F401
 
 from fourierkernels.theory.symbolic.asymptotics import Asymptotics, asymptotics
-from fourierkernels.theory.symbolic.balance import Balance, balance
 from fourierkernels.theory.symbolic.expansion import (
     RegressionExpansion,
     expansion,
     regression_bias,
     regression_variance,
 )
-from fourierkernels.theory.symbolic.formula import Formula
+from fourierkernels.theory.symbolic.formula import Balance, Formula, balance
 from fourierkernels.theory.symbolic.integral import (
     Reproduction,
     band_identity,

@@ -14,8 +14,7 @@ from fourierkernels.foundation.validation import check_integer
 from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel, as_kernel
 from fourierkernels.theory.densities import Density, as_density
 from fourierkernels.theory.symbolic import splines
-from fourierkernels.theory.symbolic.balance import N, balanced
-from fourierkernels.theory.symbolic.formula import Formula
+from fourierkernels.theory.symbolic.formula import Formula, N, balanced
 from fourierkernels.theory.symbolic.spectra import Spectrum, spectrum_of
 
 

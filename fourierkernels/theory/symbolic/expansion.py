@@ -14,8 +14,7 @@ from typing import Any
 import sympy
 
 from fourierkernels.foundation.validation import check_integer
-from fourierkernels.theory.symbolic.balance import N, R, balanced
-from fourierkernels.theory.symbolic.formula import Formula
+from fourierkernels.theory.symbolic.formula import Formula, N, R, balanced
 from fourierkernels.theory.symbolic.splines import order, roughness, second_moment
 
 _X, _H, _U = sympy.symbols("x h u", real=True)

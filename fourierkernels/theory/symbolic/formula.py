@@ -1,7 +1,7 @@
-"""A formula: an exact expression with its name and derivation, for numbers and for LaTeX."""
+"""Formulas: exact expressions with name and derivation, and the one that every rate comes from."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,3 +67,63 @@ class Formula:
     def _function(self) -> Any:
         symbols = sorted(self.expression.free_symbols, key=lambda symbol: symbol.name)
         return sympy.lambdify(symbols, self.expression, modules=["scipy", "numpy"])
+
+
+B, V, Q, N, D, R = sympy.symbols("B V q n D R", positive=True)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The minimum over R of B R^{-q} + V R^D / n.
+
+    Attributes
+    ----------
+    error : Formula
+        The error as a function of R.
+    radius : Formula
+        R*, where its derivative vanishes.
+    best : Formula
+        The error at R*.
+    exponent : sympy.Expr
+        e in best ~ n^{-e}.
+    """
+
+    error: Formula
+    radius: Formula
+    best: Formula
+    exponent: Any
+
+
+@lru_cache
+def balance() -> Balance:
+    r"""Return the best radius and error, derived.
+
+    Examples
+    --------
+    >>> result = balance()
+    >>> result.exponent
+    q/(D + q)
+    >>> print(result.radius.latex())
+    R^* = \left(\frac{B n q}{D V}\right)^{\frac{1}{D + q}}
+    """
+    error = B * R ** (-Q) + V * R**D / N
+    (radius,) = sympy.solve(sympy.diff(error, R), R)
+    best = sympy.powsimp(sympy.simplify(error.subs(R, radius)), force=True)
+    exponent = sympy.simplify(-N * sympy.diff(sympy.log(best), N))
+    return Balance(
+        error=Formula(r"\mathrm{MISE}(R)", error, "squared bias plus variance, leading order"),
+        radius=Formula("R^*", radius, "the derivative in R is zero"),
+        best=Formula(r"\mathrm{MISE}^*", best, "the error at the best radius"),
+        exponent=exponent,
+    )
+
+
+def balanced(bias: Any, q: Any, variance: Any, dim: int) -> tuple[Any, Any, Any]:
+    """Return radius, error and exponent with B, q, V and D filled in; n stays a symbol."""
+    result = balance()
+    values = {B: bias, Q: q, V: variance, D: dim}
+    return (
+        sympy.powsimp(result.radius.expression.subs(values)),
+        sympy.powsimp(result.best.expression.subs(values)),
+        result.exponent.subs(values),
+    )
