@@ -40,7 +40,7 @@ from as_windows import become_windows; become_windows()
 from pathlib import Path
 from fourierkernels.simulation.sweep.grid import Sweep
 from fourierkernels.simulation.sweep.results import Results, read_results
-from fourierkernels.simulation.sweep.compute import Outcome
+from fourierkernels.simulation.sweep.cells import Outcome
 sweep, path = Sweep(("gaussian",), ("fourier4",), (50, 60), replicates=2), Path("results.jsonl")
 try:
     with Results(path, sweep):

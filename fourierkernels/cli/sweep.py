@@ -63,9 +63,9 @@ def sweep_names() -> Names:
 
     from fourierkernels.kernels import KERNELS
     from fourierkernels.simulation.noise import NOISES
-    from fourierkernels.simulation.sweep.compute import TASKS
+    from fourierkernels.simulation.sweep.cells import TASKS
     from fourierkernels.simulation.sweep.grid import Sweep
-    from fourierkernels.simulation.sweep.sweep_command import DEFAULTS
+    from fourierkernels.simulation.sweep.summary import DEFAULTS
     from fourierkernels.theory.densities import DENSITIES, REGRESSION_FUNCTIONS
 
     rules = dict.fromkeys(rule for task in TASKS.values() for rule in task.rule_names)
@@ -110,7 +110,7 @@ def sweep(
 
     Example: fourierkernels sweep rates.jsonl --kernel fourier1 --n 100 --n 1000 --workers 2
     """
-    from fourierkernels.simulation.sweep.sweep_command import run
+    from fourierkernels.simulation.sweep.summary import run
 
     given = {
         "task": task,

@@ -25,7 +25,7 @@ from fourierkernels.checkpoints import (
 from fourierkernels.checkpoints.placing import check_device, on_device
 from fourierkernels.diagnostics.networks.control import SharpnessControl
 from fourierkernels.diagnostics.networks.profile import HeadMeasures, head_measures, measure_heads
-from fourierkernels.foundation.workers.work import Work, one_thread
+from fourierkernels.foundation.workers import Work, one_thread
 from fourierkernels.report.inputs import inputs_digest
 from fourierkernels.report.packing import packed
 

@@ -11,7 +11,7 @@ from fourierkernels.diagnostics.networks.profile import check_counts
 from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.foundation.files import write_bytes, write_text
 from fourierkernels.foundation.provenance import kept_or_scratch
-from fourierkernels.foundation.workers.spread import spread
+from fourierkernels.foundation.workers import spread
 from fourierkernels.report.packing import unpacked
 from fourierkernels.report.shards import SHARDS, Pass, Shard, forget_networks
 

@@ -14,7 +14,7 @@ import torch
 
 from fourierkernels.checkpoints.placing import computing_on
 from fourierkernels.checkpoints.running import pad
-from fourierkernels.foundation.workers.work import one_thread
+from fourierkernels.foundation.workers import one_thread
 from fourierkernels.report import HeadReport, head_report, packing, shards, sharing
 from fourierkernels.report.packing import packed, unpacked
 

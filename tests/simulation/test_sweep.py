@@ -30,7 +30,7 @@ from fourierkernels.simulation.sweep import (
     run_sweep,
     summarise,
 )
-from fourierkernels.simulation.sweep.compute import Task
+from fourierkernels.simulation.sweep.cells import Task
 from fourierkernels.simulation.sweep.results import Done
 
 SMALL = Sweep(("gaussian", "laplace"), ("fourier1", "fourier4"), (60, 120), replicates=4, blocks=2)
@@ -257,7 +257,7 @@ def test_a_killed_run_keeps_what_it_finished_and_leaves_no_worker(
 def test_a_cell_that_ends_every_worker_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fourierkernels.foundation.workers.pool._work", os.kill)  # a TypeError
+    monkeypatch.setattr("fourierkernels.foundation.workers._work", os.kill)  # a TypeError
     with pytest.raises(ChildProcessError, match=r"cell density .* ended 3 workers") as error:
         run_sweep(SMALL, tmp_path / "results.jsonl", workers=2)
     assert "Finished cells are kept" in str(error.value)

@@ -111,7 +111,7 @@ def test_a_scheduler_that_goes_away_is_told_and_finished_cells_are_kept(
 def test_an_unreachable_scheduler_is_one_clear_error(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fourierkernels.foundation.workers.cluster._PATIENCE", 1.0)
+    monkeypatch.setattr("fourierkernels.foundation.workers._PATIENCE", 1.0)
     path = tmp_path / "results.jsonl"
     with pytest.raises(ConnectionError, match="scheduler must be reachable, got") as error:
         run_sweep(SWEEP, path, scheduler=address)

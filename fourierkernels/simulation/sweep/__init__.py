@@ -6,11 +6,9 @@ who computes it, when, or beside what. Finished cells are kept on disk whatever 
 call resumes where the last one stopped.
 """
 
-from fourierkernels.simulation.sweep.cell import Cell
-from fourierkernels.simulation.sweep.compute import TASKS, Outcome, Task, compute
-from fourierkernels.simulation.sweep.driver import run_sweep
+from fourierkernels.simulation.sweep.cells import TASKS, Cell, Outcome, Task, compute
 from fourierkernels.simulation.sweep.grid import Sweep
-from fourierkernels.simulation.sweep.results import Results, read_results
+from fourierkernels.simulation.sweep.results import Results, read_results, run_sweep
 from fourierkernels.simulation.sweep.summary import Row, summarise
 
 __all__ = [

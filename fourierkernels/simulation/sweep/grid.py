@@ -14,8 +14,7 @@ from fourierkernels.foundation.validation import check_choice, check_integer, ch
 from fourierkernels.foundation.version import __version__
 from fourierkernels.kernels import as_kernel
 from fourierkernels.simulation.noise import as_noise
-from fourierkernels.simulation.sweep.cell import Cell, as_number, canonical
-from fourierkernels.simulation.sweep.compute import TASKS
+from fourierkernels.simulation.sweep.cells import TASKS, Cell, as_number, canonical
 from fourierkernels.theory.densities import as_density, as_regression_function
 
 _FORMAT = 1  # of the results file

@@ -1,15 +1,20 @@
-"""The blocks of a sweep, combined into one row per setting."""
+"""The blocks of a sweep, combined into one row per setting, and ``fourierkernels sweep``."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.progress import bar
 from fourierkernels.simulation.mise import Estimate
 from fourierkernels.simulation.regression_errors import median_of_means
-from fourierkernels.simulation.sweep.cell import Cell
-from fourierkernels.simulation.sweep.results import Done
+from fourierkernels.simulation.sweep.cells import TASKS, Cell
+from fourierkernels.simulation.sweep.grid import Sweep
+from fourierkernels.simulation.sweep.results import Done, read_results, run_sweep
 
 
 @dataclass(frozen=True)
@@ -80,3 +85,75 @@ def _row(setting: Cell, cells: Iterable[Cell], done: Done) -> Row | None:
 def _order(row: Row) -> tuple[str, int, str, str, int]:
     cell = row.cell
     return cell.density, cell.dim, cell.kernel, cell.radius, cell.n
+
+
+_HEADER = (
+    "density",
+    "kernel",
+    "D",
+    "radius",
+    "n",
+    "mean R",
+    "error",
+    "± s.e.",
+    "robust",
+    "runs",
+    "undefined",
+)
+DEFAULTS: dict[str, Any] = {
+    "densities": ("gaussian",),
+    "kernels": ("fourier1", "fourier2", "fourier4", "gaussian"),
+    "sizes": (100, 1_000, 10_000),
+}
+
+
+def run(
+    path: Path, given: Mapping[str, object], *, workers: int, scheduler: str | None
+) -> list[Row]:
+    """Run or continue the sweep of a results file and show its summary on standard output.
+
+    Parameters
+    ----------
+    given : mapping
+        Parameters of :class:`Sweep`, None or empty where the user gave none. Without any, a file
+        that is there says itself which sweep it is of.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError, ImportError
+        As :func:`run_sweep`.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None and value != []}
+    if path.exists() and path.stat().st_size and not chosen:
+        sweep = read_results(path)[0]
+    else:
+        sweep = Sweep(**{**DEFAULTS, **chosen})
+    with bar("cells") as report:
+        done = run_sweep(sweep, path, workers=workers, scheduler=scheduler, progress=report)
+    rows = summarise(done)
+    _show(sweep, rows)
+    return rows
+
+
+def _show(sweep: Sweep, rows: Sequence[Row]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    title = f"{sweep.task}: {TASKS[sweep.task].title}"
+    table = Table(*_HEADER, title=title, box=box.SIMPLE_HEAD)
+    for row in rows:
+        cell = row.cell
+        table.add_row(
+            cell.density,
+            cell.kernel,
+            str(cell.dim),
+            cell.radius,
+            str(cell.n),
+            f"{row.radius:.4g}",
+            f"{row.mean:.4e}",
+            f"{row.standard_error:.1e}",
+            f"{row.robust:.4e}",
+            str(row.replicates),
+            str(row.undefined),
+        )
+    standard_output().print(table)
