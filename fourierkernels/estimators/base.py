@@ -2,19 +2,18 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.estimators.boundary import Bounds, Images, check_bounds, inside, reflect
+from fourierkernels.estimators.boxes import Bounds, Images, check_bounds, inside, reflect
 from fourierkernels.estimators.checks import checked_queries
 from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
-from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.streams.fitting import StreamFit, continued, fit_stream, options_of
 from fourierkernels.estimators.streams.sources import Source
@@ -23,6 +22,41 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import Frame, KernelSums, SampleSum
 from fourierkernels.sums.streamed import SamplesNotKeptError
+
+
+class Sources(NamedTuple):
+    """What objects are built from: large arrays by identity, small ones by value.
+
+    The references are held, so that a new array can never pass for one that is gone.
+    """
+
+    objects: tuple[object, ...]
+    values: tuple[bytes, ...]
+
+    def equal(self, other: "Sources") -> bool:
+        """Return whether both have the same objects and equal values."""
+        pairs = zip(self.objects, other.objects, strict=True)
+        return self.values == other.values and all(mine is theirs for mine, theirs in pairs)
+
+
+class Kept:
+    """Objects by key, all built from the same sources; new sources drop them.
+
+    Threads may share it: what one of them returns, it has found or built itself.
+    """
+
+    def __init__(self) -> None:
+        self._current: tuple[Sources, dict[Hashable, Any]] | None = None
+
+    def get(self, key: Hashable, sources: Sources, build: Callable[[], Any]) -> Any:
+        """Return what is kept under the key, built now unless it was from the same sources."""
+        current = self._current
+        if current is None or not current[0].equal(sources):
+            current = self._current = sources, {}
+        built = current[1]
+        found = built.get(key)
+        return built.setdefault(key, build()) if found is None else found
+
 
 _TINY = np.finfo(float).tiny
 

@@ -20,7 +20,7 @@ from fourierkernels.estimators.radius import (
     RADIUS_RULES,
     REGRESSION_RULES,
 )
-from fourierkernels.estimators.rearrangement import monotone_quantiles, rearranged_quantiles
+from fourierkernels.estimators.roots import monotone_quantiles, rearranged_quantiles
 from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import (

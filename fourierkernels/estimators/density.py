@@ -10,13 +10,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
+from fourierkernels.estimators.boxes import box_mass
 from fourierkernels.estimators.checks import (
     checked_queries,
     count_undefined,
     validated,
     warn_undefined,
 )
-from fourierkernels.estimators.cumulative import box_mass
 from fourierkernels.estimators.inference import Band, density_band, density_interval
 from fourierkernels.estimators.proper import ProperDensity, proper_density
 from fourierkernels.estimators.sampling import draw_from_kernel
@@ -386,10 +386,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
     def _moved(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
         steps = draw_from_kernel(self.kernel_, points.size, rng).reshape(points.shape)
-        turned = self.radius_.ndim == 2
-        moved = points + (
-            np.linalg.solve(self.radius_, steps.T).T if turned else steps / self.radius_
-        )
+        R = self.radius_
+        moved = points + (np.linalg.solve(R, steps.T).T if R.ndim == 2 else steps / R)
         low, high = self.bounds_
         with np.errstate(invalid="ignore"):  # infinite ends mirror nothing
             folded = np.where(moved > high, 2.0 * high - moved, moved)

@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.checks import report_undefined, validated
 from fourierkernels.estimators.design import DesignFit, FitDesign
-from fourierkernels.estimators.local_design import local_polynomial_design
-from fourierkernels.estimators.local_fits import LocalFits
+from fourierkernels.estimators.local_fits import LocalFits, local_polynomial_design
 from fourierkernels.estimators.local_systems import LocalFit
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.estimators.crossings import roots_between
+from fourierkernels.estimators.roots import roots_between
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_integer, check_points, check_rng
 from fourierkernels.kernels import FourierKernel, Kernel

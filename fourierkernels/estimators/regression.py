@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
-from fourierkernels.estimators.boundary import Bounds
+from fourierkernels.estimators.boxes import Bounds
 from fourierkernels.estimators.checks import report_undefined, validated
 from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
 from fourierkernels.estimators.smoother import LinearSmoother

@@ -5,6 +5,7 @@ it, and :func:`table` tests every theorem in the settings that it names.
 """
 
 from fourierkernels.theorems.error_at_points import ERROR_AT_POINTS, simulated_mse
+from fourierkernels.theorems.evidence import Evidence
 from fourierkernels.theorems.measure import INTEGRATED_ERROR, ErrorMeasure, Measured, Setting
 from fourierkernels.theorems.rate_tables import paper_rate, rate_table
 from fourierkernels.theorems.registry import THEOREMS, as_theorem
@@ -17,7 +18,7 @@ from fourierkernels.theorems.theorem import (
     Theorem,
 )
 from fourierkernels.theorems.theorem_table import entries, table
-from fourierkernels.theorems.verification import Evidence, verify
+from fourierkernels.theorems.verification import verify
 
 __all__ = [
     "ERROR_AT_POINTS",

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from fourierkernels import KernelDensity
-from fourierkernels.estimators.inference import sample_kernels
+from fourierkernels.estimators.inference import density_limits
 
 AT = np.linspace(0.0, 2.0, 9)[:, None]
 WEIGHTS = {
@@ -112,7 +112,7 @@ def test_limits_in_three_dimensions_and_in_blocks(monkeypatch: pytest.MonkeyPatc
     model = KernelDensity("gaussian").fit(x)
     at = np.zeros((5, 3)) + np.linspace(0, 1, 5)[:, None]
     whole = model.interval(at, bias="corrected")
-    monkeypatch.setattr(sample_kernels, "_BLOCK", 700)
+    monkeypatch.setattr(density_limits, "_BLOCK", 700)
     np.testing.assert_allclose(model.interval(at, bias="corrected").error, whole.error, rtol=1e-12)
     assert whole.low[0] < (2 * np.pi) ** -1.5 < whole.high[0]
 

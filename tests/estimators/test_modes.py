@@ -8,7 +8,7 @@ from sklearn.datasets import load_diabetes
 
 from fourierkernels import KernelDensity, NadarayaWatson
 from fourierkernels.estimators.modes import modes
-from fourierkernels.estimators.modes.ascent import hessian
+from fourierkernels.estimators.modes.mode_seeking import hessian
 
 BMI = load_diabetes(scaled=False).data[:, [2]]
 RNG = np.random.default_rng(0)

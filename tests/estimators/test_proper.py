@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from fourierkernels import KernelDensity, PhiKernel
 from fourierkernels.estimators import ProperDensity, proper
-from fourierkernels.estimators.crossings import roots_between
+from fourierkernels.estimators.roots import roots_between
 from fourierkernels.theory.densities import as_density
 
 ODD = ["fourier1", "fourier3", "fourier5"]

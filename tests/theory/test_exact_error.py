@@ -30,8 +30,8 @@ from fourierkernels.theory.densities import (
     MultivariateMixture,
     Product,
 )
-from fourierkernels.theory.density_error import line_integrals
-from fourierkernels.theory.frequency_integrals import factor_parts, joint_parts
+from fourierkernels.theory.frequency_integrals import line_integrals
+from fourierkernels.theory.joint_integrals import factor_parts, joint_parts
 from fourierkernels.theory.normal import normal_parts
 
 ON_THE_LINE = [name for name, row in DENSITIES.items() if row.dim == 1]

@@ -5,7 +5,7 @@ from fourierkernels.estimators.modes.contours import (
     density_contours,
     highest_density_contours,
 )
-from fourierkernels.estimators.modes.modes import Modes, modes
+from fourierkernels.estimators.modes.mode_seeking import Modes, modes
 from fourierkernels.estimators.modes.regions import (
     Intervals,
     density_level,

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from fourierkernels.estimators.density import KernelDensity
-from fourierkernels.estimators.modes.names import without_names
+from fourierkernels.estimators.modes.critical import without_names
 from fourierkernels.estimators.modes.regions import check_probability
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.extras import needed_for

@@ -6,8 +6,10 @@ both ends and is larger there than w² M/8 has no zero between; one that changes
 slope above w M has exactly one. Other cells are halved. A maximum and a minimum that share a cell
 of the smallest width, and so could be missed, differ in height by at most w³ M/12, which is below
 1e-7 of the largest density.
+
 """
 
+import copy
 import math
 from collections.abc import Callable
 from functools import cache
@@ -15,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.density import KernelDensity
-from fourierkernels.estimators.modes.roots import bracketed_roots
+from fourierkernels.estimators.roots import bracketed_roots
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.kernels import Kernel
 
@@ -211,3 +214,23 @@ def moment(kernel: Kernel, order: int) -> float:
 
 def _evaluated(curve: Curve, x: FloatArray) -> _Cells:
     return _Cells(x, curve.value(x), curve.slope(x))
+
+
+def without_names(model: KernelDensity) -> KernelDensity:
+    """Return the model as if it had been fitted to an array; it shares all that is prepared.
+
+    scikit-learn warns when a model that knows the names of its columns is asked without them.
+
+    Raises
+    ------
+    TypeError, sklearn.exceptions.NotFittedError
+        If it is no density estimate, or not fitted.
+    """
+    if not isinstance(model, KernelDensity):
+        raise TypeError(f"model must be a KernelDensity, got {type(model).__name__}")
+    check_is_fitted(model)
+    if not hasattr(model, "feature_names_in_"):
+        return model
+    other = copy.copy(model)
+    del other.feature_names_in_
+    return other

@@ -11,9 +11,15 @@ import numpy as np
 from scipy.optimize import brentq
 
 from fourierkernels.estimators.density import KernelDensity
-from fourierkernels.estimators.modes.critical import Curve, Range, curve_of, extrema, search_range
-from fourierkernels.estimators.modes.names import without_names
-from fourierkernels.estimators.modes.roots import bracketed_roots
+from fourierkernels.estimators.modes.critical import (
+    Curve,
+    Range,
+    curve_of,
+    extrema,
+    search_range,
+    without_names,
+)
+from fourierkernels.estimators.roots import bracketed_roots
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_number
 

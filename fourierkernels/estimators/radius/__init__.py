@@ -14,7 +14,7 @@ from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
 from fourierkernels.estimators.radius import (
     conditional,
     cross_validation,
-    full,
+    matrix,
     reference,
     sheather_jones,
     spectral,
@@ -47,7 +47,7 @@ _RULES = (
     *spectral.RULES,
     *sheather_jones.RULES,
     *cross_validation.RULES,
-    *full.RULES,
+    *matrix.RULES,
 )
 
 RADIUS_RULES: dict[str, Rule] = {

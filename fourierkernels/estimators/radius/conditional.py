@@ -17,8 +17,7 @@ import numpy as np
 
 from fourierkernels.estimators.design import FitDesign
 from fourierkernels.estimators.radius.reference import normal_reference
-from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.search import minimise
+from fourierkernels.estimators.radius.rule import Rule, minimise
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.spectrum import Axis, fitted_axis

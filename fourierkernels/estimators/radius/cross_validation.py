@@ -10,8 +10,7 @@ from fourierkernels.estimators.design import (
     loo_score,
 )
 from fourierkernels.estimators.radius.reference import normal_reference
-from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.search import minimise
+from fourierkernels.estimators.radius.rule import Rule, minimise
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 

@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fourierkernels.estimators.radius.rule import Rule
+from fourierkernels.estimators.radius.rule import Rule, minimise
 from fourierkernels.estimators.radius.sample import Standardised, refuse_ties, tie_limit
-from fourierkernels.estimators.radius.search import minimise
 from fourierkernels.estimators.radius.spectrum import (
     KernelScore,
     SampleSpectrum,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.estimators.boundary import Bounds, check_ends, reflect
+from fourierkernels.estimators.boxes import Bounds, check_ends, reflect
 from fourierkernels.estimators.radius import (
     GAUSSIAN_RULES,
     RADIUS_RULES,

@@ -1,11 +1,11 @@
 """What a density or a regression says of columns of a table: numbers, curves and figure."""
 
+from fourierkernels.estimators.tables.columns import read_columns
 from fourierkernels.estimators.tables.density import (
     DensityDescription,
     DensityGroup,
     describe_density,
 )
-from fourierkernels.estimators.tables.files import read_columns
 from fourierkernels.estimators.tables.regression import (
     RegressionDescription,
     RegressionGroup,

@@ -8,8 +8,8 @@ call resumes where the last one stopped.
 
 from fourierkernels.simulation.sweep.cells import TASKS, Cell, Outcome, Task, compute
 from fourierkernels.simulation.sweep.grid import Sweep
-from fourierkernels.simulation.sweep.results import Results, read_results, run_sweep
-from fourierkernels.simulation.sweep.summary import Row, summarise
+from fourierkernels.simulation.sweep.results import Results, read_results
+from fourierkernels.simulation.sweep.summary import Row, run_sweep, summarise
 
 __all__ = [
     "TASKS",

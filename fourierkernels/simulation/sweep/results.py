@@ -1,24 +1,21 @@
-"""Run what is missing of a sweep; each cell is in the results file as soon as it is finished.
+"""The results file: a header line, then one JSON line per finished cell.
 
-The file is a header line, then one JSON line per finished cell. A line is appended whole and forced
-to the disk before the next cell counts as finished. What a crash leaves half written is cut off
-when the file is opened again; a line that was damaged later is refused by its checksum.
+A line is appended whole and forced to the disk before the next cell counts as finished. What a
+crash leaves half written is cut off when the file is opened again; a line that was damaged later
+is refused by its checksum.
 """
 
 import json
 import os
 import sys
 import zlib
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from fourierkernels.foundation.files import force_to_disk
-from fourierkernels.foundation.validation import check_integer
-from fourierkernels.foundation.workers import spread
-from fourierkernels.simulation.sweep.cells import CELLS, Cell, Outcome
+from fourierkernels.simulation.sweep.cells import Cell, Outcome
 from fourierkernels.simulation.sweep.grid import Sweep
 
 Done = dict[Cell, Outcome]
@@ -223,60 +220,3 @@ def _lock(file: int) -> None:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-__all__ = ["Outcome", "run_sweep"]
-
-
-def run_sweep(
-    sweep: Sweep,
-    path: str | Path,
-    *,
-    workers: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Done:
-    """Compute the cells that the results file does not hold yet; return all of them.
-
-    Parameters
-    ----------
-    sweep : Sweep
-    path : path
-        The results file; it may hold finished cells of the same sweep.
-    workers : int
-        Processes on this machine, each with one thread; not used with a scheduler.
-    scheduler : str, optional
-        Address of a Dask scheduler, ``tcp://host:8786``, whose workers have this package.
-    progress : callable, optional
-        Called with (finished, all) at the start and after each cell.
-
-    Raises
-    ------
-    ValueError
-        For a results file of another sweep, damaged, or in use; if a cell fails.
-    OSError
-        If a line cannot be written, the scheduler not reached (ConnectionError), or a cell ends
-        the workers that take it (ChildProcessError). Finished cells are kept in every case.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> sweep = Sweep(densities=("gaussian",), kernels=("fourier1",), sizes=(50,), replicates=3)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = run_sweep(sweep, f"{folder}/results.jsonl")
-    ...     again = run_sweep(sweep, f"{folder}/results.jsonl")  # nothing left to do
-    >>> first == again, len(first)
-    (True, 1)
-    """
-    count = check_integer("workers", workers)
-    cells = sweep.cells()
-    report = progress or (lambda finished, total: None)
-    with Results(path, sweep) as results:
-        todo = [cell for cell in cells if cell not in results.done]
-        report(len(results.done), len(cells))
-        if todo:
-            with spread(CELLS, todo, workers=count, scheduler=scheduler) as finished:
-                for cell, outcome in finished:
-                    results.append(cell, outcome)
-                    report(len(results.done), len(cells))
-        return dict(results.done)

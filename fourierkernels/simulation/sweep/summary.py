@@ -1,7 +1,7 @@
-"""The blocks of a sweep, combined into one row per setting, and ``fourierkernels sweep``."""
+"""Run what is missing of a sweep, and sum its blocks up in one row per setting."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,67 @@ import numpy as np
 
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.foundation.progress import bar
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.foundation.workers import spread
 from fourierkernels.simulation.mise import Estimate
 from fourierkernels.simulation.regression_errors import median_of_means
-from fourierkernels.simulation.sweep.cells import TASKS, Cell
+from fourierkernels.simulation.sweep.cells import CELLS, TASKS, Cell
 from fourierkernels.simulation.sweep.grid import Sweep
-from fourierkernels.simulation.sweep.results import Done, read_results, run_sweep
+from fourierkernels.simulation.sweep.results import Done, Results, read_results
+
+
+def run_sweep(
+    sweep: Sweep,
+    path: str | Path,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Done:
+    """Compute the cells that the results file does not hold yet; return all of them.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    path : path
+        The results file; it may hold finished cells of the same sweep.
+    workers : int
+        Processes on this machine, each with one thread; not used with a scheduler.
+    scheduler : str, optional
+        Address of a Dask scheduler, ``tcp://host:8786``, whose workers have this package.
+    progress : callable, optional
+        Called with (finished, all) at the start and after each cell.
+
+    Raises
+    ------
+    ValueError
+        For a results file of another sweep, damaged, or in use; if a cell fails.
+    OSError
+        If a line cannot be written, the scheduler not reached (ConnectionError), or a cell ends
+        the workers that take it (ChildProcessError). Finished cells are kept in every case.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> sweep = Sweep(densities=("gaussian",), kernels=("fourier1",), sizes=(50,), replicates=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = run_sweep(sweep, f"{folder}/results.jsonl")
+    ...     again = run_sweep(sweep, f"{folder}/results.jsonl")  # nothing left to do
+    >>> first == again, len(first)
+    (True, 1)
+    """
+    count = check_integer("workers", workers)
+    cells = sweep.cells()
+    report = progress or (lambda finished, total: None)
+    with Results(path, sweep) as results:
+        todo = [cell for cell in cells if cell not in results.done]
+        report(len(results.done), len(cells))
+        if todo:
+            with spread(CELLS, todo, workers=count, scheduler=scheduler) as finished:
+                for cell, outcome in finished:
+                    results.append(cell, outcome)
+                    report(len(results.done), len(cells))
+        return dict(results.done)
 
 
 @dataclass(frozen=True)

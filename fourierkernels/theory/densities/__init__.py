@@ -23,11 +23,8 @@ from fourierkernels.theory.densities.contract import (
     Smoothness,
 )
 from fourierkernels.theory.densities.mixtures import GaussianMixture, marron_wand
-from fourierkernels.theory.densities.multivariate import (
-    CorrelatedGaussian,
-    MultivariateMixture,
-    Product,
-)
+from fourierkernels.theory.densities.multivariate import CorrelatedGaussian, MultivariateMixture
+from fourierkernels.theory.densities.product import Product
 from fourierkernels.theory.densities.regression_functions import (
     REGRESSION_FUNCTIONS,
     additive,

@@ -1,4 +1,4 @@
-"""What a density and a regression function offer, and the smoothness classes of the theory."""
+"""What densities and regression functions offer, their smoothness classes, and shared formulas."""
 
 import math
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 
@@ -222,3 +223,17 @@ class RegressionFunction(Protocol):
 
     def curvature(self, x: ArrayLike) -> FloatArray:
         """f''(x); the mean of both sides at a break."""
+
+
+def normal_pdf(x: FloatArray, mean: float, std: "float | FloatArray") -> FloatArray:
+    """N(mean, std²) at x, elementwise."""
+    return np.asarray(np.exp(-0.5 * np.square((x - mean) / std)) / (std * math.sqrt(2 * math.pi)))
+
+
+def rational_tail(t: float, power: float) -> float:
+    """(1/π) ∫_t^∞ (1 + s²)^{-power} ds, without the cancellation of an arctangent."""
+    if power <= 0.5:
+        return math.inf
+    whole = special.beta(power - 0.5, 0.5)
+    part = special.betainc(power - 0.5, 0.5, 1.0 / (1.0 + t * t))
+    return float(0.5 * whole * part / math.pi)

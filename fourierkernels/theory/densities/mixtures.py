@@ -13,9 +13,9 @@ from fourierkernels.theory.densities.contract import (
     Components,
     Power,
     Smoothness,
+    normal_pdf,
     power_of_mixture,
 )
-from fourierkernels.theory.densities.univariate import normal_pdf
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,10 @@
-"""Densities on the line: Gaussian and Cauchy, and Laplace and Gamma.
-
-For the last two |p̂|² is a power of 1 + t², so that it falls like a power of t.
-"""
+"""Densities on the line: Gaussian, Cauchy, and with power tails of |p̂|² Laplace and Gamma."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.foundation.validation import check_number
@@ -17,7 +13,9 @@ from fourierkernels.theory.densities.contract import (
     Components,
     Power,
     Smoothness,
+    normal_pdf,
     power_of_exponent,
+    rational_tail,
 )
 
 
@@ -131,11 +129,6 @@ class Cauchy:
         return self.location + self.scale * rng.standard_cauchy(n)
 
 
-def normal_pdf(x: FloatArray, mean: float, std: "float | FloatArray") -> FloatArray:
-    """N(mean, std²) at x, elementwise."""
-    return np.asarray(np.exp(-0.5 * np.square((x - mean) / std)) / (std * math.sqrt(2 * math.pi)))
-
-
 @dataclass(frozen=True)
 class Laplace:
     """Laplace with a location and a scale; p̂ = 1/(1 + t²), ordinary smooth with β = 2."""
@@ -169,7 +162,7 @@ class Laplace:
 
     def spectral_tail(self, t: float) -> float:
         """(1/π) ∫_t^∞ |p̂|², in closed form (an incomplete beta function)."""
-        return _rational_tail(t * self.scale, 2.0) / self.scale
+        return rational_tail(t * self.scale, 2.0) / self.scale
 
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Density, elementwise."""
@@ -226,7 +219,7 @@ class Gamma:
 
     def spectral_tail(self, t: float) -> float:
         """(1/π) ∫_t^∞ |p̂|², in closed form (an incomplete beta function)."""
-        return _rational_tail(t * self.scale, self.shape) / self.scale
+        return rational_tail(t * self.scale, self.shape) / self.scale
 
     @property
     def edge_powers(self) -> tuple[float, ...]:
@@ -246,19 +239,9 @@ class Gamma:
 
     def power(self, t: ArrayLike) -> Power:
         """(1 + scale² t²)^{-k} and its gap, elementwise."""
-        return power_of_exponent(
-            self.shape * np.log1p(np.square(self.scale * np.asarray(t, float)))
-        )
+        square = np.square(self.scale * np.asarray(t, float))
+        return power_of_exponent(self.shape * np.log1p(square))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""
         return rng.gamma(self.shape, self.scale, n)
-
-
-def _rational_tail(t: float, power: float) -> float:
-    """(1/π) ∫_t^∞ (1 + s²)^{-power} ds, without the cancellation of an arctangent."""
-    if power <= 0.5:
-        return math.inf
-    whole = special.beta(power - 0.5, 0.5)
-    part = special.betainc(power - 0.5, 0.5, 1.0 / (1.0 + t * t))
-    return float(0.5 * whole * part / math.pi)

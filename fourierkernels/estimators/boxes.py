@@ -1,12 +1,15 @@
-"""Boundary correction by reflection: each sample gets mirror images beyond the bounds.
+"""Boxes: boundary correction by reflection, and integrals of a density estimate over boxes.
 
-The images of one sample carry its mass back into the box. What even they lose, the mass of a wide
-or heavy-tailed kernel beyond the box mirrored once, is made up by the weight of the sample, so that
-the density integrates to one on the box exactly. Source: [silverman1986density]_, section 2.10.
+Each sample gets mirror images beyond the bounds, which carry its mass back into the box. What even
+they lose, the mass of a wide or heavy-tailed kernel beyond the box mirrored once, is made up by the
+weight of the sample, so that the density integrates to one on the box exactly. Source:
+[silverman1986density]_, section 2.10.
+
+Integrals over boxes are sums of the kernel's own integral at the corners.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +17,8 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.sums import SampleSum
+from fourierkernels.sums.parts import log_scale
 
 Bounds = Sequence[tuple[float | None, float | None] | None]
 
@@ -124,3 +129,41 @@ def _mass(points: FloatArray, box: FloatArray, kernel: Kernel, radius: FloatArra
 def _cumulative(kernel: Kernel, u: FloatArray) -> FloatArray:
     finite = np.where(np.isfinite(u), u, 0.0)
     return np.where(np.isfinite(u), kernel.cumulative(finite), u > 0)
+
+
+SumOver = Callable[[tuple[int, ...]], SampleSum]
+
+
+def box_mass(over: SumOver, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return ∫ Σ_i w_i K_R(x - x_i) dx over boxes [low, high_j], by inclusion and exclusion.
+
+    Parameters
+    ----------
+    over : callable
+        Some of the dimensions to the kernel sum over them.
+    low : array of shape (dim,)
+        An end of minus infinity has no corner.
+    high : array of shape (m, dim)
+        A column of infinities leaves its dimension out: the kernel integrates to one.
+
+    Returns
+    -------
+    array of shape (m,)
+    """
+    corners = [[False] if np.isneginf(end) else [False, True] for end in low]
+    total = np.zeros(len(high))
+    for lower in itertools.product(*corners):
+        ends = np.where(lower, low, high)
+        total += (-1) ** sum(lower) * _orthant_mass(over, ends)
+    return total
+
+
+def _orthant_mass(over: SumOver, ends: FloatArray) -> FloatArray:
+    """Return Σ w ∏_d C(R_d(end_d - x_d)), C the integral of the kernel; shape ``(m,)``."""
+    every = tuple(range(ends.shape[1]))
+    dims = [d for d in every if not np.isposinf(ends[:, d]).all()]
+    if not dims:
+        return np.full(len(ends), over(every).weights.sum())
+    prepared, parts = over(tuple(dims)), ("cumulative",) * len(dims)
+    sums = prepared.at(np.ascontiguousarray(ends[:, dims]), parts=parts)
+    return np.asarray(sums.totals() * np.exp(log_scale(prepared.kernel, prepared.radius, parts)))
