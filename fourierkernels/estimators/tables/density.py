@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourierkernels.estimators.density import KernelDensity
+from fourierkernels.estimators.inference.limits import check_level
 from fourierkernels.estimators.modes import (
     Intervals,
     Modes,
@@ -15,14 +16,16 @@ from fourierkernels.estimators.modes import (
     modes,
     silverman_test,
 )
-from fourierkernels.estimators.tables.columns import Group, groups_of
-from fourierkernels.estimators.tables.options import (
+from fourierkernels.estimators.tables.columns import Group
+from fourierkernels.estimators.tables.description import (
+    DescribedGroup,
+    Description,
     Follow,
-    check_level,
-    in_group,
+    described,
     kernel_name,
     radius_of,
     rule_name,
+    ungrouped_rows,
 )
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
@@ -40,15 +43,11 @@ Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
-class DensityGroup:
+class DensityGroup(DescribedGroup):
     """The density of one group.
 
     Attributes
     ----------
-    name : str
-        Value of the grouping column; empty without one.
-    n, dropped : int
-        Samples, and rows left out because the value is missing.
     model : KernelDensity
     modes : Modes
     region : Intervals or None
@@ -57,9 +56,6 @@ class DensityGroup:
         Of one mode; None for kernels other than the Gaussian, or if it was not asked for.
     """
 
-    name: str
-    n: int
-    dropped: int
     model: KernelDensity
     modes: Modes
     region: Intervals | None
@@ -68,10 +64,7 @@ class DensityGroup:
     def row(self) -> dict[str, Any]:
         """Return the numbers of the group by name."""
         test = self.test
-        return {
-            "group": self.name,
-            "n": self.n,
-            "dropped": self.dropped,
+        return super().row() | {
             "radius": float(self.model.radius_[0]),
             "bandwidth": float(1.0 / self.model.radius_[0]),
             "modes": self.modes.points[:, 0].tolist(),
@@ -83,39 +76,24 @@ class DensityGroup:
 
 
 @dataclass(frozen=True)
-class DensityDescription:
+class DensityDescription(Description[DensityGroup]):
     """Densities of a column, by group, on one grid.
+
+    Rows of `curves` have the density, whether the place is in the region, and pointwise confidence
+    limits of the smoothed density at the same level; None for a single sample.
 
     Attributes
     ----------
     column : str
-    by : str or None
-    kernel, rule : str
-        The kernel, and how its radius was chosen.
-    level : float
-        Probability of the regions and of the confidence limits.
-    ungrouped : int
-        Rows without a value of the grouping column.
-    groups : tuple of DensityGroup
     grid : array of shape (m,)
     """
 
     column: str
-    by: str | None
-    kernel: str
-    rule: str
-    level: float
-    ungrouped: int
-    groups: tuple[DensityGroup, ...]
     grid: FloatArray
 
     def density(self, group: DensityGroup) -> FloatArray:
         """Return the density of a group on the grid, shape ``(m,)``."""
         return group.model.density(_named(self.grid, self.column))
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row of numbers per group."""
-        return [group.row() for group in self.groups]
 
     def table(self) -> "Table":
         """Return the rows as a table for a terminal."""
@@ -123,14 +101,6 @@ class DensityDescription:
 
         title = f"{self.column}, kernel {self.kernel}, radius {self.rule}"
         return density_table(self.rows(), title, by=self.by, level=self.level, lost=self.ungrouped)
-
-    def curves(self) -> list[dict[str, Any]]:
-        """Return the curves as rows: group, place, density, limits, whether it is in the region.
-
-        The limits are pointwise confidence limits of the smoothed density at the same level; None
-        for a single sample.
-        """
-        return [row for group in self.groups for row in self._curve(group)]
 
     def figure(self) -> "Figure":
         """Draw the curves with modes, regions and samples.
@@ -155,16 +125,15 @@ class DensityDescription:
         }
         return plot_densities(curves, self.grid, xlabel=self.column, level=self.level)
 
-    def _curve(self, group: DensityGroup) -> list[dict[str, Any]]:
-        first = {} if self.by is None else {self.by: group.name}
-        names = [self.column, "density", "low", "high", "in_region"]
-        columns = [
-            self.grid.tolist(),
-            self.density(group).tolist(),
-            *_limits(group.model, _named(self.grid, self.column), self.level),
-            _inside(self.grid, group.region),
-        ]
-        return [first | dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    def _columns(self, group: DensityGroup) -> dict[str, list[Any]]:
+        low, high = _limits(group.model, _named(self.grid, self.column), self.level)
+        return {
+            self.column: self.grid.tolist(),
+            "density": self.density(group).tolist(),
+            "low": low,
+            "high": high,
+            "in_region": _inside(self.grid, group.region),
+        }
 
 
 def describe_density(
@@ -223,21 +192,21 @@ def describe_density(
     [('a', 3, 0), ('b', 2, 1)]
     """
     share, size = check_level(level), check_integer("points", points, least=2)
-    samples = groups_of(frame, [column], by, missing=missing)
     model = KernelDensity(kernel, radius=radius_of(radius), bounds=bounds and [bounds])
-    found = []
-    for group in follow(samples):
-        with in_group(group.name):
-            found.append(_described(model, group, column, share, replicates, rng))
+
+    def describe(group: Group) -> DensityGroup:
+        return _described(model, group, column, share, replicates, rng)
+
+    groups = described(frame, [column], by, describe, missing=missing, follow=follow)
     return DensityDescription(
         column=column,
         by=by,
         kernel=kernel_name(kernel),
         rule=rule_name(radius, _RULE),
         level=share,
-        ungrouped=0 if by is None else int(frame[by].isna().sum()),
-        groups=tuple(found),
-        grid=_grid([group.model for group in found], size),
+        ungrouped=ungrouped_rows(frame, by),
+        groups=groups,
+        grid=_grid([group.model for group in groups], size),
     )
 
 

@@ -1,7 +1,7 @@
 """The regression of one column on others: its error, its freedom, its curve, by group."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +9,20 @@ import numpy as np
 
 from fourierkernels.estimators.checks import UndefinedWarning
 from fourierkernels.estimators.inference import Band
-from fourierkernels.estimators.smoother import LinearSmoother
-from fourierkernels.estimators.tables.columns import Group, groups_of
-from fourierkernels.estimators.tables.options import (
+from fourierkernels.estimators.inference.limits import check_level
+from fourierkernels.estimators.local_polynomial import LocalPolynomial
+from fourierkernels.estimators.regression import NadarayaWatson
+from fourierkernels.estimators.tables.columns import Group
+from fourierkernels.estimators.tables.description import (
+    DescribedGroup,
+    Description,
     Follow,
-    check_level,
-    in_group,
+    described,
     kernel_name,
     radius_of,
     rule_name,
+    ungrouped_rows,
 )
-from fourierkernels.estimators.tables.smoothers import new_smoother
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.kernels import Kernel
@@ -33,16 +36,12 @@ _RULE = "gcv"
 
 
 @dataclass(frozen=True)
-class RegressionGroup:
+class RegressionGroup(DescribedGroup):
     """The regression in one group.
 
     Attributes
     ----------
-    name : str
-        Value of the grouping column; empty without one.
-    n, dropped : int
-        Samples, and rows left out because a value is missing.
-    model : LinearSmoother
+    model : NadarayaWatson or LocalPolynomial
     left_out : array of shape (n,)
         The fit at each sample without it.
     freedom : float
@@ -55,10 +54,7 @@ class RegressionGroup:
         Its derivative there.
     """
 
-    name: str
-    n: int
-    dropped: int
-    model: LinearSmoother
+    model: NadarayaWatson | LocalPolynomial
     left_out: FloatArray
     freedom: float
     at: FloatArray
@@ -70,11 +66,8 @@ class RegressionGroup:
         y, known = self.model.responses_, np.isfinite(self.left_out)
         square = np.square(y - self.left_out)[known]
         spread = float(np.square(y - y.mean())[known].sum())
-        radius: FloatArray = getattr(self.model, "radius_")  # noqa: B009 - not in every smoother
-        return {
-            "group": self.name,
-            "n": self.n,
-            "dropped": self.dropped,
+        radius = self.model.radius_
+        return super().row() | {
             "radius": radius.tolist(),
             "bandwidth": (1.0 / radius).tolist(),
             "error": float(np.sqrt(square.mean())) if len(square) else None,
@@ -85,40 +78,24 @@ class RegressionGroup:
 
 
 @dataclass(frozen=True)
-class RegressionDescription:
+class RegressionDescription(Description[RegressionGroup]):
     """Regressions of a column on others, by group.
+
+    Rows of `curves` have the estimate, its limits, and its derivative along each x.
 
     Attributes
     ----------
     x : tuple of str
     y : str
-    by : str or None
-    kernel, rule : str
-        The kernel, and how its radius was chosen.
     degree : int
-    level : float
-        Of the limits.
     simultaneous : bool
         Whether the limits are a band.
-    ungrouped : int
-        Rows without a value of the grouping column.
-    groups : tuple of RegressionGroup
     """
 
     x: tuple[str, ...]
     y: str
-    by: str | None
-    kernel: str
-    rule: str
     degree: int
-    level: float
     simultaneous: bool
-    ungrouped: int
-    groups: tuple[RegressionGroup, ...]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row of numbers per group."""
-        return [group.row() for group in self.groups]
 
     def table(self) -> "Table":
         """Return the rows as a table for a terminal."""
@@ -129,10 +106,6 @@ class RegressionDescription:
             f"radius {self.rule}"
         )
         return regression_table(self.rows(), title, by=self.by, lost=self.ungrouped)
-
-    def curves(self) -> list[dict[str, Any]]:
-        """Return the fits as rows: group, place, estimate, limits, derivatives."""
-        return [row for group in self.groups for row in self._curve(group)]
 
     def figure(self, *, derivative: bool = False) -> "Figure":
         """Draw samples, fit and limits; with several x, responses against leave-one-out fits.
@@ -172,13 +145,11 @@ class RegressionDescription:
         labels = {"xlabel": self.x[0], "ylabel": self.y, "limits": limits}
         return plot_regressions(curves, derivative=derivative, **labels)
 
-    def _curve(self, group: RegressionGroup) -> list[dict[str, Any]]:
-        names = [] if self.by is None else [self.by]
-        names += [*self.x, "estimate", "low", "high", *(f"slope_{name}" for name in self.x)]
-        first: list[Iterable[Any]] = [] if self.by is None else [[group.name] * len(group.at)]
-        columns = [*group.at.T, group.limits.centre, group.limits.low, group.limits.high]
-        lists = [*first, *(column.tolist() for column in [*columns, *group.slope.T])]
-        return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+    def _columns(self, group: RegressionGroup) -> dict[str, list[Any]]:
+        limits = group.limits
+        columns = [*group.at.T, limits.centre, limits.low, limits.high, *group.slope.T]
+        names = [*self.x, "estimate", "low", "high", *(f"slope_{name}" for name in self.x)]
+        return dict(zip(names, (column.tolist() for column in columns), strict=True))
 
 
 def describe_regression(
@@ -236,22 +207,22 @@ def describe_regression(
     >>> import pandas as pd
     >>> x = np.linspace(0, 3, 200)
     >>> frame = pd.DataFrame({"x": x, "y": np.sin(x) + 0.1 * np.cos(40 * x)})
-    >>> found = describe_regression(frame, "x", "y", radius=6.0)
-    >>> print(found.groups[0].n, f"{found.rows()[0]['r2']:.2f}")
+    >>> description = describe_regression(frame, "x", "y", radius=6.0)
+    >>> print(description.groups[0].n, f"{description.rows()[0]['r2']:.2f}")
     200 0.93
     """
     share, size = check_level(level), check_integer("points", points, least=2)
     names = (x,) if isinstance(x, str) else tuple(x)
     _check_names(names, y)
-    rule = _RULE if radius is None else radius
-    model = new_smoother(kernel, degree=degree, radius=radius_of(rule))
-    samples = groups_of(frame, [*names, y], by, missing=missing)
-    generator = _generator(rng) if band else None
-    found = []
-    for group in follow(samples):
-        with in_group(group.name), warnings.catch_warnings():
+    if band and rng is None:
+        raise ValueError("rng must be given for a band, got None")
+    model = _smoother(kernel, degree, radius_of(_RULE if radius is None else radius))
+
+    def describe(group: Group) -> RegressionGroup:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedWarning)  # the rows count them
-            found.append(_described(model, group, names, share, generator, size))
+            return _described(model, group, names, share, rng if band else None, size)
+
     return RegressionDescription(
         x=names,
         y=y,
@@ -261,13 +232,21 @@ def describe_regression(
         degree=degree,
         level=share,
         simultaneous=band,
-        ungrouped=0 if by is None else int(frame[by].isna().sum()),
-        groups=tuple(found),
+        groups=described(frame, [*names, y], by, describe, missing=missing, follow=follow),
+        ungrouped=ungrouped_rows(frame, by),
     )
 
 
+def _smoother(
+    kernel: Kernel | str, degree: int, radius: float | str | None
+) -> NadarayaWatson | LocalPolynomial:
+    if degree == 0:
+        return NadarayaWatson(kernel, radius=radius)
+    return LocalPolynomial(kernel, degree=degree, radius=radius)
+
+
 def _described(
-    model: LinearSmoother,
+    model: NadarayaWatson | LocalPolynomial,
     group: Group,
     names: Sequence[str],
     level: float,
@@ -303,9 +282,3 @@ def _described(
 def _check_names(x: Sequence[str], y: str) -> None:
     if not x or len({*x, y}) <= len(x):
         raise ValueError(f"x and y must be different columns, each once, got {list(x)} and {y!r}")
-
-
-def _generator(rng: np.random.Generator | None) -> np.random.Generator:
-    if rng is None:
-        raise ValueError("rng must be given for a band, got None")
-    return rng

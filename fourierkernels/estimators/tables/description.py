@@ -1,0 +1,146 @@
+"""What descriptions of densities and of regressions share: options, groups, rows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from fourierkernels.estimators.tables.columns import Group, groups_of
+from fourierkernels.kernels import Kernel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Follow(Protocol):
+    """What passes items on while it shows how many are done; `iter` shows nothing."""
+
+    def __call__(self, items: Iterable[Any], /) -> Iterator[Any]:
+        """Return an iterator over the items."""
+
+
+@dataclass(frozen=True)
+class DescribedGroup:
+    """One group.
+
+    Attributes
+    ----------
+    name : str
+        Value of the grouping column; empty without one.
+    n, dropped : int
+        Samples, and rows left out because a value is missing.
+    """
+
+    name: str
+    n: int
+    dropped: int
+
+    def row(self) -> dict[str, Any]:
+        """Return the numbers of the group by name."""
+        return {"group": self.name, "n": self.n, "dropped": self.dropped}
+
+
+G = TypeVar("G", bound=DescribedGroup)
+
+
+@dataclass(frozen=True)
+class Description(ABC, Generic[G]):
+    """Estimates by group.
+
+    Attributes
+    ----------
+    by : str or None
+    kernel, rule : str
+        The kernel, and how its radius was chosen.
+    level : float
+        Of confidence limits, and of regions.
+    ungrouped : int
+        Rows without a value of the grouping column.
+    groups : tuple
+    """
+
+    by: str | None
+    kernel: str
+    rule: str
+    level: float
+    ungrouped: int
+    groups: tuple[G, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row of numbers per group."""
+        return [group.row() for group in self.groups]
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Return the curves as rows: group, place, estimate, limits, and what the kind adds."""
+        rows = []
+        for group in self.groups:
+            first = {} if self.by is None else {self.by: group.name}
+            columns = self._columns(group)
+            cells = zip(*columns.values(), strict=True)
+            rows += [first | dict(zip(columns, each, strict=True)) for each in cells]
+        return rows
+
+    @abstractmethod
+    def _columns(self, group: G) -> dict[str, list[Any]]:
+        """Return the curve of a group, column by column."""
+
+
+def described(
+    frame: "pd.DataFrame",
+    columns: Sequence[str],
+    by: str | None,
+    describe: Callable[[Group], G],
+    *,
+    missing: str,
+    follow: Follow,
+) -> tuple[G, ...]:
+    """Return the description of each group; an error names the group.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`~fourierkernels.estimators.tables.columns.groups_of` and `describe`.
+    """
+    groups = []
+    for group in follow(groups_of(frame, columns, by, missing=missing)):
+        with _in_group(group.name):
+            groups.append(describe(group))
+    return tuple(groups)
+
+
+def ungrouped_rows(frame: "pd.DataFrame", by: str | None) -> int:
+    """Return the number of rows without a value of the grouping column."""
+    return 0 if by is None else int(frame[by].isna().sum())
+
+
+def radius_of(radius: float | str | None) -> float | str | None:
+    """Return a radius that may be a number in text, or the name of a rule."""
+    if not isinstance(radius, str):
+        return radius
+    try:
+        return float(radius)
+    except ValueError:
+        return radius
+
+
+def rule_name(radius: float | str | None, default: str) -> str:
+    """Return how the radius was chosen, for a heading."""
+    chosen = radius_of(default if radius is None else radius)
+    return chosen if isinstance(chosen, str) else "as given"
+
+
+def kernel_name(kernel: Kernel | str) -> str:
+    """Return the name of a kernel that may be given by name."""
+    return kernel if isinstance(kernel, str) else kernel.name
+
+
+@contextmanager
+def _in_group(name: str) -> Iterator[None]:
+    """Say in which group an estimate failed."""
+    try:
+        yield
+    except ValueError as error:
+        if not name:
+            raise
+        raise ValueError(f"group {name!r}: {error}") from error
