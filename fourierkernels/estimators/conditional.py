@@ -93,12 +93,7 @@ class ConditionalDensity(KernelEstimator):
         weighting: str = "frequency",
     ) -> None:
         super().__init__(
-            kernel,
-            radius=radius,
-            bandwidth=bandwidth,
-            method=method,
-            tol=tol,
-            weighting=weighting,
+            kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol, weighting=weighting
         )
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -229,12 +229,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         return float(self._mass(start, stop[None, :])[0])
 
     def interval(
-        self,
-        X: ArrayLike,
-        *,
-        level: float = 0.95,
-        bias: str = "ignore",
-        undersmooth: float = 1.0,
+        self, X: ArrayLike, *, level: float = 0.95, bias: str = "ignore", undersmooth: float = 1.0
     ) -> Band:
         """Return normal confidence intervals at queries ``(m, dim)``, pointwise.
 

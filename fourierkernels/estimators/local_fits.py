@@ -166,10 +166,7 @@ class LocalFits:
         alone = np.flatnonzero(left < _LOST * np.abs(np.ldexp(own, -moments.exponent)))
         if len(alone):
             others = prepared.moments_left_out(
-                points[alone],
-                2 * self._degree,
-                block.start + alone,
-                with_responses=self._degree,
+                points[alone], 2 * self._degree, block.start + alone, with_responses=self._degree
             )
             moments = moments.replaced(alone, others)
         return self._solution(moments)

@@ -10,13 +10,7 @@ from fourierkernels.theorems.measure import INTEGRATED_ERROR, ErrorMeasure, Meas
 from fourierkernels.theorems.rate_tables import paper_rate, rate_table
 from fourierkernels.theorems.registry import THEOREMS, as_theorem
 from fourierkernels.theorems.tail_quantile import TAIL_QUANTILE, simulated_quantile
-from fourierkernels.theorems.theorem import (
-    NOT_IN_THE_PAPERS,
-    Assumption,
-    Case,
-    Check,
-    Theorem,
-)
+from fourierkernels.theorems.theorem import NOT_IN_THE_PAPERS, Assumption, Case, Check, Theorem
 from fourierkernels.theorems.theorem_table import entries, table
 from fourierkernels.theorems.verification import verify
 

@@ -25,11 +25,7 @@ from fourierkernels.theorems.measure import (
     decades,
     generator,
 )
-from fourierkernels.theory import (
-    regression_at_radius,
-    regression_next_order,
-    regression_radius,
-)
+from fourierkernels.theory import regression_at_radius, regression_next_order, regression_radius
 
 NOISE = 0.3  # standard deviation of the responses, in computed and simulated errors alike
 

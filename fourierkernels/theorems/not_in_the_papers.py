@@ -89,11 +89,7 @@ DENSITY_LIMITED_BY_SMOOTHNESS = Theorem(
         "squared bias is ∫ |p̂|²(1 - K̂(t/R))² ~ R^{-(2β-1)} L² ∫ s^{-2β}(1 - K̂(s))² ds/π "
         "(symbolic.asymptotics)"
     ),
-    cases=(
-        Case("laplace", "fourier3"),
-        Case("laplace", "fourier4"),
-        Case("laplace", "fourier5"),
-    ),
+    cases=(Case("laplace", "fourier3"), Case("laplace", "fourier4"), Case("laplace", "fourier5")),
 )
 
 

@@ -1,10 +1,6 @@
 """Theorem 2 of [nguyen2022fourierformer]_: regression, l >= 6."""
 
-from fourierkernels.theorems.assumptions import (
-    absolute_moments,
-    smooth_density,
-    smooth_function,
-)
+from fourierkernels.theorems.assumptions import absolute_moments, smooth_density, smooth_function
 from fourierkernels.theorems.error_at_points import ERROR_AT_POINTS
 from fourierkernels.theorems.measure import Setting
 from fourierkernels.theorems.theorem import Case, Theorem, sharp_regression, variance
@@ -33,11 +29,7 @@ THEOREM_2 = Theorem(
         r" \Big/ \left(p^2 J(R)\right)"
     ),
     error=ERROR_AT_POINTS,
-    assumptions=(
-        absolute_moments(_M, 2 * _M + 2),
-        smooth_density(_M + 1),
-        smooth_function(_M + 1),
-    ),
+    assumptions=(absolute_moments(_M, 2 * _M + 2), smooth_density(_M + 1), smooth_function(_M + 1)),
     bound=_bound,
     claimed=_claim,
     sharp=sharp_regression,

@@ -2,12 +2,7 @@
 
 import math
 
-from fourierkernels.theorems.assumptions import (
-    decay,
-    ordinary_smooth,
-    power_is,
-    supersmooth,
-)
+from fourierkernels.theorems.assumptions import decay, ordinary_smooth, power_is, supersmooth
 from fourierkernels.theorems.measure import INTEGRATED_ERROR, Setting
 from fourierkernels.theorems.theorem import Case, Theorem, sharp_density, variance
 from fourierkernels.theory.rates import Rate, balanced_rate

@@ -36,12 +36,7 @@ THEOREM_4 = Theorem(
         r" + (f + C_5) R^D/N}{p^2 J(R)}"
     ),
     error=ERROR_AT_POINTS,
-    assumptions=(
-        power_is(1),
-        supersmooth(),
-        supersmooth_product(),
-        bounded_second_moment(),
-    ),
+    assumptions=(power_is(1), supersmooth(), supersmooth_product(), bounded_second_moment()),
     bound=_bound,
     claimed=_claim,
     sharp=sharp_regression,

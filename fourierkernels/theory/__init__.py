@@ -7,11 +7,7 @@ from fourierkernels.foundation.lazy import at_its_new_home
 from fourierkernels.theory.density_error import mise, mise_error
 from fourierkernels.theory.frequency_integrals import Mise
 from fourierkernels.theory.ise import IseCurve, ise
-from fourierkernels.theory.normal import (
-    FullOptimum,
-    full_covariance_mise,
-    full_covariance_optimum,
-)
+from fourierkernels.theory.normal import FullOptimum, full_covariance_mise, full_covariance_optimum
 from fourierkernels.theory.optimum import Optimum, optimal_radius, optimum
 from fourierkernels.theory.rates import Rate, RateRow, sharp_rate, sharp_regression_rate
 from fourierkernels.theory.regression_asymptotics import regression_asymptotics

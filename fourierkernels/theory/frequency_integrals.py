@@ -12,11 +12,7 @@ import numpy as np
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
-from fourierkernels.theory.densities import (
-    Density,
-    HasFarField,
-    HasSpectralTail,
-)
+from fourierkernels.theory.densities import Density, HasFarField, HasSpectralTail
 from fourierkernels.theory.densities.panels import panels
 
 

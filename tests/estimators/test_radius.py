@@ -16,11 +16,7 @@ DENSITY_RULES = {**RADIUS_RULES, **GAUSSIAN_RULES}
 
 
 def rule_radius(
-    rule: str,
-    x: np.ndarray,
-    kernel: object,
-    weights: object = None,
-    weighting: str = "frequency",
+    rule: str, x: np.ndarray, kernel: object, weights: object = None, weighting: str = "frequency"
 ) -> np.ndarray:
     x = np.asarray(x, float).reshape(len(x), -1)
     weights = fitted_weights(weights, len(x), weighting)  # type: ignore[arg-type]

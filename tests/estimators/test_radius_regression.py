@@ -23,11 +23,7 @@ def data(n: int = 120, dim: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndar
 
 
 def rule_radius(
-    rule: str,
-    x: np.ndarray,
-    y: np.ndarray,
-    kernel: str,
-    weights: object = None,
+    rule: str, x: np.ndarray, y: np.ndarray, kernel: str, weights: object = None
 ) -> np.ndarray:
     weights = np.ones(len(x)) if weights is None else np.asarray(weights, float)
     return choose_radius(x, weights, as_kernel(kernel), radius=rule, bandwidth=None, responses=y)

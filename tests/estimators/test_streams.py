@@ -214,16 +214,7 @@ def dask_frame(folder: Path, *arrays: np.ndarray) -> tuple[Any, ...]:
 
 SOURCES: dict[str, Callable[..., tuple[Any, ...]]] = {
     each.__name__: each
-    for each in (
-        npy,
-        memory_map,
-        one_array_file,
-        csv,
-        parquet,
-        function,
-        dask_arrays,
-        dask_frame,
-    )
+    for each in (npy, memory_map, one_array_file, csv, parquet, function, dask_arrays, dask_frame)
 }
 
 

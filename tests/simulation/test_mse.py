@@ -11,14 +11,7 @@ from tolerances import MONTE_CARLO_SIGMAS, TOLERANCE
 
 from fourierkernels import NadarayaWatson
 from fourierkernels.kernels import KERNELS
-from fourierkernels.simulation import (
-    NOISES,
-    RegressionError,
-    as_noise,
-    central_box,
-    draw,
-    mse,
-)
+from fourierkernels.simulation import NOISES, RegressionError, as_noise, central_box, draw, mse
 from fourierkernels.simulation.noise import StudentNoise
 from fourierkernels.theory.densities import (
     DENSITIES,

@@ -71,11 +71,7 @@ def by_power(
 @pytest.mark.parametrize("kernel", ["fourier1", "fourier4"])
 @pytest.mark.parametrize(
     ("density", "edges"),
-    [
-        (Gamma(0.6), {0.0: 1.0}),
-        (Gamma(1.5), {0.0: 1.0}),
-        (Beta(0.7, 0.7), {0.0: 1.0, 1.0: -1.0}),
-    ],
+    [(Gamma(0.6), {0.0: 1.0}), (Gamma(1.5), {0.0: 1.0}), (Beta(0.7, 0.7), {0.0: 1.0, 1.0: -1.0})],
     ids=str,
 )
 def test_terms_of_designs_with_singular_edges(

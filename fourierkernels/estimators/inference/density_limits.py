@@ -187,12 +187,7 @@ class CentredKernels:
 
 
 def density_interval(
-    model: FittedDensity,
-    queries: FloatArray,
-    *,
-    level: float,
-    bias: str,
-    undersmooth: float,
+    model: FittedDensity, queries: FloatArray, *, level: float, bias: str, undersmooth: float
 ) -> Band:
     """Return pointwise limits at checked queries; arguments as of `KernelDensity.interval`."""
     level = check_level(level)

@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from fourierkernels.estimators.design import (
-    FitDesign,
-    Score,
-    aicc_score,
-    gcv_score,
-    loo_score,
-)
+from fourierkernels.estimators.design import FitDesign, Score, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule, minimise
 from fourierkernels.foundation.arrays import FloatArray
@@ -119,11 +113,5 @@ def _best(
 RULES = (
     Rule("loo", loo, "leave-one-out error", "hardle1985optimal", needs_responses=True),
     Rule("gcv", gcv, "generalised cross-validation", "craven1979smoothing", needs_responses=True),
-    Rule(
-        "aicc",
-        aicc,
-        "corrected Akaike criterion",
-        "hurvich1998smoothing",
-        needs_responses=True,
-    ),
+    Rule("aicc", aicc, "corrected Akaike criterion", "hurvich1998smoothing", needs_responses=True),
 )

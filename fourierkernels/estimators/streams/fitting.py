@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.estimators.boxes import Bounds, check_ends, reflect
-from fourierkernels.estimators.radius import (
-    GAUSSIAN_RULES,
-    RADIUS_RULES,
-    Rule,
-    radius_or_rule,
-)
+from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, Rule, radius_or_rule
 from fourierkernels.estimators.streams.blocks import Block, Expected
 from fourierkernels.estimators.streams.sample import StreamedSample
 from fourierkernels.estimators.streams.sources import ROWS, Source

@@ -245,16 +245,7 @@ class Doppler:
 
 REGRESSION_FUNCTIONS: dict[str, RegressionFunction] = {
     function.name: function
-    for function in (
-        Sine(),
-        Bump(),
-        Power(1),
-        Power(2),
-        Break(2),
-        Break(1),
-        Break(0),
-        Doppler(),
-    )
+    for function in (Sine(), Bump(), Power(1), Power(2), Break(2), Break(1), Break(0), Doppler())
 }
 
 

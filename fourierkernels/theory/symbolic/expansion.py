@@ -107,11 +107,7 @@ def _taylor_bias() -> Any:
 
     ratio = mean(f(_X) * p(_X)) / mean(p(_X))
     second = sympy.diff(ratio, _H, 2).subs(_H, 0).doit() / 2  # the terms of order 0 and 1: f and 0
-    named = {
-        sympy.diff(f(_X), _X, 2): _F2,
-        sympy.diff(f(_X), _X): _F1,
-        sympy.diff(p(_X), _X): _P1,
-    }
+    named = {sympy.diff(f(_X), _X, 2): _F2, sympy.diff(f(_X), _X): _F1, sympy.diff(p(_X), _X): _P1}
     value = sympy.expand(second).subs(named).subs(p(_X), _P)
     inner = sympy.simplify(value * _P / _MU)
     return _MU / (R**2 * _P) * inner
