@@ -1,6 +1,8 @@
 """Large-sample regression error: against quadrature, closed forms, and the simulation."""
 
+import functools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +20,24 @@ from fourierkernels.theory.regression_error import (
 )
 
 ALL = list(KERNELS)
+AT = [[0.5]]
 FINITE_ORDER = [name for name, kernel in KERNELS.items() if math.isfinite(kernel.order)]
 NOISE = 0.3
+
+
+def setting(n: int, radius: float, at: object = AT) -> dict[str, Any]:
+    return {"n": n, "radius": radius, "at": at, "noise_variance": NOISE**2}
+
+
+def simulated(
+    kernel: str, n: int, radius: float, replicates: int, **options: Any
+) -> RegressionError:
+    """Simulate the error of a sine with a normal design, unless told otherwise."""
+    known = {"at": AT, "noise": NOISE, **options}
+    seed = known.pop("seed", 0)
+    target = known.pop("density", "gaussian"), known.pop("function", "sine")
+    rng = np.random.default_rng(seed)
+    return mse(*target, kernel, n=n, radius=radius, replicates=replicates, rng=rng, **known)
 
 
 def by_gauss(density: str, function: str, kernel: str, x: float, r: float) -> tuple[float, float]:
@@ -87,19 +105,19 @@ def test_terms_of_designs_with_singular_edges(
 
 @pytest.mark.parametrize("density", [Gamma(0.6), Beta(0.7, 0.7), Beta(0.7, 2.5)], ids=str)
 def test_leading_bias_of_power_two_sees_singular_edges(density: Density) -> None:
-    setting = {"n": 1, "radius": 3e4, "at": [[0.4]], "noise_variance": 0.09}
-    leading = regression_asymptotics(density, "sine", "fourier2", **setting).bias[0]
-    exact = regression_at_radius(density, "sine", "fourier2", **setting).bias[0]
+    options = {"n": 1, "radius": 3e4, "at": [[0.4]], "noise_variance": 0.09}
+    leading = regression_asymptotics(density, "sine", "fourier2", **options).bias[0]
+    exact = regression_at_radius(density, "sine", "fourier2", **options).bias[0]
     assert leading == pytest.approx(exact, rel=5e-3)
 
 
 def test_an_infinite_variance_is_refused_not_truncated() -> None:
     """K² f² p ~ |y|^{-2 + 4 - 2} for the sinc: no integral; one power more has it."""
-    setting = {"n": 9, "radius": 2.0, "at": [[0.5]], "noise_variance": 0.09}
+    options = {"n": 9, "radius": 2.0, "at": AT, "noise_variance": 0.09}
     with pytest.raises(ValueError, match=r"function must grow slowly enough .* quadratic"):
-        regression_at_radius("cauchy", "quadratic", "fourier1", **setting)
-    assert regression_at_radius("cauchy", "quadratic", "fourier2", **setting).variance[0] < 1.0
-    assert regression_at_radius("cauchy", "linear", "fourier1", **setting).variance[0] < 1.0
+        regression_at_radius("cauchy", "quadratic", "fourier1", **options)
+    assert regression_at_radius("cauchy", "quadratic", "fourier2", **options).variance[0] < 1.0
+    assert regression_at_radius("cauchy", "linear", "fourier1", **options).variance[0] < 1.0
 
 
 def gaps(found: RegressionError, terms: object, n: int, order: float) -> dict[str, float]:
@@ -119,21 +137,8 @@ def gaps(found: RegressionError, terms: object, n: int, order: float) -> dict[st
 def test_simulation_agrees_with_the_fixed_radius_terms(kernel: str, dim: int) -> None:
     radius, n = {1: (6.0, 20_000), 2: (3.0, 20_000), 3: (2.0, 20_000)}[dim]
     at = np.full((1, dim), 0.5)
-    found = mse(
-        "gaussian",
-        "sine",
-        kernel,
-        n=n,
-        radius=radius,
-        replicates=150,
-        dim=dim,
-        at=at,
-        noise=NOISE,
-        rng=np.random.default_rng(dim),
-    )
-    terms = regression_at_radius(
-        "gaussian", "sine", kernel, n=n, radius=radius, at=at, noise_variance=NOISE**2
-    )
+    found = simulated(kernel, n, radius, 150, dim=dim, at=at, seed=dim)
+    terms = regression_at_radius("gaussian", "sine", kernel, **setting(n, radius, at))
     peak = radius**dim / (n * float(as_density("gaussian").pdf(0.5)) ** dim)  # R^D/(n p)
     for name, sigmas in gaps(found, terms, n, peak).items():
         assert sigmas < MONTE_CARLO_SIGMAS, name
@@ -143,17 +148,8 @@ def test_simulation_agrees_with_the_fixed_radius_terms(kernel: str, dim: int) ->
 @pytest.mark.parametrize("function", ["kink", "jump", "quadratic"])
 def test_simulation_agrees_for_other_functions_and_noise(function: str, noise: str) -> None:
     at = np.array([[0.2]])
-    found = mse(
-        "laplace",
-        function,
-        "fourier4",
-        n=20_000,
-        radius=8.0,
-        replicates=200,
-        at=at,
-        noise=noise,
-        rng=np.random.default_rng(0),
-    )
+    target = {"density": "laplace", "function": function, "noise": noise}
+    found = simulated("fourier4", 20_000, 8.0, 200, at=at, **target)
     level = {"heteroscedastic": 0.09 * 1.04, "student": 0.27}[noise]
     terms = regression_at_radius(
         "laplace", function, "fourier4", n=20_000, radius=8.0, at=at, noise_variance=level
@@ -167,20 +163,8 @@ def test_simulation_agrees_for_other_functions_and_noise(function: str, noise: s
 def test_what_is_left_beyond_the_fixed_radius_terms_falls_like_one_over_n() -> None:
     left = []
     for n in (60, 240):
-        found = mse(
-            "gaussian",
-            "sine",
-            "fourier4",
-            n=n,
-            radius=4.0,
-            at=[0.5],
-            noise=NOISE,
-            replicates=40_000,
-            rng=np.random.default_rng(1),
-        )
-        terms = regression_at_radius(
-            "gaussian", "sine", "fourier4", n=n, radius=4.0, at=[[0.5]], noise_variance=NOISE**2
-        )
+        found = simulated("fourier4", n, 4.0, 40_000, seed=1)
+        terms = regression_at_radius("gaussian", "sine", "fourier4", **setting(n, 4.0))
         left.append(found.mean[0] / terms.total[0] - 1.0)
     assert 0.02 < left[0] < 0.1
     assert left[0] / left[1] == pytest.approx(4.0, rel=0.3)
@@ -189,21 +173,11 @@ def test_what_is_left_beyond_the_fixed_radius_terms_falls_like_one_over_n() -> N
 @pytest.mark.parametrize("kernel", ["fourier2", "fourier6"])
 @pytest.mark.parametrize(("radius", "part"), [(4.0, "bias"), (10.0, "variance")])
 def test_one_per_cent_in_bias_or_variance_is_seen(kernel: str, radius: float, part: str) -> None:
-    n, at = 20_000, [[0.5]]
-    found = mse(
-        "gaussian",
-        "sine",
-        kernel,
-        n=n,
-        radius=radius,
-        at=at,
-        noise=NOISE,
-        replicates=500,
-        rng=np.random.default_rng(5),
-    )
+    n = 20_000
+    found = simulated(kernel, n, radius, 500, seed=5)
     low, high = (
         regression_at_radius(
-            "gaussian", "sine", kernel, n=n, radius=radius, at=at, noise_variance=level
+            "gaussian", "sine", kernel, n=n, radius=radius, at=AT, noise_variance=level
         )
         for level in (NOISE**2, 2 * NOISE**2)
     )
@@ -222,8 +196,8 @@ def test_leading_terms_are_the_limit_of_the_fixed_radius_terms(kernel: str, dim:
     gap = []
     for radius in (8.0, 32.0, 128.0):
         options = {"n": 10**9, "radius": radius, "at": at, "noise_variance": NOISE**2}
-        exact = regression_at_radius("gaussian", "sine", kernel, **options)  # type: ignore[arg-type]
-        leading = regression_asymptotics("gaussian", "sine", kernel, **options)  # type: ignore[arg-type]
+        exact = regression_at_radius("gaussian", "sine", kernel, **options)
+        leading = regression_asymptotics("gaussian", "sine", kernel, **options)
         ratios = (exact.bias[0] / leading.bias[0], exact.variance[0] / leading.variance[0])
         gap.append([abs(ratio - 1.0) for ratio in ratios])
     assert np.all(np.array(gap[1]) < 0.5 * np.array(gap[0]) + 1e-6)
@@ -280,10 +254,10 @@ def test_best_radius_of_the_sinc_grows_like_the_root_of_the_logarithm() -> None:
 def test_a_wrong_transform_is_seen(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stretching the argument of the kernel by 1 % moves the fixed-radius bias by 1 or 2 %."""
     options = {"n": 10, "radius": 30.0, "at": [[0.5]], "noise_variance": 0.09}
-    before = regression_at_radius("gaussian", "sine", kernel, **options).bias[0]  # type: ignore[arg-type]
+    before = regression_at_radius("gaussian", "sine", kernel, **options).bias[0]
     plain = FourierKernel.value
     monkeypatch.setattr(FourierKernel, "value", lambda self, u: plain(self, 1.01 * np.asarray(u)))
-    after = regression_at_radius("gaussian", "sine", kernel, **options).bias[0]  # type: ignore[arg-type]
+    after = regression_at_radius("gaussian", "sine", kernel, **options).bias[0]
     assert after / before == pytest.approx(1.01 ** -KERNELS[kernel].order, rel=2e-3)
 
 
@@ -310,54 +284,56 @@ def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
         "noise_variance": 0.09,
     }
     with pytest.raises(ValueError, match=message):
-        regression_asymptotics(**{**known, **options})  # type: ignore[arg-type]
+        regression_asymptotics(**{**known, **options})
 
 
 def test_quadrature_has_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"n": 10, "radius": 5.0, "at": [[0.5], [1.2]], "noise_variance": 0.09}
-    coarse = regression_at_radius("mw3", "doppler", "fourier3", **options)  # type: ignore[arg-type]
+    coarse = regression_at_radius("mw3", "doppler", "fourier3", **options)
     monkeypatch.setattr(regression_moments, "PHASE", 4.0)
-    fine = regression_at_radius("mw3", "doppler", "fourier3", **options)  # type: ignore[arg-type]
+    fine = regression_at_radius("mw3", "doppler", "fourier3", **options)
     np.testing.assert_allclose(coarse.total, fine.total, rtol=1e-9)
 
 
 # --- the next order ----------------------------------------------------------------------------
 
 
-def exact_error(density: str, function: str, kernel: str, n: int, r: float, x: float) -> float:
-    """Exact MSE for a kernel that is not negative: 1/B² = ∫ t e^{-tB} dt, the sample independent.
-
-    ∫ t [n E(k² V e^{-tk}) φ^{n-1} + n (n-1) (E k Δ e^{-tk})² φ^{n-2}] dt, φ(t) = E e^{-tk},
-    V = Δ² + σ²; t = e^v.
-    """
-    p, f, k = as_density(density).pdf, REGRESSION_FUNCTIONS[function].value, KERNELS[kernel].value
+@functools.cache
+def laplace_transforms(function: str, kernel: str, r: float, x: float) -> list[tuple[float, ...]]:
+    """t with φ(t) = E e^{-tk}, E k² V e^{-tk} and E k Δ e^{-tk}, V = Δ² + σ², for t = e^v."""
+    p, f, k = (
+        as_density("gaussian").pdf,
+        REGRESSION_FUNCTIONS[function].value,
+        KERNELS[kernel].value,
+    )
     y = np.linspace(-12.0, 12.0, 24_001)
     mass, weight = p(y) * (y[1] - y[0]), k(r * (x - y)) / k(0.0)
     rise = f(y) - f(x)
-    total = 0.0
-    v = np.arange(-18.0, 30.0, 0.1)
-    for t in np.exp(v):
+    spread, slope = weight**2 * (rise**2 + NOISE**2), weight * rise
+    found = []
+    for t in np.exp(np.arange(-18.0, 30.0, 0.1)):
         decay = np.exp(-t * weight)
-        phi = decay @ mass
-        first = n * ((weight**2 * (rise**2 + NOISE**2) * decay) @ mass) * phi ** (n - 1)
-        second = n * (n - 1) * ((weight * rise * decay) @ mass) ** 2 * phi ** (n - 2)
+        found.append((t, decay @ mass, (spread * decay) @ mass, (slope * decay) @ mass))
+    return found
+
+
+def exact_error(function: str, kernel: str, n: int, r: float, x: float) -> float:
+    """Exact MSE for a kernel that is not negative: 1/B² = ∫ t e^{-tB} dt, the sample independent.
+
+    ∫ t [n E(k² V e^{-tk}) φ^{n-1} + n (n-1) (E k Δ e^{-tk})² φ^{n-2}] dt; the transforms are the
+    same for all n.
+    """
+    total = 0.0
+    for t, phi, spread, slope in laplace_transforms(function, kernel, r, x):
+        first = n * spread * phi ** (n - 1)
+        second = n * (n - 1) * slope**2 * phi ** (n - 2)
         total += 0.1 * t * t * (first + second)
     return total
 
 
 def test_the_exact_error_of_positive_kernels_is_that_of_the_simulation() -> None:
-    exact = exact_error("gaussian", "sine", "fourier4", 30, 4.0, 0.5)
-    found = mse(
-        "gaussian",
-        "sine",
-        "fourier4",
-        n=30,
-        radius=4.0,
-        at=[0.5],
-        noise=NOISE,
-        replicates=20_000,
-        rng=np.random.default_rng(0),
-    )
+    exact = exact_error("sine", "fourier4", 30, 4.0, 0.5)
+    found = simulated("fourier4", 30, 4.0, 20_000)
     assert abs(found.mean[0] - exact) < MONTE_CARLO_SIGMAS * found.standard_error[0]
     assert found.standard_error[0] < 0.01 * exact
 
@@ -369,10 +345,10 @@ def test_what_is_left_beyond_the_next_order_falls_like_one_over_n_cubed(
 ) -> None:
     left = []
     for n in (200, 800):
-        options = {"n": n, "radius": 4.0, "at": [[0.5]], "noise_variance": NOISE**2}
-        exact = exact_error("gaussian", function, kernel, n, 4.0, 0.5)
-        first = regression_at_radius("gaussian", function, kernel, **options).total[0]  # type: ignore[arg-type]
-        extra = regression_next_order("gaussian", function, kernel, **options)[0]  # type: ignore[arg-type]
+        options = setting(n, 4.0)
+        exact = exact_error(function, kernel, n, 4.0, 0.5)
+        first = regression_at_radius("gaussian", function, kernel, **options).total[0]
+        extra = regression_next_order("gaussian", function, kernel, **options)[0]
         left.append(exact - first - extra)
         assert abs(left[-1]) < 0.03 * abs(exact - first)
     assert left[0] / left[1] == pytest.approx(64.0, rel=0.3)
@@ -383,19 +359,8 @@ def test_what_is_left_beyond_the_next_order_falls_like_one_over_n_cubed(
 def test_simulation_of_small_samples_agrees_with_both_orders(kernel: str, dim: int) -> None:
     radius, n = {1: (4.0, 300), 2: (2.5, 1_000), 3: (2.0, 3_000)}[dim]
     at = np.full((1, dim), 0.5)
-    found = mse(
-        "gaussian",
-        "sine",
-        kernel,
-        n=n,
-        radius=radius,
-        replicates=3_000,
-        dim=dim,
-        at=at,
-        noise=NOISE,
-        rng=np.random.default_rng(dim),
-    )
-    options = {"n": n, "radius": radius, "at": at, "noise_variance": NOISE**2}
-    first = regression_at_radius("gaussian", "sine", kernel, **options).total[0]  # type: ignore[arg-type]
-    extra = regression_next_order("gaussian", "sine", kernel, **options)[0]  # type: ignore[arg-type]
+    found = simulated(kernel, n, radius, 3_000, dim=dim, at=at, seed=dim)
+    options = setting(n, radius, at)
+    first = regression_at_radius("gaussian", "sine", kernel, **options).total[0]
+    extra = regression_next_order("gaussian", "sine", kernel, **options)[0]
     assert abs(found.mean[0] - first - extra) < MONTE_CARLO_SIGMAS * found.standard_error[0]
