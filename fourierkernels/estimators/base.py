@@ -54,8 +54,8 @@ class Kept:
         if current is None or not current[0].equal(sources):
             current = self._current = sources, {}
         built = current[1]
-        found = built.get(key)
-        return built.setdefault(key, build()) if found is None else found
+        value = built.get(key)
+        return built.setdefault(key, build()) if value is None else value
 
 
 _TINY = np.finfo(float).tiny

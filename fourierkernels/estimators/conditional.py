@@ -156,12 +156,12 @@ class ConditionalDensity(KernelEstimator):
         if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"q must be numbers strictly between 0 and 1, got {q!r}")
         blocks = [self._quantiles(rows, levels.ravel()) for rows in self._cut(queries)]
-        found = np.concatenate(blocks)
-        missing = np.isnan(found)
+        quantiles = np.concatenate(blocks)
+        missing = np.isnan(quantiles)
         if missing.any():
             why = "have no quantile: an undefined denominator, or a level within waves of the tails"
             warn_undefined(count_undefined(missing, why))
-        return found if levels.ndim else found[:, 0]
+        return quantiles if levels.ndim else quantiles[:, 0]
 
     def sample(self, X: ArrayLike, n: int, *, rng: np.random.Generator) -> FloatArray:
         """Return `n` independent draws of y at each query ``(m, dim)``.
@@ -179,9 +179,9 @@ class ConditionalDensity(KernelEstimator):
         check_rng(rng)
         queries = checked_queries(self, X)
         dim = queries.shape[1]
-        own = self.radius_[dim:]
-        steps = draw_from_kernel(self.kernel_, len(queries) * count * len(own), rng)
-        draws = np.empty((len(queries), count, len(own)))
+        response_radius = self.radius_[dim:]
+        steps = draw_from_kernel(self.kernel_, len(queries) * count * len(response_radius), rng)
+        draws = np.empty((len(queries), count, len(response_radius)))
         undefined = self._kept_sum(tuple(range(dim))).at(queries).undefined
         for row, query in enumerate(queries):
             matrix, _, _ = kernel_matrix(
@@ -189,11 +189,11 @@ class ConditionalDensity(KernelEstimator):
             )
             mass = np.where(undefined[row], 1.0, matrix[0] * self.weights_)
             draws[row] = self.points_[rng.choice(len(mass), count, p=mass / mass.sum()), dim:]
-        draws += steps.reshape(draws.shape) / own
+        draws += steps.reshape(draws.shape) / response_radius
         draws[undefined] = np.nan
         if undefined.any():
             warn_undefined(count_undefined(undefined, _WHY))
-        return draws if len(own) > 1 else draws[..., 0]
+        return draws if len(response_radius) > 1 else draws[..., 0]
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return Σ_j log p̂(y_j | x_j); minus infinity if one of them is not positive."""
@@ -270,8 +270,8 @@ class ConditionalDensity(KernelEstimator):
         undefined = marginal.undefined
         if undefined.any():
             warn_undefined(count_undefined(undefined, _WHY))
-        own = self.radius_[self.n_features_in_ :]
-        scale = np.exp(log_scale(self.kernel_, own, (part,) * len(own)))
+        response_radius = self.radius_[self.n_features_in_ :]
+        scale = np.exp(log_scale(self.kernel_, response_radius, (part,) * len(response_radius)))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = joint.denominator / marginal.denominator
             total = scale * np.ldexp(ratio, joint.exponent - marginal.exponent)

@@ -68,12 +68,12 @@ def bracketed_roots(
         if (b - a <= smallest).all():
             break
         x = _next(a, b, at_a, at_b, halve=step % 3 == 2)
-        found = function(x)
-        right = np.sign(found) == np.sign(at_b)
-        exact = found == 0
+        at_x = function(x)
+        right = np.sign(at_x) == np.sign(at_b)
+        exact = at_x == 0
         # Illinois: the end that stays counts half, so that the other one moves next time.
-        at_a = np.where(right, 0.5 * at_a, found)
-        at_b = np.where(right, found, 0.5 * at_b)
+        at_a = np.where(right, 0.5 * at_a, at_x)
+        at_b = np.where(right, at_x, 0.5 * at_b)
         a, b = np.where(right & ~exact, a, x), np.where(right | exact, x, b)
     return np.where(np.abs(at_a) < np.abs(at_b), a, b)
 
@@ -127,11 +127,11 @@ def rearranged_quantiles(cdf: Cdf, levels: FloatArray, grid: FloatArray, m: int)
     lies beyond would count.
     """
     values = cdf(np.broadcast_to(grid, (m, len(grid))))
-    found = np.full((m, len(levels)), np.nan)
+    quantiles = np.full((m, len(levels)), np.nan)
     tail = max(1, len(grid) // 20)
     for row, each in enumerate(values):
         if np.isnan(each).any():
             continue
         known = (levels > each[:tail].max()) & (levels < each[-tail:].min())
-        found[row, known] = np.interp(levels[known], np.sort(each), grid)
-    return found
+        quantiles[row, known] = np.interp(levels[known], np.sort(each), grid)
+    return quantiles

@@ -38,7 +38,7 @@ def visible(text: str) -> str:
     >>> print(visible("\x1b[2Jlayer 1"))
     \x1b[2Jlayer 1
     """
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def prepare_streams() -> None:
@@ -59,10 +59,10 @@ def _spelled(error: UnicodeError) -> tuple[str, int]:
     """Stand for one character that an encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    one = error.object[error.start]
-    name = unicodedata.name(one, "")
-    known = name.split()[-1].lower() if name.startswith("GREEK") else _SPELLED.get(one)
-    return (known or ascii(one)[1:-1]), error.start + 1
+    character = error.object[error.start]
+    name = unicodedata.name(character, "")
+    known = name.split()[-1].lower() if name.startswith("GREEK") else _SPELLED.get(character)
+    return (known or ascii(character)[1:-1]), error.start + 1
 
 
 def discard_output() -> None:
@@ -145,12 +145,12 @@ def _fitted(table: "Table", console: "Console", options: "ConsoleOptions") -> "R
 
 def _sizes(column: "Column", console: "Console", options: "ConsoleOptions") -> tuple[int, int]:
     """Return the least width of a column, and that at which no line breaks."""
-    found = []
+    sizes = []
     for cell in (column.header, *column.cells):
         fewest, most = console.measure(cell, options=options)
         number = isinstance(cell, str) and any(map(_NUMBER.match, cell.splitlines()))
-        found.append((most if number else fewest, most))
-    least, widest = (max(side) for side in zip(*found, strict=True))
+        sizes.append((most if number else fewest, most))
+    least, widest = (max(side) for side in zip(*sizes, strict=True))
     return min(least, _FOLDED) if column.overflow == "fold" else least, widest
 
 

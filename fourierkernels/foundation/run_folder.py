@@ -73,9 +73,9 @@ def read_results(folder: Path) -> Mapping[str, Any]:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))["config"]
+        config = json.loads(file.read_text(encoding="utf-8"))["config"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{file} must hold the results of a run, got {error!r}") from error
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise ValueError(f"{file} must hold the results of a run, got another file")
-    return found
+    return config

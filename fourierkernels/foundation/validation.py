@@ -103,8 +103,8 @@ def check_positive(name: str, value: ArrayLike) -> FloatArray:
     array = as_real(name, value)
     bad = array[~(np.isfinite(array) & (array > 0))]
     if array.size == 0 or bad.size:
-        found = bad.flat[0] if bad.size else "an empty array"
-        raise ValueError(f"{name} must be positive and finite, got {found}")
+        offender = bad.flat[0] if bad.size else "an empty array"
+        raise ValueError(f"{name} must be positive and finite, got {offender}")
     return array
 
 

@@ -131,7 +131,7 @@ def _radius(sample: FloatArray, kernel: Kernel, radius: FloatArray | str) -> Flo
     if not isinstance(radius, str):
         return radius
     ones = np.ones(len(sample))
-    found = choose_radius(sample, ones, kernel, radius=radius, bandwidth=None)
-    if found.ndim == 2:
+    chosen = choose_radius(sample, ones, kernel, radius=radius, bandwidth=None)
+    if chosen.ndim == 2:
         raise ValueError(f"radius must be a vector for the ISE, got a matrix from {radius!r}")
-    return found
+    return chosen

@@ -87,13 +87,13 @@ def _next_best(setting: Setting, n: int, radius: float, step: float) -> tuple[fl
     R grows at most like n^{1/(D+2)}, the rate of l = 2, and never falls.
     """
     low, high = math.log(0.95 * radius), math.log(1.1 * radius * step ** (1 / (setting.dim + 2)))
-    found = minimize_scalar(
+    result = minimize_scalar(
         lambda log_radius: math.log(mse_at(setting, n, math.exp(log_radius))),
         bounds=(low, high),
         method="bounded",
         options={"xatol": 1e-6},
     )
-    return math.exp(float(found.x)), math.exp(float(found.fun))
+    return math.exp(float(result.x)), math.exp(float(result.fun))
 
 
 @lru_cache(maxsize=4096)

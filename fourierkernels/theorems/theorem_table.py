@@ -36,8 +36,8 @@ def entries(theorems: Iterable[Theorem | str] | None = None) -> list[Entry]:
     ['fourier2', 'fourier2']
     """
     chosen = list(THEOREMS.values()) if theorems is None else _in_order(theorems)
-    found = [(theorem, case) for theorem in chosen for case in theorem.cases]
-    return sorted(found, key=_place)
+    rows = [(theorem, case) for theorem in chosen for case in theorem.cases]
+    return sorted(rows, key=_place)
 
 
 def table(rows: Iterable[Entry] | None = None, **options: Any) -> list[Evidence]:
@@ -106,14 +106,14 @@ def run(names: Sequence[str], case: Case | None, *, simulate: bool) -> list[Evid
         As :func:`verify`.
     """
     rows = entries(names or None) if case is None else _in_one_setting(names, case)
-    found = [
+    evidence = [
         row for entry in tracked(rows, "theorems") for row in table([entry], simulate=simulate)
     ]
     console = standard_output(width=140)
-    console.print(_summary(found))
-    for line in _details(found[0]) if len(found) == 1 else _reasons(found):
+    console.print(_summary(evidence))
+    for line in _details(evidence[0]) if len(evidence) == 1 else _reasons(evidence):
         console.print(line, markup=False, highlight=False)
-    return found
+    return evidence
 
 
 def _in_one_setting(names: Sequence[str], case: Case) -> list[Entry]:
@@ -127,12 +127,12 @@ def _in_one_setting(names: Sequence[str], case: Case) -> list[Entry]:
     ]
 
 
-def _summary(found: Sequence[Evidence]) -> "Table":
+def _summary(evidence: Sequence[Evidence]) -> "Table":
     from rich import box
     from rich.table import Table
 
     shown = Table(*_HEADER, box=box.SIMPLE_HEAD)
-    for row in found:
+    for row in evidence:
         shown.add_row(
             row.theorem,
             _name(row),
@@ -157,8 +157,8 @@ def _short(slope: LimitSlope | Slope | None) -> str:
     return "-" if slope is None else str(slope)
 
 
-def _reasons(found: Sequence[Evidence]) -> Iterator[str]:
-    for row in found:
+def _reasons(evidence: Sequence[Evidence]) -> Iterator[str]:
+    for row in evidence:
         if row.verdict == "not applicable":
             yield f"{row.theorem} ({_name(row)}): {row.reason}"
 

@@ -110,8 +110,8 @@ def full_covariance_optimum(density: Density | str, *, n: int) -> FullOptimum:
     on_diagonal = below[0] == below[1]
     grid = [np.where(on_diagonal, log_h, 0.0) for log_h in np.linspace(-6.0, 3.0, 91)]
     start = min(grid, key=loss)
-    found = minimize(loss, start, method="BFGS", options={"gtol": 1e-8})
-    best = matrix(np.asarray(found.x))
+    result = minimize(loss, start, method="BFGS", options={"gtol": 1e-8})
+    best = matrix(np.asarray(result.x))
     return FullOptimum(samples, best, normal_parts(parts, best).per(samples))
 
 

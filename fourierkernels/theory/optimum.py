@@ -109,8 +109,8 @@ def _best_radius(density: Density, kernel: Kernel, n: int, dim: int) -> float:
     else:
         exact = _log_total(density, kernel, n)
         total = lambda x: exact(np.full(dim, x))  # noqa: E731
-    found = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
-    return math.exp(float(found.x))
+    result = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+    return math.exp(float(result.x))
 
 
 def _best_radii(density: Density, kernel: Kernel, n: int, dim: int) -> FloatArray:
@@ -126,8 +126,8 @@ def _best_radii(density: Density, kernel: Kernel, n: int, dim: int) -> FloatArra
         for d in range(dim):
             shifts = place + np.linspace(-1.5, 1.0, 26)[:, None] * (np.arange(dim) == d)
             place = min([place, *shifts], key=total)
-    found = minimize(total, place, method="BFGS", options={"gtol": 1e-9})
-    return np.asarray(np.exp(found.x))
+    result = minimize(total, place, method="BFGS", options={"gtol": 1e-9})
+    return np.asarray(np.exp(result.x))
 
 
 def _log_total(density: Density, kernel: Kernel, n: int) -> Callable[[FloatArray], float]:

@@ -91,12 +91,12 @@ def regression_at_radius(
     0.00208
     """
     problem = pose(density, function, kernel, at, radius)
-    found = moments(problem)
-    shift, second = found.slope / found.mass, found.square_slope / found.square
+    integral = moments(problem)
+    shift, second = integral.slope / integral.mass, integral.square_slope / integral.square
     bias = shift.sum(axis=1)
-    spread = found.square_curve / found.square - np.square(second)
+    spread = integral.square_curve / integral.square - np.square(second)
     local = spread.sum(axis=1) + np.square(second.sum(axis=1) - bias)
-    scale = (found.square / np.square(found.mass)).prod(axis=1) / check_integer("n", n)
+    scale = (integral.square / np.square(integral.mass)).prod(axis=1) / check_integer("n", n)
     noise = check_positive("noise_variance", noise_variance)
     return RegressionTerms(bias, scale * (noise + local))
 
@@ -146,8 +146,8 @@ def regression_radius(
         return math.log(float(share @ terms.total))
 
     low, high = _bracket(error, math.log(0.4 * as_density(density).spectral_scale))
-    found = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-4})
-    return math.exp(float(found.x))
+    result = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-4})
+    return math.exp(float(result.x))
 
 
 def _bracket(error: Callable[[float], float], start: float) -> tuple[float, float]:
@@ -205,10 +205,10 @@ def regression_next_order(
     >>> print(f"{first[0]:.5f} + {extra[0]:.5f}")
     0.01519 + 0.00085
     """
-    found = integrals(pose(density, function, kernel, at, radius), _ORDERS)
+    columns = integrals(pose(density, function, kernel, at, radius), _ORDERS)
     noise, count = check_positive("noise_variance", noise_variance), check_integer("n", n)
-    mass = found[0].prod(axis=1)
-    first, second, third = (_joined(found[3 * k : 3 * k + 3], mass ** (k + 1)) for k in range(3))
+    mass = columns[0].prod(axis=1)
+    first, second, third = (_joined(columns[3 * k : 3 * k + 3], mass ** (k + 1)) for k in range(3))
     b = first.slope
     c11, c02 = second.size * (second.slope - b), second.size - 1.0
     c20 = second.size * (noise + _about(second, b))

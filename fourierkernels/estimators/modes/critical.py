@@ -110,11 +110,11 @@ def search_range(model: KernelDensity, pad: float) -> Range:
 
 def extrema(curve: Curve, within: Range, *, floor: float = 0.0) -> Extrema:
     """Return the maxima and minima in a range; arguments and errors as for :func:`turns`."""
-    found = turns(curve, within, floor=floor)
-    points = found.low.copy()
-    inner = found.low < found.high
-    points[inner] = refined(curve, found.low[inner], found.high[inner])
-    return Extrema(points, curve.value(points), found.maxima)
+    turning = turns(curve, within, floor=floor)
+    points = turning.low.copy()
+    inner = turning.low < turning.high
+    points[inner] = refined(curve, turning.low[inner], turning.high[inner])
+    return Extrema(points, curve.value(points), turning.maxima)
 
 
 def refined(curve: Curve, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -181,9 +181,11 @@ def _unsettled(cells: _Cells, third: float, narrowest: float) -> NDArray[np.bool
     """Return the cells in which the derivative may have zeros that its ends do not show."""
     width = np.diff(cells.x)
     left, right = cells.slope[:-1], cells.slope[1:]
-    none = (left * right > 0) & (np.minimum(np.abs(left), np.abs(right)) > width**2 * third / 8.0)
-    one = (left * right < 0) & (np.abs(right - left) > width**2 * third)
-    return ~(none | one) & (width > narrowest)
+    no_zero = (left * right > 0) & (
+        np.minimum(np.abs(left), np.abs(right)) > width**2 * third / 8.0
+    )
+    one_zero = (left * right < 0) & (np.abs(right - left) > width**2 * third)
+    return ~(no_zero | one_zero) & (width > narrowest)
 
 
 def _below(cells: _Cells, second: float, level: float) -> NDArray[np.bool_]:

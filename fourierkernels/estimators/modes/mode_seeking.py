@@ -187,8 +187,8 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
     Examples
     --------
     >>> x = np.array([[-2.0], [-1.9], [-2.1], [3.0], [3.2]])
-    >>> found = modes(KernelDensity("gaussian", bandwidth=0.5).fit(x))
-    >>> found.points[:, 0].round(3), found.labels
+    >>> result = modes(KernelDensity("gaussian", bandwidth=0.5).fit(x))
+    >>> result.points[:, 0].round(3), result.labels
     (array([-2. ,  3.1]), array([0, 0, 0, 1, 1]))
     """
     model = without_names(model)
@@ -201,30 +201,30 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
 
 def _on_line(model: KernelDensity, floor: float) -> Modes:
     within = search_range(model, 1.0 / float(model.radius_[0]))
-    found = extrema(curve_of(model), within, floor=floor)
-    highest = float(found.densities[found.maxima].max(initial=0.0))
-    peaks = found.maxima & (found.densities >= floor * highest)
-    order = np.argsort(-found.densities[peaks], kind="stable")
+    turning = extrema(curve_of(model), within, floor=floor)
+    highest = float(turning.densities[turning.maxima].max(initial=0.0))
+    peaks = turning.maxima & (turning.densities >= floor * highest)
+    order = np.argsort(-turning.densities[peaks], kind="stable")
     rank = np.argsort(order)  # of the modes from left to right
-    basin = np.searchsorted(_boundaries(found, np.flatnonzero(peaks)), model.points_[:, 0])
-    points = found.points[peaks][order]
+    basin = np.searchsorted(_boundaries(turning, np.flatnonzero(peaks)), model.points_[:, 0])
+    points = turning.points[peaks][order]
     labels = rank[basin] if peaks.any() else np.full(len(basin), -1)
-    return Modes(points[:, None], found.densities[peaks][order], labels)
+    return Modes(points[:, None], turning.densities[peaks][order], labels)
 
 
-def _boundaries(found: Extrema, peaks: NDArray[np.intp]) -> FloatArray:
+def _boundaries(turning: Extrema, peaks: NDArray[np.intp]) -> FloatArray:
     """Return the lowest minimum between each mode and the next."""
     between = pairwise(peaks)
-    return np.array([found.points[a + np.argmin(found.densities[a:b])] for a, b in between])
+    return np.array([turning.points[a + np.argmin(turning.densities[a:b])] for a, b in between])
 
 
 def _in_space(model: KernelDensity, floor: float) -> Modes:
     starts, place = np.unique(model.points_, axis=0, return_inverse=True)
-    found = climb(model, starts)
-    order = np.argsort(-found.densities, kind="stable")
-    high = found.densities[order] >= floor * found.densities.max(initial=0.0)
+    summits = climb(model, starts)
+    order = np.argsort(-summits.densities, kind="stable")
+    high = summits.densities[order] >= floor * summits.densities.max(initial=0.0)
     number = np.full(len(order) + 1, -1)  # the last entry serves the label -1
     number[order[high]] = np.arange(high.sum())
-    labels = number[found.reached[place.ravel()]]
+    labels = number[summits.reached[place.ravel()]]
     kept = order[high]
-    return Modes(found.points[kept], found.densities[kept], labels)
+    return Modes(summits.points[kept], summits.densities[kept], labels)

@@ -144,8 +144,8 @@ def silverman_test(
     --------
     >>> rng = np.random.default_rng(0)
     >>> two = np.concatenate([rng.normal(-2, 1, 100), rng.normal(2, 1, 100)])
-    >>> found = silverman_test(two, rng=rng, replicates=99)
-    >>> print(f"h = {found.bandwidth:.2f}, p = {found.p_value:.2f}")
+    >>> test = silverman_test(two, rng=rng, replicates=99)
+    >>> print(f"h = {test.bandwidth:.2f}, p = {test.p_value:.2f}")
     h = 1.65, p = 0.00
     """
     sample, most, part = _column(x), check_integer("modes", modes), _interval(within)
@@ -192,8 +192,8 @@ def _critical(sample: FloatArray, modes: int, part: Interval) -> float:
 
 def _count(sample: FloatArray, bandwidth: float, part: Interval) -> int:
     curve = _gaussian_curve(sample, 1.0 / bandwidth)
-    found = turns(curve, Range(float(sample.min()) - bandwidth, float(sample.max()) + bandwidth))
-    low, high = found.low[found.maxima], found.high[found.maxima]
+    turning = turns(curve, Range(float(sample.min()) - bandwidth, float(sample.max()) + bandwidth))
+    low, high = turning.low[turning.maxima], turning.high[turning.maxima]
     certain = (low >= part[0]) & (high <= part[1])
     doubtful = ~certain & (high >= part[0]) & (low <= part[1])
     places = refined(curve, low[doubtful], high[doubtful])

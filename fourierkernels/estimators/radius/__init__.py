@@ -87,10 +87,10 @@ def choose_radius(
         If both `radius` and `bandwidth` are given, either is not positive and finite, a matrix is
         singular or nearly so, or the rule is unknown or does not apply to the data or the kernel.
     """
-    found = radius_or_rule(points.shape[1], radius=radius, bandwidth=bandwidth)
-    if isinstance(found, Rule):
-        return found(points, weights, kernel, responses, fit_design)
-    return found
+    chosen = radius_or_rule(points.shape[1], radius=radius, bandwidth=bandwidth)
+    if isinstance(chosen, Rule):
+        return chosen(points, weights, kernel, responses, fit_design)
+    return chosen
 
 
 def radius_or_rule(

@@ -64,14 +64,14 @@ def conditional_lscv(
         return minimise(given, starts[1], low=_RANGE_OF_Y[0], high=_RANGE_OF_Y[1], step=_STEP)
 
     low, high = _RANGE[min(points.shape[1], 2)]
-    found, least = minimise(lambda r: best(r)[1], starts[0], low=low, high=high, step=_STEP)
+    best_radius, least = minimise(lambda r: best(r)[1], starts[0], low=low, high=high, step=_STEP)
     if not math.isfinite(least):
         raise ValueError(
             "radius='conditional_lscv' must find a radius at which every prediction is defined "
             f"without its own sample, got none from {low:g} to {high:g} times the normal "
             "reference; give radius as numbers"
         )
-    return np.append(found, best(found)[0])
+    return np.append(best_radius, best(best_radius)[0])
 
 
 class ConditionalScore:

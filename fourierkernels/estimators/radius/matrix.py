@@ -122,15 +122,15 @@ def lscv_full(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatA
         As :func:`lscv` if that holds for every s, or for a column that is nearly a linear
         combination of others.
     """
-    found, refusals = [], []
+    candidates, refusals = [], []
     for share in _SHARES.get(points.shape[1], (1.0,)):
         try:
-            found.append(_scored(points, weights, kernel, share))
+            candidates.append(_scored(points, weights, kernel, share))
         except TooManyFrequenciesError as refusal:
             refusals.append(refusal)
-    if not found:
+    if not candidates:
         raise refusals[0]
-    return _squeezed(min(found, key=lambda each: each[1])[0])
+    return _squeezed(min(candidates, key=lambda each: each[1])[0])
 
 
 def _scored(

@@ -128,8 +128,8 @@ def minimise(
         more = [_finite(score(start * math.exp(log))) for log in between]
         order = np.argsort(np.append(logs, between))
         logs, values = np.append(logs, between)[order], np.append(values, more)[order]
-    found = [_refine(score, start, logs, values, place) for place in _lowest(values)]
-    log, least = min(found, key=lambda each: each[1])
+    minima = [_refine(score, start, logs, values, place) for place in _lowest(values)]
+    log, least = min(minima, key=lambda minimum: minimum[1])
     if common or len(start) == 1:
         return start * math.exp(log), least
     return _simplex(score, start, log, (math.log(low), math.log(high)))
@@ -161,9 +161,9 @@ def _refine(
     def value(log: float) -> float:
         return min(_finite(score(start * math.exp(log))), ceiling)
 
-    found = minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": _PRECISION})
-    if found.fun < values[place]:
-        return float(found.x), float(found.fun)
+    result = minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": _PRECISION})
+    if result.fun < values[place]:
+        return float(result.x), float(result.fun)
     return float(logs[place]), float(values[place])
 
 
@@ -183,10 +183,10 @@ def _simplex(
         "fatol": math.inf,
         "maxfev": 60 * dim,
     }
-    found: Any = minimize(
+    result: Any = minimize(
         value, np.full(dim, log), method="Nelder-Mead", bounds=[bounds] * dim, options=options
     )
-    return np.asarray(start * np.exp(found.x)), float(found.fun)
+    return np.asarray(start * np.exp(result.x)), float(result.fun)
 
 
 def _finite(value: float) -> float:

@@ -191,12 +191,12 @@ def refuse_ties(sample: Standardised, most: float, rule: str) -> None:
     ValueError
         With the mean number of copies and the share of samples that are not the first of theirs.
     """
-    found = sample.copies()
-    if found < most:
+    copies = sample.copies()
+    if copies < most:
         return
     raise ValueError(
         f"X must have few ties for radius={rule!r}, whose radius would grow without bound: got "
-        f"{found:.3g} copies of a sample on average (at most {most:.3g}), "
+        f"{copies:.3g} copies of a sample on average (at most {most:.3g}), "
         f"{sample.repeated():.0%} of the samples repeat another; use 'normal_reference' or give "
         "radius as a number"
     )

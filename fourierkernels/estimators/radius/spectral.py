@@ -87,8 +87,8 @@ def _cross_validated(
 
     step = 0.02 if math.isinf(kernel.order) and sample.dim == 1 else 0.14
     cutoff, common = _end(kernel, sample.dim), unit is not None
-    found, spectrum = _widening(sample, start, score, cutoff, step, rule, end, common=common)
-    return found / sample.scale, score(spectrum)(found) / float(sample.scale.prod())
+    radius, spectrum = _widening(sample, start, score, cutoff, step, rule, end, common=common)
+    return radius / sample.scale, score(spectrum)(radius) / float(sample.scale.prod())
 
 
 def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:

@@ -118,8 +118,8 @@ def checked(
             np.ones(len(points)) if raw.weights is None else as_real("sample_weight", raw.weights)
         )
         _check_shapes(points, responses, weights)
-        found = Layout(points.shape[1], responses.shape[1:] if expected.regression else None)
-        _check_layout(found, layout, expected)
+        seen = Layout(points.shape[1], responses.shape[1:] if expected.regression else None)
+        _check_layout(seen, layout, expected)
     columns = responses.reshape(len(points), -1)[:, : None if expected.regression else 0]
     for name, array in (("X", points), ("y", columns)):
         _refuse(name, "finite", array, ~np.isfinite(array), place)
@@ -129,7 +129,7 @@ def checked(
         rule = f"in the range promised by {expected.name}, {ends}"
         _refuse("X", rule, points, (points < low) | (points > high), place)
     block = Block(points, np.ascontiguousarray(columns), weights)
-    return (block if raw.weights is None else _weighted(block, place)), found
+    return (block if raw.weights is None else _weighted(block, place)), seen
 
 
 def regrouped(blocks: Iterable[Block], rows: int) -> Iterator[Block]:
@@ -206,16 +206,14 @@ def _check_shapes(points: FloatArray, responses: FloatArray, weights: FloatArray
         raise ValueError(f"sample_weight must have shape ({len(points)},), got {weights.shape}")
 
 
-def _check_layout(found: Layout, layout: Layout | None, expected: Expected) -> None:
-    dim = found.dim if expected.limits is None else expected.limits.shape[1]
-    if found.dim != dim:
-        raise ValueError(
-            f"{expected.name} must have a pair per column of X, {found.dim}, got {dim}"
-        )
-    if layout is None or found == layout:
+def _check_layout(seen: Layout, layout: Layout | None, expected: Expected) -> None:
+    dim = seen.dim if expected.limits is None else expected.limits.shape[1]
+    if seen.dim != dim:
+        raise ValueError(f"{expected.name} must have a pair per column of X, {seen.dim}, got {dim}")
+    if layout is None or seen == layout:
         return
-    if found.dim != layout.dim:
-        raise ValueError(f"X must have {layout.dim} columns as in block 0, got {found.dim}")
+    if seen.dim != layout.dim:
+        raise ValueError(f"X must have {layout.dim} columns as in block 0, got {seen.dim}")
     raise ValueError(
-        f"y must have rows of shape {layout.outputs} as in block 0, got {found.outputs}"
+        f"y must have rows of shape {layout.outputs} as in block 0, got {seen.outputs}"
     )

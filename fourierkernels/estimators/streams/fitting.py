@@ -214,26 +214,26 @@ def _limits(options: Options) -> FloatArray | None:
 
 
 def _known_radius(dim: int, options: Options) -> FloatArray | None:
-    found = radius_or_rule(dim, radius=options.radius, bandwidth=options.bandwidth)
-    return None if isinstance(found, Rule) else found
+    given = radius_or_rule(dim, radius=options.radius, bandwidth=options.bandwidth)
+    return None if isinstance(given, Rule) else given
 
 
 def _found_radius(
     source: Source, survey: Survey, expected: Expected, kernel: Kernel, options: Options
 ) -> FloatArray:
-    found = radius_or_rule(len(survey.low), radius=options.radius, bandwidth=options.bandwidth)
-    if not isinstance(found, Rule):
-        return found
-    if found.of_sample is None:
+    given = radius_or_rule(len(survey.low), radius=options.radius, bandwidth=options.bandwidth)
+    if not isinstance(given, Rule):
+        return given
+    if given.of_sample is None:
         able = [row.name for row in (*RADIUS_RULES.values(), *GAUSSIAN_RULES.values())]
         able = [n for n in able if (RADIUS_RULES | GAUSSIAN_RULES)[n].of_sample is not None]
         raise ValueError(
             f"radius must be a number or one of {', '.join(able)} for a stream, got "
-            f"{found.name!r}, which needs the samples themselves"
+            f"{given.name!r}, which needs the samples themselves"
         )
-    found.check_kernel(kernel)
+    given.check_kernel(kernel)
     sample = StreamedSample(source, survey, expected, weighting=options.weighting)
-    return found.of_sample(sample, kernel)
+    return given.of_sample(sample, kernel)
 
 
 def _range(limits: FloatArray | None, survey: Survey | None, radius: FloatArray) -> Box:

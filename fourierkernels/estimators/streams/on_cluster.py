@@ -67,10 +67,10 @@ class DaskSource:
         while len(parts) > 1:
             cuts = range(0, len(parts), _BRANCHES)
             parts = [on_merge(parts[i : i + _BRANCHES]) for i in cuts]
-        found: tuple[T | None, Layout | None]
-        found = dask.compute(*parts)[0] if parts else (None, None)
-        self.layout = found[1]
-        total: T = not_empty(found[0])
+        combined: tuple[T | None, Layout | None]
+        combined = dask.compute(*parts)[0] if parts else (None, None)
+        self.layout = combined[1]
+        total: T = not_empty(combined[0])
         return total
 
 
@@ -96,11 +96,11 @@ class _Pass:
 
     def merged(self, parts: list[tuple[Any, Layout | None]]) -> tuple[Any, Layout | None]:
         """Return the parts of several chunks as one."""
-        found = {layout for _, layout in parts if layout is not None}
-        if len(found) > 1:
-            raise ValueError(f"X and y must have as many columns in every chunk, got {found}")
+        layouts = {layout for _, layout in parts if layout is not None}
+        if len(layouts) > 1:
+            raise ValueError(f"X and y must have as many columns in every chunk, got {layouts}")
         full = [part for part, _ in parts if part is not None]
-        return (reduce(self.merge, full) if full else None), next(iter(found), None)
+        return (reduce(self.merge, full) if full else None), next(iter(layouts), None)
 
 
 def is_dask(value: object) -> bool:

@@ -112,8 +112,8 @@ def quartiles(source: Source, survey: Survey, expected: Expected) -> FloatArray:
     few = [survey.reading.n <= _FEW] * len(brackets)
     while not all(few):
         count = partial(_counted, brackets=brackets, alike=alike)
-        found = source.reduce(count, operator.add, expected, label="quartiles")
-        closer = [_closer(b, found, i, total) for i, b in enumerate(brackets)]
+        counts = source.reduce(count, operator.add, expected, label="quartiles")
+        closer = [_closer(b, counts, i, total) for i, b in enumerate(brackets)]
         brackets, few = [b for b, _ in closer], [few for _, few in closer]
     gather = partial(_gathered, brackets=brackets, alike=alike)
     parts = source.reduce(gather, _gathered_together, expected, label="quartiles")
@@ -140,13 +140,13 @@ def _cells(
     return float(block.weights[x < bracket.low].sum()), within, rows
 
 
-def _closer(bracket: Bracket, found: Counts, i: int, total: float) -> tuple[Bracket, bool]:
+def _closer(bracket: Bracket, counts: Counts, i: int, total: float) -> tuple[Bracket, bool]:
     """Return the cell that the quantile is in, a little wider, and whether few values can be."""
-    reached = found.below[i] + np.cumsum(found.within[i])
+    reached = counts.below[i] + np.cumsum(counts.within[i])
     cell = min(int(np.searchsorted(reached, _rank(bracket, total))), _CELLS - 1)
     # By rounding the quantile may be in a neighbour: these are counted in.
     first, last = max(cell - 1, 0), min(cell + 2, _CELLS)
-    few = int(found.rows[i, first:last].sum()) <= _FEW
+    few = int(counts.rows[i, first:last].sum()) <= _FEW
     found_in = bracket.closer(first, last)
     return found_in, few or found_in.numbers <= _CELLS
 

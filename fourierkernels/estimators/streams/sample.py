@@ -97,10 +97,10 @@ class StreamedSample:
     def _ties(self) -> "_Ties":
         parts = max(1, self._survey.reading.n // _KEPT)
         part = partial(_chosen_points, parts=np.uint64(parts))
-        found: _Ties = self._source.reduce(part, _tied, self._expected, label="ties")
-        if not len(found.points):
-            return _Ties(found.points, np.ones(1), 1)
-        return _Ties(*grouped(found.points, found.weights), found.n)
+        ties: _Ties = self._source.reduce(part, _tied, self._expected, label="ties")
+        if not len(ties.points):
+            return _Ties(ties.points, np.ones(1), 1)
+        return _Ties(*grouped(ties.points, ties.weights), ties.n)
 
 
 class _Ties(NamedTuple):

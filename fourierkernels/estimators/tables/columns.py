@@ -171,13 +171,13 @@ def groups_of(
     if not len(frame):
         raise ValueError(f"the table must have rows, got none below {', '.join(frame.columns)}")
     values = np.column_stack([_numbers(frame[name], name) for name in columns])
-    found = [
+    groups = [
         Group(name, rows[~np.isnan(rows).any(axis=1)], int(np.isnan(rows).any(axis=1).sum()))
         for name, rows in _split(frame, values, by)
     ]
-    for group in found:
+    for group in groups:
         _check(group, columns, by, missing)
-    return found
+    return groups
 
 
 def _split(

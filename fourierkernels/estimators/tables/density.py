@@ -187,8 +187,8 @@ def describe_density(
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"x": [1.0, 1.2, 0.9, 5.0, 5.3, None], "g": list("aaabbb")})
-    >>> found = describe_density(frame, "x", by="g", kernel="gaussian")
-    >>> [(row["group"], row["n"], row["dropped"]) for row in found.rows()]
+    >>> description = describe_density(frame, "x", by="g", kernel="gaussian")
+    >>> [(row["group"], row["n"], row["dropped"]) for row in description.rows()]
     [('a', 3, 0), ('b', 2, 1)]
     """
     share, size = check_level(level), check_integer("points", points, least=2)

@@ -178,7 +178,7 @@ class Task(NamedTuple):
 
 
 def _density_errors(cell: Cell, radius: float | str) -> tuple[FloatArray, float]:
-    found = mise(
+    errors = mise(
         cell.density,
         cell.kernel,
         n=cell.n,
@@ -187,13 +187,13 @@ def _density_errors(cell: Cell, radius: float | str) -> tuple[FloatArray, float]
         replicates=cell.replicates,
         rng=cell.rng(),
     )
-    return found.values, float(found.radii.mean())
+    return errors.values, float(errors.radii.mean())
 
 
 def _regression_errors(cell: Cell, radius: float | str) -> tuple[FloatArray, float]:
     at = None if cell.at is None else np.full((1, cell.dim), cell.at)
     number = float(radius)
-    found = mse(
+    errors = mse(
         cell.density,
         cell.function,
         cell.kernel,
@@ -205,7 +205,7 @@ def _regression_errors(cell: Cell, radius: float | str) -> tuple[FloatArray, flo
         replicates=cell.replicates,
         rng=cell.rng(),
     )
-    return found.integrated.values if at is None else found.values[:, 0], number
+    return errors.integrated.values if at is None else errors.values[:, 0], number
 
 
 def _best_for_density(cell: Cell) -> float:

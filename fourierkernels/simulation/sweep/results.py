@@ -106,9 +106,9 @@ class Results:
             self._write(header)
             force_to_disk(self.path.parent)
             return {}
-        found = _parse(self.path, content[:whole], self._sweep)
+        done = _parse(self.path, content[:whole], self._sweep)
         os.ftruncate(self._file, whole)  # a line cut short by a crash
-        return found
+        return done
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._file).st_size
@@ -164,14 +164,14 @@ def _parse(path: Path, content: bytes, sweep: Sweep) -> Done:
 
 
 def _check_header(path: Path, line: bytes, sweep: Sweep) -> None:
-    found, expected = _header(path, line), sweep.header()
+    header, expected = _header(path, line), sweep.header()
     for name in ("format", "fourierkernels", "numpy"):
-        if found.get(name) != expected[name]:
+        if header.get(name) != expected[name]:
             raise ValueError(
-                f"results must be of {name} {expected[name]}, got {found.get(name)} in {path}: "
+                f"results must be of {name} {expected[name]}, got {header.get(name)} in {path}: "
                 "numbers of two versions are not mixed"
             )
-    ours, theirs = expected["sweep"], found["sweep"]
+    ours, theirs = expected["sweep"], header["sweep"]
     changed = sorted(k for k in {*ours, *theirs} if ours.get(k) != theirs.get(k))
     if changed:
         got = ", ".join(f"{k} = {theirs.get(k)!r} (now {ours.get(k)!r})" for k in changed)

@@ -92,8 +92,8 @@ class Product:
         t = np.asarray(t, float)
         kept, gap = self.marginals[0].power(t[..., 0])
         for d, marginal in enumerate(self.marginals[1:], start=1):
-            own = marginal.power(t[..., d])
-            kept, gap = kept * own.kept, gap + kept * own.gap
+            factor = marginal.power(t[..., d])
+            kept, gap = kept * factor.kept, gap + kept * factor.gap
         return Power(np.asarray(kept), np.asarray(gap))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
