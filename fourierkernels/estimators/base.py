@@ -1,4 +1,4 @@
-"""The base of density and regression: parameters, fitted state, and the sums that are kept."""
+"""Base classes of the estimators: parameters, fitted state, and prepared sums."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from fourierkernels.sums.streamed import SamplesNotKeptError
 
 
 class Sources(NamedTuple):
-    """What objects are built from: large arrays by identity, small ones by value.
+    """Sources of prepared objects: large arrays by identity, small ones by value.
 
     The references are held, so that a new array can never pass for one that is gone.
     """

@@ -1,4 +1,4 @@
-"""The public edge of every estimator: data, queries, and answers that are undefined."""
+"""Checks of data and queries, and warnings about undefined answers."""
 
 import os
 import sys

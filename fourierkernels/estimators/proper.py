@@ -1,4 +1,4 @@
-"""Density estimates with negative parts made densities: max(0, p̂ - ξ), with integral one.
+"""Correction of density estimates with negative parts: max(0, p̂ - ξ), with integral one.
 
 Odd powers of sinc give estimates that are negative in places. Lowered by ξ and cut off at zero,
 such an estimate integrates to one for exactly one ξ > 0, and its integrated squared error is never
@@ -33,7 +33,7 @@ _NODES = 12  # of Gauss's rule between two knots
 
 
 class SignedEstimate(Protocol):
-    """What a correction requires of a fitted density estimate; see `KernelDensity`."""
+    """A fitted density estimate that can be corrected; see `KernelDensity`."""
 
     points_: FloatArray
     weights_: FloatArray

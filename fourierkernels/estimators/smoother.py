@@ -1,4 +1,4 @@
-"""The contract of linear smoothers: f̂(x) = Σ_j W_j(x) y_j, and what follows from the weights.
+"""Base class of linear smoothers f̂(x) = Σ_j W_j(x) y_j; all else follows from the weights.
 
 A smoother is one method, :meth:`LinearSmoother.weight_rows`. Predictions, leverages, leave-one-out,
 cross-validation scores, confidence intervals and bands follow; a smoother that computes one of them
@@ -215,7 +215,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def _row_length(self) -> int:
-        """How many entries `weight_rows` holds for each query while it computes its weights."""
+        """Number of entries that `weight_rows` holds per query while it computes weights."""
         return len(self.points_)
 
     def _columns(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What sample weights mean: how many samples a row stands for, or its importance.
+"""Meaning of sample weights: how many samples a row stands for, or its importance.
 
 ``weighting="frequency"``, the default and scikit-learn's contract: a weight of 3 is three equal
 rows, a weight of 0 none, and fractions lie between. The weights sum to the number of samples. One

@@ -1,1 +1,1 @@
-"""What every room may use: arrays and their checks, files, terminals, devices, extras, workers."""
+"""Shared foundation: arrays and their checks, files, terminals, devices, extras, workers."""

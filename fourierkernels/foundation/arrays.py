@@ -1,4 +1,4 @@
-"""Array types, one name for each, shared by every module."""
+"""Names of array types, shared by every module."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Standard output, as the commands write on it; what is printed cannot command the terminal."""
+"""Standard output of the commands; printed text cannot control the terminal."""
 
 import codecs
 import os
@@ -109,7 +109,7 @@ class _Hook:
 
 @dataclass(frozen=True)
 class _Visible:
-    """What is printed, with the control characters in its texts written out."""
+    """Printed content with the control characters in its texts written out."""
 
     content: Any
 

@@ -1,4 +1,4 @@
-"""Where to compute, the CPU or a CUDA device: by default, and as asked for."""
+"""Choice of the device, the CPU or CUDA: by default, and as requested."""
 
 from typing import TYPE_CHECKING
 

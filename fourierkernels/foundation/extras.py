@@ -1,4 +1,4 @@
-"""Modules that an extra of this package brings, and the one sentence on a module that is missing.
+"""Modules that the extras of this package install, and the message for a missing one.
 
 The extras themselves, with their requirements, are in pyproject.toml. Those that build on others
 bring theirs too, so a module has one row here: the smallest extra with it.

@@ -1,4 +1,4 @@
-"""Folders that are written completely, and survive a loss of power, or not at all.
+"""Atomic writing of folders: they are complete, and survive a loss of power, or absent.
 
 A folder that is being written is locked by ``flock``, which the kernel releases when its holder
 ends, however it ends. So what a killed process has left is told from what a living one is writing.

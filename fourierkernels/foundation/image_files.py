@@ -1,4 +1,4 @@
-"""Image files: opened with care, and the steps to the array that a network reads.
+"""Safe opening of image files, and preprocessing to the array that a network reads.
 
 No framework is needed, only pillow.
 """
@@ -76,7 +76,7 @@ def _format_of(file: Path) -> str:
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What is done to an image before a network reads it.
+    """Preprocessing of an image before a network reads it.
 
     The steps, in order: rotate by the camera's orientation, convert to channels, resize, crop
     around the centre, multiply by `factor`, normalise.

@@ -50,20 +50,20 @@ def loaded_on_first_use(
     return find, names
 
 
-# Names and modules of the version before, each with its place now; the package's face fills it.
+# Names and modules of the previous version and their present places, set by the package's face.
 MOVED: dict[str, str] = {}
 
 
 def forward(moved: Mapping[str, str]) -> None:
-    """Let old names of modules and of their members lead to new ones, with a FutureWarning."""
+    """Redirect old names of modules and of their members to new ones, with a FutureWarning."""
     if not MOVED:
-        # First, or the path of a moved package would load its modules once more by old names.
+        # First, because the path of a moved package would load its modules again by old names.
         sys.meta_path.insert(0, _MovedModules())
     MOVED.update(moved)
 
 
 def at_its_new_home(package: str, name: str) -> Any:
-    """Return what a package had under this name in the version before, and warn of it once."""
+    """Return what a package offered under this name in the previous version, and warn once."""
     old = f"{package}.{name}"
     if old not in MOVED:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -83,7 +83,7 @@ def _named(whole: str) -> Any:
 
 
 class _MovedModules(MetaPathFinder, Loader):
-    """Imports a module of the version before as the module that it is now."""
+    """Import a module of the previous version from its present place."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         place = _place_now(name)
@@ -97,13 +97,13 @@ class _MovedModules(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its own specification back: it ran when it was imported."""
+        """Restore the specification of the module, which ran when it was imported."""
         if module.__spec__ is not None:
             module.__spec__ = module.__spec__.loader_state
 
 
 def _place_now(name: str) -> str:
-    """Return where a module of the version before, or of a package of then, is; or nothing."""
+    """Return the present place of a module of the previous version; empty if it has none."""
     package, rest = name, ""
     while package and package not in MOVED:
         package, _, last = package.rpartition(".")

@@ -1,4 +1,4 @@
-"""What takes long is seen to go on, on standard error where that is a terminal.
+"""Progress of long operations, on standard error if that is a terminal.
 
 One display has all the bars, since two displays would write over each other. While a command works
 and shows no bar, it has the time.

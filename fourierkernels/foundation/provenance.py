@@ -1,4 +1,4 @@
-"""What studies share: their options, and the tables and provenance that they leave behind."""
+"""Common parts of studies: options, tables and provenance."""
 
 import argparse
 import csv

@@ -1,4 +1,4 @@
-"""The folder of a training run: the files that training leaves for other commands."""
+"""Folder of a training run: the files that training writes for other commands."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Words of texts and their numbers: what a language model is trained on and later measured on."""
+"""Vocabularies: words of texts and their numbers, in training and in evaluation."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The same work on many pieces, by processes on this machine or by a Dask cluster.
+"""Parallel work on many pieces, by processes on this machine or by a Dask cluster.
 
 Each worker has one thread and one piece at a time. On this machine it is a process: one that dies
 loses the piece it had in hand, which another one computes again, and nothing else, since it never
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Work(Generic[P, R]):
-    """What is computed of every piece.
+    """Computation for every piece.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Densities and regressions of columns, by group, in one panel."""
+"""Figures of density and regression summaries, by group, in one panel."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,7 @@ _MOST = 1000  # samples drawn of a group: beyond, every k-th in order
 
 
 class DensityCurve(NamedTuple):
-    """What is drawn of one density: arrays of shape (m,), (n,), (k, 2) and (j, 2).
+    """Data for drawing one density: arrays of shape (m,), (n,), (k, 2) and (j, 2).
 
     `modes` has places and heights, `region` the ends of intervals.
     """
@@ -28,7 +28,7 @@ class DensityCurve(NamedTuple):
 
 
 class RegressionCurve(NamedTuple):
-    """What is drawn of one regression: arrays of shape (m,) and, for the samples, (n,)."""
+    """Data for drawing one regression: arrays of shape (m,) and, for the samples, (n,)."""
 
     at: FloatArray
     fit: FloatArray

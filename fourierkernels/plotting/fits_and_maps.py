@@ -156,7 +156,7 @@ def _limit(maps: Mapping[str, FloatArray], top: float | None) -> float:
 
 
 def _extend(maps: Mapping[str, FloatArray], low: float, high: float) -> str:
-    """Which end of the colour bar gets an arrow: weights lie beyond it."""
+    """Return the ends of the colour bar that get an arrow because weights lie beyond them."""
     above = any((matrix > high).any() for matrix in maps.values())
     below = any((matrix < low).any() for matrix in maps.values())
     return {(False, False): "neither", (True, False): "max", (False, True): "min"}.get(

@@ -1,4 +1,4 @@
-"""The style of all figures: colours, lines, markers, and figures made without pyplot."""
+"""Style of all figures: colours, lines, markers; figures are made without pyplot."""
 
 import math
 from collections.abc import Callable

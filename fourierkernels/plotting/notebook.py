@@ -1,4 +1,4 @@
-"""What every chapter of the book starts with: its look, its quick mode, its tables, its files.
+"""Setup of every chapter of the book: style, quick mode, tables, files.
 
 A chapter runs where it lies, in a checkout, and where a reader put it: a download brings the
 results it reads in the folders ``results`` and ``data`` beside it.

@@ -44,7 +44,7 @@ _TOLERANCE = 1e-9  # of sums over many points: far below any statistical error
 
 
 class Task(NamedTuple):
-    """What is to be fitted, and where."""
+    """Kernel and radius of a fit, and the points where its error is simulated."""
 
     kernel: Kernel
     radius: FloatArray  # (dim,)

@@ -16,7 +16,7 @@ from fourierkernels.foundation.validation import check_choice, check_number
 
 @runtime_checkable
 class Noise(Protocol):
-    """What every noise law offers."""
+    """Interface of every noise law."""
 
     @property
     def name(self) -> str:

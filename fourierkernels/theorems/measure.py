@@ -26,7 +26,7 @@ from fourierkernels.theory.optimum import optimum
 
 @dataclass(frozen=True)
 class Setting:
-    """What a theorem is applied to: a product of `dim` copies, a kernel, a regression function."""
+    """Setting of a theorem: a product of `dim` copies, a kernel, a regression function."""
 
     density: Density
     kernel: Kernel

@@ -1,4 +1,4 @@
-"""The table of the theorems, each in the settings that it names; on the terminal too."""
+"""Table of the theorems in the settings that they name, also for the terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Bias and noise of a density with a dimension of its own.
+"""Bias and noise of densities in several dimensions that are not products.
 
 In D <= 3 it is a sum over nodes, block by block. A normal density with one common correlation has
 any D: with a standard normal Z, exp(-ρ (Σ t_d)²) = E exp(i √(2ρ) Z Σ t_d), so that given Z

@@ -1,4 +1,4 @@
-"""The integrals ∫ K_R^j Δ^i p of the error of regression, Δ(y) = f(y) - f(x); which exist."""
+"""Integrals ∫ K_R^j Δ^i p in the error of regression, Δ(y) = f(y) - f(x), and their existence."""
 
 import math
 from collections.abc import Mapping

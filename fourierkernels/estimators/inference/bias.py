@@ -43,7 +43,7 @@ class Linear(Protocol):
 
 
 class Rows(Protocol):
-    """What twicing requires of a fitted smoother; see `LinearSmoother`."""
+    """A fitted smoother that twicing can correct; see `LinearSmoother`."""
 
     points_: FloatArray
     responses_: FloatArray

@@ -123,7 +123,7 @@ def in_blocks(queries: FloatArray, length: int) -> list[FloatArray]:
 
 
 class FittedDensity(Protocol):
-    """What limits require of a fitted density estimate; see `KernelDensity`."""
+    """A fitted density estimate for which limits can be computed; see `KernelDensity`."""
 
     points_: FloatArray
     weights_: FloatArray

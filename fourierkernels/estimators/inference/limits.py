@@ -32,7 +32,7 @@ _COLUMNS = 64  # bootstrap draws summed together
 
 
 class Smoother(Linear, Protocol):
-    """What intervals require of a fitted smoother.
+    """A fitted smoother for which intervals can be computed.
 
     See `fourierkernels.estimators.LinearSmoother`.
     """

@@ -1,4 +1,4 @@
-"""What an estimated density shows: modes, highest-density regions, Silverman's test."""
+"""Features of an estimated density: modes, highest-density regions, Silverman's test."""
 
 from fourierkernels.estimators.modes.contours import (
     Contours,

@@ -34,7 +34,7 @@ _FLAT = 1e-6  # of the density, in bandwidths: a second derivative that small is
 
 
 class Summits(NamedTuple):
-    """Where the ascents ended.
+    """Maxima at which the ascents ended.
 
     Attributes
     ----------

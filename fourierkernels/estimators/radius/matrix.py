@@ -1,4 +1,4 @@
-"""Radius matrices: what is refused, and rules, which whiten the data.
+"""Radius matrices: their validation, and rules that whiten the data.
 
 The rules apply a rule for vectors to the data made white. In one dimension they are the rules for
 vectors but for the scale, the plain standard deviation.

@@ -1,4 +1,4 @@
-"""Radius rules: a function, the facts about it, and the search for the minimum of a score.
+"""Radius rules, and the search for the minimum of a score.
 
 The search is over a grid of common factors, then in each dimension by itself. Scores are wavy,
 those of kernels with slow tails most of all, and their deepest valley may lie between two points of

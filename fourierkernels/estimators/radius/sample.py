@@ -1,4 +1,4 @@
-"""A weighted sample as the radius rules see it: its size, scale, ties, and standard form."""
+"""A weighted sample for radius rules: size, scale, ties, and standard form."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Standardised(Protocol):
 
     @property
     def scale(self) -> FloatArray:
-        """What divides the columns, shape ``(dim,)``."""
+        """Divisor of each column, shape ``(dim,)``."""
 
     @property
     def dim(self) -> int:

@@ -1,4 +1,4 @@
-"""Ties: rounded data, and repeated rows, as the rules that look at a spectrum see them.
+"""Ties, from rounded data or repeated rows, in rules based on the spectrum.
 
 Values rounded to multiples of δ are ties of independent samples, and their characteristic function
 has the period 2π/δ: what lies beyond π/δ is a copy that says nothing about the density. Rules look

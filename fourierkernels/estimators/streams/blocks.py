@@ -1,4 +1,4 @@
-"""Blocks of a stream: checked one by one, with the place of what is wrong, and cut to one size."""
+"""Blocks of a stream, checked one by one and cut to one size; errors give their place."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a block stands, both from 0.
+    """Position of a block, both numbers from 0.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Layout:
-    """What all blocks have in common.
+    """Layout common to all blocks.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a block must be.
+    """Requirements for a block.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which source a person's object is: blocks, files, memory maps, Dask collections."""
+"""Choice of the source for a given object: blocks, files, memory maps, Dask collections."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A fit to a stream: what must be known first, then the modes of the samples, which are kept."""
+"""Fit to a stream: first its range and radius, then the modes of its samples, which are kept."""
 
 import math
 import operator
@@ -31,7 +31,7 @@ _MOST_ROWS = 2**22  # of a part, where the transform of a part costs more than i
 
 @dataclass(frozen=True)
 class Options:
-    """What an estimator was asked for; its parameters of the same names."""
+    """Options of an estimator; its parameters of the same names."""
 
     kernel: Kernel | str
     radius: ArrayLike | str | None
@@ -61,7 +61,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class StreamFit:
-    """What is kept of a stream.
+    """Result of a fit to a stream.
 
     Attributes
     ----------

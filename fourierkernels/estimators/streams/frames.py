@@ -1,4 +1,4 @@
-"""Tables on disk, by the names of their columns: CSV and Parquet."""
+"""CSV and Parquet tables, read by the names of their columns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from fourierkernels.foundation.extras import require
 
 
 class Columns(NamedTuple):
-    """Which columns are what: names, or of an array, numbers.
+    """Roles of columns, given by name or, in an array, by number.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def _numbers(table: Any) -> Any:
 
 
 class Reader(NamedTuple):
-    """How tables of a kind are read.
+    """Reader for one kind of table.
 
     Attributes
     ----------

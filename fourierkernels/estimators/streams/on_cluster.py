@@ -76,7 +76,7 @@ class DaskSource:
 
 @dataclass(frozen=True)
 class _Pass:
-    """What a worker is told: small, but for what `function` holds."""
+    """Task of a worker: small, except for what `function` holds."""
 
     function: Callable[[Block], Any]
     merge: Callable[[Any, Any], Any]

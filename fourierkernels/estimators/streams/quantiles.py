@@ -1,4 +1,4 @@
-"""Exact quantiles of a stream: histograms that close in on them, then the few values that are left.
+"""Exact quantiles of a stream, by histograms that narrow down to a few values.
 
 Each pass counts what lies below a bracket and what falls into the cells of it. When few values can
 lie in the bracket, one more pass gathers them, and the quantile is one of these.
@@ -56,7 +56,7 @@ class Bracket(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """How many numbers of float64 are in the bracket."""
+        """Number of float64 values in the bracket."""
         return int(_order(self.high) - _order(self.low)) + 1
 
     @property

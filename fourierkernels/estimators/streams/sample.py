@@ -1,4 +1,4 @@
-"""A stream as radius rules see it: in standard form, read anew for each sum over it."""
+"""A stream in the standard form for radius rules, read anew for each sum."""
 
 from collections.abc import Callable
 from functools import cached_property, partial

@@ -1,4 +1,4 @@
-"""What samples are read from: blocks, arrays on disk, and the pass over them, part by part."""
+"""Sources of samples: blocks, arrays on disk, and the pass over their parts."""
 
 import os
 from collections import deque

@@ -1,4 +1,4 @@
-"""The first pass over a stream: how many samples, where they lie, their moments, a checksum."""
+"""First pass over a stream: number of samples, range, moments, checksum."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from fourierkernels.foundation.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Reading:
-    """What tells one reading of a stream from another.
+    """Fingerprint of one reading of a stream.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Survey:
 
     @property
     def alike(self) -> bool:
-        """Whether all weights are the same, so that quantiles need none."""
+        """Whether all weights are equal, so that quantiles can ignore them."""
         return self.lightest == self.heaviest
 
     def size(self, weighting: str) -> float:

@@ -1,4 +1,4 @@
-"""What a density or a regression says of columns of a table: numbers, curves and figure."""
+"""Density and regression summaries of table columns: numbers, curves and figures."""
 
 from fourierkernels.estimators.tables.columns import read_columns
 from fourierkernels.estimators.tables.density import (

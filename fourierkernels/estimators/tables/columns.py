@@ -1,4 +1,4 @@
-"""Columns of a table: read from a file, and split into groups of numbers."""
+"""Read columns of a table from a file, and split them into groups of numbers."""
 
 import csv
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The density of a column: its modes, its region, its curve, by group."""
+"""Density summary of a table column, by group: modes, region, curve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

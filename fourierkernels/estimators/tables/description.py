@@ -1,4 +1,4 @@
-"""What descriptions of densities and of regressions share: options, groups, rows."""
+"""Common parts of density and regression summaries: options, groups, rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Follow(Protocol):
-    """What passes items on while it shows how many are done; `iter` shows nothing."""
+    """Iterate over items and show progress; `iter` shows nothing."""
 
     def __call__(self, items: Iterable[Any], /) -> Iterator[Any]:
         """Return an iterator over the items."""

@@ -1,4 +1,4 @@
-"""The regression of one column on others: its error, its freedom, its curve, by group."""
+"""Regression summary of table columns, by group: error, degrees of freedom, curve."""
 
 import warnings
 from collections.abc import Sequence

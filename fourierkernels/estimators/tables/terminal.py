@@ -1,4 +1,4 @@
-"""Descriptions as tables for a terminal."""
+"""Density and regression summaries as terminal tables."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""One cell of a sweep: what identifies it and what it computes, by a row per task.
+"""One cell of a sweep: its identity, and its computation by task.
 
 To add a task, write the function of its errors and put a row into :data:`TASKS`; to add a rule for
 the radius, put it into the `rules` of a task. Rules of
@@ -102,7 +102,7 @@ _PILOT = {1: 24, 2: 8, 3: 5}  # nodes per dimension of the integrated error that
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished cell found.
+    """Result of a finished cell.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a sweep consists of: the cells of its axes, checked before anything runs."""
+"""Definition of a sweep: its axes, checked before anything runs, and their cells."""
 
 import hashlib
 import itertools

@@ -1,4 +1,4 @@
-"""Run what is missing of a sweep, and sum its blocks up in one row per setting."""
+"""Run the missing cells of a sweep, and summarise its blocks in one row per setting."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

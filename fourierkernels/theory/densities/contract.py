@@ -1,4 +1,4 @@
-"""What densities and regression functions offer, their smoothness classes, and shared formulas."""
+"""Interfaces of densities and regression functions, smoothness classes, and shared formulas."""
 
 import math
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Smoothness:
 
 @runtime_checkable
 class Density(Protocol):
-    """What every density offers. In one dimension, functions act elementwise on any shape."""
+    """Interface of every density. In one dimension, functions act elementwise on any shape."""
 
     @property
     def dim(self) -> int:
@@ -93,7 +93,7 @@ class Density(Protocol):
 
 @runtime_checkable
 class HasSpectralTail(Protocol):
-    """What a density with an infinite spectral range offers in addition."""
+    """Additional interface of densities with an infinite spectral range."""
 
     def spectral_tail(self, t: float) -> float:
         """(1/π) ∫_t^∞ |p̂(s)|² ds."""
@@ -101,7 +101,7 @@ class HasSpectralTail(Protocol):
 
 @runtime_checkable
 class HasFarField(HasSpectralTail, Protocol):
-    """What a density may offer whose |p̂|² waves without end, so that large radii stay cheap.
+    """Optional interface of densities whose |p̂|² waves without end; it keeps large radii cheap.
 
     Against a transform that changes over R >> 1, waves of |p̂|² average out but for their start:
     they may be faded out over a stretch of many waves.
@@ -120,7 +120,7 @@ class HasFarField(HasSpectralTail, Protocol):
 
 @runtime_checkable
 class HasEdges(Protocol):
-    """What a density may offer that vanishes on one side of each break, and is a power there."""
+    """Optional interface of densities that vanish on one side of each break, like a power."""
 
     @property
     def edge_powers(self) -> tuple[float, ...]:
@@ -129,7 +129,7 @@ class HasEdges(Protocol):
 
 @runtime_checkable
 class HasSpectralWindow(Protocol):
-    """What a density in D > 1 dimensions may offer, so that integrals skip where |p̂| vanishes."""
+    """Optional interface in D > 1 dimensions: integrals skip where |p̂| vanishes."""
 
     def spectral_window(self, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the ends of t_D outside which |p̂|² < 1e-32, each of shape ``(q,)``.
@@ -141,7 +141,7 @@ class HasSpectralWindow(Protocol):
 
 @runtime_checkable
 class HasComponents(Protocol):
-    """What normal densities and their mixtures offer in addition."""
+    """Additional interface of normal densities and their mixtures."""
 
     @property
     def components(self) -> Components:
@@ -150,7 +150,7 @@ class HasComponents(Protocol):
 
 @runtime_checkable
 class HasMarginals(Protocol):
-    """What a product of densities on the line offers in addition."""
+    """Additional interface of products of densities on the line."""
 
     @property
     def marginals(self) -> tuple[Density, ...]:
@@ -187,7 +187,7 @@ BAND_LIMITED = Smoothness("supersmooth", math.inf)  # f̂ lives on finitely many
 
 @runtime_checkable
 class RegressionFunction(Protocol):
-    """What every regression function offers; all functions act elementwise on any shape."""
+    """Interface of every regression function; all functions act elementwise on any shape."""
 
     @property
     def name(self) -> str:

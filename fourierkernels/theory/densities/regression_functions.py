@@ -191,7 +191,7 @@ class Power:
         return np.asarray(np.asarray(x, float) ** self.degree)
 
     def slope(self, x: ArrayLike) -> FloatArray:
-        """Of degree one less, times the degree."""
+        """Return the degree times the power of degree one less."""
         return np.asarray(self.degree * np.asarray(x, float) ** (self.degree - 1))
 
     def curvature(self, x: ArrayLike) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Formulas: exact expressions with name and derivation, and the one that every rate comes from."""
+"""Exact expressions with name and derivation, and the balance behind every rate."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

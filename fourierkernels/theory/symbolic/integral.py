@@ -29,7 +29,7 @@ _PAIRS = {
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What the sinc kernel makes of a density, before any sampling.
+    """The mean of the sinc kernel's estimate of a density, and its limit.
 
     Attributes
     ----------
