@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.foundation.progress import tracked
-from fourierkernels.theorems.evidence import Evidence
 from fourierkernels.theorems.registry import THEOREMS, as_theorem
-from fourierkernels.theorems.theorem import Case, Theorem
+from fourierkernels.theorems.theorem import Case, Evidence, Theorem
 from fourierkernels.theorems.verification import verify
 from fourierkernels.theory.slopes import LimitSlope, Slope
 

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fourierkernels.kernels import Kernel
-from fourierkernels.theorems.evidence import Evidence, Verdict
 from fourierkernels.theorems.measure import ErrorMeasure, Measured, Setting, Simulation
 from fourierkernels.theorems.registry import as_theorem
-from fourierkernels.theorems.theorem import Check, Theorem
+from fourierkernels.theorems.theorem import Check, Evidence, Theorem, Verdict
 from fourierkernels.theory.densities import Density, RegressionFunction
 from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.slopes import (

@@ -8,7 +8,7 @@ import pytest
 from fourierkernels import KernelDensity
 from fourierkernels.estimators import GAUSSIAN_RULES, RADIUS_RULES, TiedDataWarning
 from fourierkernels.estimators.radius import choose_radius
-from fourierkernels.estimators.radius.ties import settled
+from fourierkernels.estimators.radius.spectrum import settled
 from fourierkernels.kernels import KERNELS, as_kernel
 
 SPECTRAL = ["lscv", "plugin"]

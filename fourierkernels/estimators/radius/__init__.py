@@ -23,7 +23,7 @@ from fourierkernels.estimators.radius.matrix import check_matrix
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
-from fourierkernels.estimators.radius.ties import TiedDataWarning
+from fourierkernels.estimators.radius.spectrum import TiedDataWarning
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_positive, check_radius
 from fourierkernels.kernels import Kernel

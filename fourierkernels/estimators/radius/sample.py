@@ -184,7 +184,7 @@ def grouped(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
 def refuse_ties(sample: Standardised, most: float, rule: str) -> None:
     """Refuse a stream in which a sample has, itself among them, `most` copies or more on average.
 
-    Ties of an array are settled, see `fourierkernels.estimators.radius.ties`.
+    Ties of an array are settled, see `fourierkernels.estimators.radius.spectrum`.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import Standardised, refuse_ties
-from fourierkernels.estimators.radius.ties import settled
+from fourierkernels.estimators.radius.spectrum import settled
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
@@ -27,7 +27,7 @@ def improved_sheather_jones(points: FloatArray, weights: FloatArray, kernel: Ker
     coefficients c_k = Σ p_j cos(πk x_j), ‖f^(s)‖² is 2 π^{2s} Σ k^{2s} c_k² exp(-k²π²t). Where the
     authors bin the data, the coefficients here are those of the data itself. The equation's
     smallest root is taken. Of rounded data, the coefficients that rounding resolves are used, see
-    `fourierkernels.estimators.radius.ties`. Source: [botev2010kernel]_, Algorithm 1.
+    `fourierkernels.estimators.radius.spectrum`. Source: [botev2010kernel]_, Algorithm 1.
 
     Raises
     ------

@@ -12,8 +12,8 @@ from fourierkernels.estimators.radius.spectrum import (
     SampleSpectrum,
     box,
     comfortable_factor,
+    settled,
 )
-from fourierkernels.estimators.radius.ties import settled
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel, Kernel
 from fourierkernels.theory import optimal_radius
@@ -36,7 +36,7 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
     for tails too long), and on while its end is best. For l = 1 minima satisfy u(R) = 1/(n + 1),
     that is |φ_n(R)|² = 2/(n + 1). In D = 3 integrals end where K̂ < 1e-3. Of rounded data, the
     frequencies are used that rounding resolves, and repeated rows are one, with a warning: see
-    `fourierkernels.estimators.radius.ties`. Sources: [rudemo1982empirical]_,
+    `fourierkernels.estimators.radius.spectrum`. Sources: [rudemo1982empirical]_,
     [bowman1984alternative]_; [davis1977mean]_.
 
     Raises
