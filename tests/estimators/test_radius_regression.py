@@ -144,7 +144,7 @@ def test_radius_gives_nearly_the_least_true_error(rule: str, name: str) -> None:
 
 @pytest.mark.parametrize("rule", REGRESSION_RULES)
 def test_a_dimension_without_influence_is_smoothed_over(rule: str) -> None:
-    x, y = data(1500, 2)
+    x, y = data(500, 2)
     radius = rule_radius(rule, x, y, "fourier4")
     assert radius[0] > 3 * radius[1]
 
