@@ -37,7 +37,9 @@ def notes(changelog: str, number: str, tag: str | None = None) -> str:
         If the tag is not of that version, or there is no entry or an empty one.
     """
     if tag not in (None, f"v{number}"):
-        raise ValueError(f"tag must be v{number}, as {PACKAGE}/foundation/version.py says, got {tag}")
+        raise ValueError(
+            f"tag must be v{number}, as {PACKAGE}/foundation/version.py says, got {tag}"
+        )
     entry = re.search(rf"^## {re.escape(number)}\n(.*?)(?=^## |\Z)", changelog, re.M | re.S)
     if entry is None or not entry[1].strip():
         raise ValueError(f"book/changelog.md must have an entry of {number}, got none")
