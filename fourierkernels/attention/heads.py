@@ -2,13 +2,12 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from fourierkernels.attention.fourier import fourier_attention
 from fourierkernels.attention.gaussian import fused_gaussian_attention, weighted_gaussian_attention
+from fourierkernels.attention.kernel import KernelOptions
 from fourierkernels.attention.multihead import MultiheadCore
-from fourierkernels.attention.radius import RadiusShape, add_log_radius
-from fourierkernels.attention.validation import check_eps, check_power
 from fourierkernels.foundation.validation import check_number
 
 
@@ -17,36 +16,25 @@ class HeadsWithRadius(MultiheadCore):
 
     Attributes
     ----------
+    kernel : KernelOptions
+        Options of the kernel.
     log_radius : Parameter or Tensor
         log R.
-    radius_shape : {"scalar", "head", "feature", "head_feature"}
-        A key of :data:`~fourierkernels.attention.radius.RADIUS_SHAPES`.
     """
 
+    kernel: KernelOptions
     log_radius: Tensor
 
-    def add_radius(
-        self, radius: float, *, shape: RadiusShape = "scalar", learn: bool = True, **options: Any
+    def add_kernel(
+        self,
+        kernel: KernelOptions,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
-        """Add log R, which starts at `radius` in every place of `shape`.
-
-        Parameters
-        ----------
-        learn : bool
-            Whether it is a parameter or a fixed buffer.
-        **options
-            ``device`` and ``dtype``.
-        """
-        self.radius_shape, self.initial_radius = shape, radius
-        add_log_radius(
-            self,
-            radius,
-            shape=shape,
-            heads=self.num_heads,
-            dim=self.head_dim,
-            learn=learn,
-            **options,
-        )
+        """Keep the options and add log R."""
+        self.kernel = kernel
+        kernel.add_radius(self, self.num_heads, self.head_dim, device=device, dtype=dtype)
 
     @property
     def radius(self) -> Tensor:
@@ -56,11 +44,6 @@ class HeadsWithRadius(MultiheadCore):
 
 class FourierHeads(HeadsWithRadius):
     """Heads that attend by :func:`~fourierkernels.attention.fourier_attention`."""
-
-    def add_kernel(self, *, power: int, eps: float, allow_signed: bool) -> None:
-        """Set the power l of the kernel and what is added to the denominator."""
-        self.power = check_power(power, allow_signed=allow_signed)
-        self.allow_signed, self.eps = allow_signed, check_eps(eps)
 
     def attend(
         self,
@@ -72,12 +55,8 @@ class FourierHeads(HeadsWithRadius):
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
         """Return the Nadaraya-Watson estimate with kernel ∏ sinc^l, and the weights or None."""
-        options |= {"power": self.power, "eps": self.eps, "allow_signed": self.allow_signed}
         inputs = (query, key, value, self.radius)
-        if return_weights:
-            pair: tuple[Tensor, Tensor] = fourier_attention(*inputs, return_weights=True, **options)
-            return pair
-        return fourier_attention(*inputs, **options), None
+        return self.kernel.attend(*inputs, return_weights=return_weights, **options)
 
 
 class GaussianHeads(MultiheadCore):

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from fourierkernels.attention.followers import attention_modules, head_sizes
 from fourierkernels.attention.interface import FOURIER, GAUSSIAN, IMPLEMENTATIONS
-from fourierkernels.attention.radius import RadiusShape
+from fourierkernels.attention.kernel import RadiusShape
 from fourierkernels.attention.served import check_served
 from fourierkernels.foundation.validation import check_choice
 

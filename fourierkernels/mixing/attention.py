@@ -13,9 +13,9 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import softmax_attention
 from fourierkernels.attention.heads import FourierHeads, GaussianHeads
+from fourierkernels.attention.kernel import KernelOptions, RadiusShape
 from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import MultiheadCore, check_heads
-from fourierkernels.attention.radius import RadiusShape
 from fourierkernels.foundation.validation import check_choice, check_integer, check_number
 from fourierkernels.mixing.masked_after import masked_after
 from fourierkernels.mixing.mixer import ReadingMixer, State
@@ -206,19 +206,8 @@ class FourierMixer(FourierHeads, AttentionMixer):
 
     Parameters
     ----------
-    power : int
-        l.
-    radius : float
-        R at the start: 2 for language and 1 for images in the paper.
-    radius_shape : {"scalar", "head", "feature", "head_feature"}
-        Whether all heads and features share one radius, or each head, each feature (the paper's
-        ablation) or each feature of each head has its own.
-    learn_radius : bool
-        Whether the radius is a parameter or a fixed buffer.
-    eps : float
-        Added to the denominator; 1e-6 is the implementation its authors published.
-    allow_signed : bool
-        Accept odd powers.
+    power, radius, radius_shape, learn_radius, eps, allow_signed
+        Options of the kernel, as for :class:`~fourierkernels.attention.FourierAttention`.
     **options
         Options of :class:`AttentionMixer`.
     """
@@ -237,5 +226,12 @@ class FourierMixer(FourierHeads, AttentionMixer):
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
-        self.add_kernel(power=power, eps=eps, allow_signed=allow_signed)
-        self.add_radius(radius, shape=radius_shape, learn=learn_radius)
+        kernel = KernelOptions(
+            radius=radius,
+            power=power,
+            eps=eps,
+            radius_shape=radius_shape,
+            learn_radius=learn_radius,
+            allow_signed=allow_signed,
+        )
+        self.add_kernel(kernel)

@@ -10,6 +10,7 @@ from torch import Tensor
 from fourierkernels.attention.feature_sums import FAINT
 from fourierkernels.attention.features import fourier_features
 from fourierkernels.attention.heads import HeadsWithRadius
+from fourierkernels.attention.kernel import KernelOptions, RadiusShape
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
@@ -17,7 +18,6 @@ from fourierkernels.attention.linear import (
     linear_fourier_step,
 )
 from fourierkernels.attention.masks import merge_masks
-from fourierkernels.attention.radius import RadiusShape
 from fourierkernels.attention.validation import check_power
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing.attention import AttentionMixer
@@ -134,10 +134,14 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
-        self.power = check_power(power, allow_signed=False)
+        power = check_power(power, allow_signed=False)
         self.faint = check_choice("faint", faint, list(FAINT))
         start = math.sqrt(0.375 / (power * self.head_dim)) if radius is None else radius
-        self.add_radius(start, shape=radius_shape, learn=learn_radius)
+        self.add_kernel(
+            KernelOptions(
+                radius=start, power=power, radius_shape=radius_shape, learn_radius=learn_radius
+            )
+        )
         draws = fourier_features(self.head_dim, features, power=power, kind=kind)
         self.register_buffer("frequencies", draws.to(torch.get_default_dtype()))
 
@@ -150,7 +154,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
             key,
             value,
             self.radius,
-            power=self.power,
+            power=self.kernel.power,
             frequencies=self.frequencies,
             key_padding_mask=padding,
             is_causal=is_causal,
@@ -172,7 +176,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
             self.radius,
             None if state is None else FeatureState(*state[:3]),
             frequencies=self.frequencies,
-            power=self.power,
+            power=self.kernel.power,
             faint=self.faint,
         )
         return self.combine(mixed), (*sums, count)

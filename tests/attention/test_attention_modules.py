@@ -17,7 +17,7 @@ from fourierkernels.attention import (
     gaussian_attention,
 )
 from fourierkernels.attention.gaussian import fused_gaussian_attention
-from fourierkernels.attention.radius import RADIUS_SHAPES
+from fourierkernels.attention.kernel import RADIUS_SHAPES
 from fourierkernels.mixing import create_mixer
 
 FAST = TOLERANCE["float64"]["fast"]
