@@ -16,9 +16,9 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 from transformers.utils import output_capturing
 
-from fourierkernels.attention.followers import head_sizes
-from fourierkernels.attention.gaussian import fused_gaussian_attention, gaussian_attention
+from fourierkernels.attention.controls import fused_gaussian_attention, gaussian_attention
 from fourierkernels.attention.kernel import KernelOptions
+from fourierkernels.attention.served import head_sizes
 from fourierkernels.foundation.validation import check_number
 
 FOURIER, GAUSSIAN = "fourierkernels", "fourierkernels_gaussian"

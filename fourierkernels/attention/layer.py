@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.attention.masks import merge_checked, widen_mask
-from fourierkernels.attention.multihead import MultiheadCore, check_heads
-from fourierkernels.attention.torch_weights import weights_of
+from fourierkernels.attention.multihead import MultiheadCore, check_heads, weights_of
 from fourierkernels.attention.validation import check_layouts
 from fourierkernels.foundation.validation import check_integer
 

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.attention.heads import FourierHeads, GaussianHeads
 from fourierkernels.attention.kernel import KernelOptions, RadiusShape
 from fourierkernels.attention.layer import MultiheadKernelAttention
+from fourierkernels.attention.multihead import FourierHeads, GaussianHeads
 
 
 class FourierAttention(FourierHeads, MultiheadKernelAttention):

@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from fourierkernels.attention.followers import attention_modules, head_sizes
 from fourierkernels.attention.interface import FOURIER, GAUSSIAN, IMPLEMENTATIONS
 from fourierkernels.attention.kernel import RadiusShape
-from fourierkernels.attention.served import check_served
+from fourierkernels.attention.served import attention_modules, check_served, head_sizes
 from fourierkernels.foundation.validation import check_choice
 
 Model = TypeVar("Model", bound=PreTrainedModel)

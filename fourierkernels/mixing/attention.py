@@ -12,10 +12,14 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import softmax_attention
-from fourierkernels.attention.heads import FourierHeads, GaussianHeads
 from fourierkernels.attention.kernel import KernelOptions, RadiusShape
 from fourierkernels.attention.masks import merge_masks
-from fourierkernels.attention.multihead import MultiheadCore, check_heads
+from fourierkernels.attention.multihead import (
+    FourierHeads,
+    GaussianHeads,
+    MultiheadCore,
+    check_heads,
+)
 from fourierkernels.foundation.validation import check_choice, check_integer, check_number
 from fourierkernels.mixing.masked_after import masked_after
 from fourierkernels.mixing.mixer import ReadingMixer, State

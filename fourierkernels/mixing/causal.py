@@ -20,10 +20,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fourierkernels.foundation.validation import check_choice, check_integer
-from fourierkernels.mixing.chirp import chirp, convolve_into_second_half
-from fourierkernels.mixing.fourier import keep_table, use_table
-from fourierkernels.mixing.streaming import StreamingMixer
-from fourierkernels.mixing.validation import check_tokens
+from fourierkernels.mixing.fourier import check_tokens, keep_table, use_table
+from fourierkernels.mixing.streaming import StreamingMixer, chirp, convolve_into_second_half
 
 CAUSAL_METHODS = ("halving", "chirp", "matrix")
 _TRIANGLE = 32  # tokens that are mixed by a dense triangle

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from fourierkernels.attention.feature_sums import FAINT
 from fourierkernels.attention.features import fourier_features
-from fourierkernels.attention.heads import HeadsWithRadius
 from fourierkernels.attention.kernel import KernelOptions, RadiusShape
 from fourierkernels.attention.linear import (
     FeatureState,
@@ -18,6 +17,7 @@ from fourierkernels.attention.linear import (
     linear_fourier_step,
 )
 from fourierkernels.attention.masks import merge_masks
+from fourierkernels.attention.multihead import HeadsWithRadius
 from fourierkernels.attention.validation import check_power
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing.attention import AttentionMixer
@@ -45,6 +45,17 @@ class FeatureMixer(AttentionMixer):
         self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, is_causal: bool
     ) -> Tensor:
         """Return the outputs ``(B, H, N, D)``; `padding` ``(B, M)`` is True at keys left out."""
+
+    @abstractmethod
+    def sums(self, key: Tensor, value: Tensor) -> State:
+        """Return what decoding keeps of keys and values ``(B, H, M, D)``."""
+
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens at once; the state is that of as many steps."""
+        self.check_causal("prefill")
+        sums = self.sums(*self.memory(x))  # before a pass that may draw other features
+        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
+        return self(x), (*sums, count)
 
     def attend(
         self,
@@ -181,10 +192,6 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         )
         return self.combine(mixed), (*sums, count)
 
-    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
-        """Mix the first tokens at once; the state is that of as many steps."""
-        self.check_causal("prefill")
-        key, value = self.memory(x)
-        sums = linear_fourier_state(key, value, self.radius, frequencies=self.frequencies)
-        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
-        return self(x), (*sums, count)
+    def sums(self, key: Tensor, value: Tensor) -> State:
+        """Return the three sums over keys and values."""
+        return linear_fourier_state(key, value, self.radius, frequencies=self.frequencies)

@@ -1,17 +1,4 @@
-"""A Fourier transform with a gain and a phase per frequency.
-
-[chen_attention]_ names, in its abstract and among the contributions of section 1, "a parametrized
-general Fourier Transform" with "learnable coefficients [...] for token-mixing across the positional
-dimension with little added memory footprint"; it has no formula for it, no experiment and no count
-of parameters. What follows is ours, and keeps to that sentence: what is learned acts across
-positions, and is as little as 2L numbers. It is a diagonal between two DFTs: after the DFT over
-tokens and before the one over features, frequency k is multiplied by g_k exp(iθ_k),
-
-    y = Re(diag(g exp(iθ)) W_N x W_E) / √(NE),
-
-with g = 1 and θ = 0 at the start, so that it begins as the plain DFT. In the causal form W_N is
-the masked matrix, whose rows a diagonal does not mix.
-"""
+"""A Fourier transform with a gain and a phase per frequency."""
 
 import math
 from typing import Any
@@ -27,6 +14,19 @@ from fourierkernels.mixing.streaming import StreamingMixer
 
 class ParametrisedDFTMixer(StreamingMixer):
     """The DFT with 2L parameters, a gain and a phase for each frequency.
+
+    [chen_attention]_ names, in its abstract and among the contributions of section 1, "a
+    parametrized general Fourier Transform" with "learnable coefficients [...] for token-mixing
+    across the positional dimension with little added memory footprint"; it has no formula for it,
+    no experiment and no count of parameters. What follows is ours, and keeps to that sentence: what
+    is learned acts across positions, and is as little as 2L numbers. It is a diagonal between two
+    DFTs: after the DFT over tokens and before the one over features, frequency k is multiplied by
+    g_k exp(iθ_k),
+
+        y = Re(diag(g exp(iθ)) W_N x W_E) / √(NE),
+
+    with g = 1 and θ = 0 at the start, so that it begins as the plain DFT. In the causal form W_N is
+    the masked matrix, whose rows a diagonal does not mix.
 
     A sequence of N < L tokens has the frequencies k/N; each takes the gain of the nearest of the
     L frequencies. In the causal form row m is frequency m/L at every length.

@@ -95,13 +95,9 @@ class PerformerMixer(FeatureMixer):
         )
         return self.combine(mixed), (*sums, count)
 
-    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
-        """Mix the first tokens at once; the state is that of as many steps."""
-        self.check_causal("prefill")
-        key, value = self.memory(x)
-        sums = performer_state(key, value, frequencies=self.frequencies, eps=self.eps)
-        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
-        return self(x), (*sums, count)
+    def sums(self, key: Tensor, value: Tensor) -> State:
+        """Return the two sums over keys and values."""
+        return performer_state(key, value, frequencies=self.frequencies, eps=self.eps)
 
     def _draws(self) -> Tensor:
         """Return the frequencies of a pass, new ones where it is time for them."""

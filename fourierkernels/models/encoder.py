@@ -37,14 +37,14 @@ from torch.nn import functional
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.baselines import lecun_normal_
 from fourierkernels.models.blocks import Block, build_blocks
+from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_beside, check_tokens
 from fourierkernels.models.parameters import draw_again, initialise
-from fourierkernels.models.presets import block_config, choose_preset
 from fourierkernels.models.residual import own_rate
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
+class EncoderConfig(Presets):
     """Hyperparameters of an :class:`Encoder`.
 
     Attributes
@@ -64,6 +64,11 @@ class EncoderConfig:
         Whether mixers that cannot leave padding out mix it, as the authors' do, without a warning.
     start_std : float
         Standard deviation of the first weights, 0.02 as in the authors' code.
+
+    Examples
+    --------
+    >>> EncoderConfig.preset("fnet_hybrid_base").attention_layers
+    2
     """
 
     dim: int
@@ -113,6 +118,8 @@ ENCODER_PRESETS = {
     for kind, changes in _KINDS.items()
     for size, config in _SIZES.items()
 }
+EncoderConfig.presets = ENCODER_PRESETS
+encoder_config = EncoderConfig.preset
 
 
 class Encoder(nn.Module):
@@ -271,14 +278,3 @@ class EncoderClassifier(nn.Module):
         states = self.encoder(tokens, segments=segments, padding=padding)
         logits: Tensor = self.head(self.dropout(self.encoder.pool(states)))
         return logits
-
-
-def encoder_config(preset: str, **changes: Any) -> EncoderConfig:
-    """Return a preset of :data:`ENCODER_PRESETS`, with changes.
-
-    Examples
-    --------
-    >>> encoder_config("fnet_hybrid_base").attention_layers
-    2
-    """
-    return choose_preset(preset, ENCODER_PRESETS, **changes)

@@ -20,8 +20,7 @@ from fourierkernels.models.encoder import (
     EncoderConfig,
     PretrainingEncoder,
 )
-from fourierkernels.models.language import LanguageModel
-from fourierkernels.models.language_sizes import LanguageConfig
+from fourierkernels.models.language import LanguageConfig, LanguageModel
 from fourierkernels.models.lra import ArenaClassifier, ArenaConfig
 from fourierkernels.models.series import SeriesClassifier, SeriesConfig
 from fourierkernels.models.tensor_files import (

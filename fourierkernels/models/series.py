@@ -34,15 +34,15 @@ from torch.nn import functional
 
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.models.blocks import ACTIVATIONS, build_blocks, run_blocks
+from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_features, check_length, check_padding
 from fourierkernels.models.parameters import initialise
-from fourierkernels.models.presets import block_config, choose_preset
 from fourierkernels.models.residual import own_rate
 from fourierkernels.models.sequences import mean_over_valid
 
 
 @dataclass(frozen=True)
-class SeriesConfig:
+class SeriesConfig(Presets):
     """Hyperparameters of a :class:`SeriesClassifier`; `channels` is the series' dimension.
 
     Attributes
@@ -68,6 +68,11 @@ class SeriesConfig:
         Probabilities of dropping a number of the embedded steps and of what a sublayer returns, a
         weight of attention, a number inside the feed-forward, and one of the last states; None
         takes `dropout`.
+
+    Examples
+    --------
+    >>> SeriesConfig.preset("zerveas").layers
+    3
     """
 
     channels: int = 12
@@ -100,7 +105,7 @@ _PUBLISHED: dict[str, Any] = {
     "final_activation": True,
     "pooling": "concatenate",
 }
-SERIES_PRESETS = {
+SeriesConfig.presets = {
     "small": SeriesConfig(),  # JapaneseVowels: 12 channels, 29 steps, 9 speakers
     "zerveas": SeriesConfig(
         dim=128,
@@ -116,6 +121,7 @@ SERIES_PRESETS = {
         dim=512, hidden=2048, layers=2, heads=8, start="pytorch", **_PUBLISHED
     ),
 }
+series_config = SeriesConfig.preset
 
 
 class SeriesClassifier(nn.Module):
@@ -203,14 +209,3 @@ STARTS: dict[str, Callable[[SeriesClassifier], None]] = {
     "pytorch": _as_pytorch,
     "multihead": _as_multihead,
 }
-
-
-def series_config(preset: str, **changes: Any) -> SeriesConfig:
-    """Return a preset of :data:`SERIES_PRESETS`, with changes.
-
-    Examples
-    --------
-    >>> series_config("zerveas").layers
-    3
-    """
-    return choose_preset(preset, SERIES_PRESETS, **changes)

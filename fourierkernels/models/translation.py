@@ -38,12 +38,10 @@ from fourierkernels.models.blocks import (
     run_blocks,
     select_rows,
 )
+from fourierkernels.models.configs import block_config, options_of, place_mixers
 from fourierkernels.models.inputs import check_no_empty_row, check_same_batch, check_tokens
 from fourierkernels.models.parameters import initialise_uniformly
-from fourierkernels.models.placement import options_of, place_mixers
-from fourierkernels.models.presets import block_config
-from fourierkernels.models.sequences import sinusoids
-from fourierkernels.models.source_groups import Group, check_source_lengths, group_sources
+from fourierkernels.models.sequences import Group, check_source_lengths, group_sources, sinusoids
 from fourierkernels.models.translation_sizes import TranslationConfig
 
 

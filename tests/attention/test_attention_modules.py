@@ -16,7 +16,7 @@ from fourierkernels.attention import (
     fourier_attention,
     gaussian_attention,
 )
-from fourierkernels.attention.gaussian import fused_gaussian_attention
+from fourierkernels.attention.controls import fused_gaussian_attention
 from fourierkernels.attention.kernel import RADIUS_SHAPES
 from fourierkernels.mixing import create_mixer
 

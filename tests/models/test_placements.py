@@ -12,7 +12,7 @@ from fourierkernels.mixing import SoftmaxMixer
 from fourierkernels.mixing.mixer import ReadingMixer
 from fourierkernels.models import TRANSLATION_PRESETS, TRANSLATION_SIZES
 from fourierkernels.models.blocks import BlockConfig
-from fourierkernels.models.placement import place_mixers
+from fourierkernels.models.configs import place_mixers
 from fourierkernels.models.translation_sizes import FAMILIES
 
 
