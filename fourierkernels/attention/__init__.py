@@ -15,11 +15,7 @@ with needed_for("fourierkernels.attention"):
     import torch  # noqa: F401
 
 from fourierkernels.attention.controls import gaussian_attention, softmax_attention
-from fourierkernels.attention.features import (
-    PhaseSpreadWarning,
-    fourier_features,
-    phase_spread,
-)
+from fourierkernels.attention.features import PhaseSpreadWarning, fourier_features, phase_spread
 from fourierkernels.attention.fourier import fourier_attention
 from fourierkernels.attention.linear import (
     FeatureState,

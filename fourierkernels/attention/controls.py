@@ -190,13 +190,13 @@ def fused_gaussian_attention(
     mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     working = WORKING_DTYPE[query.dtype]
     q, k, v = query.to(working), key.to(working), value.to(working)
-    half = -k.square().sum(dim=-1, keepdim=True) / 2
+    half = -k.square().sum(dim=-1, keepdim=True) / 2  # (..., M, 1)
     if mask is not None and mask.is_floating_point():
         mask = mask.to(working)
     with torch.autocast(query.device.type, enabled=False):
         output = scaled_dot_product_attention(
-            torch.cat([q, torch.ones_like(q[..., :1])], dim=-1) / sigma**2,
-            torch.cat([k, half], dim=-1),
+            torch.cat([q, torch.ones_like(q[..., :1])], dim=-1) / sigma**2,  # (..., N, D + 1)
+            torch.cat([k, half], dim=-1),  # (..., M, D + 1)
             v,
             attn_mask=mask,
             is_causal=is_causal,

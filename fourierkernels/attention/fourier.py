@@ -28,7 +28,7 @@ from fourierkernels.ops.nadaraya_watson import Drop, additive, nadaraya_watson
 from fourierkernels.ops.reference import ScoreFunction, fourier_scores
 from fourierkernels.ops.transforms import attend_anywhere
 
-_ASKED = 5  # options of the forward pass
+_FIRST = 5  # options: those of the forward pass
 
 
 @overload
@@ -163,14 +163,14 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     heads = query.shape[-3] if query.ndim > 2 else 1
     if radius.ndim > 1:
         radius = radius[:, 0, 0, :]  # (H or 1, D or 1)
-    radius = radius.expand(heads, query.shape[-1])
+    radius = radius.expand(heads, query.shape[-1])  # (H, D)
     mask = None if mask is None else _mask_with_batch(mask, query)
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(working)
     with without_autocast(query.device.type):
-        output, _, _, weights, _ = attend_anywhere(*tensors, radius, mask, seed, *options[:_ASKED])
+        output, _, _, weights, _ = attend_anywhere(*tensors, radius, mask, seed, *options[:_FIRST])
     rows = query.shape[:-1]
-    output = output.reshape(*rows, value.shape[-1])[..., :width].to(given)
+    output = output.reshape(*rows, value.shape[-1])[..., :width].to(given)  # (..., H, N, D_v)
     return output, weights.reshape(*rows, weights.shape[-1]).to(given)
 
 

@@ -48,7 +48,7 @@ class Implementation:
 
 @dataclass(frozen=True)
 class GaussianOptions:
-    """What a configuration says of Gaussian attention: σ, by default that of the softmax scale."""
+    """Options of Gaussian attention in a configuration: σ, by default that of the softmax scale."""
 
     sigma: float | None = None
 

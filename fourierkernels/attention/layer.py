@@ -201,13 +201,13 @@ class MultiheadKernelAttention(MultiheadCore):
         query, key, value = (self._batch_first(side) for side in (query, key, value))
         masks = (attn_mask, key_padding_mask, is_causal)
         mask, is_causal = merge_checked(*masks, query, key, batched=batched)
-        keys = self._with_extras(self.key_projection(key), self.bias_key)
+        keys = self._with_extras(self.key_projection(key), self.bias_key)  # (B, M + extra, E)
         values = self._with_extras(self.value_projection(value), self.bias_value)
         if extra := keys.shape[1] - key.shape[1]:
             mask, is_causal = widen_mask(mask, is_causal, extra, query, key), False
         output, weights = self.attend(
-            self.split_heads(self.query_projection(query)),
-            self.split_heads(keys),
+            self.split_heads(self.query_projection(query)),  # (B, H, N, D)
+            self.split_heads(keys),  # (B, H, M + extra, D)
             self.split_heads(values),
             return_weights=need_weights,
             attn_mask=mask,

@@ -99,13 +99,12 @@ class MultiheadCore(nn.Module, ABC):
     def weights(self, query: Tensor, key: Tensor, **options: Any) -> Tensor:
         """Return the weights ``(B, H, N, M)`` of projected heads; options as :meth:`attend`."""
         _, weights = self.attend(query, key, key, return_weights=True, **options)
-        assert weights is not None  # they were asked for
-        return weights
+        return weights  # type: ignore[return-value]  # they were asked for
 
     def split_heads(self, projected: Tensor) -> Tensor:
         """Return ``(B, H, N, D)`` of projected tokens ``(B, N, E)``."""
-        shape = (*projected.shape[:2], self.num_heads, self.head_dim)
-        return projected.reshape(shape).transpose(1, 2)
+        shape = (*projected.shape[:2], self.num_heads, self.head_dim)  # (B, N, H, D)
+        return projected.reshape(shape).transpose(1, 2)  # (B, H, N, D)
 
     def join_heads(self, heads: Tensor) -> Tensor:
         """Return the output projection ``(B, N, E)`` of heads ``(B, H, N, D)``."""
@@ -124,7 +123,7 @@ def check_heads(heads: int, dim: int, *, name: str, of: str) -> None:
     Parameters
     ----------
     name, of : str
-        What the caller calls the two.
+        Names of the two in messages.
     """
     if dim % heads:
         raise ValueError(f"{name} must divide {of} = {dim}, got {heads}")

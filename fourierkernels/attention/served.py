@@ -71,19 +71,19 @@ def _size(module: nn.Module, names: tuple[str, ...]) -> int:
 
 
 @dataclass(frozen=True)
-class Term:
-    """What a module may hand to the interface that a kernel has no place for.
+class ScoreTerm:
+    """A keyword of the interface that changes scores beyond what a kernel can express.
 
     Attributes
     ----------
-    said : str
-        What it does, after the name of the module.
-    given : callable
-        From a module whose code names it, whether it is in use.
+    effect : str
+        What a module with it does, as a predicate.
+    in_use : callable
+        From a module whose code names the keyword to whether it is in use.
     """
 
-    said: str
-    given: Callable[[nn.Module], bool] = lambda module: True
+    effect: str
+    in_use: Callable[[nn.Module], bool] = lambda module: True
 
 
 def _has(name: str) -> Callable[[nn.Module], bool]:
@@ -91,16 +91,16 @@ def _has(name: str) -> Callable[[nn.Module], bool]:
 
 
 # By the keyword of transformers' interface. Conformers have a bias for relative positions only.
-TERMS = {
-    "position_bias": Term(
+SCORE_TERMS = {
+    "position_bias": ScoreTerm(
         "adds a position bias to its scores",
         lambda module: getattr(module, "position_embeddings_type", "relative") is not None,
     ),
-    "softcap": Term("caps its scores", _has("attn_logit_softcapping")),
-    "s_aux": Term("has a sink beside its keys", _has("sinks")),
-    "sinks": Term("has a sink beside its keys"),
-    "indices": Term("chooses its keys by an index"),
-    "block_indices": Term("chooses its keys by an index"),
+    "softcap": ScoreTerm("caps its scores", _has("attn_logit_softcapping")),
+    "s_aux": ScoreTerm("has a sink beside its keys", _has("sinks")),
+    "sinks": ScoreTerm("has a sink beside its keys"),
+    "indices": ScoreTerm("chooses its keys by an index"),
+    "block_indices": ScoreTerm("chooses its keys by an index"),
 }
 
 
@@ -118,22 +118,23 @@ def check_served(model: nn.Module, modules: Iterable[nn.Module]) -> None:
         Naming the model, the first such module and what it does.
     """
     for module in modules:
-        for keyword in sorted(_keywords(type(module)) & TERMS.keys()):
-            if TERMS[keyword].given(module):
+        for keyword in sorted(_keywords(type(module)) & SCORE_TERMS.keys()):
+            term = SCORE_TERMS[keyword]
+            if term.in_use(module):
                 raise ValueError(
                     "model must weigh keys by query and key alone, as a kernel does, got "
-                    f"{type(model).__name__} whose {type(module).__name__} {TERMS[keyword].said} "
+                    f"{type(model).__name__} whose {type(module).__name__} {term.effect} "
                     f"({keyword})"
                 )
 
 
 def _keywords(cls: type) -> set[str]:
     """Return the strings in the code of the methods that look the interface up."""
-    found: set[str] = set()
+    strings: set[str] = set()
     for function in methods_of(cls):
         if INTERFACE in function.__code__.co_names:
-            found |= _strings(function)
-    return found
+            strings |= _strings(function)
+    return strings
 
 
 def _strings(function: FunctionType) -> set[str]:

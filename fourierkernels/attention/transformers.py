@@ -49,7 +49,7 @@ def add_fourier_attention(
         If an option breaks its rule, attention of the model bypasses transformers' interface, or
         it is more than a weight for each query and key: T5 and its kin add a position bias, Gemma
         2 caps its scores, gpt-oss has a sink, DeepSeek's sparse attention chooses keys by an index
-        (:data:`fourierkernels.attention.served.TERMS`). The model is then as it was.
+        (:data:`fourierkernels.attention.served.SCORE_TERMS`). The model is then as it was.
 
     Examples
     --------
@@ -152,10 +152,10 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
 def _load(
     model_class: type[Model],
     source: str | Path,
-    one: tuple[int, ...],
+    shape: tuple[int, ...],
     **options: Any,
 ) -> Model:
-    """Load a model; `one` is the shape of one radius for all in its file."""
+    """Load a model; `shape` is that of one radius for all in its file."""
 
     def build(self: PreTrainedModel, config: Any, *inputs: Any, **keywords: Any) -> None:
         model_class.__init__(self, config, *inputs, **keywords)
@@ -166,7 +166,7 @@ def _load(
             )
         add_fourier_attention(self, **saved)
         for module in attention_modules(self):
-            _reshape(module, one)
+            _reshape(module, shape)
 
     wide = {"log_radius", *(getattr(model_class, "_keep_in_fp32_modules_strict", None) or ())}
     facts = {

@@ -13,7 +13,7 @@ FEATURES = 256  # m, the default of attention by random features
 
 
 class Size(NamedTuple):
-    """What the costs depend on: tokens N, features E."""
+    """Size of the input: tokens N, features E."""
 
     length: int
     dim: int

@@ -25,7 +25,7 @@ from fourierkernels.mixing.mixer import State
 
 
 class FeatureMixer(AttentionMixer):
-    """Attention by random features, which forms no weights: what such mixers have in common.
+    """Base of attention by random features, which forms no weights.
 
     Parameters
     ----------
@@ -48,7 +48,25 @@ class FeatureMixer(AttentionMixer):
 
     @abstractmethod
     def sums(self, key: Tensor, value: Tensor) -> State:
-        """Return what decoding keeps of keys and values ``(B, H, M, D)``."""
+        """Return the sums over keys and values ``(B, H, M, D)`` that decoding keeps."""
+
+    @abstractmethod
+    def estimate_step(
+        self, query: Tensor, key: Tensor, value: Tensor, sums: State | None
+    ) -> tuple[Tensor, State]:
+        """Return the output ``(B, H, 1, D)`` of one more token, and the sums after it."""
+
+    def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Mix one more token ``(B, 1, E)``: the state is sums and how many tokens they hold.
+
+        Its size does not depend on the number of tokens.
+        """
+        self.check_step(x)
+        sums, tokens = (None, None) if state is None else (state[:-1], state[-1])
+        count = self.counted(x, tokens)
+        key, value = self.memory(x)
+        mixed, sums = self.estimate_step(self.queries(x), key, value, sums)
+        return self.combine(mixed), (*sums, count)
 
     def prefill(self, x: Tensor) -> tuple[Tensor, State]:
         """Mix the first tokens at once; the state is that of as many steps."""
@@ -68,16 +86,16 @@ class FeatureMixer(AttentionMixer):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the estimate and, if asked for, its weights.
 
-        The estimate never forms them: they are what it makes of one-hot values. `attn_mask` is one
+        The estimate never forms them: they are its outputs for one-hot values. `attn_mask` is one
         of keys alone, ``(B, 1, 1, M)``.
         """
         if return_weights:
-            each = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
+            each = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)  # (M, M)
             one_hot = each.expand(*key.shape[:-2], *each.shape)  # value j is the unit vector j
             weights, _ = self.attend(query, key, one_hot, **options)
             return weights @ value, weights
         mask: Tensor | None = options.get("attn_mask")
-        padding = None if mask is None else ~mask[:, 0, 0]
+        padding = None if mask is None else ~mask[:, 0, 0]  # (B, M)
         return self.estimate(query, key, value, padding, options.get("is_causal", False)), None
 
     def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
@@ -119,7 +137,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
     learn_radius : bool
         Whether the radius is a parameter or a fixed buffer.
     faint : {"bounded", "nan"}
-        What becomes of outputs whose sum of weights is lost, see
+        How to treat outputs whose sum of weights is lost in noise, see
         :func:`~fourierkernels.attention.linear_fourier_attention`.
     **options
         Options of :class:`AttentionMixer` except `dropout`: there are no weights to drop.
@@ -172,25 +190,20 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
             faint=self.faint,
         )
 
-    def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Mix one more token ``(B, 1, E)``: the state is three sums and how many tokens they hold.
-
-        Its size does not depend on the number of tokens.
-        """
-        self.check_step(x)
-        count = self.counted(x, None if state is None else state[3])
-        query, (key, value) = self.queries(x), self.memory(x)
-        mixed, sums = linear_fourier_step(
+    def estimate_step(
+        self, query: Tensor, key: Tensor, value: Tensor, sums: State | None
+    ) -> tuple[Tensor, State]:
+        """Return the output of one more token, and the three sums after it."""
+        return linear_fourier_step(
             query,
             key,
             value,
             self.radius,
-            None if state is None else FeatureState(*state[:3]),
+            None if sums is None else FeatureState(*sums),
             frequencies=self.frequencies,
             power=self.kernel.power,
             faint=self.faint,
         )
-        return self.combine(mixed), (*sums, count)
 
     def sums(self, key: Tensor, value: Tensor) -> State:
         """Return the three sums over keys and values."""

@@ -124,8 +124,8 @@ class DFTMixer(FixedMixer):
 
     def matrix(self, n: int, like: Tensor) -> Tensor:
         """Return W_N, divided by √N if orthonormal."""
-        kept = use_table(self._table, like) if n == self.length else None
-        matrix = dft_matrix(n, like=like) if kept is None else kept
+        table = use_table(self._table, like) if n == self.length else None
+        matrix = dft_matrix(n, like=like) if table is None else table
         return matrix / math.sqrt(n) if self.norm == "ortho" else matrix
 
     def mix(self, values: Tensor) -> Tensor:

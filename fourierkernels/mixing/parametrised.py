@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.causal import causal_by_halves, masked_matrix
 from fourierkernels.mixing.fourier import dft_matrix
 from fourierkernels.mixing.streaming import StreamingMixer
@@ -55,7 +54,7 @@ class ParametrisedDFTMixer(StreamingMixer):
     """
 
     def __init__(self, dim: int, *, length: int, causal: bool = False, **options: Any) -> None:
-        super().__init__(dim, length=check_integer("length", length), causal=causal, **options)
+        super().__init__(dim, length=length, causal=causal, **options)
         self.gain, self.phase = nn.Parameter(torch.ones(length)), nn.Parameter(torch.zeros(length))
 
     def matrix(self, n: int, like: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ import math
 import torch
 from torch import Tensor
 
-from fourierkernels.foundation.validation import check_choice
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.mixing.mixer import FixedMixer, State, widen
 
 DECODING = ("auto", "row", "stream")
@@ -62,7 +62,7 @@ def stream_step(new: Tensor, state: State | None, *, length: int) -> tuple[Tenso
     current, nodes = (new, ()) if state is None else (torch.cat([state[0], new], -2), state[1:])
     first = sum(tokens.shape[-2] for tokens in nodes[::2])
     m = first + current.shape[-2] - 1
-    mixed = masked_row(m, length, current, first=first)[None] @ current
+    mixed = masked_row(m, length, current, first=first)[None] @ current  # (..., 1, E)
     end = 0
     for tokens, ahead in zip(nodes[::2], nodes[1::2], strict=True):
         end += tokens.shape[-2]
@@ -89,20 +89,20 @@ def _carry(block: Tensor, nodes: State, end: int, length: int) -> State:
     joined = [block]
     while nodes and nodes[-2].shape[-2] == BLOCK << len(joined) - 1:
         joined, nodes = [nodes[-2], *joined], nodes[:-2]
-    tokens = torch.cat(joined, dim=-2)
+    tokens = torch.cat(joined, dim=-2)  # (..., h, E)
     return (*nodes, tokens, _ahead(tokens, end, length))
 
 
 def _ahead(tokens: Tensor, end: int, length: int) -> Tensor:
     """Return what h tokens before `end` add to outputs end..end+h-1, ``(..., h, E)``, up to L."""
     half = tokens.shape[-2]
-    kept = min(half, length - end)
-    if kept <= 0:
+    outputs = min(half, length - end)
+    if outputs <= 0:
         return tokens[..., :0, :]
-    factors = chirp(end + half, first=end - half, length=length, like=tokens)
+    factors = chirp(end + half, first=end - half, length=length, like=tokens)  # (2h, 1)
     response = chirp(2 * half, length=length, like=tokens).conj()
     second = convolve_into_second_half(tokens * factors[:half], response)
-    return (second * factors[half:])[..., :kept, :]
+    return (second * factors[half:])[..., :outputs, :]
 
 
 class StreamingMixer(FixedMixer):
@@ -129,6 +129,7 @@ class StreamingMixer(FixedMixer):
         decoding: str = "auto",
     ) -> None:
         super().__init__(dim, length=length, causal=causal, zero_padding=zero_padding)
+        self.fixed_length = check_integer("length", length)
         self.decoding = check_choice("decoding", decoding, list(DECODING))
 
     def values(self, x: Tensor) -> Tensor:
@@ -168,12 +169,6 @@ class StreamingMixer(FixedMixer):
         """Whether decoding keeps nodes instead of all values."""
         automatic = self.decoding == "auto" and self.fixed_length > ROW_CROSSOVER
         return self.decoding == "stream" or automatic
-
-    @property
-    def fixed_length(self) -> int:
-        """L."""
-        assert self.length is not None  # the constructor saw to it
-        return self.length
 
 
 def chirp(last: int, *, length: int, like: Tensor, first: int = 0) -> Tensor:

@@ -11,11 +11,7 @@ with needed_for("fourierkernels.models"):
 
 from fourierkernels.models.averaging import average_models
 from fourierkernels.models.blocks import Block, BlockConfig
-from fourierkernels.models.decision import (
-    DecisionConfig,
-    DecisionTransformer,
-    decision_config,
-)
+from fourierkernels.models.decision import DecisionConfig, DecisionTransformer, decision_config
 from fourierkernels.models.encoder import (
     ENCODER_PRESETS,
     Encoder,
@@ -36,11 +32,7 @@ from fourierkernels.models.lra import ArenaClassifier, ArenaConfig, arena_config
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import MODELS, load_model, save_model
 from fourierkernels.models.search import Hypotheses, beam_search
-from fourierkernels.models.series import (
-    SeriesClassifier,
-    SeriesConfig,
-    series_config,
-)
+from fourierkernels.models.series import SeriesClassifier, SeriesConfig, series_config
 from fourierkernels.models.translating import translate
 from fourierkernels.models.translation import TranslationModel
 from fourierkernels.models.translation_sizes import (
@@ -49,11 +41,7 @@ from fourierkernels.models.translation_sizes import (
     TranslationConfig,
     translation_config,
 )
-from fourierkernels.models.vision import (
-    VisionConfig,
-    VisionTransformer,
-    vision_config,
-)
+from fourierkernels.models.vision import VisionConfig, VisionTransformer, vision_config
 
 __all__ = [
     "ENCODER_PRESETS",

@@ -29,7 +29,7 @@ class Presets:
 
 
 def block_config(config: Any, **changes: Any) -> BlockConfig:
-    """Return the hyperparameters of the blocks of a model.
+    """Return the hyperparameters of a model's blocks.
 
     Parameters
     ----------
@@ -84,9 +84,11 @@ def place_mixers(
     names = [mixers] * layers if isinstance(mixers, str) else list(mixers)
     if len(names) != layers:
         raise ValueError(f"mixer must be one or one for each of {layers} layers, got {len(names)}")
-    own = [(name, options_of(name, mixers, options)) for name in names]
-    own[layers - kept :] = [("softmax", NO_OPTIONS)] * kept
-    return [replace(config, mixer=name, mixer_options=given) for name, given in own]
+    placed = [(name, options_of(name, mixers, options)) for name in names]
+    placed[layers - kept :] = [("softmax", NO_OPTIONS)] * kept
+    return [
+        replace(config, mixer=name, mixer_options=mixer_options) for name, mixer_options in placed
+    ]
 
 
 def options_of(name: str, mixers: Mixers, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -105,5 +107,5 @@ def options_of(name: str, mixers: Mixers, options: Mapping[str, Any]) -> Mapping
             f"options must be of the mixers {', '.join(sorted(set(mixers)))}, by their names, "
             f"got {unknown[0]!r}"
         )
-    own: Mapping[str, Any] = options.get(name, NO_OPTIONS)
-    return own
+    chosen: Mapping[str, Any] = options.get(name, NO_OPTIONS)
+    return chosen

@@ -158,9 +158,9 @@ class DecisionTransformer(nn.Module):
         tokens = [self.embed_return(returns), self.embed_state(states), self.embed_action(actions)]
         x = torch.stack(tokens, dim=2) + self.steps(steps)[:, :, None]  # (B, K, 3, E)
         x = self.dropout(self.norm(x.flatten(1, 2)))  # (B, 3K, E)
-        filled = None if padding is None else padding.repeat_interleave(3, dim=1)
+        filled = None if padding is None else padding.repeat_interleave(3, dim=1)  # (B, 3K)
         x = self.final_norm(run_blocks(self.blocks, x, padding=filled))
-        _, at_state, at_action = x.unflatten(1, (-1, 3)).unbind(dim=2)
+        _, at_state, at_action = x.unflatten(1, (-1, 3)).unbind(dim=2)  # (B, K, E) each
         action = self.predict_action(at_state)
         return Trajectory(
             states=self.predict_state(at_action),

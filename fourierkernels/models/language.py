@@ -39,7 +39,7 @@ from fourierkernels.models.blocks import BlockState, build_blocks, run_blocks
 from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_beside, check_tokens
 from fourierkernels.models.parameters import draw_again, initialise
-from fourierkernels.models.residual import own_rate
+from fourierkernels.models.residual import rate_or
 from fourierkernels.models.sequences import sinusoids
 
 
@@ -181,7 +181,7 @@ class LanguageModel(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = build_blocks(block_config(config, causal=True), config.layers)
         self.final_norm = nn.LayerNorm(config.dim) if config.final_norm else nn.Identity()
-        self.output_dropout = nn.Dropout(own_rate(config.output_dropout, config.dropout))
+        self.output_dropout = nn.Dropout(rate_or(config.output_dropout, config.dropout))
         self.softmax = AdaptiveSoftmax(self.embedding.bounds, config.dim, bias=config.output_bias)
         STARTS[check_choice("start", config.start, list(STARTS))](self)
 
@@ -202,12 +202,12 @@ class LanguageModel(nn.Module):
             If either is no ids of the vocabulary, or their shapes differ. On a GPU, where values
             are not read, the loss of a target outside the vocabulary is NaN.
         """
-        hidden = self.states(tokens)
+        hidden = self.states(tokens)  # (B, N, E)
         size = self.config.vocabulary
         targets = check_beside("targets", targets, tokens, vocabulary=size, ignored=ignore_index)
         skipped = targets == ignore_index
         known = targets.masked_fill(skipped, 0).flatten()
-        flat = self.softmax.nll(hidden.flatten(0, 1), known, self.embedding)
+        flat = self.softmax.nll(hidden.flatten(0, 1), known, self.embedding)  # (B N,)
         return flat.view_as(targets).masked_fill(skipped, 0.0)
 
     def log_probabilities(self, tokens: Tensor) -> Tensor:
@@ -218,7 +218,7 @@ class LanguageModel(nn.Module):
     def states(self, tokens: Tensor) -> Tensor:
         """Return the states ``(B, N, E)`` before the softmax."""
         tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
-        x = run_blocks(self.blocks, self._embed(tokens, first=0))
+        x = run_blocks(self.blocks, self._embed(tokens, first=0))  # (B, N, E)
         normed: Tensor = self.output_dropout(self.final_norm(x))
         return normed
 
@@ -265,9 +265,9 @@ class LanguageModel(nn.Module):
             )
         tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=1)
         x, after = self._embed(tokens, first=seen), []
-        for block, own in zip(self.blocks, blocks, strict=True):
-            x, own = block.step(x, own)  # type: ignore[operator]
-            after.append(own)
+        for block, block_state in zip(self.blocks, blocks, strict=True):
+            x, block_state = block.step(x, block_state)  # type: ignore[operator]
+            after.append(block_state)
         return self._next(x[:, 0]), (after, seen + 1)
 
     def _next(self, x: Tensor) -> Tensor:

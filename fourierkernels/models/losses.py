@@ -96,7 +96,7 @@ def smoothed_sums(
 ) -> TranslationLoss:
     """Return the sums of logits ``(B, M, V)`` for words ``(B, M)``, those of padding left out."""
     valid = words != padding_id
-    scores, words = logits[valid], words[valid]
+    scores, words = logits[valid], words[valid]  # (n, V), (n,)
     return TranslationLoss(
         cross_entropy(scores, words, reduction="sum", label_smoothing=smoothing),
         cross_entropy(scores.detach(), words, reduction="sum"),
@@ -155,9 +155,9 @@ def distillation_sum(
             f"teacher must have the shape of scores, {tuple(scores.shape)}, "
             f"got {tuple(teacher.shape)}"
         )
-    given = (scores, teacher, words, smoothing, weight, temperature)
-    found: Tensor = _Chunked.apply(*given)  # type: ignore[no-untyped-call]
-    return found
+    arguments = (scores, teacher, words, smoothing, weight, temperature)
+    total: Tensor = _Chunked.apply(*arguments)  # type: ignore[no-untyped-call]
+    return total
 
 
 def check_share(value: object, name: str = "weight") -> float:
@@ -178,8 +178,8 @@ def plain_sum(
 ) -> Tensor:
     """Return the same sum from the formula, all at once."""
     hard = cross_entropy(scores, words, reduction="sum", label_smoothing=smoothing)
-    own, theirs = (log_softmax(z / temperature, dim=-1) for z in (scores, teacher))
-    soft = kl_div(own, theirs, reduction="sum", log_target=True)
+    student, teacher_log_p = (log_softmax(z / temperature, dim=-1) for z in (scores, teacher))
+    soft = kl_div(student, teacher_log_p, reduction="sum", log_target=True)
     return (1 - weight) * hard + weight * temperature**2 * soft
 
 
@@ -195,8 +195,8 @@ def gradient_of_sum(
 
     (1 - w) (softmax(z) - q) + w T (softmax(z / T) - softmax(z' / T)).
     """
-    own, theirs = (softmax(z / temperature, dim=-1) for z in (scores, teacher))
-    soft = own - theirs
+    student, target = (softmax(z / temperature, dim=-1) for z in (scores, teacher))
+    soft = student - target
     hard = softmax(scores, dim=-1) - smoothing / scores.shape[-1]
     hard.scatter_add_(-1, words[:, None], hard.new_full((len(words), 1), smoothing - 1))
     return hard.mul_(1 - weight).add_(soft, alpha=weight * temperature)
@@ -228,5 +228,5 @@ class _Chunked(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradient of the student's scores."""
         (gradient,) = ctx.saved_tensors
-        own = None if gradient is None else gradient * upstream.to(gradient.dtype)
-        return own, None, None, None, None, None
+        scaled = None if gradient is None else gradient * upstream.to(gradient.dtype)
+        return scaled, None, None, None, None, None

@@ -180,9 +180,9 @@ class ArenaClassifier(nn.Module):
     def pool(self, tokens: Tensor) -> Tensor:
         """Return one state for each sequence, ``(B, E)``."""
         tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
-        x, padding = self.words(tokens), tokens == self.config.padding_id
+        x, padding = self.words(tokens), tokens == self.config.padding_id  # (B, N, E), (B, N)
         if self.config.pooling == "class":
-            x = torch.cat([self.front.expand(len(x), -1, -1), x], dim=1)
+            x = torch.cat([self.front.expand(len(x), -1, -1), x], dim=1)  # (B, 1 + N, E)
             padding = functional.pad(padding, (1, 0))
         x = self.dropout(x + self.positions[: x.shape[1]])
         times = self.config.layers if self.config.share_layers else 1

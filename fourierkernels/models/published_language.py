@@ -71,10 +71,10 @@ def published_config(
     """
     usual = LANGUAGE_PRESETS[check_choice("preset", preset, list(PRESETS))]
     words = _matrix(tensors, WORDS)
-    given = {"heads": heads, "length": length}
-    given |= {name: check_integer(name, n) for name, n in given.items() if n is not None}
+    sizes = {"heads": heads, "length": length}
+    sizes |= {name: check_integer(name, n) for name, n in sizes.items() if n is not None}
     known = _mixer(tensors, words.shape[1], {"power": power, "eps": eps})
-    known |= {name: value for name, value in given.items() if value is not None}
+    known |= {name: value for name, value in sizes.items() if value is not None}
     return language_config(
         preset,
         vocabulary=words.shape[0],
@@ -153,22 +153,22 @@ def _matrix(tensors: Mapping[str, Tensor], name: str) -> Tensor:
         raise ValueError(
             f"checkpoint must hold the tensors of the published model, got missing: {name}"
         )
-    found = tensors[name]
-    if found.ndim != 2 or not found.is_floating_point():
+    matrix = tensors[name]
+    if matrix.ndim != 2 or not matrix.is_floating_point():
         raise ValueError(
-            f"{name} must be a matrix of floating-point numbers, got {found.dtype} of shape "
-            f"{tuple(found.shape)}"
+            f"{name} must be a matrix of floating-point numbers, got {matrix.dtype} of shape "
+            f"{tuple(matrix.shape)}"
         )
-    return found
+    return matrix
 
 
 def _count_layers(tensors: Mapping[str, Tensor]) -> int:
-    found = {match[1] for name in tensors if (match := re.match(r"layers\.(\d+)\.", name))}
-    if found != {str(number) for number in range(len(found))}:
+    numbers = {match[1] for name in tensors if (match := re.match(r"layers\.(\d+)\.", name))}
+    if numbers != {str(number) for number in range(len(numbers))}:
         raise ValueError(
-            f"layers must be numbered from 0 without gaps, got {', '.join(sorted(found))}"
+            f"layers must be numbered from 0 without gaps, got {', '.join(sorted(numbers))}"
         )
-    return len(found)
+    return len(numbers)
 
 
 WORDS, TIED = "word_emb.emb_layers.0.weight", "crit.out_layers.0.weight"
@@ -207,7 +207,7 @@ class Part:
     shape : tuple of int
         Its shape.
     ours : tuple of str
-        Names of what becomes of it; none if nothing does.
+        Our names of the tensors made of it; none if it is dropped.
     change : callable
         From the tensor to one tensor per name.
     needed : bool
@@ -272,7 +272,7 @@ def _layer_parts(config: LanguageConfig, theirs: str, ours: str) -> dict[str, Pa
         for kind in ("weight", "bias"):
             parts[f"{norm}.layer_norm.{kind}"] = Part((config.dim,), (f"{name}.norm.{kind}",))
     return {
-        theirs + name: Part(part.shape, tuple(ours + one for one in part.ours), part.change)
+        theirs + name: Part(part.shape, tuple(ours + suffix for suffix in part.ours), part.change)
         for name, part in parts.items()
     }
 

@@ -64,7 +64,7 @@ class StepNorm(nn.Module):
         """
         if padding is None:
             return self._normed(x.flatten(0, 1)).view_as(x)
-        normed = self._normed(x[~padding])
+        normed = self._normed(x[~padding])  # (steps, E)
         return normed.new_zeros(x.shape).masked_scatter(~padding[..., None], normed)
 
     def _normed(self, steps: Tensor) -> Tensor:
@@ -157,6 +157,6 @@ def check_rate(name: str, value: float) -> float:
     return float(value)
 
 
-def own_rate(own: float | None, general: float) -> float:
+def rate_or(rate: float | None, general: float) -> float:
     """Return the rate of dropout of one place, or that of all where it has none of its own."""
-    return general if own is None else own
+    return general if rate is None else rate
