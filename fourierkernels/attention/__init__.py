@@ -14,20 +14,15 @@ from fourierkernels.foundation.extras import needed_for
 with needed_for("fourierkernels.attention"):
     import torch  # noqa: F401
 
-from fourierkernels.attention.features import (
-    PhaseSpreadWarning,
-    fourier_features,
-    phase_spread,
-)
+from fourierkernels.attention.controls import gaussian_attention, softmax_attention
+from fourierkernels.attention.features import PhaseSpreadWarning, fourier_features, phase_spread
 from fourierkernels.attention.fourier import fourier_attention
-from fourierkernels.attention.gaussian import gaussian_attention
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
     linear_fourier_step,
 )
 from fourierkernels.attention.modules import FourierAttention, GaussianAttention
-from fourierkernels.attention.softmax import softmax_attention
 from fourierkernels.attention.torch_multihead import TorchMultihead
 
 __all__ = [

@@ -41,15 +41,19 @@ def feature_maps(
 
 def map_tokens(x: Tensor, scale: Tensor, frequencies: Tensor, offset: Tensor) -> Tensor:
     """Return ψ(R(x - offset)), ``(..., N, 2m)``, in the working precision."""
-    if frequencies.ndim != 2 or frequencies.shape[-1] != x.shape[-1] or not len(frequencies):
-        raise ValueError(
-            f"frequencies must have shape (features, {x.shape[-1]}), "
-            f"got shape {tuple(frequencies.shape)}"
-        )
+    check_frequencies(frequencies, x.shape[-1])
     working = WORKING_DTYPE[x.dtype]
     with torch.autocast(x.device.type, enabled=False):
         moved = x.to(working) - offset.to(working)
         return feature_map(scale * moved, frequencies.to(x.device, working))
+
+
+def check_frequencies(frequencies: Tensor, dim: int) -> None:
+    """Refuse draws that are not ``(m, D)``, or none."""
+    if frequencies.ndim != 2 or frequencies.shape[-1] != dim or not len(frequencies):
+        raise ValueError(
+            f"frequencies must have shape (features, {dim}), got shape {tuple(frequencies.shape)}"
+        )
 
 
 def feature_sums(
@@ -101,11 +105,11 @@ def feature_products(
     # Later keys are cut off, missing ones have no feature.
     key_map, value = (_with_length(x, n) for x in (key_map, value))
     q, k, v = (_blocks(x, min(chunk, max(n, 1))) for x in (query_map, key_map, value))
-    ends = (k.mT @ v).cumsum(dim=-3)
+    ends = (k.mT @ v).cumsum(dim=-3)  # (..., blocks, F, D_v)
     # Shifted, not subtracted: what a block adds must not come back as rounding.
     before = pad(ends, (0, 0, 0, 0, 1, -1))  # (..., blocks, F, D_v)
-    inside = (q @ k.mT).tril()
-    products = (q @ before + inside @ v).flatten(-3, -2)[..., :n, :]
+    inside = (q @ k.mT).tril()  # (..., blocks, chunk, chunk)
+    products = (q @ before + inside @ v).flatten(-3, -2)[..., :n, :]  # (..., N, D_v)
     return products, key_map.cumsum(dim=-2)
 
 
@@ -124,7 +128,7 @@ def weight_sums(query_map: Tensor, total: Tensor) -> WeightSums:
     each = (
         (query_map * total).reshape(*query_map.shape[:-1], 2, m).sum(dim=-2)
     )  # (..., N, m), Σ_j cos t·R(q - k)
-    value = each.mean(dim=-1, keepdim=True)
+    value = each.mean(dim=-1, keepdim=True)  # (..., N, 1)
     if m == 1:
         return WeightSums(value, torch.full_like(value, math.inf))
     spread = (each.detach() - value.detach()).square().sum(dim=-1, keepdim=True)
@@ -161,7 +165,7 @@ def _standard_error(sums: WeightSums, signed: bool) -> Tensor:
 
 
 class Faint(NamedTuple):
-    """What becomes of an output whose sum of weights is not above its standard error.
+    """How to treat an output whose sum of weights is not above its standard error.
 
     Attributes
     ----------
@@ -169,13 +173,13 @@ class Faint(NamedTuple):
         From the sums, and whether weights are signed, to what divides in place of the sum.
     answer : float or None
         What is returned in place of the quotient, if anything is.
-    said : str
-        What a warning calls those outputs.
+    description : str
+        What a warning says of those outputs.
     """
 
     divisor: Callable[[WeightSums, bool], Tensor]
     answer: float | None
-    said: str
+    description: str
 
 
 FAINT = {

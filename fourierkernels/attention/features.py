@@ -189,9 +189,9 @@ def phase_spread(
     if key_padding_mask is not None:
         kept = kept.masked_fill(over_heads(key_padding_mask, key)[..., None], 0.0)
     share = kept / kept.sum(dim=-2, keepdim=True)  # (..., M, 1)
-    centre = (share * key).sum(dim=-2, keepdim=True)
-    of_keys = (share * (key - centre).square()).sum(dim=(-2, -1))
-    of_queries = (query - centre).square().mean(dim=-2).sum(dim=-1)
+    centre = (share * key).sum(dim=-2, keepdim=True)  # (..., 1, D)
+    of_keys = (share * (key - centre).square()).sum(dim=(-2, -1))  # (..., H)
+    of_queries = (query - centre).square().mean(dim=-2).sum(dim=-1)  # (..., H)
     return (power / 3 * (of_keys + of_queries)).sqrt().detach()
 
 

@@ -2,16 +2,16 @@
 
 Shapes, masks, ``is_causal`` and dropout are those of
 `torch.nn.functional.scaled_dot_product_attention`. Half precision is computed in float32, with
-autocast off, and returned as it came.
+autocast off, and returned as it came. The controls call the reference estimator, too.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Literal, overload
 
 import torch
 from torch import Tensor
 
-from fourierkernels.attention.estimator import additive_bias, estimate, without_autocast
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
     check_dropout,
@@ -24,10 +24,11 @@ from fourierkernels.attention.validation import (
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.ops.arguments import Inputs, Options
 from fourierkernels.ops.dropout import draw_seed, drop
-from fourierkernels.ops.reference import fourier_scores
+from fourierkernels.ops.nadaraya_watson import Drop, additive, nadaraya_watson
+from fourierkernels.ops.reference import ScoreFunction, fourier_scores
 from fourierkernels.ops.transforms import attend_anywhere
 
-_ASKED = 5  # options of the forward pass
+_FIRST = 5  # options: those of the forward pass
 
 
 @overload
@@ -162,14 +163,14 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     heads = query.shape[-3] if query.ndim > 2 else 1
     if radius.ndim > 1:
         radius = radius[:, 0, 0, :]  # (H or 1, D or 1)
-    radius = radius.expand(heads, query.shape[-1])
+    radius = radius.expand(heads, query.shape[-1])  # (H, D)
     mask = None if mask is None else _mask_with_batch(mask, query)
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(working)
     with without_autocast(query.device.type):
-        output, _, _, weights, _ = attend_anywhere(*tensors, radius, mask, seed, *options[:_ASKED])
+        output, _, _, weights, _ = attend_anywhere(*tensors, radius, mask, seed, *options[:_FIRST])
     rows = query.shape[:-1]
-    output = output.reshape(*rows, value.shape[-1])[..., :width].to(given)
+    output = output.reshape(*rows, value.shape[-1])[..., :width].to(given)  # (..., H, N, D_v)
     return output, weights.reshape(*rows, weights.shape[-1]).to(given)
 
 
@@ -201,3 +202,48 @@ def _mask_with_batch(mask: Tensor, query: Tensor) -> Tensor:
     if query.ndim > 4:
         mask = mask.expand(*query.shape[:-3], *mask.shape[-3:]).flatten(0, -4)
     return mask
+
+
+def estimate(
+    score: ScoreFunction,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    drop: Drop | None,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """Run the estimator in the working precision and return it in that of the inputs."""
+    given, working = query.dtype, WORKING_DTYPE[query.dtype]
+    query, key, value = query.to(working), key.to(working), value.to(working)
+    with without_autocast(query.device.type):
+        output, weights = nadaraya_watson(score, query, key, value, bias=bias, drop=drop, eps=eps)
+    return output.to(given), weights.to(given)
+
+
+def torch_dropout(dropout_p: float) -> Drop | None:
+    """Return dropout as torch draws it."""
+    if not dropout_p:
+        return None
+    return partial(torch.dropout, p=dropout_p, train=True)
+
+
+def additive_bias(
+    attn_mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor
+) -> Tensor | None:
+    """Return the mask as what is added to the log-weights in the working precision."""
+    working = query.to(WORKING_DTYPE[query.dtype])
+    return additive(attn_mask, working, key.shape[-2], is_causal=is_causal)
+
+
+# torch.compile of 2.11 cannot trace what is asked here.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _has_autocast(device_type: str) -> bool:
+    return torch.amp.is_autocast_available(device_type)
+
+
+def without_autocast(device_type: str) -> AbstractContextManager[object]:
+    """Turn autocast off: it would run the products of matrices in half precision, silently."""
+    if not _has_autocast(device_type):
+        return nullcontext()
+    return torch.autocast(device_type, enabled=False)

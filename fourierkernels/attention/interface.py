@@ -16,12 +16,10 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 from transformers.utils import output_capturing
 
-from fourierkernels.attention.followers import head_sizes
-from fourierkernels.attention.fourier import fourier_attention
-from fourierkernels.attention.gaussian import fused_gaussian_attention, gaussian_attention
-from fourierkernels.attention.radius import RADIUS_SHAPES, RadiusShape, add_log_radius
-from fourierkernels.attention.validation import check_eps, check_power
-from fourierkernels.foundation.validation import check_choice, check_number
+from fourierkernels.attention.controls import fused_gaussian_attention, gaussian_attention
+from fourierkernels.attention.kernel import KernelOptions
+from fourierkernels.attention.served import head_sizes
+from fourierkernels.foundation.validation import check_number
 
 FOURIER, GAUSSIAN = "fourierkernels", "fourierkernels_gaussian"
 _REFUSED = ("softcap", "s_aux", "position_bias", "cache")  # what would change the formula
@@ -49,26 +47,8 @@ class Implementation:
 
 
 @dataclass(frozen=True)
-class FourierOptions:
-    """What a configuration says of :class:`~fourierkernels.attention.FourierAttention`."""
-
-    radius: float = 2.0
-    power: int = 4
-    eps: float = 0.0
-    radius_shape: RadiusShape = "scalar"
-    learn_radius: bool = False
-    allow_signed: bool = False
-
-    def __post_init__(self) -> None:
-        check_number("radius", self.radius, above=0.0)
-        check_power(self.power, allow_signed=self.allow_signed)
-        check_eps(self.eps)
-        check_choice("radius_shape", self.radius_shape, list(RADIUS_SHAPES))
-
-
-@dataclass(frozen=True)
 class GaussianOptions:
-    """What a configuration says of Gaussian attention: σ, by default that of the softmax scale."""
+    """Options of Gaussian attention in a configuration: σ, by default that of the softmax scale."""
 
     sigma: float | None = None
 
@@ -120,7 +100,7 @@ def register(name: str) -> None:
 
 def _fourier(
     module: nn.Module,
-    options: FourierOptions,
+    options: KernelOptions,
     scaling: float | None,
     *inputs: Tensor,
     return_weights: bool,
@@ -136,28 +116,14 @@ def _fourier(
     if hasattr(module, "log_radius"):
         log_radius: Tensor = module.log_radius  # type: ignore[assignment]
         radius = log_radius.to(torch.promote_types(inputs[0].dtype, torch.float32)).exp()
-    call |= {"power": options.power, "eps": options.eps, "allow_signed": options.allow_signed}
     query, key, value = inputs
-    if return_weights:
-        pair: tuple[Tensor, Tensor] = fourier_attention(
-            query, key, value, radius, return_weights=True, **call
-        )
-        return pair
-    return fourier_attention(query, key, value, radius, **call), None
+    return options.attend(query, key, value, radius, return_weights=return_weights, **call)
 
 
-def _add_radius(module: nn.Module, options: FourierOptions) -> None:
-    weight, (heads, dim) = next(module.parameters()), head_sizes(module)
-    add_log_radius(
-        module,
-        options.radius,
-        shape=options.radius_shape,
-        heads=heads,
-        dim=dim,
-        learn=options.learn_radius,
-        device=weight.device,
-        dtype=torch.promote_types(weight.dtype, torch.float32),
-    )
+def _add_radius(module: nn.Module, options: KernelOptions) -> None:
+    weight = next(module.parameters())
+    wide = torch.promote_types(weight.dtype, torch.float32)
+    options.add_radius(module, *head_sizes(module), device=weight.device, dtype=wide)
 
 
 def _gaussian(
@@ -182,7 +148,7 @@ def _gaussian(
 
 
 IMPLEMENTATIONS = {
-    FOURIER: Implementation(FourierOptions, _fourier, _add_radius),
+    FOURIER: Implementation(KernelOptions, _fourier, _add_radius),
     GAUSSIAN: Implementation(GaussianOptions, _gaussian),
 }
 

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.attention.masks import merge_checked, widen_mask
-from fourierkernels.attention.multihead import MultiheadCore, check_heads
-from fourierkernels.attention.torch_weights import weights_of
+from fourierkernels.attention.multihead import MultiheadCore, check_heads, weights_of
 from fourierkernels.attention.validation import check_layouts
 from fourierkernels.foundation.validation import check_integer
 
@@ -202,13 +201,13 @@ class MultiheadKernelAttention(MultiheadCore):
         query, key, value = (self._batch_first(side) for side in (query, key, value))
         masks = (attn_mask, key_padding_mask, is_causal)
         mask, is_causal = merge_checked(*masks, query, key, batched=batched)
-        keys = self._with_extras(self.key_projection(key), self.bias_key)
+        keys = self._with_extras(self.key_projection(key), self.bias_key)  # (B, M + extra, E)
         values = self._with_extras(self.value_projection(value), self.bias_value)
         if extra := keys.shape[1] - key.shape[1]:
             mask, is_causal = widen_mask(mask, is_causal, extra, query, key), False
         output, weights = self.attend(
-            self.split_heads(self.query_projection(query)),
-            self.split_heads(keys),
+            self.split_heads(self.query_projection(query)),  # (B, H, N, D)
+            self.split_heads(keys),  # (B, H, M + extra, D)
             self.split_heads(values),
             return_weights=need_weights,
             attn_mask=mask,

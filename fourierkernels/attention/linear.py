@@ -33,17 +33,12 @@ from fourierkernels.attention.features import (
     phase_spread,
     scale_of,
 )
-from fourierkernels.attention.validation import (
-    check_inputs,
-    check_power,
-    check_radius,
-    readable,
-)
+from fourierkernels.attention.validation import check_inputs, check_power, check_radius, readable
 from fourierkernels.foundation.validation import check_choice, check_integer
 
 
 class FeatureState(NamedTuple):
-    """What decoding remembers of the keys so far; its size does not depend on how many there are.
+    """State of decoding: sums over the keys so far, of a size that does not depend on their number.
 
     Attributes
     ----------
@@ -109,7 +104,7 @@ def linear_fourier_attention(
     allow_signed : bool
         Accept odd powers.
     faint : {"nan", "bounded"}
-        What becomes of outputs whose estimated sum of weights is not above its standard error (for
+        How to treat outputs whose estimated sum of weights is not above its standard error (for
         odd powers: not beyond it). "bounded" divides by the standard error there, with which
         outputs and gradients are finite whatever the phases are, in linear time as everywhere
         else; all other outputs are the same to the last bit. It costs accuracy where none is left:
@@ -171,7 +166,7 @@ def linear_fourier_attention(
 def linear_fourier_state(
     key: Tensor, value: Tensor, radius: Tensor | float, *, frequencies: Tensor
 ) -> FeatureState:
-    """Return what decoding remembers of keys, as so many calls of :func:`linear_fourier_step` do.
+    """Return the state of decoding after these keys, as so many steps leave it.
 
     Parameters
     ----------
@@ -242,13 +237,13 @@ def linear_fourier_step(
         )
     scale = scale_of(check_radius(radius, query))
     offset = key.detach() if state is None else state.offset
-    seen, keys = (map_tokens(x, scale, frequencies, offset) for x in (query, key))
-    values, total = keys.mT @ value.to(keys.dtype), keys
+    queries, keys = (map_tokens(x, scale, frequencies, offset) for x in (query, key))
+    values, total = keys.mT @ value.to(keys.dtype), keys  # (..., 2m, D_v), (..., 1, 2m)
     if state is not None:
         values, total = values + state.values, total + state.total
-    numerator = seen @ values / (seen.shape[-1] // 2)
+    numerator = queries @ values / (queries.shape[-1] // 2)  # (..., 1, D_v)
     empty = torch.zeros((), dtype=torch.bool, device=query.device)
-    sums, signed = weight_sums(seen, total), power % 2 == 1
+    sums, signed = weight_sums(queries, total), power % 2 == 1
     output, undefined = ratio(numerator, sums, empty, signed=signed, faint=faint)
     if readable(query):
         _warn(0.0, undefined, faint)
@@ -276,7 +271,7 @@ def _warn(spread: float, undefined: Tensor, faint: str) -> None:
     if lost := int(undefined.sum()):
         parts.append(
             f"{lost} of {undefined.numel()} estimated sums of weights are not above their "
-            f"standard error, and the outputs there are {FAINT[faint].said}"
+            f"standard error, and the outputs there are {FAINT[faint].description}"
         )
     if parts:
         warnings.warn("; ".join(parts), PhaseSpreadWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Masks of multi-head attention: padding, time and the caller's own merged into one.
+"""Masks of multi-head attention: padding, time and the caller's, merged into one.
 
 Two conventions meet here. A mask is boolean and True where a query attends, as in
 scaled_dot_product_attention, or floating and added to log|w|; padding is True at the keys to be
@@ -81,7 +81,7 @@ def widen_mask(
         mask = causal_mask(query, key)
     if mask is None:
         return None
-    mask = mask.expand(*mask.shape[:-1], key.shape[1])
+    mask = mask.expand(*mask.shape[:-1], key.shape[1])  # (..., N, M)
     seen = mask.new_ones if mask.dtype is torch.bool else mask.new_zeros
     return torch.cat([mask, seen((*mask.shape[:-1], extra))], dim=-1)
 

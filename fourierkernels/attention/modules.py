@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.attention.heads import FourierHeads, GaussianHeads
+from fourierkernels.attention.kernel import KernelOptions, RadiusShape
 from fourierkernels.attention.layer import MultiheadKernelAttention
-from fourierkernels.attention.radius import RadiusShape
+from fourierkernels.attention.multihead import FourierHeads, GaussianHeads
 
 
 class FourierAttention(FourierHeads, MultiheadKernelAttention):
@@ -27,12 +27,12 @@ class FourierAttention(FourierHeads, MultiheadKernelAttention):
         R at the start, in every place of `radius_shape`. The paper takes 2 for language and 1 for
         images.
     radius_shape : {"scalar", "head", "feature", "head_feature"}
-        Whether all heads and features share one radius, or each head, each feature or each feature
-        of each head has its own.
+        Whether all heads and features share one radius, or each head, each feature (the paper's
+        ablation) or each feature of each head has its own.
     learn_radius : bool
         Whether the radius is a parameter or a fixed buffer.
     eps : float
-        Added to the denominator.
+        Added to the denominator; 1e-6 is the implementation its authors published.
     allow_signed : bool
         Accept odd powers.
     **options
@@ -72,22 +72,31 @@ class FourierAttention(FourierHeads, MultiheadKernelAttention):
         **options: Any,
     ) -> None:
         super().__init__(embed_dim, num_heads, **options)
-        self.add_kernel(power=power, eps=eps, allow_signed=allow_signed)
-        factory = {name: options.get(name) for name in ("device", "dtype")}
-        self.add_radius(radius, shape=radius_shape, learn=learn_radius, **factory)
+        kernel = KernelOptions(
+            radius=radius,
+            power=power,
+            eps=eps,
+            radius_shape=radius_shape,
+            learn_radius=learn_radius,
+            allow_signed=allow_signed,
+        )
+        self.add_kernel(kernel, device=options.get("device"), dtype=options.get("dtype"))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the projections anew (Xavier uniform, biases zero); the radius starts over."""
         super().reset_parameters()
         with torch.no_grad():
-            self.log_radius.fill_(math.log(self.initial_radius))
+            self.log_radius.fill_(math.log(self.kernel.radius))
 
     def extra_repr(self) -> str:
         """Show the options that the projections do not."""
-        shown = ("embed_dim", "num_heads", "power", "radius_shape", "dropout", "eps")
-        learnt = f"learn_radius={isinstance(self.log_radius, nn.Parameter)}"
-        return ", ".join([*(f"{name}={getattr(self, name)!r}" for name in shown), learnt])
+        kernel, learnt = self.kernel, isinstance(self.log_radius, nn.Parameter)
+        return (
+            f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, power={kernel.power}, "
+            f"radius_shape={kernel.radius_shape!r}, dropout={self.dropout}, eps={kernel.eps}, "
+            f"learn_radius={learnt}"
+        )
 
 
 class GaussianAttention(GaussianHeads, MultiheadKernelAttention):
@@ -148,6 +157,8 @@ class GaussianAttention(GaussianHeads, MultiheadKernelAttention):
 
     def extra_repr(self) -> str:
         """Show the options that the projections do not."""
-        shown = ("embed_dim", "num_heads", "dropout")
-        learnt = f"learn_sigma={isinstance(self.log_sigma, nn.Parameter)}"
-        return ", ".join([*(f"{name}={getattr(self, name)!r}" for name in shown), learnt])
+        learnt = isinstance(self.log_sigma, nn.Parameter)
+        return (
+            f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, dropout={self.dropout}, "
+            f"learn_sigma={learnt}"
+        )

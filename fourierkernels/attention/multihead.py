@@ -3,7 +3,7 @@
 The layers with the interface of torch (:mod:`fourierkernels.attention.layer`) and the token mixers
 of :mod:`fourierkernels.mixing` are this core behind two interfaces. What turns queries, keys and
 values into outputs is the one method :meth:`MultiheadCore.attend`, which is also the one place
-where attention can be recorded.
+where attention can be recorded. Its two forms follow, with Fourier and with Gaussian weights.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.attention.controls import fused_gaussian_attention, weighted_gaussian_attention
+from fourierkernels.attention.kernel import KernelOptions
 from fourierkernels.attention.validation import check_dropout
+from fourierkernels.foundation.validation import check_number
 
 
 class MultiheadCore(nn.Module, ABC):
@@ -96,13 +99,12 @@ class MultiheadCore(nn.Module, ABC):
     def weights(self, query: Tensor, key: Tensor, **options: Any) -> Tensor:
         """Return the weights ``(B, H, N, M)`` of projected heads; options as :meth:`attend`."""
         _, weights = self.attend(query, key, key, return_weights=True, **options)
-        assert weights is not None  # they were asked for
-        return weights
+        return weights  # type: ignore[return-value]  # they were asked for
 
     def split_heads(self, projected: Tensor) -> Tensor:
         """Return ``(B, H, N, D)`` of projected tokens ``(B, N, E)``."""
-        shape = (*projected.shape[:2], self.num_heads, self.head_dim)
-        return projected.reshape(shape).transpose(1, 2)
+        shape = (*projected.shape[:2], self.num_heads, self.head_dim)  # (B, N, H, D)
+        return projected.reshape(shape).transpose(1, 2)  # (B, H, N, D)
 
     def join_heads(self, heads: Tensor) -> Tensor:
         """Return the output projection ``(B, N, E)`` of heads ``(B, H, N, D)``."""
@@ -121,7 +123,110 @@ def check_heads(heads: int, dim: int, *, name: str, of: str) -> None:
     Parameters
     ----------
     name, of : str
-        What the caller calls the two.
+        Names of the two in messages.
     """
     if dim % heads:
         raise ValueError(f"{name} must divide {of} = {dim}, got {heads}")
+
+
+def weights_of(module: nn.MultiheadAttention) -> dict[str, Tensor]:
+    """Return the tensors of torch's layer under the names of ours."""
+    names = ("query", "key", "value")
+    if module._qkv_same_embed_dim:
+        weights = module.in_proj_weight.chunk(3)
+    else:
+        weights = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+    state = {f"{n}_projection.weight": w for n, w in zip(names, weights, strict=True)}
+    state["output_projection.weight"] = module.out_proj.weight
+    if module.in_proj_bias is not None:
+        thirds = module.in_proj_bias.chunk(3)
+        state |= {f"{n}_projection.bias": b for n, b in zip(names, thirds, strict=True)}
+        state["output_projection.bias"] = module.out_proj.bias
+    if module.bias_k is not None and module.bias_v is not None:
+        state |= {"bias_key": module.bias_k.flatten(), "bias_value": module.bias_v.flatten()}
+    return state
+
+
+class HeadsWithRadius(MultiheadCore):
+    """Heads with a trained radius R, kept as its logarithm.
+
+    Attributes
+    ----------
+    kernel : KernelOptions
+        Options of the kernel.
+    log_radius : Parameter or Tensor
+        log R.
+    """
+
+    kernel: KernelOptions
+    log_radius: Tensor
+
+    def add_kernel(
+        self,
+        kernel: KernelOptions,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        """Keep the options and add log R."""
+        self.kernel = kernel
+        kernel.add_radius(self, self.num_heads, self.head_dim, device=device, dtype=dtype)
+
+    @property
+    def radius(self) -> Tensor:
+        """R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``."""
+        return self.log_radius.exp()
+
+
+class FourierHeads(HeadsWithRadius):
+    """Heads that attend by :func:`~fourierkernels.attention.fourier_attention`."""
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        return_weights: bool = False,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the Nadaraya-Watson estimate with kernel ∏ sinc^l, and the weights or None."""
+        inputs = (query, key, value, self.radius)
+        return self.kernel.attend(*inputs, return_weights=return_weights, **options)
+
+
+class GaussianHeads(MultiheadCore):
+    """Heads that attend with weights exp(-|q - k|²/(2σ²)); σ is fixed unless a subclass trains it.
+
+    Attributes
+    ----------
+    initial_sigma : float
+        σ at the start.
+    """
+
+    initial_sigma: float
+
+    def add_kernel(self, sigma: float | None) -> None:
+        """Set σ; D^(1/4) if None, which is softmax attention for keys of one norm."""
+        default = self.head_dim**0.25
+        self.initial_sigma = default if sigma is None else check_number("sigma", sigma, above=0.0)
+
+    @property
+    def sigma(self) -> Tensor | float:
+        """σ, positive."""
+        return self.initial_sigma
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        return_weights: bool = False,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the Nadaraya-Watson estimate with the Gaussian kernel, and the weights or None."""
+        inputs, options = (query, key, value), {"sigma": self.sigma, **options}
+        if return_weights:
+            return weighted_gaussian_attention(*inputs, **options)
+        return fused_gaussian_attention(*inputs, **options), None

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fourierkernels.attention.feature_sums import feature_products, without_keys
+from fourierkernels.attention.feature_sums import check_frequencies, feature_products, without_keys
 from fourierkernels.attention.features import orthogonal_normals, over_heads
 from fourierkernels.attention.validation import WORKING_DTYPE, check_eps, check_inputs
 from fourierkernels.foundation.validation import check_choice, check_integer
@@ -30,7 +30,7 @@ _LARGEST = 60.0  # of the exponents of causal keys: exp(60) times the tokens fit
 
 
 class PositiveState(NamedTuple):
-    """What decoding remembers of the keys so far; its size does not depend on how many there are.
+    """State of decoding: sums over the keys so far, of a size that does not depend on their number.
 
     Attributes
     ----------
@@ -84,14 +84,11 @@ def exponents(x: Tensor, frequencies: Tensor) -> Tensor:
     The mean of exp over many draws at q and k, added, is exp(q·k/√D).
     """
     dim = x.shape[-1]
-    if frequencies.ndim != 2 or frequencies.shape[-1] != dim or not len(frequencies):
-        raise ValueError(
-            f"frequencies must have shape (features, {dim}), got shape {tuple(frequencies.shape)}"
-        )
+    check_frequencies(frequencies, dim)
     working = WORKING_DTYPE[x.dtype]
     with torch.autocast(x.device.type, enabled=False):
-        scaled = x.to(working) * dim**-0.25
-        products = scaled @ frequencies.to(x.device, working).mT
+        scaled = x.to(working) * dim**-0.25  # (..., N, D)
+        products = scaled @ frequencies.to(x.device, working).mT  # (..., N, m)
         exponent: Tensor = products - scaled.square().sum(dim=-1, keepdim=True) / 2
         return exponent
 
@@ -149,8 +146,8 @@ def performer_attention(
     check_inputs(query, key, value)
     eps = check_eps(eps)
     kept = None if key_padding_mask is None else ~over_heads(key_padding_mask, key)[..., None]
-    query_map = query_features(query, frequencies, eps)
-    key_map = key_features(key, frequencies, eps, kept=kept, is_causal=is_causal)
+    query_map = query_features(query, frequencies, eps)  # (..., N, m)
+    key_map = key_features(key, frequencies, eps, kept=kept, is_causal=is_causal)  # (..., M, m)
     products, total = feature_products(
         query_map,
         key_map,
@@ -158,14 +155,14 @@ def performer_attention(
         chunk=check_integer("chunk", chunk) if is_causal else None,
     )
     empty = without_keys(key_padding_mask, query, key, is_causal)
-    sums = (query_map * total).sum(dim=-1, keepdim=True)
+    sums = (query_map * total).sum(dim=-1, keepdim=True)  # (..., N, 1)
     return torch.where(empty, 0.0, products / sums.masked_fill(empty, 1.0)).to(query.dtype)
 
 
 def query_features(query: Tensor, frequencies: Tensor, eps: float) -> Tensor:
     """Return φ(q) over the largest of each query, ``(..., N, m)``."""
-    own = exponents(query, frequencies)
-    return (own - own.detach().amax(dim=-1, keepdim=True)).exp() + eps
+    exponent = exponents(query, frequencies)
+    return (exponent - exponent.detach().amax(dim=-1, keepdim=True)).exp() + eps
 
 
 def key_features(
@@ -185,17 +182,19 @@ def key_features(
     is_causal : bool
         Whether that number must not depend on the keys.
     """
-    own = exponents(key, frequencies)
+    exponent = exponents(key, frequencies)
     if kept is not None:
-        own = own.masked_fill(~kept, -math.inf)  # before the power: no infinity, no NaN gradient
-    features = (own - _shift(own, frequencies, is_causal)).exp() + eps
+        exponent = exponent.masked_fill(
+            ~kept, -math.inf
+        )  # before the power: no infinity, no NaN gradient
+    features = (exponent - _shift(exponent, frequencies, is_causal)).exp() + eps
     return features if kept is None else features.masked_fill(~kept, 0.0)
 
 
 def performer_state(
     key: Tensor, value: Tensor, *, frequencies: Tensor, eps: float = EPS
 ) -> PositiveState:
-    """Return what decoding remembers of keys, as so many calls of :func:`performer_step` do."""
+    """Return the state of decoding after these keys, as so many steps leave it."""
     check_inputs(key, key, value)
     keys = key_features(key, frequencies, eps, is_causal=True)
     return PositiveState(keys.mT @ value.to(keys.dtype), keys.sum(dim=-2, keepdim=True))
@@ -217,20 +216,20 @@ def performer_step(
     new = performer_state(key, value, frequencies=frequencies, eps=eps)
     if state is not None:
         new = PositiveState(new.values + state.values, new.total + state.total)
-    seen = query_features(query, frequencies, eps)
-    output = seen @ new.values / (seen * new.total).sum(dim=-1, keepdim=True)
+    features = query_features(query, frequencies, eps)
+    output = features @ new.values / (features * new.total).sum(dim=-1, keepdim=True)
     return output.to(query.dtype), new
 
 
-def _shift(own: Tensor, frequencies: Tensor, is_causal: bool) -> Tensor:
+def _shift(exponent: Tensor, frequencies: Tensor, is_causal: bool) -> Tensor:
     """Return what is subtracted from the exponents of keys.
 
     w·k - |k|²/2 is at most |w|²/2, so causal features cannot overflow whatever the keys are.
     """
     if is_causal:
         bound = frequencies.square().sum(dim=-1).amax() / 2
-        return (bound - _LARGEST).clamp(min=0.0).to(own.device, own.dtype)
-    largest = own.detach().amax(dim=(-2, -1), keepdim=True)
+        return (bound - _LARGEST).clamp(min=0.0).to(exponent.device, exponent.dtype)
+    largest = exponent.detach().amax(dim=(-2, -1), keepdim=True)
     return largest.masked_fill(largest == -math.inf, 0.0)
 
 

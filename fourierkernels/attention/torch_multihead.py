@@ -2,7 +2,7 @@
 
 Torch's layers take `attn_mask` the other way round and return pairs, of which its Transformer
 layers keep the first entry. An attention layer that returned its output alone would give them the
-first item of the batch, for all items. So what is put into such a layer is wrapped as it is put.
+first item of the batch, for all items. So a layer is wrapped when it is assigned to one of these.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class TorchMultihead(nn.Module):
     """A layer of this package behind the calls of `torch.nn.MultiheadAttention`.
 
     Layers that are assigned to `torch.nn.TransformerEncoderLayer` or `TransformerDecoderLayer` are
-    wrapped by themselves; for the layers of other packages that call torch's attention, wrap them.
+    wrapped automatically; in layers of other packages that call torch's attention, wrap them.
     Arguments, their order and their defaults, the meaning of masks and the returned pair are
     torch's; torch's fused inference, which would bypass the layer, is not used.
 
@@ -58,7 +58,7 @@ class TorchMultihead(nn.Module):
 
     @property
     def in_proj_weight(self) -> Tensor:
-        """A weight, which torch's encoder asks whether it is trained."""
+        """A weight that torch's encoder asks for, to see whether it is trained."""
         return self.layer.query_projection.weight
 
     @property
@@ -117,8 +117,8 @@ class TorchMultihead(nn.Module):
         if attn_mask is not None:
             attn_mask, is_causal = self._turned(attn_mask), False
         masks = {"attn_mask": attn_mask, "key_padding_mask": key_padding_mask}
-        found = self.layer(query, key, value, is_causal=is_causal, **masks, **options)
-        return found if need_weights else (found, None)
+        result = self.layer(query, key, value, is_causal=is_causal, **masks, **options)
+        return result if need_weights else (result, None)
 
     def _turned(self, mask: Tensor) -> Tensor:
         """Return torch's mask as ours, in which True attends."""

@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from fourierkernels.attention.followers import attention_modules, head_sizes
 from fourierkernels.attention.interface import FOURIER, GAUSSIAN, IMPLEMENTATIONS
-from fourierkernels.attention.radius import RadiusShape
-from fourierkernels.attention.served import check_served
+from fourierkernels.attention.kernel import RadiusShape
+from fourierkernels.attention.served import attention_modules, check_served, head_sizes
 from fourierkernels.foundation.validation import check_choice
 
 Model = TypeVar("Model", bound=PreTrainedModel)
@@ -50,7 +49,7 @@ def add_fourier_attention(
         If an option breaks its rule, attention of the model bypasses transformers' interface, or
         it is more than a weight for each query and key: T5 and its kin add a position bias, Gemma
         2 caps its scores, gpt-oss has a sink, DeepSeek's sparse attention chooses keys by an index
-        (:data:`fourierkernels.attention.served.TERMS`). The model is then as it was.
+        (:data:`fourierkernels.attention.served.SCORE_TERMS`). The model is then as it was.
 
     Examples
     --------
@@ -153,10 +152,10 @@ def load_fourier_attention(model_class: type[Model], source: str | Path, **optio
 def _load(
     model_class: type[Model],
     source: str | Path,
-    one: tuple[int, ...],
+    shape: tuple[int, ...],
     **options: Any,
 ) -> Model:
-    """Load a model; `one` is the shape of one radius for all in its file."""
+    """Load a model; `shape` is that of one radius for all in its file."""
 
     def build(self: PreTrainedModel, config: Any, *inputs: Any, **keywords: Any) -> None:
         model_class.__init__(self, config, *inputs, **keywords)
@@ -167,7 +166,7 @@ def _load(
             )
         add_fourier_attention(self, **saved)
         for module in attention_modules(self):
-            _reshape(module, one)
+            _reshape(module, shape)
 
     wide = {"log_radius", *(getattr(model_class, "_keep_in_fp32_modules_strict", None) or ())}
     facts = {

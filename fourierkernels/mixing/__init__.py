@@ -12,7 +12,6 @@ from fourierkernels.mixing.attention import (
     SoftmaxMixer,
 )
 from fourierkernels.mixing.causal import CausalDFTMixer, causal_dft
-from fourierkernels.mixing.cost_table import cost_table
 from fourierkernels.mixing.costs import Size
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer, fourier_mixing
@@ -20,7 +19,7 @@ from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
 from fourierkernels.mixing.matrices import mixing_matrices
 from fourierkernels.mixing.mixer import FixedMixer, PaddingIgnoredWarning, TokenMixer
 from fourierkernels.mixing.performer import PerformerMixer
-from fourierkernels.mixing.registry import MIXERS, Mixer, create_mixer, mixer_names
+from fourierkernels.mixing.registry import MIXERS, Mixer, cost_table, create_mixer, mixer_names
 
 __all__ = [
     "MIXERS",

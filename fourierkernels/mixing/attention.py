@@ -12,10 +12,14 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import softmax_attention
-from fourierkernels.attention.heads import FourierHeads, GaussianHeads
+from fourierkernels.attention.kernel import KernelOptions, RadiusShape
 from fourierkernels.attention.masks import merge_masks
-from fourierkernels.attention.multihead import MultiheadCore, check_heads
-from fourierkernels.attention.radius import RadiusShape
+from fourierkernels.attention.multihead import (
+    FourierHeads,
+    GaussianHeads,
+    MultiheadCore,
+    check_heads,
+)
 from fourierkernels.foundation.validation import check_choice, check_integer, check_number
 from fourierkernels.mixing.masked_after import masked_after
 from fourierkernels.mixing.mixer import ReadingMixer, State
@@ -66,7 +70,7 @@ class AttentionMixer(ReadingMixer, MultiheadCore):
         """Return the attention weights without dropout, ``(B, H, N, N)``."""
         self.check_tokens(x, padding)
         mask, is_causal = self.merge_masks(x, padding)
-        query, key = self.queries(x), self.split_heads(self.key_projection(x))
+        query, key = self.queries(x), self.split_heads(self.key_projection(x))  # (B, H, N, D) each
         return self.weights(query, key, attn_mask=mask, is_causal=is_causal)
 
     def forward(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
@@ -108,7 +112,7 @@ class AttentionMixer(ReadingMixer, MultiheadCore):
 
     def _attend(self, query: Tensor, memory: State, mask: Tensor | None, is_causal: bool) -> Tensor:
         options: dict[str, Any] = {"attn_mask": mask, "is_causal": is_causal}
-        mixed, _ = self.attend(query, *memory, dropout_p=self.dropout_p, **options)
+        mixed, _ = self.attend(query, *memory, dropout_p=self.dropout_p, **options)  # (B, H, N, D)
         return self.combine(mixed)
 
 
@@ -120,13 +124,13 @@ class SoftmaxMixer(AttentionMixer):
     scale : float or None
         Factor of the dot products; 1/√D if None.
     mask : {"before", "after"}
-        Where the causal mask M acts. "before" is what everybody does, softmax(M(QKᵀ/√D)). "after"
+        Where the causal mask M acts. "before" is the usual softmax(M(QKᵀ/√D)). "after"
         is what [chen_attention]_ writes in section 3.1.2, M ⊙ softmax(QKᵀ/√D): rows no longer sum
-        to one, and every weight is divided by a sum over the later tokens, too. A later token, the
-        one to be predicted among them, so changes earlier outputs, and what a row was in training
-        it is not when its token comes to be written. It has no steps and no cache; the last row of
-        a beginning, under which nothing is masked, is all that can be written from. The report has
-        no 1/√D either, nor projections: trained projections make up for the factor.
+        to one, and every weight is divided by a sum over the later tokens, too. So later tokens,
+        the one to be predicted among them, change earlier outputs: rows differ between training
+        and decoding. It has no steps and no cache; each token is decoded from the last row of a
+        whole pass, in which nothing is masked. The report has no 1/√D either, nor projections:
+        trained projections make up for the factor.
     **options
         Options of :class:`AttentionMixer`.
 
@@ -206,19 +210,8 @@ class FourierMixer(FourierHeads, AttentionMixer):
 
     Parameters
     ----------
-    power : int
-        l.
-    radius : float
-        R at the start: 2 for language and 1 for images in the paper.
-    radius_shape : {"scalar", "head", "feature", "head_feature"}
-        Whether all heads and features share one radius, or each head, each feature (the paper's
-        ablation) or each feature of each head has its own.
-    learn_radius : bool
-        Whether the radius is a parameter or a fixed buffer.
-    eps : float
-        Added to the denominator; 1e-6 is the implementation its authors published.
-    allow_signed : bool
-        Accept odd powers.
+    power, radius, radius_shape, learn_radius, eps, allow_signed
+        Options of the kernel, as for :class:`~fourierkernels.attention.FourierAttention`.
     **options
         Options of :class:`AttentionMixer`.
     """
@@ -237,5 +230,12 @@ class FourierMixer(FourierHeads, AttentionMixer):
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
-        self.add_kernel(power=power, eps=eps, allow_signed=allow_signed)
-        self.add_radius(radius, shape=radius_shape, learn=learn_radius)
+        kernel = KernelOptions(
+            radius=radius,
+            power=power,
+            eps=eps,
+            radius_shape=radius_shape,
+            learn_radius=learn_radius,
+            allow_signed=allow_signed,
+        )
+        self.add_kernel(kernel)

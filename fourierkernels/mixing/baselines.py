@@ -132,7 +132,7 @@ class NoMixer(FixedMixer):
     As a layer it returns its input, and its matrix is the identity.
     """
 
-    masks_padding = True  # it reaches nobody
+    masks_padding = True  # no token reaches another
 
     def __init__(self, dim: int, *, length: int | None = None, causal: bool = False) -> None:
         super().__init__(dim, length=length, causal=causal, zero_padding=True)
@@ -163,8 +163,8 @@ def walsh_hadamard(x: Tensor) -> Tensor:
     """
     size = x.shape[-1]
     levels = math.ceil(math.log2(size))
-    y = pad(x, (0, (1 << levels) - size))
+    y = pad(x, (0, (1 << levels) - size))  # (..., 2^levels)
     for level in range(levels):
         even, odd = y.reshape(*y.shape[:-1], -1, 2, 1 << level).unbind(-2)
-        y = torch.stack([even + odd, even - odd], dim=-2).flatten(-3)
+        y = torch.stack([even + odd, even - odd], dim=-2).flatten(-3)  # (..., 2^levels)
     return y[..., :size]

@@ -20,10 +20,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fourierkernels.foundation.validation import check_choice, check_integer
-from fourierkernels.mixing.chirp import chirp, convolve_into_second_half
-from fourierkernels.mixing.fourier import keep_table, use_table
-from fourierkernels.mixing.streaming import StreamingMixer
-from fourierkernels.mixing.validation import check_tokens
+from fourierkernels.mixing.fourier import check_tokens, keep_table, use_table
+from fourierkernels.mixing.streaming import StreamingMixer, chirp, convolve_into_second_half
 
 CAUSAL_METHODS = ("halving", "chirp", "matrix")
 _TRIANGLE = 32  # tokens that are mixed by a dense triangle
@@ -114,9 +112,9 @@ class CausalDFTMixer(StreamingMixer):
 
     def matrix(self, n: int, like: Tensor) -> Tensor:
         """Return the masked matrix over √L."""
-        kept = use_table(self._table, like)
-        if kept is not None:
-            return kept[:n, :n] * self._scale
+        table = use_table(self._table, like)
+        if table is not None:
+            return table[:n, :n] * self._scale
         return masked_matrix(n, self.fixed_length, like) * self._scale
 
     def factor(self, m: int, like: Tensor) -> float:
@@ -148,7 +146,7 @@ def causal_by_halves(x: Tensor, length: int) -> Tensor:
     n = x.shape[-2]
     levels = max(0, math.ceil(math.log2(n / _TRIANGLE)))
     size = _TRIANGLE << levels if levels else n
-    factors = chirp(size, length=length, like=x)
+    factors = chirp(size, length=length, like=x)  # (size, 1)
     signal = pad(x * factors[:n], (0, 0, 0, size - n))  # (..., size, E)
     mixed = _triangles(signal, factors, size >> levels)
     for level in range(levels):

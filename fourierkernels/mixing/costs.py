@@ -1,4 +1,4 @@
-"""Operations of a token mixer, counted.
+"""Operations and parameters of a token mixer, counted.
 
 Operations are multiply-adds of one forward pass over one sequence, as in Table 1 of
 [leethorp2021fnet]_: real ones for attention, dense and Hadamard mixing (there additions alone),
@@ -13,13 +13,23 @@ FEATURES = 256  # m, the default of attention by random features
 
 
 class Size(NamedTuple):
-    """What the costs depend on: tokens N, features E."""
+    """Size of the input: tokens N, features E."""
 
     length: int
     dim: int
 
 
 Count = Callable[[Size], float]
+
+
+def four_projections(s: Size) -> float:
+    """Count the weights of query, key, value and output."""
+    return 4 * s.dim**2
+
+
+def and_a_radius(s: Size) -> float:
+    """Count four projections and one radius."""
+    return 4 * s.dim**2 + 1
 
 
 def attention(s: Size) -> float:

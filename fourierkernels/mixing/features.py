@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fourierkernels.attention.feature_sums import FAINT
 from fourierkernels.attention.features import fourier_features
-from fourierkernels.attention.heads import HeadsWithRadius
+from fourierkernels.attention.kernel import KernelOptions, RadiusShape
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
@@ -17,7 +17,7 @@ from fourierkernels.attention.linear import (
     linear_fourier_step,
 )
 from fourierkernels.attention.masks import merge_masks
-from fourierkernels.attention.radius import RadiusShape
+from fourierkernels.attention.multihead import HeadsWithRadius
 from fourierkernels.attention.validation import check_power
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing.attention import AttentionMixer
@@ -25,7 +25,7 @@ from fourierkernels.mixing.mixer import State
 
 
 class FeatureMixer(AttentionMixer):
-    """Attention by random features, which forms no weights: what such mixers have in common.
+    """Base of attention by random features, which forms no weights.
 
     Parameters
     ----------
@@ -46,6 +46,35 @@ class FeatureMixer(AttentionMixer):
     ) -> Tensor:
         """Return the outputs ``(B, H, N, D)``; `padding` ``(B, M)`` is True at keys left out."""
 
+    @abstractmethod
+    def sums(self, key: Tensor, value: Tensor) -> State:
+        """Return the sums over keys and values ``(B, H, M, D)`` that decoding keeps."""
+
+    @abstractmethod
+    def estimate_step(
+        self, query: Tensor, key: Tensor, value: Tensor, sums: State | None
+    ) -> tuple[Tensor, State]:
+        """Return the output ``(B, H, 1, D)`` of one more token, and the sums after it."""
+
+    def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Mix one more token ``(B, 1, E)``: the state is sums and how many tokens they hold.
+
+        Its size does not depend on the number of tokens.
+        """
+        self.check_step(x)
+        sums, tokens = (None, None) if state is None else (state[:-1], state[-1])
+        count = self.counted(x, tokens)
+        key, value = self.memory(x)
+        mixed, sums = self.estimate_step(self.queries(x), key, value, sums)
+        return self.combine(mixed), (*sums, count)
+
+    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
+        """Mix the first tokens at once; the state is that of as many steps."""
+        self.check_causal("prefill")
+        sums = self.sums(*self.memory(x))  # before a pass that may draw other features
+        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
+        return self(x), (*sums, count)
+
     def attend(
         self,
         query: Tensor,
@@ -57,16 +86,16 @@ class FeatureMixer(AttentionMixer):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the estimate and, if asked for, its weights.
 
-        The estimate never forms them: they are what it makes of one-hot values. `attn_mask` is one
+        The estimate never forms them: they are its outputs for one-hot values. `attn_mask` is one
         of keys alone, ``(B, 1, 1, M)``.
         """
         if return_weights:
-            each = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
+            each = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)  # (M, M)
             one_hot = each.expand(*key.shape[:-2], *each.shape)  # value j is the unit vector j
             weights, _ = self.attend(query, key, one_hot, **options)
             return weights @ value, weights
         mask: Tensor | None = options.get("attn_mask")
-        padding = None if mask is None else ~mask[:, 0, 0]
+        padding = None if mask is None else ~mask[:, 0, 0]  # (B, M)
         return self.estimate(query, key, value, padding, options.get("is_causal", False)), None
 
     def merge_masks(self, x: Tensor, padding: Tensor | None) -> tuple[Tensor | None, bool]:
@@ -108,7 +137,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
     learn_radius : bool
         Whether the radius is a parameter or a fixed buffer.
     faint : {"bounded", "nan"}
-        What becomes of outputs whose sum of weights is lost, see
+        How to treat outputs whose sum of weights is lost in noise, see
         :func:`~fourierkernels.attention.linear_fourier_attention`.
     **options
         Options of :class:`AttentionMixer` except `dropout`: there are no weights to drop.
@@ -134,10 +163,14 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
-        self.power = check_power(power, allow_signed=False)
+        power = check_power(power, allow_signed=False)
         self.faint = check_choice("faint", faint, list(FAINT))
         start = math.sqrt(0.375 / (power * self.head_dim)) if radius is None else radius
-        self.add_radius(start, shape=radius_shape, learn=learn_radius)
+        self.add_kernel(
+            KernelOptions(
+                radius=start, power=power, radius_shape=radius_shape, learn_radius=learn_radius
+            )
+        )
         draws = fourier_features(self.head_dim, features, power=power, kind=kind)
         self.register_buffer("frequencies", draws.to(torch.get_default_dtype()))
 
@@ -150,37 +183,28 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
             key,
             value,
             self.radius,
-            power=self.power,
+            power=self.kernel.power,
             frequencies=self.frequencies,
             key_padding_mask=padding,
             is_causal=is_causal,
             faint=self.faint,
         )
 
-    def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Mix one more token ``(B, 1, E)``: the state is three sums and how many tokens they hold.
-
-        Its size does not depend on the number of tokens.
-        """
-        self.check_step(x)
-        count = self.counted(x, None if state is None else state[3])
-        query, (key, value) = self.queries(x), self.memory(x)
-        mixed, sums = linear_fourier_step(
+    def estimate_step(
+        self, query: Tensor, key: Tensor, value: Tensor, sums: State | None
+    ) -> tuple[Tensor, State]:
+        """Return the output of one more token, and the three sums after it."""
+        return linear_fourier_step(
             query,
             key,
             value,
             self.radius,
-            None if state is None else FeatureState(*state[:3]),
+            None if sums is None else FeatureState(*sums),
             frequencies=self.frequencies,
-            power=self.power,
+            power=self.kernel.power,
             faint=self.faint,
         )
-        return self.combine(mixed), (*sums, count)
 
-    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
-        """Mix the first tokens at once; the state is that of as many steps."""
-        self.check_causal("prefill")
-        key, value = self.memory(x)
-        sums = linear_fourier_state(key, value, self.radius, frequencies=self.frequencies)
-        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
-        return self(x), (*sums, count)
+    def sums(self, key: Tensor, value: Tensor) -> State:
+        """Return the three sums over keys and values."""
+        return linear_fourier_state(key, value, self.radius, frequencies=self.frequencies)

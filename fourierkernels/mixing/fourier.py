@@ -14,7 +14,6 @@ from torch import Tensor
 
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing.mixer import FixedMixer
-from fourierkernels.mixing.validation import check_tokens
 
 NORMS = ("backward", "ortho")
 METHODS = ("auto", "fft", "matrix")
@@ -125,8 +124,8 @@ class DFTMixer(FixedMixer):
 
     def matrix(self, n: int, like: Tensor) -> Tensor:
         """Return W_N, divided by √N if orthonormal."""
-        kept = use_table(self._table, like) if n == self.length else None
-        matrix = dft_matrix(n, like=like) if kept is None else kept
+        table = use_table(self._table, like) if n == self.length else None
+        matrix = dft_matrix(n, like=like) if table is None else table
         return matrix / math.sqrt(n) if self.norm == "ortho" else matrix
 
     def mix(self, values: Tensor) -> Tensor:
@@ -166,3 +165,19 @@ def _matrix_mixing(x: Tensor, norm: str) -> Tensor:
     left, right = dft_matrix(x.shape[-2], like=x), dft_matrix(x.shape[-1], like=x)
     mixed = left.real @ (x @ right.real) - left.imag @ (x @ right.imag)
     return mixed / math.sqrt(x.shape[-2] * x.shape[-1]) if norm == "ortho" else mixed
+
+
+def check_tokens(name: str, x: Tensor, *, complex_too: bool = False) -> None:
+    """Refuse what is not a non-empty float32 or float64 tensor of shape ``(..., N, E)``."""
+    known = [torch.float32, torch.float64, *[torch.complex64, torch.complex128] * complex_too]
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
+    if x.dtype not in known:
+        kinds = ", ".join(str(kind).removeprefix("torch.") for kind in known)
+        raise TypeError(f"{name} must be one of {kinds}, got {x.dtype}")
+    if x.ndim < 2 or x.numel() == 0:
+        raise ValueError(f"{name} must be (..., N, E) and not empty, got shape {tuple(x.shape)}")
+    # On a GPU the answer would have to come back first; a NaN is seen in the output there.
+    if x.device.type == "cpu" and not torch.compiler.is_compiling() and not x.isfinite().all():
+        bad = x.detach()[~x.isfinite()].flatten()[0]
+        raise ValueError(f"{name} must be finite, got {bad.item()}")

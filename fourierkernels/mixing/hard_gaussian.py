@@ -79,7 +79,7 @@ class HardGaussianMixer(ReadingMixer):
     def values(self, x: Tensor) -> Tensor:
         """Return the value projection, ``(B, H, N, D)``."""
         projected: Tensor = self.value_projection(x)
-        return projected.reshape(*x.shape[:2], self.num_heads, -1).transpose(1, 2)
+        return projected.reshape(*x.shape[:2], self.num_heads, -1).transpose(1, 2)  # (B, H, N, D)
 
     def combine(self, mixed: Tensor) -> Tensor:
         """Return the output projection of the joined heads, ``(B, N, E)``."""
@@ -104,10 +104,10 @@ class HardGaussianMixer(ReadingMixer):
         """Mix one more token ``(B, 1, E)``: the state is the values so far."""
         self.check_step(x)
         new = self.values(x)
-        seen = new if state is None else torch.cat([state[0], new], dim=-2)
-        n = seen.shape[-2]
+        values = new if state is None else torch.cat([state[0], new], dim=-2)
+        n = values.shape[-2]
         self.check_length(n)
-        return self.combine(self._weights(n - 1, n, n, like=x) @ seen), (seen,)
+        return self.combine(self._weights(n - 1, n, n, like=x) @ values), (values,)
 
     def prefill(self, x: Tensor) -> tuple[Tensor, State]:
         """Mix the first tokens at once; the state is their values."""
@@ -141,9 +141,9 @@ class HardGaussianMixer(ReadingMixer):
         dtype, device = torch.promote_types(like.dtype, torch.float32), like.device
         centre = torch.tensor(self.centres, dtype=dtype, device=device)
         centre = centre[torch.arange(self.num_heads, device=device) % len(centre)]
-        middle = self.ratio * torch.arange(first, last, dtype=dtype, device=device)
+        middle = self.ratio * torch.arange(first, last, dtype=dtype, device=device)  # (tokens,)
         place = torch.arange(places, dtype=dtype, device=device)
-        away = place - middle[:, None] - centre[:, None, None]
+        away = place - middle[:, None] - centre[:, None, None]  # (H, tokens, places)
         scores = -0.5 * (away / self.sigma).square()
         if seen is None:
             return scores.softmax(dim=-1).to(like.dtype)

@@ -1,10 +1,4 @@
-"""Attention whose causal mask acts after the softmax: M ⊙ softmax(scale QKᵀ) V.
-
-[chen_attention]_ section 3.1.2. A row is divided by the sum over all tokens, later ones included,
-and not normalised again.
-"""
-
-from typing import Any
+"""Softmax attention whose causal mask acts after the softmax."""
 
 import torch
 from torch import Tensor
@@ -22,11 +16,13 @@ def masked_after(
     scale: float | None = None,
     return_weights: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the outputs ``(B, H, N, D)`` and, if asked for, the weights ``(B, H, N, N)``.
+    """Return M ⊙ softmax(scale QKᵀ) V, ``(B, H, N, D)``, and, if asked for, the weights.
 
-    Without weights the map is never formed: each key stands twice beside torch's fused attention,
-    once with its value, for the tokens that see it, and once with zeros, for those before it. Each
-    pair is then counted once in the sum, and later values add nothing.
+    Its causal mask acts after the softmax ([chen_attention]_ section 3.1.2): a row is divided by
+    the sum over all tokens, later ones included, and not normalised again. The weights are
+    ``(B, H, N, N)``. Without them the map is never formed: torch's fused attention gets each key
+    twice, once with its value, for the tokens that see it, and once with zeros, for those before
+    it. Each pair is then counted once in the sum, and later values add nothing.
 
     Parameters
     ----------
@@ -52,10 +48,12 @@ def masked_after(
     both = torch.cat([seen, ~seen], dim=-1)  # (N, 2N)
     if attn_mask is not None:
         both = both & torch.cat([attn_mask, attn_mask], dim=-1)
-    keys = torch.cat([key, key], dim=-2)
-    values = torch.cat([value, torch.zeros_like(value)], dim=-2)
-    options: dict[str, Any] = {"dropout_p": dropout_p, "scale": scale}
-    return scaled_dot_product_attention(query, keys, values, attn_mask=both, **options), None
+    keys = torch.cat([key, key], dim=-2)  # (B, H, 2N, D)
+    values = torch.cat([value, torch.zeros_like(value)], dim=-2)  # (B, H, 2N, D)
+    mixed = scaled_dot_product_attention(
+        query, keys, values, attn_mask=both, dropout_p=dropout_p, scale=scale
+    )
+    return mixed, None
 
 
 def masked_weights(

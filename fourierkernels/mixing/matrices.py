@@ -34,17 +34,17 @@ def mixing_matrices(model: nn.Module, *inputs: Any, **options: Any) -> dict[str,
     tensor([[[[ 0.7070,  0.7070],
               [ 0.7070, -0.7070]]]])
     """
-    found: dict[str, Tensor] = {}
-    with torch.no_grad(), _recording(model, found):
+    matrices: dict[str, Tensor] = {}
+    with torch.no_grad(), _recording(model, matrices):
         model(*inputs, **options)
-    return found
+    return matrices
 
 
 @contextmanager
-def _recording(model: nn.Module, found: dict[str, Tensor]) -> Iterator[None]:
+def _recording(model: nn.Module, matrices: dict[str, Tensor]) -> Iterator[None]:
     def record(name: str) -> Any:
         def hook(mixer: TokenMixer, inputs: tuple[Tensor, ...], options: dict[str, Any]) -> None:
-            found[name] = mixer.mixing_matrix(*inputs, **options)
+            matrices[name] = mixer.mixing_matrix(*inputs, **options)
 
         return hook
 

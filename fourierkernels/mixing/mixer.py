@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from fourierkernels.foundation.validation import check_integer
 
-# What a mixer keeps between two steps of decoding; the batch is the first dimension.
+# State of a mixer between two steps of decoding; the batch is the first dimension.
 State = tuple[Tensor, ...]
 
 _WORKING_DTYPE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
@@ -94,7 +94,7 @@ class TokenMixer(nn.Module, ABC):
 
     @abstractmethod
     def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Mix one more token ``(B, 1, E)`` into what `state` remembers of the earlier ones.
+        """Mix one more token ``(B, 1, E)``, with the earlier ones in `state`.
 
         Successive steps return what one pass over the whole sequence returns.
 
@@ -169,7 +169,7 @@ class ReadingMixer(TokenMixer):
 
     @abstractmethod
     def memory(self, tokens: Tensor) -> State:
-        """Return what is read of another sequence ``(B, M, E)``, for :meth:`read`."""
+        """Return the memory of another sequence ``(B, M, E)``, for :meth:`read`."""
 
     @abstractmethod
     def read(
@@ -226,7 +226,7 @@ class FixedMixer(TokenMixer):
         """Return M, ``(B, 1, N, N)``; with `zero_padding` the columns of padding are zero."""
         self.check_tokens(x, padding)
         matrix = self.matrix(x.shape[1], self.values(widen(x)))
-        matrix = matrix.expand(x.shape[0], 1, *matrix.shape)
+        matrix = matrix.expand(x.shape[0], 1, *matrix.shape)  # (B, 1, N, N)
         if padding is None or not self.zero_padding:
             return matrix
         return matrix.masked_fill(padding[:, None, None, :], 0.0)
@@ -235,11 +235,11 @@ class FixedMixer(TokenMixer):
         """Mix one more token ``(B, 1, E)``: the state is the values so far, O(m E) per step."""
         self.check_step(x)
         new = self.values(widen(x))
-        seen = new if state is None else torch.cat([state[0], new], dim=-2)
-        m = seen.shape[-2] - 1
+        values = new if state is None else torch.cat([state[0], new], dim=-2)
+        m = values.shape[-2] - 1
         self.check_length(m + 1)
-        mixed = self.row(m, seen) @ seen  # (B, 1, D)
-        return self.combine(mixed.unsqueeze(-2)).to(x.dtype), (seen,)
+        mixed = self.row(m, values) @ values  # (B, 1, D)
+        return self.combine(mixed.unsqueeze(-2)).to(x.dtype), (values,)
 
     def prefill(self, x: Tensor) -> tuple[Tensor, State]:
         """Mix the first tokens at once; the state is their values."""

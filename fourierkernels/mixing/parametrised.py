@@ -1,17 +1,4 @@
-"""A Fourier transform with a gain and a phase per frequency.
-
-[chen_attention]_ names, in its abstract and among the contributions of section 1, "a parametrized
-general Fourier Transform" with "learnable coefficients [...] for token-mixing across the positional
-dimension with little added memory footprint"; it has no formula for it, no experiment and no count
-of parameters. What follows is ours, and keeps to that sentence: what is learned acts across
-positions, and is as little as 2L numbers. It is a diagonal between two DFTs: after the DFT over
-tokens and before the one over features, frequency k is multiplied by g_k exp(iθ_k),
-
-    y = Re(diag(g exp(iθ)) W_N x W_E) / √(NE),
-
-with g = 1 and θ = 0 at the start, so that it begins as the plain DFT. In the causal form W_N is
-the masked matrix, whose rows a diagonal does not mix.
-"""
+"""A Fourier transform with a gain and a phase per frequency."""
 
 import math
 from typing import Any
@@ -19,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.causal import causal_by_halves, masked_matrix
 from fourierkernels.mixing.fourier import dft_matrix
 from fourierkernels.mixing.streaming import StreamingMixer
@@ -27,6 +13,19 @@ from fourierkernels.mixing.streaming import StreamingMixer
 
 class ParametrisedDFTMixer(StreamingMixer):
     """The DFT with 2L parameters, a gain and a phase for each frequency.
+
+    [chen_attention]_ names, in its abstract and among the contributions of section 1, "a
+    parametrized general Fourier Transform" with "learnable coefficients [...] for token-mixing
+    across the positional dimension with little added memory footprint"; it has no formula for it,
+    no experiment and no count of parameters. What follows is ours, and keeps to that sentence: what
+    is learned acts across positions, and is as little as 2L numbers. It is a diagonal between two
+    DFTs: after the DFT over tokens and before the one over features, frequency k is multiplied by
+    g_k exp(iθ_k),
+
+        y = Re(diag(g exp(iθ)) W_N x W_E) / √(NE),
+
+    with g = 1 and θ = 0 at the start, so that it begins as the plain DFT. In the causal form W_N is
+    the masked matrix, whose rows a diagonal does not mix.
 
     A sequence of N < L tokens has the frequencies k/N; each takes the gain of the nearest of the
     L frequencies. In the causal form row m is frequency m/L at every length.
@@ -55,7 +54,7 @@ class ParametrisedDFTMixer(StreamingMixer):
     """
 
     def __init__(self, dim: int, *, length: int, causal: bool = False, **options: Any) -> None:
-        super().__init__(dim, length=check_integer("length", length), causal=causal, **options)
+        super().__init__(dim, length=length, causal=causal, **options)
         self.gain, self.phase = nn.Parameter(torch.ones(length)), nn.Parameter(torch.zeros(length))
 
     def matrix(self, n: int, like: Tensor) -> Tensor:

@@ -77,31 +77,16 @@ class PerformerMixer(FeatureMixer):
             eps=self.eps,
         )
 
-    def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Mix one more token ``(B, 1, E)``: the state is two sums and how many tokens they hold.
+    def estimate_step(
+        self, query: Tensor, key: Tensor, value: Tensor, sums: State | None
+    ) -> tuple[Tensor, State]:
+        """Return the output of one more token, and the two sums after it."""
+        state = None if sums is None else PositiveState(*sums)
+        return performer_step(query, key, value, state, frequencies=self.frequencies, eps=self.eps)
 
-        Its size does not depend on the number of tokens.
-        """
-        self.check_step(x)
-        count = self.counted(x, None if state is None else state[2])
-        query, (key, value) = self.queries(x), self.memory(x)
-        mixed, sums = performer_step(
-            query,
-            key,
-            value,
-            None if state is None else PositiveState(*state[:2]),
-            frequencies=self.frequencies,
-            eps=self.eps,
-        )
-        return self.combine(mixed), (*sums, count)
-
-    def prefill(self, x: Tensor) -> tuple[Tensor, State]:
-        """Mix the first tokens at once; the state is that of as many steps."""
-        self.check_causal("prefill")
-        key, value = self.memory(x)
-        sums = performer_state(key, value, frequencies=self.frequencies, eps=self.eps)
-        count = torch.full((len(x),), x.shape[1], dtype=torch.int64, device=x.device)
-        return self(x), (*sums, count)
+    def sums(self, key: Tensor, value: Tensor) -> State:
+        """Return the two sums over keys and values."""
+        return performer_state(key, value, frequencies=self.frequencies, eps=self.eps)
 
     def _draws(self) -> Tensor:
         """Return the frequencies of a pass, new ones where it is time for them."""

@@ -6,19 +6,19 @@ benchmark and the tests read the rows.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from inspect import Parameter, signature
+from typing import Any, NamedTuple
 
-from fourierkernels.foundation.validation import check_choice
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.mixing import costs
 from fourierkernels.mixing.attention import FourierMixer, GaussianMixer, SoftmaxMixer
 from fourierkernels.mixing.baselines import DenseMixer, HadamardMixer, NoMixer
 from fourierkernels.mixing.causal import CausalDFTMixer
-from fourierkernels.mixing.costs import Count
+from fourierkernels.mixing.costs import Count, Size
 from fourierkernels.mixing.features import LinearFourierMixer
 from fourierkernels.mixing.fourier import DFTMixer
 from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
 from fourierkernels.mixing.mixer import TokenMixer
-from fourierkernels.mixing.options import check_own_options, own_options
 from fourierkernels.mixing.parametrised import ParametrisedDFTMixer
 from fourierkernels.mixing.performer import PerformerMixer
 
@@ -80,152 +80,139 @@ class Mixer:
         return self.attention or self.projects
 
 
-def _attention(cls: Build) -> Build:
-    def build(*, dim: int, length: int | None, heads: int, causal: bool, **own: Any) -> TokenMixer:
-        return cls(dim, heads=heads, length=length, causal=causal, **own)
+def _row(
+    cls: type[TokenMixer],
+    formula: str,
+    operations: Count,
+    parameters: Count = costs.nothing,
+    *,
+    encoder: bool = True,
+    decoder: bool = True,
+    fixed: Mapping[str, Any] | None = None,
+    **facts: bool,
+) -> Mixer:
+    """Return the row of a class, some of whose options are fixed."""
+    fixed = fixed or {}
 
-    return build
+    def build(
+        *, dim: int, length: int | None, heads: int, causal: bool, **options: Any
+    ) -> TokenMixer:
+        if "attention" in facts or "projects" in facts:
+            options["heads"] = heads
+        if encoder and decoder:  # what is always causal or never has no such option
+            options["causal"] = causal
+        return cls(dim, length=length, **fixed, **options)
+
+    options = {n: value for n, value in class_options(cls).items() if n not in fixed}
+    return Mixer(build, encoder, decoder, parameters, operations, formula, options=options, **facts)
 
 
-def _without_heads(cls: Build, **fixed: Any) -> Build:
-    def build(*, dim: int, length: int | None, heads: int, causal: bool, **own: Any) -> TokenMixer:
-        return cls(dim, length=length, causal=causal, **fixed, **own)
+def class_options(cls: type) -> dict[str, Any]:
+    """Return the options of a mixer's class with their defaults, read from its constructors.
 
-    return build
+    Parameters
+    ----------
+    cls : type
+        A class whose ``__init__`` may hand further options on to the next class.
+
+    Examples
+    --------
+    >>> class_options(DFTMixer)
+    {'norm': 'backward', 'method': 'fft', 'real_part': 'last', 'zero_padding': False}
+    """
+    options: dict[str, Any] = {}
+    for kind in cls.__mro__:
+        if "__init__" not in vars(kind):
+            continue
+        parameters = signature(vars(kind)["__init__"]).parameters.values()
+        keywords = {p.name: p.default for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
+        options = {**keywords, **options}
+        if not any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+            break
+    return {name: value for name, value in options.items() if name not in _OF_THE_MODEL}
 
 
-def _in_one_form(cls: Build, **fixed: Any) -> Build:
-    """Build a mixer that is always causal or never, and so has no such option."""
-
-    def build(*, dim: int, length: int | None, heads: int, causal: bool, **own: Any) -> TokenMixer:
-        return cls(dim, length=length, **fixed, **own)
-
-    return build
-
-
-def _attention_row(cls: type[TokenMixer], extra: int = 0) -> Mixer:
-    return Mixer(
-        _attention(cls),
-        encoder=True,
-        decoder=True,
-        parameters=lambda s: 4 * s.dim**2 + extra,
-        operations=costs.attention,
-        formula="2N²E + 4NE²",
+_OF_THE_MODEL = ("heads", "length", "causal")  # arguments of every mixer, given by the model
+_PROJECTED = "2N²E + 4NE²"
+_FFT = "NE log N + NE log E"
+_DENSE = "N²E + NE²"
+MIXERS: dict[str, Mixer] = {
+    "softmax": _row(
+        SoftmaxMixer,
+        _PROJECTED,
+        costs.attention,
+        costs.four_projections,
         attention=True,
         drops_weights=True,
-        options=own_options(cls),
-    )
-
-
-def _linear_fourier_row() -> Mixer:
-    return Mixer(
-        _attention(LinearFourierMixer),
-        encoder=True,
-        decoder=True,
-        parameters=lambda s: 4 * s.dim**2 + 1,
-        operations=costs.linear_attention,
-        formula=f"6mNE + 4NE², m = {costs.FEATURES}",
+    ),
+    "gaussian": _row(
+        GaussianMixer,
+        _PROJECTED,
+        costs.attention,
+        costs.four_projections,
         attention=True,
-        options=own_options(LinearFourierMixer),
-    )
-
-
-def _performer_row() -> Mixer:
-    return Mixer(
-        _attention(PerformerMixer),
-        encoder=True,
-        decoder=True,
-        parameters=lambda s: 4 * s.dim**2,
-        operations=costs.positive_features,
-        formula=f"4mNE + 4NE², m = {costs.FEATURES}",
+        drops_weights=True,
+    ),
+    "fourier": _row(
+        FourierMixer,
+        _PROJECTED,
+        costs.attention,
+        costs.and_a_radius,
         attention=True,
-        options=own_options(PerformerMixer),
-    )
-
-
-def _dense_row(learn: bool) -> Mixer:
-    return Mixer(
-        _without_heads(DenseMixer, learn=learn),
-        encoder=True,
-        decoder=True,
-        parameters=lambda s: (s.length**2 + s.dim**2) * learn,
-        operations=costs.dense,
-        formula="N²E + NE²",
-        options=own_options(DenseMixer, "learn"),
-    )
-
-
-def _dft_row(norm: str) -> Mixer:
-    return Mixer(
-        _in_one_form(DFTMixer, norm=norm),
-        encoder=True,
-        decoder=False,
-        parameters=costs.nothing,
-        operations=costs.fft,
-        formula="NE log N + NE log E",
-        complex_operations=True,
-        options=own_options(DFTMixer, "norm"),
-    )
-
-
-MIXERS: dict[str, Mixer] = {
-    "softmax": _attention_row(SoftmaxMixer),
-    "gaussian": _attention_row(GaussianMixer),
-    "fourier": _attention_row(FourierMixer, extra=1),
-    "linear_fourier": _linear_fourier_row(),
-    "performer": _performer_row(),
-    "hard_gaussian": Mixer(
-        _attention(HardGaussianMixer),
-        encoder=True,
-        decoder=True,
-        parameters=lambda s: 2 * s.dim**2,
-        operations=costs.hard_attention,
-        formula="N²E + 2NE²",
-        options=own_options(HardGaussianMixer),
+        drops_weights=True,
+    ),
+    "linear_fourier": _row(
+        LinearFourierMixer,
+        f"6mNE + 4NE², m = {costs.FEATURES}",
+        costs.linear_attention,
+        costs.and_a_radius,
+        attention=True,
+    ),
+    "performer": _row(
+        PerformerMixer,
+        f"4mNE + 4NE², m = {costs.FEATURES}",
+        costs.positive_features,
+        costs.four_projections,
+        attention=True,
+    ),
+    "hard_gaussian": _row(
+        HardGaussianMixer,
+        "N²E + 2NE²",
+        costs.hard_attention,
+        lambda s: 2 * s.dim**2,
         projects=True,
         reads=True,
     ),
-    "linear": _dense_row(learn=True),
-    "random": _dense_row(learn=False),
-    "none": Mixer(
-        _without_heads(NoMixer),
-        encoder=True,
-        decoder=True,
-        parameters=costs.nothing,
-        operations=costs.nothing,
-        formula="0",
-        options=own_options(NoMixer),
+    "linear": _row(
+        DenseMixer, _DENSE, costs.dense, lambda s: s.length**2 + s.dim**2, fixed={"learn": True}
     ),
-    "fnet": _dft_row("backward"),
-    "dft": _dft_row("ortho"),
-    "hadamard": Mixer(
-        _in_one_form(HadamardMixer),
-        encoder=True,
+    "random": _row(DenseMixer, _DENSE, costs.dense, fixed={"learn": False}),
+    "none": _row(NoMixer, "0", costs.nothing),
+    "fnet": _row(
+        DFTMixer,
+        _FFT,
+        costs.fft,
         decoder=False,
-        parameters=costs.nothing,
-        operations=costs.hadamard,
-        formula="NE log N + NE log E",
-        options=own_options(HadamardMixer),
-    ),
-    "parametrised": Mixer(
-        _without_heads(ParametrisedDFTMixer),
-        encoder=True,
-        decoder=True,
-        parameters=lambda s: 2 * s.length,
-        operations=costs.scaled_fft,
-        formula="NE log N + NE log E",
+        fixed={"norm": "backward"},
         complex_operations=True,
-        options=own_options(ParametrisedDFTMixer),
     ),
-    "causal_dft": Mixer(
-        _in_one_form(CausalDFTMixer),
+    "dft": _row(
+        DFTMixer, _FFT, costs.fft, decoder=False, fixed={"norm": "ortho"}, complex_operations=True
+    ),
+    "hadamard": _row(HadamardMixer, _FFT, costs.hadamard, decoder=False),
+    "parametrised": _row(
+        ParametrisedDFTMixer,
+        _FFT,
+        costs.scaled_fft,
+        lambda s: 2 * s.length,
+        complex_operations=True,
+    ),
+    "causal_dft": _row(
+        CausalDFTMixer,
+        "NE log² N + NE log E",
+        costs.halving,
         encoder=False,
-        decoder=True,
-        parameters=costs.nothing,
-        operations=costs.halving,
-        formula="NE log² N + NE log E",
         complex_operations=True,
-        options=own_options(CausalDFTMixer),
     ),
 }
 
@@ -297,7 +284,8 @@ def check_options(name: str, options: Mapping[str, Any]) -> Mixer:
     ValueError
         If the name of the mixer is unknown.
     TypeError
-        If it has no such option, or a flag is neither true nor false.
+        If it has no such option, or a flag is neither true nor false; the message names the mixer,
+        the option and those that it has.
 
     Examples
     --------
@@ -306,6 +294,45 @@ def check_options(name: str, options: Mapping[str, Any]) -> Mixer:
     TypeError: option of mixer gaussian must be one of bias, dropout, sigma, got 'bandwidth'
     """
     row = MIXERS[check_choice("mixer", name, list(MIXERS))]
-    if row.options is not None:
-        check_own_options(name, row.options, options)
+    if row.options is None:
+        return row
+    for option, value in options.items():
+        if option not in row.options:
+            names = ", ".join(sorted(row.options))
+            rule = f"one of {names}" if names else "absent: it has none"
+            raise TypeError(f"option of mixer {name} must be {rule}, got {option!r}")
+        if isinstance(row.options[option], bool) and not isinstance(value, bool):
+            raise TypeError(f"{option} of mixer {name} must be true or false, got {value!r}")
     return row
+
+
+class CostRow(NamedTuple):
+    """Costs of one mixer: parameters of a layer, multiply-adds of a pass, and their formula."""
+
+    name: str
+    parameters: int
+    operations: int
+    formula: str
+    complex_operations: bool
+
+
+def cost_table(*, dim: int, length: int) -> list[CostRow]:
+    """Return Table 1 of [leethorp2021fnet]_ for every mixer, per layer and sequence.
+
+    Examples
+    --------
+    >>> softmax = cost_table(dim=768, length=512)[0]
+    >>> softmax.parameters, softmax.formula
+    (2359296, '2N²E + 4NE²')
+    """
+    size = Size(check_integer("length", length), check_integer("dim", dim))
+    return [
+        CostRow(
+            name,
+            int(row.parameters(size)),
+            round(row.operations(size)),
+            row.formula,
+            row.complex_operations,
+        )
+        for name, row in MIXERS.items()
+    ]

@@ -24,13 +24,17 @@ in O(log N): the h × h part of the DFT matrix that a node applies is not a DFT 
 running sums of an FFT that stops at each token are as many as the tokens, O(√N) per token in the
 two-step form. To a fixed accuracy the parts with h² <= L have a rank that does not grow with N, and
 a butterfly of them would need O(log N), with the square of that rank, some hundreds, as a constant.
+
+The chirp is c_k = exp(-πi k²/L): with mn = (m² + n² - (m-n)²)/2 and ω = exp(-2πi/L),
+ω^{mn} = c_m c_n conj(c_{m-n}).
 """
+
+import math
 
 import torch
 from torch import Tensor
 
-from fourierkernels.foundation.validation import check_choice
-from fourierkernels.mixing.chirp import chirp, convolve_into_second_half, masked_row
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.mixing.mixer import FixedMixer, State, widen
 
 DECODING = ("auto", "row", "stream")
@@ -58,7 +62,7 @@ def stream_step(new: Tensor, state: State | None, *, length: int) -> tuple[Tenso
     current, nodes = (new, ()) if state is None else (torch.cat([state[0], new], -2), state[1:])
     first = sum(tokens.shape[-2] for tokens in nodes[::2])
     m = first + current.shape[-2] - 1
-    mixed = masked_row(m, length, current, first=first)[None] @ current
+    mixed = masked_row(m, length, current, first=first)[None] @ current  # (..., 1, E)
     end = 0
     for tokens, ahead in zip(nodes[::2], nodes[1::2], strict=True):
         end += tokens.shape[-2]
@@ -85,20 +89,20 @@ def _carry(block: Tensor, nodes: State, end: int, length: int) -> State:
     joined = [block]
     while nodes and nodes[-2].shape[-2] == BLOCK << len(joined) - 1:
         joined, nodes = [nodes[-2], *joined], nodes[:-2]
-    tokens = torch.cat(joined, dim=-2)
+    tokens = torch.cat(joined, dim=-2)  # (..., h, E)
     return (*nodes, tokens, _ahead(tokens, end, length))
 
 
 def _ahead(tokens: Tensor, end: int, length: int) -> Tensor:
     """Return what h tokens before `end` add to outputs end..end+h-1, ``(..., h, E)``, up to L."""
     half = tokens.shape[-2]
-    kept = min(half, length - end)
-    if kept <= 0:
+    outputs = min(half, length - end)
+    if outputs <= 0:
         return tokens[..., :0, :]
-    factors = chirp(end + half, first=end - half, length=length, like=tokens)
+    factors = chirp(end + half, first=end - half, length=length, like=tokens)  # (2h, 1)
     response = chirp(2 * half, length=length, like=tokens).conj()
     second = convolve_into_second_half(tokens * factors[:half], response)
-    return (second * factors[half:])[..., :kept, :]
+    return (second * factors[half:])[..., :outputs, :]
 
 
 class StreamingMixer(FixedMixer):
@@ -125,6 +129,7 @@ class StreamingMixer(FixedMixer):
         decoding: str = "auto",
     ) -> None:
         super().__init__(dim, length=length, causal=causal, zero_padding=zero_padding)
+        self.fixed_length = check_integer("length", length)
         self.decoding = check_choice("decoding", decoding, list(DECODING))
 
     def values(self, x: Tensor) -> Tensor:
@@ -165,8 +170,38 @@ class StreamingMixer(FixedMixer):
         automatic = self.decoding == "auto" and self.fixed_length > ROW_CROSSOVER
         return self.decoding == "stream" or automatic
 
-    @property
-    def fixed_length(self) -> int:
-        """L."""
-        assert self.length is not None  # the constructor saw to it
-        return self.length
+
+def chirp(last: int, *, length: int, like: Tensor, first: int = 0) -> Tensor:
+    """Return c_k for first <= k < last, ``(last - first, 1)``, in the dtype of `like`.
+
+    k² is reduced modulo 2L before it becomes an angle.
+    """
+    k = torch.arange(first, last, device=like.device)
+    angle = ((k * k) % (2 * length)).double() * (-math.pi / length)
+    return torch.polar(torch.ones_like(angle), angle)[:, None].to(like.dtype)
+
+
+def convolve_into_second_half(first: Tensor, response: Tensor) -> Tensor:
+    """Return Σ_s x_s r_{h+k-s}, k < h: what the first half of a node adds to the second one.
+
+    The lags are 1..2h-1, so a circular convolution of 2h points wraps around into the first half
+    only, which is thrown away.
+
+    Parameters
+    ----------
+    first : Tensor
+        x, ``(..., h, E)``.
+    response : Tensor
+        r, ``(2h, 1)``.
+    """
+    half = first.shape[-2]
+    product = torch.fft.fft(first, 2 * half, dim=-2) * torch.fft.fft(response, dim=-2)
+    second: Tensor = torch.fft.ifft(product, dim=-2)[..., half:, :]
+    return second
+
+
+def masked_row(m: int, length: int, like: Tensor, *, first: int = 0) -> Tensor:
+    """Return ω^{mn} for first <= n <= m, ``(m + 1 - first,)``: row m of the masked matrix."""
+    phase = (m * torch.arange(first, m + 1, device=like.device)) % length
+    angle = phase.double() * (-2.0 * math.pi / length)
+    return torch.polar(torch.ones_like(angle), angle).to(like.dtype)

@@ -11,12 +11,7 @@ with needed_for("fourierkernels.models"):
 
 from fourierkernels.models.averaging import average_models
 from fourierkernels.models.blocks import Block, BlockConfig
-from fourierkernels.models.decision import (
-    DECISION_PRESETS,
-    DecisionConfig,
-    DecisionTransformer,
-    decision_config,
-)
+from fourierkernels.models.decision import DecisionConfig, DecisionTransformer, decision_config
 from fourierkernels.models.encoder import (
     ENCODER_PRESETS,
     Encoder,
@@ -25,51 +20,35 @@ from fourierkernels.models.encoder import (
     PretrainingEncoder,
     encoder_config,
 )
-from fourierkernels.models.generation import Generation, generate
-from fourierkernels.models.language import LanguageModel
-from fourierkernels.models.language_sizes import (
+from fourierkernels.models.generation import generate
+from fourierkernels.models.language import (
     LANGUAGE_PRESETS,
     LanguageConfig,
+    LanguageModel,
     language_config,
 )
-from fourierkernels.models.lra import ARENA_PRESETS, ArenaClassifier, ArenaConfig, arena_config
+from fourierkernels.models.losses import translation_loss
+from fourierkernels.models.lra import ArenaClassifier, ArenaConfig, arena_config
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import MODELS, load_model, save_model
 from fourierkernels.models.search import Hypotheses, beam_search
-from fourierkernels.models.series import (
-    SERIES_PRESETS,
-    SeriesClassifier,
-    SeriesConfig,
-    series_config,
-)
-from fourierkernels.models.smoothed_loss import TranslationLoss, translation_loss
+from fourierkernels.models.series import SeriesClassifier, SeriesConfig, series_config
 from fourierkernels.models.translating import translate
 from fourierkernels.models.translation import TranslationModel
 from fourierkernels.models.translation_sizes import (
-    LENGTH_CLASSES,
     TRANSLATION_PRESETS,
     TRANSLATION_SIZES,
     TranslationConfig,
     translation_config,
 )
-from fourierkernels.models.vision import (
-    VISION_PRESETS,
-    VisionConfig,
-    VisionTransformer,
-    vision_config,
-)
+from fourierkernels.models.vision import VisionConfig, VisionTransformer, vision_config
 
 __all__ = [
-    "ARENA_PRESETS",
-    "DECISION_PRESETS",
     "ENCODER_PRESETS",
     "LANGUAGE_PRESETS",
-    "LENGTH_CLASSES",
     "MODELS",
-    "SERIES_PRESETS",
     "TRANSLATION_PRESETS",
     "TRANSLATION_SIZES",
-    "VISION_PRESETS",
     "ArenaClassifier",
     "ArenaConfig",
     "Block",
@@ -79,7 +58,6 @@ __all__ = [
     "Encoder",
     "EncoderClassifier",
     "EncoderConfig",
-    "Generation",
     "Hypotheses",
     "LanguageConfig",
     "LanguageModel",
@@ -87,7 +65,6 @@ __all__ = [
     "SeriesClassifier",
     "SeriesConfig",
     "TranslationConfig",
-    "TranslationLoss",
     "TranslationModel",
     "VisionConfig",
     "VisionTransformer",

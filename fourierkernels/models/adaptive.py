@@ -43,8 +43,8 @@ class AdaptiveEmbedding(nn.Module):
         for (low, high), band, projection in zip(
             self.bounds, self.bands, self.projections, strict=True
         ):
-            inside = ((tokens >= low) & (tokens < high))[..., None]
-            vectors = projection(band((tokens - low).clamp(0, high - low - 1)))
+            inside = ((tokens >= low) & (tokens < high))[..., None]  # (B, N, 1)
+            vectors = projection(band((tokens - low).clamp(0, high - low - 1)))  # (B, N, E)
             parts.append(torch.where(inside, vectors, 0.0))
         return torch.stack(parts).sum(dim=0)
 
@@ -53,9 +53,7 @@ class AdaptiveEmbedding(nn.Module):
         projection = self.projections[band]
         if isinstance(projection, nn.Linear):
             hidden = linear(hidden, projection.weight.mT)
-        weight = self.bands[band].weight
-        assert isinstance(weight, Tensor)
-        return linear(hidden, weight)
+        return linear(hidden, self.bands[band].weight)  # type: ignore[arg-type]
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -91,14 +89,14 @@ class AdaptiveSoftmax(nn.Module):
         """
         head = self._head(hidden, embedding)
         first = self.bounds[0][1]
-        found = head.gather(-1, targets.clamp(0, first - 1)[:, None])[:, 0]
+        log_p = head.gather(-1, targets.clamp(0, first - 1)[:, None])[:, 0]
         for band, (low, high) in enumerate(self.bounds[1:], start=1):
-            rows = ((targets >= low) & (targets < high)).nonzero()[:, 0]
+            rows = ((targets >= low) & (targets < high)).nonzero()[:, 0]  # (rows,)
             scores = log_softmax(self._band(hidden[rows], embedding, band), dim=-1)
             word = scores.gather(-1, (targets[rows] - low)[:, None])[:, 0]
-            found = found.index_copy(0, rows, head[rows, first + band - 1] + word)
+            log_p = log_p.index_copy(0, rows, head[rows, first + band - 1] + word)
         inside = (targets >= 0) & (targets < self.bounds[-1][1])
-        return torch.where(inside, -found, torch.nan)
+        return torch.where(inside, -log_p, torch.nan)
 
     def _head(self, hidden: Tensor, embedding: AdaptiveEmbedding) -> Tensor:
         logits = self._band(hidden, embedding, 0)

@@ -62,9 +62,9 @@ def _check_alike(
 ) -> None:
     different = sorted(first.keys() ^ other.keys())
     for key in first.keys() & other.keys():
-        one, two = first[key], other[key]
-        fits = one.shape == two.shape and one.dtype == two.dtype
-        if not (fits and (one.is_floating_point() or torch.equal(one, two))):
+        mine, theirs = first[key], other[key]
+        fits = mine.shape == theirs.shape and mine.dtype == theirs.dtype
+        if not (fits and (mine.is_floating_point() or torch.equal(mine, theirs))):
             different.append(key)
     if different:
         raise ValueError(

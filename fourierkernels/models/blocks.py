@@ -13,7 +13,7 @@ from torch.nn import functional
 from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.mixing import MIXERS, TokenMixer, create_mixer
 from fourierkernels.mixing.mixer import ReadingMixer, State
-from fourierkernels.models.residual import Residual, check_rate, own_rate
+from fourierkernels.models.residual import Residual, check_rate, rate_or
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
@@ -84,9 +84,9 @@ class BlockConfig:
 
 
 class BlockState(NamedTuple):
-    """What a block keeps while decoding: of its own tokens, and of the memory it reads."""
+    """State of a block while decoding: of its mixer, and of the memory that it reads."""
 
-    own: State | None
+    mixer: State | None
     memory: State | None
 
 
@@ -98,7 +98,7 @@ class FeedForward(nn.Module):
         # The name and not the function: a row may be a lambda, which cannot be pickled.
         self.activation = check_choice("activation", config.activation, list(ACTIVATIONS))
         self.widen = nn.Linear(config.dim, config.hidden)
-        self.dropout = nn.Dropout(own_rate(config.feed_forward_dropout, config.dropout))
+        self.dropout = nn.Dropout(rate_or(config.feed_forward_dropout, config.dropout))
         self.narrow = nn.Linear(config.hidden, config.dim)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ class Block(nn.Module):
         super().__init__()
         self.mixer = None if config.mixer == "none" else _create_mixer(config, config.mixer)
         self.reader = _create_reader(config)
-        mixing = own_rate(config.mixing_dropout, config.dropout)
+        mixing = rate_or(config.mixing_dropout, config.dropout)
         self.around_mixer = None if self.mixer is None else _residual(config, mixing)
         self.around_reader = None if self.reader is None else _residual(config, mixing)
         self.feed_forward = FeedForward(config)
@@ -159,11 +159,11 @@ class Block(nn.Module):
 
     def prefill(self, x: Tensor) -> tuple[Tensor, BlockState]:
         """Map the first tokens ``(B, N, E)`` of a block without a memory, and return the state."""
-        own = None
+        mixer_state = None
         if self.mixer is not None and self.around_mixer is not None:
-            change, own = self.mixer.prefill(self.around_mixer.enter(x))
+            change, mixer_state = self.mixer.prefill(self.around_mixer.enter(x))
             x = self.around_mixer.leave(x, change)
-        return self._feed(x), BlockState(own, None)
+        return self._feed(x), BlockState(mixer_state, None)
 
     def step(
         self,
@@ -180,13 +180,13 @@ class Block(nn.Module):
         seen : int
             Tokens before it, which a reader of fixed weights has to know.
         """
-        own = state.own
+        mixer_state = state.mixer
         if self.mixer is not None and self.around_mixer is not None:
-            change, own = self.mixer.step(self.around_mixer.enter(x), state.own)
+            change, mixer_state = self.mixer.step(self.around_mixer.enter(x), state.mixer)
             x = self.around_mixer.leave(x, change)
         if state.memory is not None:
             x = self._read(x, state.memory, memory_padding, first=seen)
-        return self._feed(x), BlockState(own, state.memory)
+        return self._feed(x), BlockState(mixer_state, state.memory)
 
     @property
     def sees_later(self) -> bool:
@@ -198,6 +198,11 @@ class Block(nn.Module):
         """Whether padded tokens reach no others."""
         return self.mixer is None or self.mixer.masks_padding
 
+    @property
+    def uses_padding(self) -> bool:
+        """Whether its mixer leaves padded tokens out or sets them to zero."""
+        return self.masks_padding or (self.mixer is not None and self.mixer.zero_padding)
+
     def _read(
         self,
         x: Tensor,
@@ -207,8 +212,8 @@ class Block(nn.Module):
         *,
         first: int = 0,
     ) -> Tensor:
-        assert self.reader is not None  # whoever has a memory has a reader
-        assert self.around_reader is not None
+        if self.reader is None or self.around_reader is None:
+            raise ValueError("memory must be None for a block without a reader, got one")
         inner = self.around_reader.enter(x, padding)
         change = self.reader.read(inner, memory, padding=memory_padding, first=first)
         return self.around_reader.leave(x, change, padding)
@@ -272,13 +277,18 @@ def _residual(config: BlockConfig, dropout: float) -> Residual:
 
 
 def _create_mixer(config: BlockConfig, name: str) -> TokenMixer:
-    own: dict[str, Any] = dict(config.mixer_options)
+    options: dict[str, Any] = dict(config.mixer_options)
     if name in MIXERS and MIXERS[name].has_bias:
-        own = {"bias": config.attention_bias, **own}
+        options = {"bias": config.attention_bias, **options}
     if name in MIXERS and MIXERS[name].drops_weights:
-        own = {"dropout": own_rate(config.attention_dropout, config.dropout), **own}
+        options = {"dropout": rate_or(config.attention_dropout, config.dropout), **options}
     return create_mixer(
-        name, dim=config.dim, length=config.length, heads=config.heads, causal=config.causal, **own
+        name,
+        dim=config.dim,
+        length=config.length,
+        heads=config.heads,
+        causal=config.causal,
+        **options,
     )
 
 
@@ -287,13 +297,11 @@ def _create_reader(config: BlockConfig) -> ReadingMixer | None:
         return None
     known = [name for name, row in MIXERS.items() if row.reads_memory]
     name = check_choice("reads_memory", config.reads_memory, known)
-    own = config.reader_options
-    if own is None:
-        own = reader_options(config.mixer_options) if name == config.mixer else NO_OPTIONS
-    plain = replace(config, causal=False, length=None, mixer_options=own)
-    reader = _create_mixer(plain, name)
-    assert isinstance(reader, ReadingMixer)
-    return reader
+    options = config.reader_options
+    if options is None:
+        options = reader_options(config.mixer_options) if name == config.mixer else NO_OPTIONS
+    plain = replace(config, causal=False, length=None, mixer_options=options)
+    return _create_mixer(plain, name)  # type: ignore[return-value]  # its row says that it reads
 
 
 def reader_options(options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -22,13 +22,13 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_features, check_padding, check_tokens
 from fourierkernels.models.parameters import initialise
-from fourierkernels.models.presets import block_config, choose_preset
 
 
 @dataclass(frozen=True)
-class DecisionConfig:
+class DecisionConfig(Presets):
     """Hyperparameters of a :class:`DecisionTransformer`.
 
     Attributes
@@ -44,6 +44,11 @@ class DecisionConfig:
     dropout, attention_dropout : float or None
         Probabilities of dropping a number of the embedded tokens and of what a sublayer returns,
         and a weight of attention; None takes `dropout`.
+
+    Examples
+    --------
+    >>> DecisionConfig.preset("halfcheetah").actions
+    6
     """
 
     states: int = 11
@@ -65,10 +70,11 @@ _ENVIRONMENTS = {
     "halfcheetah": DecisionConfig(states=17, actions=6),
     "walker2d": DecisionConfig(states=17, actions=6),
 }
-DECISION_PRESETS = _ENVIRONMENTS | {
+DecisionConfig.presets = _ENVIRONMENTS | {
     f"{name}_flowformer": replace(config, dim=256, heads=4)
     for name, config in _ENVIRONMENTS.items()
 }
+decision_config = DecisionConfig.preset
 
 
 class Trajectory(NamedTuple):
@@ -152,23 +158,12 @@ class DecisionTransformer(nn.Module):
         tokens = [self.embed_return(returns), self.embed_state(states), self.embed_action(actions)]
         x = torch.stack(tokens, dim=2) + self.steps(steps)[:, :, None]  # (B, K, 3, E)
         x = self.dropout(self.norm(x.flatten(1, 2)))  # (B, 3K, E)
-        filled = None if padding is None else padding.repeat_interleave(3, dim=1)
+        filled = None if padding is None else padding.repeat_interleave(3, dim=1)  # (B, 3K)
         x = self.final_norm(run_blocks(self.blocks, x, padding=filled))
-        _, at_state, at_action = x.unflatten(1, (-1, 3)).unbind(dim=2)
+        _, at_state, at_action = x.unflatten(1, (-1, 3)).unbind(dim=2)  # (B, K, E) each
         action = self.predict_action(at_state)
         return Trajectory(
             states=self.predict_state(at_action),
             actions=torch.tanh(action) if config.bounded else action,
             returns=self.predict_return(at_action),
         )
-
-
-def decision_config(preset: str, **changes: Any) -> DecisionConfig:
-    """Return a preset of :data:`DECISION_PRESETS`, with changes.
-
-    Examples
-    --------
-    >>> decision_config("halfcheetah").actions
-    6
-    """
-    return choose_preset(preset, DECISION_PRESETS, **changes)

@@ -36,15 +36,15 @@ from torch.nn import functional
 
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.baselines import lecun_normal_
-from fourierkernels.models.blocks import Block, build_blocks
+from fourierkernels.models.blocks import build_blocks
+from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_beside, check_tokens
 from fourierkernels.models.parameters import draw_again, initialise
-from fourierkernels.models.presets import block_config, choose_preset
-from fourierkernels.models.residual import own_rate
+from fourierkernels.models.residual import rate_or
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
+class EncoderConfig(Presets):
     """Hyperparameters of an :class:`Encoder`.
 
     Attributes
@@ -64,6 +64,11 @@ class EncoderConfig:
         Whether mixers that cannot leave padding out mix it, as the authors' do, without a warning.
     start_std : float
         Standard deviation of the first weights, 0.02 as in the authors' code.
+
+    Examples
+    --------
+    >>> EncoderConfig.preset("fnet_hybrid_base").attention_layers
+    2
     """
 
     dim: int
@@ -113,6 +118,8 @@ ENCODER_PRESETS = {
     for kind, changes in _KINDS.items()
     for size, config in _SIZES.items()
 }
+EncoderConfig.presets = ENCODER_PRESETS
+encoder_config = EncoderConfig.preset
 
 
 class Encoder(nn.Module):
@@ -169,22 +176,18 @@ class Encoder(nn.Module):
             segments = torch.zeros_like(tokens)
         segments = check_beside("segments", segments, tokens, vocabulary=config.segments)
         places = torch.arange(tokens.shape[1], device=tokens.device)
-        x = self.words(tokens) + self.segments(segments) + self.positions(places)
+        x = self.words(tokens) + self.segments(segments) + self.positions(places)  # (B, N, E)
         x = self.dropout(self.projection(self.norm(x)))
         for block in self.blocks:
-            x = block(x, padding=padding if not config.mixed_padding or _reads(block) else None)
+            x = block(
+                x, padding=padding if not config.mixed_padding or block.uses_padding else None
+            )
         states: Tensor = x
         return states
 
     def pool(self, states: Tensor) -> Tensor:
         """Return tanh of a dense layer on the first token's state, ``(B, E)``."""
         return torch.tanh(self.pooler(states[:, 0]))
-
-
-def _reads(block: nn.Module) -> bool:
-    """Return whether a block does something with padding."""
-    assert isinstance(block, Block)
-    return block.masks_padding or (block.mixer is not None and block.mixer.zero_padding)
 
 
 class PretrainingLogits(NamedTuple):
@@ -234,7 +237,7 @@ class PretrainingEncoder(nn.Module):
             Places ``(B, P)`` of the words that are scored; all N of them if None.
         """
         states = self.encoder(tokens, segments=segments, padding=padding)
-        chosen = states if places is None else _at(states, places)
+        chosen = states if places is None else _at(states, places)  # (B, P, E)
         transformed = functional.gelu(self.transform(chosen), approximate="tanh")
         words = self.output(self.norm(transformed))
         return PretrainingLogits(words, self.next_sentence(self.encoder.pool(states)))
@@ -258,7 +261,7 @@ class EncoderClassifier(nn.Module):
 
     def __init__(self, config: EncoderConfig, *, classes: int) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(own_rate(config.output_dropout, config.dropout))
+        self.dropout = nn.Dropout(rate_or(config.output_dropout, config.dropout))
         self.head = nn.Linear(config.dim, check_integer("classes", classes))
         initialise(self, std=config.start_std)
         draw_again(self, r"head\.bias", std=0.02)
@@ -271,14 +274,3 @@ class EncoderClassifier(nn.Module):
         states = self.encoder(tokens, segments=segments, padding=padding)
         logits: Tensor = self.head(self.dropout(self.encoder.pool(states)))
         return logits
-
-
-def encoder_config(preset: str, **changes: Any) -> EncoderConfig:
-    """Return a preset of :data:`ENCODER_PRESETS`, with changes.
-
-    Examples
-    --------
-    >>> encoder_config("fnet_hybrid_base").attention_layers
-    2
-    """
-    return choose_preset(preset, ENCODER_PRESETS, **changes)

@@ -16,8 +16,12 @@ from typing import Any
 from torch import Tensor
 
 from fourierkernels.models.language import LanguageModel
-from fourierkernels.models.published_language import EPS, published_config, published_model
-from fourierkernels.models.published_names import log_radius
+from fourierkernels.models.published_language import (
+    EPS,
+    log_radius,
+    published_config,
+    published_model,
+)
 from fourierkernels.models.tensor_files import Rule, load_exactly, read_tensors, rename, unwrapped
 from fourierkernels.models.vision import VisionTransformer, vision_config
 

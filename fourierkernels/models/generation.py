@@ -9,12 +9,12 @@ from torch import Tensor
 
 from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.models.blocks import BlockState
-from fourierkernels.models.inputs import check_tokens
+from fourierkernels.models.inputs import check_tokens, read_ids
 from fourierkernels.models.language import LanguageModel
 
 
 class Generation(NamedTuple):
-    """What was written, prompts included.
+    """Generated text, prompts included.
 
     Attributes
     ----------
@@ -200,20 +200,7 @@ def _each(prompts: Any) -> list[Tensor]:
         raise TypeError(
             f"prompts must be a tensor (B, N) or rows of ids, got {prompts!r}"
         ) from None
-    return [_read_ids(f"prompts[{i}]", row) for i, row in enumerate(rows)]
-
-
-def _read_ids(name: str, row: Any) -> Tensor:
-    """Return a row of ids as a tensor."""
-    try:
-        if isinstance(row, str | bytes | Mapping):
-            raise TypeError("no ids")
-        ids = torch.as_tensor(row)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"{name} must be integers, got {row!r}") from None
-    if ids.ndim != 1:
-        raise ValueError(f"{name} must be a row of ids, got {row!r}")
-    return ids
+    return [read_ids(f"prompts[{i}]", row) for i, row in enumerate(rows)]
 
 
 def _read_prompts(
@@ -230,8 +217,6 @@ def _read_prompts(
         raise ValueError("prompts must hold at least one, got none")
     for i, row in enumerate(rows):
         name = f"prompts[{i}]"
-        if not row.numel():
-            raise ValueError(f"{name} must hold at least one id, got none")
         rows[i] = check_tokens(
             row[None], vocabulary=config.vocabulary, length=config.length, name=name
         )[0]

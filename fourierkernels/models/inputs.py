@@ -1,8 +1,10 @@
-"""What models are given: ids, features and padding, checked once at the public edge.
+"""Checks of the inputs of models, made once at the public edge: ids, features and padding.
 
 Values are read on a CPU only. On a GPU the answer would have to come back before anything is
 computed; there torch itself refuses an id without a vector, and a NaN is seen in the output.
 """
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -16,7 +18,7 @@ def check_tokens(
     Parameters
     ----------
     name, limit : str
-        What the caller calls the ids, and the most there may be.
+        Names of the ids and of the longest length in messages.
 
     Raises
     ------
@@ -31,6 +33,27 @@ def check_tokens(
     check_length(name, ids.shape[1], length, limit=limit)
     _check_range(name, ids, vocabulary, f"in [0, {vocabulary})")
     return ids
+
+
+def read_ids(name: str, row: object) -> Tensor:
+    """Return a row of ids, a sequence or a tensor ``(n,)``, in int64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no row of integers, or empty.
+    """
+    try:
+        if isinstance(row, str | bytes | Mapping):
+            raise TypeError("no ids")
+        ids = torch.as_tensor(row)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name} must be integers, got {row!r}") from None
+    if ids.ndim != 1:
+        raise ValueError(f"{name} must be a row of ids, got {row!r}")
+    if not ids.numel():
+        raise ValueError(f"{name} must hold at least one id, got none")
+    return _check_integers(name, ids)
 
 
 def check_beside(
@@ -74,13 +97,13 @@ def check_features(name: str, features: Tensor, shape: tuple[int | None, ...]) -
     """
     if not isinstance(features, Tensor) or not features.is_floating_point():
         raise TypeError(f"{name} must be a floating tensor, got {_kind(features)}")
-    found = tuple(features.shape)
-    fits = len(found) == len(shape) and all(
-        size in (None, own) for size, own in zip(shape, found, strict=True)
+    actual = tuple(features.shape)
+    fits = len(actual) == len(shape) and all(
+        wanted in (None, size) for wanted, size in zip(shape, actual, strict=True)
     )
     if not fits or not features.numel():
         wanted = ", ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"{name} must have shape ({wanted}) and not be empty, got shape {found}")
+        raise ValueError(f"{name} must have shape ({wanted}) and not be empty, got shape {actual}")
     if _readable(features) and not features.isfinite().all():
         bad = features.detach()[~features.isfinite()].flatten()[0].item()
         raise ValueError(f"{name} must be finite, got {bad}")

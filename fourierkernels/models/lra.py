@@ -23,14 +23,14 @@ from torch.nn import functional
 
 from fourierkernels.mixing.baselines import lecun_normal_
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_same_batch, check_tokens
 from fourierkernels.models.parameters import initialise_uniformly
-from fourierkernels.models.presets import block_config, choose_preset
 from fourierkernels.models.sequences import mean_over_valid, sinusoids
 
 
 @dataclass(frozen=True)
-class ArenaConfig:
+class ArenaConfig(Presets):
     """Hyperparameters of an :class:`ArenaClassifier`.
 
     Attributes
@@ -48,6 +48,11 @@ class ArenaConfig:
     dropout, attention_dropout, feed_forward_dropout : float or None
         Probabilities of dropping a number of the embedding and of what a sublayer returns, a
         weight of attention, and a number inside the feed-forward; None takes `dropout`.
+
+    Examples
+    --------
+    >>> ArenaConfig.preset("text").length
+    4000
     """
 
     vocabulary: int
@@ -69,7 +74,7 @@ class ArenaConfig:
     padding_id: int = 0
 
 
-ARENA_PRESETS = {
+ArenaConfig.presets = {
     "listops": ArenaConfig(
         18, 10, 2000, dim=512, hidden=2048, layers=6, heads=8, share_layers=True
     ),
@@ -111,6 +116,7 @@ ARENA_PRESETS = {
         learned_positions=True,
     ),
 }
+arena_config = ArenaConfig.preset
 
 
 class ArenaClassifier(nn.Module):
@@ -174,9 +180,9 @@ class ArenaClassifier(nn.Module):
     def pool(self, tokens: Tensor) -> Tensor:
         """Return one state for each sequence, ``(B, E)``."""
         tokens = check_tokens(tokens, vocabulary=self.config.vocabulary, length=self.config.length)
-        x, padding = self.words(tokens), tokens == self.config.padding_id
+        x, padding = self.words(tokens), tokens == self.config.padding_id  # (B, N, E), (B, N)
         if self.config.pooling == "class":
-            x = torch.cat([self.front.expand(len(x), -1, -1), x], dim=1)
+            x = torch.cat([self.front.expand(len(x), -1, -1), x], dim=1)  # (B, 1 + N, E)
             padding = functional.pad(padding, (1, 0))
         x = self.dropout(x + self.positions[: x.shape[1]])
         times = self.config.layers if self.config.share_layers else 1
@@ -185,14 +191,3 @@ class ArenaClassifier(nn.Module):
         if self.config.pooling == "class":
             return states[:, 0]
         return mean_over_valid(states, padding)
-
-
-def arena_config(preset: str, **changes: Any) -> ArenaConfig:
-    """Return a preset of :data:`ARENA_PRESETS`, with changes.
-
-    Examples
-    --------
-    >>> arena_config("text").length
-    4000
-    """
-    return choose_preset(preset, ARENA_PRESETS, **changes)

@@ -46,10 +46,10 @@ def draw_again(model: nn.Module, names: str, *, std: float) -> None:
     ValueError
         If there is none.
     """
-    found = [p for name, p in model.named_parameters() if re.fullmatch(names, name)]
-    if not found:
+    matching = [p for name, p in model.named_parameters() if re.fullmatch(names, name)]
+    if not matching:
         raise ValueError(f"names must match a parameter of {type(model).__name__}, got {names!r}")
-    for parameter in found:
+    for parameter in matching:
         nn.init.normal_(parameter, std=std)
 
 

@@ -1,9 +1,9 @@
 """Language models of the code that the FourierFormer authors published, from its state dicts.
 
-[nguyen2022fourierformer]_; names and shapes are in
-``fourierkernels.models.published_names``. What the shapes do not say is that of a preset: the
-number of heads (unless every feature has a radius), the length, the cutoffs, the power and what is
-added to the denominator.
+[nguyen2022fourierformer]_; github.com/minhtannguyen/FourierFormer_NeurIPS, folder
+wikitext103/lmtool-fwms, whose softmax model has the names of github.com/IDSIA/lmtool-fwp too. What
+the shapes do not say is that of a preset: the number of heads (unless every feature has a radius),
+the length, the cutoffs, the power and what is added to the denominator.
 
 Some options of that code leave no trace in a state dict, and are taken to be as its README has
 them: LayerNorm after the sum (no ``--pre_lnorm``), positions (no ``--no_pos``), and softmax where
@@ -19,22 +19,19 @@ behind it too. The repository has no trained weights to compare with.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fourierkernels.foundation.validation import check_choice, check_integer
-from fourierkernels.models.language import LanguageModel
-from fourierkernels.models.language_sizes import LANGUAGE_PRESETS, LanguageConfig, language_config
-from fourierkernels.models.published_names import (
-    CLUSTERS,
-    RATES,
-    TIED,
-    WORDS,
-    check_parts,
-    published_parts,
+from fourierkernels.models.language import (
+    LANGUAGE_PRESETS,
+    LanguageConfig,
+    LanguageModel,
+    language_config,
 )
 from fourierkernels.models.tensor_files import load_exactly
 
@@ -74,10 +71,10 @@ def published_config(
     """
     usual = LANGUAGE_PRESETS[check_choice("preset", preset, list(PRESETS))]
     words = _matrix(tensors, WORDS)
-    given = {"heads": heads, "length": length}
-    given |= {name: check_integer(name, n) for name, n in given.items() if n is not None}
+    sizes = {"heads": heads, "length": length}
+    sizes |= {name: check_integer(name, n) for name, n in sizes.items() if n is not None}
     known = _mixer(tensors, words.shape[1], {"power": power, "eps": eps})
-    known |= {name: value for name, value in given.items() if value is not None}
+    known |= {name: value for name, value in sizes.items() if value is not None}
     return language_config(
         preset,
         vocabulary=words.shape[0],
@@ -156,19 +153,149 @@ def _matrix(tensors: Mapping[str, Tensor], name: str) -> Tensor:
         raise ValueError(
             f"checkpoint must hold the tensors of the published model, got missing: {name}"
         )
-    found = tensors[name]
-    if found.ndim != 2 or not found.is_floating_point():
+    matrix = tensors[name]
+    if matrix.ndim != 2 or not matrix.is_floating_point():
         raise ValueError(
-            f"{name} must be a matrix of floating-point numbers, got {found.dtype} of shape "
-            f"{tuple(found.shape)}"
+            f"{name} must be a matrix of floating-point numbers, got {matrix.dtype} of shape "
+            f"{tuple(matrix.shape)}"
         )
-    return found
+    return matrix
 
 
 def _count_layers(tensors: Mapping[str, Tensor]) -> int:
-    found = {match[1] for name in tensors if (match := re.match(r"layers\.(\d+)\.", name))}
-    if found != {str(number) for number in range(len(found))}:
+    numbers = {match[1] for name in tensors if (match := re.match(r"layers\.(\d+)\.", name))}
+    if numbers != {str(number) for number in range(len(numbers))}:
         raise ValueError(
-            f"layers must be numbered from 0 without gaps, got {', '.join(sorted(found))}"
+            f"layers must be numbered from 0 without gaps, got {', '.join(sorted(numbers))}"
         )
-    return len(found)
+    return len(numbers)
+
+
+WORDS, TIED = "word_emb.emb_layers.0.weight", "crit.out_layers.0.weight"
+CLUSTERS, RATES = "crit.cluster_weight", "pos_emb.inv_freq"
+
+
+def _as_it_is(tensor: Tensor) -> Sequence[Tensor]:
+    return (tensor,)
+
+
+def _last_first(tensor: Tensor) -> Sequence[Tensor]:
+    """Return clusters in the order of their bands; the published code counts them from the end."""
+    return (tensor.flip(0),)
+
+
+def log_radius(tensor: Tensor) -> Sequence[Tensor]:
+    """Return log R, one number or one per feature; the sign of R does not matter.
+
+    Raises
+    ------
+    ValueError
+        If an R is 0 or not finite.
+    """
+    wrong = tensor[(tensor == 0) | ~tensor.isfinite()]
+    if len(wrong):
+        raise ValueError(f"paramR must be finite and not 0, got {wrong[0].item()}")
+    return (tensor.abs().log(),)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A tensor of the published model.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Its shape.
+    ours : tuple of str
+        Our names of the tensors made of it; none if it is dropped.
+    change : callable
+        From the tensor to one tensor per name.
+    needed : bool
+        Whether a file must have it.
+    """
+
+    shape: tuple[int, ...]
+    ours: tuple[str, ...] = ()
+    change: Callable[[Tensor], Sequence[Tensor]] = _as_it_is
+    needed: bool = True
+
+
+def published_parts(config: LanguageConfig) -> dict[str, Part]:
+    """Return every tensor that the published model of a configuration has, by its name there."""
+    ends = (*config.cutoffs, config.vocabulary)
+    sizes = [high - low for low, high in zip((0, *ends), ends, strict=False)]
+    bands, tables = range(len(sizes)), (config.vocabulary, config.dim)
+
+    def split(tensor: Tensor) -> Sequence[Tensor]:
+        return torch.split(tensor, sizes)
+
+    parts = {
+        WORDS: Part(tables, tuple(f"embedding.bands.{i}.weight" for i in bands), split),
+        TIED: Part(tables, needed=False),
+        "crit.out_layers.0.bias": Part(
+            tables[:1], tuple(f"softmax.bias.{i}" for i in bands), split
+        ),
+        RATES: Part(((config.dim + 1) // 2,), needed=False),
+    }
+    if config.cutoffs:
+        count = len(config.cutoffs)
+        parts[CLUSTERS] = Part((count, config.dim), ("softmax.clusters.weight",), _last_first)
+        parts["crit.cluster_bias"] = Part((count,), ("softmax.clusters.bias",), _last_first)
+    for layer in range(config.layers):
+        parts |= _layer_parts(config, f"layers.{layer}.", f"blocks.{layer}.")
+    return parts
+
+
+def _layer_parts(config: LanguageConfig, theirs: str, ours: str) -> dict[str, Part]:
+    square, wide = (config.dim, config.dim), (config.hidden, config.dim)
+    parts = {
+        f"dec_attn.{letter}_net.weight": Part(square, (f"mixer.{name}_projection.weight",))
+        for letter, name in zip("qkvo", ("query", "key", "value", "output"), strict=True)
+    }
+    if config.mixer == "fourier":
+        shape = config.mixer_options["radius_shape"]
+        count = 1 if shape == "scalar" else config.dim // config.heads
+        parts["dec_attn.paramR"] = Part((count,), ("mixer.log_radius",), log_radius)
+    else:
+        del parts["dec_attn.k_net.weight"], parts["dec_attn.v_net.weight"]
+        both = ("mixer.key_projection.weight", "mixer.value_projection.weight")
+        parts["dec_attn.kv_net.weight"] = Part(
+            (2 * config.dim, config.dim), both, lambda tensor: tensor.chunk(2)
+        )
+    for dense, name, shape in (
+        ("0", "widen", wide),
+        ("3", "narrow", wide[::-1]),
+    ):
+        parts[f"pos_ff.CoreNet.{dense}.weight"] = Part(shape, (f"feed_forward.{name}.weight",))
+        parts[f"pos_ff.CoreNet.{dense}.bias"] = Part(shape[:1], (f"feed_forward.{name}.bias",))
+    for norm, name in (("dec_attn", "around_mixer"), ("pos_ff", "around_feed_forward")):
+        for kind in ("weight", "bias"):
+            parts[f"{norm}.layer_norm.{kind}"] = Part((config.dim,), (f"{name}.norm.{kind}",))
+    return {
+        theirs + name: Part(part.shape, tuple(ours + suffix for suffix in part.ours), part.change)
+        for name, part in parts.items()
+    }
+
+
+def check_parts(parts: Mapping[str, Part], tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are not exactly those of a published model.
+
+    Raises
+    ------
+    ValueError
+        With the names of all that are missing, unexpected or misshapen.
+    """
+    needed = {name for name, part in parts.items() if part.needed}
+    shapes = {name: tuple(tensors[name].shape) for name in parts.keys() & tensors.keys()}
+    problems = {
+        "missing": needed - tensors.keys(),
+        "unexpected": tensors.keys() - parts.keys(),
+        "misshapen": {
+            f"{name} of shape {shape} for {parts[name].shape}"
+            for name, shape in shapes.items()
+            if shape != parts[name].shape
+        },
+    }
+    if any(problems.values()):
+        text = "; ".join(f"{kind}: {', '.join(sorted(n))}" for kind, n in problems.items() if n)
+        raise ValueError(f"checkpoint must hold the tensors of the published model, got {text}")

@@ -20,8 +20,7 @@ from fourierkernels.models.encoder import (
     EncoderConfig,
     PretrainingEncoder,
 )
-from fourierkernels.models.language import LanguageModel
-from fourierkernels.models.language_sizes import LanguageConfig
+from fourierkernels.models.language import LanguageConfig, LanguageModel
 from fourierkernels.models.lra import ArenaClassifier, ArenaConfig
 from fourierkernels.models.series import SeriesClassifier, SeriesConfig
 from fourierkernels.models.tensor_files import (
@@ -43,7 +42,7 @@ _FORMER_OPTIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
 }
 
 
-def _own(model: Any) -> Any:
+def _config_of(model: Any) -> Any:
     return model.config
 
 
@@ -69,7 +68,7 @@ class Model:
 
     build: Callable[..., nn.Module]
     config: type
-    find: Callable[[Any], Any] = _own
+    find: Callable[[Any], Any] = _config_of
     options: Callable[[Any], dict[str, Any]] = lambda model: {}
 
 
@@ -200,9 +199,9 @@ def build_model(name: str, config: Mapping[str, Any]) -> nn.Module:
     row = MODELS[check_choice("model_class", name, list(MODELS))]
     known = {field.name for field in fields(row.config)}
     options = {key: value for key, value in config.items() if key not in known}
-    own = {key: _from_json(value) for key, value in config.items() if key in known}
+    hyperparameters = {key: _from_json(value) for key, value in config.items() if key in known}
     try:
-        return row.build(row.config(**own), **options)
+        return row.build(row.config(**hyperparameters), **options)
     except (TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(f"config must fit {name}, got one that fails: {error}") from error
 
@@ -215,9 +214,9 @@ def _take_dtypes(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     wide = [tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()]
     if wide:
         model.to(mode(wide))
-    own = model.state_dict(keep_vars=True)
-    for name in own.keys() & tensors.keys():
-        own[name].data = own[name].data.to(tensors[name].dtype)
+    state = model.state_dict(keep_vars=True)
+    for name in state.keys() & tensors.keys():
+        state[name].data = state[name].data.to(tensors[name].dtype)
 
 
 def _from_json(value: Any) -> Any:
@@ -226,7 +225,9 @@ def _from_json(value: Any) -> Any:
         return tuple(_from_json(entry) for entry in value)
     if not isinstance(value, dict):
         return value
-    own: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for key, option in value.items():
-        own |= _FORMER_OPTIONS[key](option) if key in _FORMER_OPTIONS else {key: _from_json(option)}
-    return own
+        options |= (
+            _FORMER_OPTIONS[key](option) if key in _FORMER_OPTIONS else {key: _from_json(option)}
+        )
+    return options

@@ -41,7 +41,7 @@ class _Beam(NamedTuple):
     scores: Tensor
 
 
-class _Found(NamedTuple):
+class _Finished(NamedTuple):
     """Finished hypotheses ``(b, K, n)`` with scores of some rows of the batch."""
 
     rows: Tensor
@@ -98,19 +98,19 @@ def beam_search(
     if not len(source):
         return Hypotheses(best.alive[:, :keep], best.scores[:, :keep])
     rows = torch.arange(len(source), device=source.device)
-    state, found = model.start(source).select(rows.repeat_interleave(beam)), []
+    state, settled = model.start(source).select(rows.repeat_interleave(beam)), []
     while len(rows) and best.alive.shape[-1] < longest:
         best, state = _extend(model, best, state, alpha)
         over = _settled(best, longest, alpha, keep)
         if over.any():
-            found.append(_Found(rows[over], best.done[over], best.scores[over]))
+            settled.append(_Finished(rows[over], best.done[over], best.scores[over]))
             stays = (~over).nonzero()[:, 0]
             rows, best = rows[stays], _Beam(*(part[stays] for part in best))
             state = state.select(_beams(stays, beam))
     if len(rows):  # what has not ended ends here, in competition with what has
         ended = _ended(model, best, best.alive, best.log_p, alpha)
-        found.append(_Found(rows, ended["done"], ended["scores"]))
-    return _collect(model, found, keep)
+        settled.append(_Finished(rows, ended["done"], ended["scores"]))
+    return _collect(model, settled, keep)
 
 
 def _check_longest(model: TranslationModel, longest: int | None) -> int:
@@ -156,10 +156,10 @@ def _extend(
     Those of the K best that end are finished; a beam of one has one continuation, which ends it.
     """
     batch, beam, _ = best.alive.shape
-    logits, state = model.step(best.alive[..., -1].reshape(-1, 1), state)
+    logits, state = model.step(best.alive[..., -1].reshape(-1, 1), state)  # (B K, V)
     vocabulary = logits.shape[-1]
     log_p = log_softmax(logits, dim=-1).index_fill(-1, _never(model, logits.device), -torch.inf)
-    total = best.log_p[..., None] + log_p.view(batch, beam, vocabulary)
+    total = best.log_p[..., None] + log_p.view(batch, beam, vocabulary)  # (B, K, V)
     several = min(2 * beam, beam * vocabulary) if beam > 1 else 1
     log_p, place = total.flatten(1).topk(several, dim=-1)  # (B, 2K)
     parent, token = place // vocabulary, place % vocabulary
@@ -202,16 +202,16 @@ def _settled(best: _Beam, longest: int, alpha: float, keep: int) -> Tensor:
     return best.scores[:, keep - 1] >= best.log_p[:, 0] / most
 
 
-def _collect(model: TranslationModel, found: list[_Found], keep: int) -> Hypotheses:
+def _collect(model: TranslationModel, parts: list[_Finished], keep: int) -> Hypotheses:
     """Return the finished hypotheses in the order of the batch, blank where there is none."""
-    longest = max(part.done.shape[-1] for part in found)
+    longest = max(part.done.shape[-1] for part in parts)
     filler = model.config.padding_id
     done = torch.cat(
-        [pad(part.done, (0, longest - part.done.shape[-1]), value=filler) for part in found]
+        [pad(part.done, (0, longest - part.done.shape[-1]), value=filler) for part in parts]
     )
-    order = torch.cat([part.rows for part in found]).argsort()
-    done = done[order, :keep]
-    scores = torch.cat([part.scores for part in found])[order, :keep]
+    order = torch.cat([part.rows for part in parts]).argsort()
+    done = done[order, :keep]  # (B, keep, n)
+    scores = torch.cat([part.scores for part in parts])[order, :keep]
     done[..., 1:].masked_fill_(scores.isneginf()[..., None], filler)
     return Hypotheses(done, scores)
 

@@ -34,15 +34,15 @@ from torch.nn import functional
 
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.models.blocks import ACTIVATIONS, build_blocks, run_blocks
+from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_features, check_length, check_padding
 from fourierkernels.models.parameters import initialise
-from fourierkernels.models.presets import block_config, choose_preset
-from fourierkernels.models.residual import own_rate
+from fourierkernels.models.residual import rate_or
 from fourierkernels.models.sequences import mean_over_valid
 
 
 @dataclass(frozen=True)
-class SeriesConfig:
+class SeriesConfig(Presets):
     """Hyperparameters of a :class:`SeriesClassifier`; `channels` is the series' dimension.
 
     Attributes
@@ -68,6 +68,11 @@ class SeriesConfig:
         Probabilities of dropping a number of the embedded steps and of what a sublayer returns, a
         weight of attention, a number inside the feed-forward, and one of the last states; None
         takes `dropout`.
+
+    Examples
+    --------
+    >>> SeriesConfig.preset("zerveas").layers
+    3
     """
 
     channels: int = 12
@@ -100,7 +105,7 @@ _PUBLISHED: dict[str, Any] = {
     "final_activation": True,
     "pooling": "concatenate",
 }
-SERIES_PRESETS = {
+SeriesConfig.presets = {
     "small": SeriesConfig(),  # JapaneseVowels: 12 channels, 29 steps, 9 speakers
     "zerveas": SeriesConfig(
         dim=128,
@@ -116,6 +121,7 @@ SERIES_PRESETS = {
         dim=512, hidden=2048, layers=2, heads=8, start="pytorch", **_PUBLISHED
     ),
 }
+series_config = SeriesConfig.preset
 
 
 class SeriesClassifier(nn.Module):
@@ -142,7 +148,7 @@ class SeriesClassifier(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = build_blocks(block_config(config), config.layers)
         self.final_norm = nn.LayerNorm(config.dim) if config.final_norm else nn.Identity()
-        self.output_dropout = nn.Dropout(own_rate(config.output_dropout, config.dropout))
+        self.output_dropout = nn.Dropout(rate_or(config.output_dropout, config.dropout))
         self.head = nn.Linear(config.dim * (config.length if joined else 1), config.classes)
         STARTS[check_choice("start", config.start, list(STARTS))](self)
 
@@ -160,7 +166,7 @@ class SeriesClassifier(nn.Module):
         n = check_length("series", series.shape[1], self.config.length)
         check_padding(padding, (len(series), n))
         scale = math.sqrt(self.config.dim) if self.config.scale_projection else 1.0
-        x = self.dropout(self.projection(series) * scale + self.positions[:n])
+        x = self.dropout(self.projection(series) * scale + self.positions[:n])  # (B, N, E)
         states = self.final_norm(run_blocks(self.blocks, x, padding=padding))
         if self.config.final_activation:
             states = ACTIVATIONS[self.config.activation](states)
@@ -174,7 +180,7 @@ class SeriesClassifier(nn.Module):
         if padding is not None:
             states = states.masked_fill(padding[..., None], 0.0)
         ended = self.config.length - states.shape[1]
-        return functional.pad(states, (0, 0, 0, ended)).flatten(start_dim=1)
+        return functional.pad(states, (0, 0, 0, ended)).flatten(start_dim=1)  # (B, length E)
 
 
 def _as_bert(model: SeriesClassifier) -> None:
@@ -203,14 +209,3 @@ STARTS: dict[str, Callable[[SeriesClassifier], None]] = {
     "pytorch": _as_pytorch,
     "multihead": _as_multihead,
 }
-
-
-def series_config(preset: str, **changes: Any) -> SeriesConfig:
-    """Return a preset of :data:`SERIES_PRESETS`, with changes.
-
-    Examples
-    --------
-    >>> series_config("zerveas").layers
-    3
-    """
-    return choose_preset(preset, SERIES_PRESETS, **changes)

@@ -18,7 +18,7 @@ WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 # Entries of what training scripts and Lightning save that hold the tensors of the network.
 _ENTRIES = ("model", "state_dict", "model_state_dict", "model_state", "module", "net")
 _DEEPEST = 3  # entries inside each other
-# What DataParallel, torch.compile and training modules put before the names of tensors.
+# Prefixes that DataParallel, torch.compile and training modules put before names of tensors.
 _WRAPPED = re.compile(r"((module|_orig_mod|model|net|network|_forward_module)\.)+")
 
 
@@ -28,7 +28,7 @@ def _as_it_is(tensor: Tensor) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True)
 class Rule:
-    r"""What becomes of foreign tensors whose whole name matches a pattern.
+    r"""How foreign tensors whose whole name matches a pattern are renamed and changed.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def unwrapped(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def without_wrappers(tensors: Mapping[str, Tensor], names: Collection[str]) -> dict[str, Tensor]:
-    """Return tensors under the names of a network, without what training put before them.
+    """Return tensors under the names of a network, without the prefixes of training.
 
     The prefix is made of ``module.``, ``_orig_mod.``, ``model.``, ``net.`` and the like, and is the
     one without which most names are those of the network; none if that is so already.
@@ -118,12 +118,12 @@ def without_wrappers(tensors: Mapping[str, Tensor], names: Collection[str]) -> d
     >>> list(without_wrappers({"model.head.bias": torch.zeros(1)}, ["model.head.bias"]))
     ['model.head.bias']
     """
-    own = set(names)
-    found = {match[0] for name in tensors if (match := _WRAPPED.match(name))}
-    prefixes = {prefix[:end] for prefix in found for end in _ends(prefix)} | {""}
+    expected = set(names)
+    wrappers = {match[0] for name in tensors if (match := _WRAPPED.match(name))}
+    prefixes = {prefix[:end] for prefix in wrappers for end in _ends(prefix)} | {""}
 
     def known(prefix: str) -> tuple[int, int]:
-        return len(own & {name.removeprefix(prefix) for name in tensors}), -len(prefix)
+        return len(expected & {name.removeprefix(prefix) for name in tensors}), -len(prefix)
 
     prefix = max(sorted(prefixes), key=known)
     renamed = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
@@ -145,11 +145,11 @@ def rename(tensors: Mapping[str, Tensor], rules: Sequence[Rule]) -> dict[str, Te
     ours: dict[str, Tensor] = {}
     unexpected = []
     for name, tensor in tensors.items():
-        found = [(rule, match) for rule in rules if (match := re.fullmatch(rule.pattern, name))]
-        if not found:
+        matches = [(rule, match) for rule in rules if (match := re.fullmatch(rule.pattern, name))]
+        if not matches:
             unexpected.append(name)
             continue
-        rule, match = found[0]
+        rule, match = matches[0]
         if rule.names:
             parts = rule.change(tensor)
             ours |= {match.expand(new): part for new, part in zip(rule.names, parts, strict=True)}
@@ -170,16 +170,16 @@ def load_exactly(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         If a tensor is missing, unexpected or of another shape; all are listed and the model is
         left as it was.
     """
-    own = model.state_dict()
-    tensors = {name: _as_entry(value, own.get(name)) for name, value in tensors.items()}
+    state = model.state_dict()
+    tensors = {name: _as_entry(value, state.get(name)) for name, value in tensors.items()}
     wrong = [
-        f"{name} of shape {tuple(tensors[name].shape)} for {tuple(own[name].shape)}"
-        for name in own.keys() & tensors.keys()
-        if tensors[name].shape != own[name].shape
+        f"{name} of shape {tuple(tensors[name].shape)} for {tuple(state[name].shape)}"
+        for name in state.keys() & tensors.keys()
+        if tensors[name].shape != state[name].shape
     ]
     problems = {
-        "missing": sorted(own.keys() - tensors.keys()),
-        "unexpected": sorted(tensors.keys() - own.keys()),
+        "missing": sorted(state.keys() - tensors.keys()),
+        "unexpected": sorted(tensors.keys() - state.keys()),
         "misshapen": sorted(wrong),
     }
     if any(problems.values()):
@@ -188,17 +188,17 @@ def load_exactly(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     model.load_state_dict(tensors)
 
 
-def _as_entry(tensor: Tensor, own: Tensor | None) -> Tensor:
-    number = own is not None and own.shape == (1,) and tensor.ndim == 0
+def _as_entry(tensor: Tensor, parameter: Tensor | None) -> Tensor:
+    number = parameter is not None and parameter.shape == (1,) and tensor.ndim == 0
     return tensor.reshape(1) if number else tensor
 
 
 def _find(path: Path) -> Path:
     if path.is_dir():
-        found = [path / name for name in WEIGHT_FILES if (path / name).is_file()]
-        if not found:
+        files = [path / name for name in WEIGHT_FILES if (path / name).is_file()]
+        if not files:
             raise ValueError(f"{path.name} must hold {' or '.join(WEIGHT_FILES)}, got neither")
-        return found[0]
+        return files[0]
     if not path.is_file():
         raise ValueError(f"path must be a file or folder, got {path}")
     return path
@@ -220,8 +220,8 @@ def _read_torch(file: Path) -> Any:
 
 def _wanted(error: Exception) -> str:
     """Return the class or function that a file asks for, if torch names it."""
-    found = re.search(r"GLOBAL (\S+) was not an allowed", str(error))
-    return f" ({found[1]})" if found else ""
+    match = re.search(r"GLOBAL (\S+) was not an allowed", str(error))
+    return f" ({match[1]})" if match else ""
 
 
 def check_uncompressed(file: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fourierkernels.foundation.validation import check_integer
+from fourierkernels.models.inputs import read_ids
 from fourierkernels.models.search import beam_search
 from fourierkernels.models.translation import TranslationModel
 
@@ -76,13 +77,16 @@ def _stream(
     options: dict[str, object],
 ) -> Iterator[list[int]]:
     first = 0
-    while read := [_ids(source, first + i) for i, source in enumerate(islice(sources, window))]:
-        found: dict[int, list[int]] = {}
+    while read := [
+        read_ids(f"sources[{first + i}]", source).cpu()
+        for i, source in enumerate(islice(sources, window))
+    ]:
+        translations: dict[int, list[int]] = {}
         for batch in like_lengths([len(ids) for ids in read], batch_tokens):
             words = _search(model, [read[i] for i in batch], options)
-            found |= zip(batch, words, strict=True)
+            translations |= zip(batch, words, strict=True)
         first += len(read)
-        yield from (found[i] for i in range(len(read)))
+        yield from (translations[i] for i in range(len(read)))
 
 
 def like_lengths(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
@@ -111,25 +115,11 @@ def _search(
     padded = torch.nn.utils.rnn.pad_sequence(
         list(sources), batch_first=True, padding_value=config.padding_id
     )
-    found = beam_search(model, padded.to(device), **options)  # type: ignore[arg-type]
-    return [_words(row, config.end_id, config.padding_id) for row in found.tokens[:, 0].tolist()]
+    best = beam_search(model, padded.to(device), **options)  # type: ignore[arg-type]
+    return [_words(row, config.end_id, config.padding_id) for row in best.tokens[:, 0].tolist()]
 
 
 def _words(row: list[int], end_id: int, padding_id: int) -> list[int]:
     """Return what stands between the start and the end or the padding."""
     last = next((i for i, word in enumerate(row[1:], 1) if word in (end_id, padding_id)), len(row))
     return row[1:last]
-
-
-def _ids(source: Sentence, place: int) -> Tensor:
-    """Return one source as ids ``(n,)``."""
-    name = f"sources[{place}]"
-    try:
-        ids = torch.as_tensor(source)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"{name} must be integers, got {source!r}") from error
-    if ids.ndim != 1 or not ids.numel():
-        raise ValueError(f"{name} must hold at least one id in a row, got shape {tuple(ids.shape)}")
-    if ids.is_floating_point() or ids.is_complex() or ids.dtype is torch.bool:
-        raise TypeError(f"{name} must be integers, got {ids.dtype}")
-    return ids.long().cpu()

@@ -9,7 +9,7 @@ by both sides and tied to the output these have 55.7 and 49.4 million parameters
 and nowhere else; no code is published, and the start, Xavier-uniform with embeddings of N(0, 1/E),
 is ours. Presets and sizes are in :mod:`fourierkernels.models.translation_sizes`.
 
-Padding decides no answer here. A DFT has a length, and the report transforms a batch at the length
+Padding does not affect results. A DFT has a length, and the report transforms a batch at the length
 of its batch, sentences of a class of lengths padded to the longest; whether padded places are then
 masked, and what becomes of a sentence in another batch, it does not say. Here the length is a
 function of the sentence: "own", the default, takes its own number of tokens, as the formulas of
@@ -38,19 +38,17 @@ from fourierkernels.models.blocks import (
     run_blocks,
     select_rows,
 )
+from fourierkernels.models.configs import block_config, options_of, place_mixers
 from fourierkernels.models.inputs import check_no_empty_row, check_same_batch, check_tokens
 from fourierkernels.models.parameters import initialise_uniformly
-from fourierkernels.models.placement import options_of, place_mixers
-from fourierkernels.models.presets import block_config
-from fourierkernels.models.sequences import sinusoids
-from fourierkernels.models.source_groups import Group, check_source_lengths, group_sources
+from fourierkernels.models.sequences import Group, check_source_lengths, group_sources, sinusoids
 from fourierkernels.models.translation_sizes import TranslationConfig
 
 
 class DecoderState(NamedTuple):
-    """What the decoder remembers: each block's state, the source's padding, tokens seen.
+    """State of the decoder: that of each block, the source's padding, tokens seen.
 
-    A decoder without a cache remembers the encoded source and the tokens themselves.
+    A decoder without a cache keeps the encoded source and the tokens themselves.
     """
 
     blocks: tuple[BlockState, ...]
@@ -67,10 +65,10 @@ class DecoderState(NamedTuple):
     def reorder(self, rows: Tensor) -> "DecoderState":
         """Return the state of rows that take the place of others of the same source.
 
-        What is of the source stays where it is, and need not be copied.
+        Tensors of the source stay in place and need not be copied.
         """
         blocks = tuple(
-            BlockState(select_rows(block._replace(memory=None), rows).own, block.memory)
+            BlockState(select_rows(block._replace(memory=None), rows).mixer, block.memory)
             for block in self.blocks
         )
         reread = (*self.reread[:1], *(part.index_select(0, rows) for part in self.reread[1:]))
@@ -150,7 +148,7 @@ class TranslationModel(nn.Module):
         )
         states = [self._encode_alike(group, source.shape[1]) for group in groups]
         order = torch.cat([group.rows for group in groups]).argsort()
-        return torch.cat(states).index_select(0, order)
+        return torch.cat(states).index_select(0, order)  # (B, N, E)
 
     def start(self, source: Tensor) -> DecoderState:
         """Return the state of the decoder before the first target token."""
@@ -167,28 +165,28 @@ class TranslationModel(nn.Module):
             logits = self._decode(read, memory, state.padding)[:, -1]
             return logits, state._replace(seen=state.seen + 1, reread=(memory, read))
         x, after = self._embed(self._checked(tokens, state.seen), first=state.seen), []
-        for block, own in zip(self.decoder, state.blocks, strict=True):
+        for block, block_state in zip(self.decoder, state.blocks, strict=True):
             x, new = block.step(  # type: ignore[operator]
-                x, own, memory_padding=state.padding, seen=state.seen
+                x, block_state, memory_padding=state.padding, seen=state.seen
             )
             after.append(new)
-        logits = linear(x[:, 0], self.embedding.weight, self.output_bias)
+        logits = linear(x[:, 0], self.embedding.weight, self.output_bias)  # (B, V)
         return logits, state._replace(blocks=tuple(after), seen=state.seen + 1)
 
     def _encode_alike(self, group: Group, width: int) -> Tensor:
         """Return the states of sources of one padded length, ``(b, width, E)``, padding zero."""
         x, filled = self._embed(group.tokens), group.tokens == self.config.padding_id
         x = run_blocks(self.encoder, x, padding=filled if group.padded else None)
-        x = x.masked_fill(filled[..., None], 0.0)[:, :width]
+        x = x.masked_fill(filled[..., None], 0.0)[:, :width]  # (b, at most width, E)
         return pad(x, (0, 0, 0, width - x.shape[1]))
 
     def _decode(self, target: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
         target = self._checked(target, name="target")
         x, filled = self._embed(target), target == self.config.padding_id
         for block in self.decoder:
-            own = filled if block.sees_later else None  # later tokens reach no other block's x
-            x = block(x, padding=own, memory=memory, memory_padding=padding)
-        return linear(x, self.embedding.weight, self.output_bias)
+            padded = filled if block.sees_later else None  # later tokens reach no other block's x
+            x = block(x, padding=padded, memory=memory, memory_padding=padding)
+        return linear(x, self.embedding.weight, self.output_bias)  # (B, M, V)
 
     def _checked(self, tokens: Tensor, seen: int = 0, name: str = "tokens") -> Tensor:
         config = self.config
@@ -214,17 +212,17 @@ def _encoder(config: TranslationConfig) -> list[BlockConfig]:
 
 
 def _decoder(config: TranslationConfig) -> list[BlockConfig]:
-    own = config.reader_options
-    if own is None:
+    options = config.reader_options
+    if options is None:
         shared = options_of(config.reader, config.decoder_mixer, config.decoder_options)
-        own = reader_options(shared)
+        options = reader_options(shared)
     shared_by_all = block_config(
         config,
         mixer="softmax",
         mixer_options={},
         causal=True,
         reads_memory=config.reader,
-        reader_options=own,
+        reader_options=options,
     )
     return place_mixers(
         shared_by_all,

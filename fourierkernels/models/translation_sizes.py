@@ -29,10 +29,10 @@ DFT without its factor, ``hadamard_encoder`` the Hadamard transform; neither has
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.models.presets import choose_preset
+from fourierkernels.models.configs import Presets
 
 # Ends of the report's ten classes of sentences, its section 4.1; the start and the end that it adds
 # to sentences are not counted.
@@ -40,7 +40,7 @@ LENGTH_CLASSES = tuple(range(5, 51, 5))
 
 
 @dataclass(frozen=True)
-class TranslationConfig:
+class TranslationConfig(Presets):
     """Hyperparameters of a :class:`TranslationModel`.
 
     Attributes
@@ -86,6 +86,35 @@ class TranslationConfig:
     decoder_attention_layers: int = 0
     reader_options: Mapping[str, Any] | None = None
     source_lengths: str | tuple[int, ...] = "own"
+
+    @classmethod
+    def preset(cls, name: str, *, size: str = "base", **changes: Any) -> Self:
+        """Return a preset by its name, in a size, with changes.
+
+        Parameters
+        ----------
+        name : str
+            Where which mixer stands, a key of :data:`TRANSLATION_PRESETS`.
+        size : str
+            A key of :data:`TRANSLATION_SIZES`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such preset or size; the message lists them.
+        TypeError
+            If a change names no field.
+
+        Examples
+        --------
+        >>> TranslationConfig.preset("dft_both").decoder_mixer
+        'causal_dft'
+        >>> small = {"size": "iwslt", "vocabulary": 10_000}
+        >>> TranslationConfig.preset("hard_gaussian_encoder", **small).hidden
+        1024
+        """
+        sizes = TRANSLATION_SIZES[check_choice("size", size, list(TRANSLATION_SIZES))]
+        return super().preset(name, **{**sizes, **changes})
 
 
 @dataclass(frozen=True)
@@ -146,33 +175,5 @@ TRANSLATION_SIZES: dict[str, dict[str, Any]] = {
     "small": {"dim": 256, "hidden": 512, "heads": 4, "layers": 3, "decoder_layers": 3},
     "tiny": {"dim": 64, "hidden": 128, "heads": 4, "layers": 2, "decoder_layers": 2},
 }
-
-
-def translation_config(preset: str, *, size: str = "base", **changes: Any) -> TranslationConfig:
-    """Return a preset of :data:`TRANSLATION_PRESETS`, in a size, with changes.
-
-    Parameters
-    ----------
-    preset : str
-        Where which mixer stands.
-    size : str
-        A key of :data:`TRANSLATION_SIZES`.
-    **changes
-        Fields of :class:`TranslationConfig`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such preset or size; the message lists them.
-    TypeError
-        If a change names no field.
-
-    Examples
-    --------
-    >>> translation_config("dft_both").decoder_mixer
-    'causal_dft'
-    >>> translation_config("hard_gaussian_encoder", size="iwslt", vocabulary=10_000).hidden
-    1024
-    """
-    sizes = TRANSLATION_SIZES[check_choice("size", size, list(TRANSLATION_SIZES))]
-    return choose_preset(preset, TRANSLATION_PRESETS, **{**sizes, **changes})
+TranslationConfig.presets = TRANSLATION_PRESETS
+translation_config = TranslationConfig.preset

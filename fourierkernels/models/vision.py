@@ -18,13 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.models.blocks import build_blocks, run_blocks
+from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_features
 from fourierkernels.models.parameters import initialise
-from fourierkernels.models.presets import block_config, choose_preset
 
 
 @dataclass(frozen=True)
-class VisionConfig:
+class VisionConfig(Presets):
     """Hyperparameters of a :class:`VisionTransformer`; `image` and `patch` are in pixels.
 
     Attributes
@@ -36,6 +36,11 @@ class VisionConfig:
         Probability of leaving a sublayer of the last block out for a whole image.
     std : float
         Deviation of initial weights of dense layers, of the class token and of positions.
+
+    Examples
+    --------
+    >>> VisionConfig.preset("deit_tiny").tokens
+    197
     """
 
     image: int = 224
@@ -65,7 +70,7 @@ class VisionConfig:
 
 
 _FOURIER: dict[str, Any] = {"mixer": "fourier", "mixer_options": {"radius": 1.0}}
-VISION_PRESETS = {
+VisionConfig.presets = {
     "deit_tiny": VisionConfig(),
     "deit_tiny_distilled": VisionConfig(distilled=True),
     "deit_tiny_fourier": VisionConfig(**_FOURIER),
@@ -73,6 +78,7 @@ VISION_PRESETS = {
     "deit_small": VisionConfig(dim=384, heads=6, hidden=1536),
     "deit_base": VisionConfig(dim=768, heads=12, hidden=3072),
 }
+vision_config = VisionConfig.preset
 
 
 class VisionTransformer(nn.Module):
@@ -128,14 +134,3 @@ class VisionTransformer(nn.Module):
         x = run_blocks(self.blocks, self.dropout(x + self.positions))
         normed: Tensor = self.final_norm(x)
         return normed
-
-
-def vision_config(preset: str, **changes: Any) -> VisionConfig:
-    """Return a preset of :data:`VISION_PRESETS`, with changes.
-
-    Examples
-    --------
-    >>> vision_config("deit_tiny").tokens
-    197
-    """
-    return choose_preset(preset, VISION_PRESETS, **changes)

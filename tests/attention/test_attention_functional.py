@@ -237,19 +237,6 @@ def test_the_radius_is_an_inverse_length(query: Any, key: Any, log_scale: int) -
     )
 
 
-# torch's compiler instantiates autograd.Function itself, which torch then deprecates.
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-def test_values_are_not_read_under_compile_and_the_graph_is_whole() -> None:
-    leaves = (*inputs(), torch.tensor(1.3, dtype=torch.float64, requires_grad=True))
-    compiled = torch.compile(fourier_attention, backend="aot_eager", fullgraph=True)
-    outputs = compiled(*leaves, is_causal=True), fourier_attention(*leaves, is_causal=True)
-    torch.testing.assert_close(*outputs)
-    for actual, expected in zip(
-        *(torch.autograd.grad(o.sin().sum(), leaves) for o in outputs), strict=True
-    ):
-        torch.testing.assert_close(actual, expected)
-
-
 def test_meta_tensors_pass_because_only_a_cpu_is_asked_for_values() -> None:
     leaves = [leaf.to("meta") for leaf in inputs()]
     assert fourier_attention(*leaves, 2.0).shape == (B, H, N, DV)

@@ -16,8 +16,8 @@ from fourierkernels.attention import (
     fourier_attention,
     gaussian_attention,
 )
-from fourierkernels.attention.gaussian import fused_gaussian_attention
-from fourierkernels.attention.radius import RADIUS_SHAPES
+from fourierkernels.attention.controls import fused_gaussian_attention
+from fourierkernels.attention.kernel import RADIUS_SHAPES
 from fourierkernels.mixing import create_mixer
 
 FAST = TOLERANCE["float64"]["fast"]

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
 from fourierkernels.attention import FourierAttention
-from fourierkernels.attention.radius import RADIUS_SHAPES
+from fourierkernels.attention.kernel import RADIUS_SHAPES
 from fourierkernels.mixing import create_mixer
 
 FAST = TOLERANCE["float64"]["fast"]

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tiny_models import doubles
 
 from fourierkernels.mixing import create_mixer
 from fourierkernels.mixing.hard_gaussian import HardGaussianMixer
@@ -47,15 +48,10 @@ def test_bad_input_is_refused() -> None:
         HardGaussianMixer(8, heads=2, centres=("x",))  # type: ignore[arg-type]
 
 
-def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
-
 def test_a_memory_is_read_with_normal_densities_around_the_place_of_the_ratio() -> None:
     """Token by token and head by head, from the definition; padding of the memory is left out."""
     mixer = HardGaussianMixer(6, heads=3, centres=(-1, 0, 1), sigma=0.8, ratio=0.7).double()
-    x, other = numbers(2, 9, 6), numbers(2, 5, 6, seed=1)
+    x, other = doubles(2, 9, 6), doubles(2, 5, 6, seed=1)
     padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
     values = mixer.value_projection(other)
     expected = torch.empty_like(x)
@@ -92,7 +88,7 @@ def test_a_ratio_must_be_positive() -> None:
 def test_padding_that_comes_first_sees_nothing_and_changes_nothing() -> None:
     """Its outputs are those of no value at all, and its gradient is zero."""
     mixer = HardGaussianMixer(6, heads=2, causal=True).double()
-    x = numbers(2, 5, 6).requires_grad_()
+    x = doubles(2, 5, 6).requires_grad_()
     padding = torch.tensor([[True, True, False, False, False], [False] * 5])
     weights = mixer.mixing_matrix(x, padding=padding)
     assert torch.equal(weights[0, :, :2], torch.zeros(2, 2, 5, dtype=torch.float64))

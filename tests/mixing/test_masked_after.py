@@ -2,15 +2,11 @@
 
 import pytest
 import torch
+from tiny_models import doubles
 
 from fourierkernels.mixing import SoftmaxMixer
 
 N, E, H = 11, 8, 2
-
-
-def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, dtype=torch.float64, generator=generator)
 
 
 def mixer(mask: str = "after", scale: float | None = None) -> SoftmaxMixer:
@@ -39,14 +35,14 @@ def obvious(mixer: SoftmaxMixer, x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("scale", [None, 0.7])
 def test_mask_after_is_the_formula_with_and_without_its_map(scale: float | None) -> None:
-    layer, x = mixer(scale=scale), numbers(2, N, E)
+    layer, x = mixer(scale=scale), doubles(2, N, E)
     torch.testing.assert_close(layer(x), obvious(layer, x), rtol=1e-12, atol=1e-12)
     slow = layer.combine(layer.mixing_matrix(x) @ layer.values(x))
     torch.testing.assert_close(layer(x), slow, rtol=1e-12, atol=1e-12)
 
 
 def test_gradients_of_both_ways_agree() -> None:
-    layer, x = mixer(), numbers(1, N, E).requires_grad_()
+    layer, x = mixer(), doubles(1, N, E).requires_grad_()
     found, expected = (
         torch.autograd.grad(y.square().sum(), x)[0] for y in (layer(x), obvious(layer, x))
     )
@@ -55,7 +51,7 @@ def test_gradients_of_both_ways_agree() -> None:
 
 def test_a_later_token_leaks_through_the_sum_it_is_divided_by() -> None:
     """Another last token moves earlier outputs by 4.5 % of their size; masked before, by none."""
-    x = numbers(1, N, E)
+    x = doubles(1, N, E)
     changed = x.clone()
     changed[:, -1] += 3.0
     moved = {}
@@ -68,18 +64,18 @@ def test_a_later_token_leaks_through_the_sum_it_is_divided_by() -> None:
 
 
 def test_rows_sum_to_one_in_the_last_row_only() -> None:
-    sums = mixer().mixing_matrix(numbers(1, N, E)).sum(dim=-1)
+    sums = mixer().mixing_matrix(doubles(1, N, E)).sum(dim=-1)
     torch.testing.assert_close(sums[..., -1], torch.ones_like(sums[..., -1]))
     assert (sums[..., :-1] < 1.0).all()
 
 
 def test_the_last_row_is_that_of_a_mask_before() -> None:
-    x = numbers(2, N, E)
+    x = doubles(2, N, E)
     torch.testing.assert_close(mixer("after")(x)[:, -1], mixer("before")(x)[:, -1])
 
 
 def test_padded_tokens_are_in_no_sum() -> None:
-    layer, x = mixer(), numbers(2, N, E)
+    layer, x = mixer(), doubles(2, N, E)
     padding = torch.zeros(2, N, dtype=torch.bool)
     padding[1, 7:] = True
     alone = layer(x[1:, :7])[0]
@@ -87,7 +83,7 @@ def test_padded_tokens_are_in_no_sum() -> None:
 
 
 def test_it_has_no_steps_and_needs_an_order_of_time() -> None:
-    layer, x = mixer(), numbers(1, 1, E)
+    layer, x = mixer(), doubles(1, 1, E)
     with pytest.raises(ValueError, match="step needs outputs that later tokens leave alone, got m"):
         layer.step(x)
     with pytest.raises(ValueError, match="prefill needs outputs that later tokens leave alone"):

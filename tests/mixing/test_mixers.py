@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+from tiny_models import doubles
 from tolerances import TOLERANCE
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -39,10 +40,6 @@ FIXED = [
 ]
 
 
-def tokens(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
 def trained(name: str, *, causal: bool = False, **options: object) -> TokenMixer:
     """A mixer in float64 whose parameters are no longer where they started."""
     torch.manual_seed(7)
@@ -55,7 +52,7 @@ def trained(name: str, *, causal: bool = False, **options: object) -> TokenMixer
 
 @pytest.mark.parametrize(("name", "causal"), FORMS)
 def test_a_mixer_is_its_matrix_between_values_and_combination(name: str, causal: bool) -> None:
-    mixer, x = trained(name, causal=causal), tokens(3, N, E)
+    mixer, x = trained(name, causal=causal), doubles(3, N, E)
     matrix = mixer.mixing_matrix(x)
     assert matrix.shape == (3, H if MIXERS[name].has_bias else 1, N, N)
     expected = mixer.combine(matrix @ mixer.values(x))
@@ -64,7 +61,7 @@ def test_a_mixer_is_its_matrix_between_values_and_combination(name: str, causal:
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_no_output_depends_on_a_later_token_to_the_last_bit(name: str) -> None:
-    mixer, x = trained(name, causal=True), tokens(1, N, E).requires_grad_()
+    mixer, x = trained(name, causal=True), doubles(1, N, E).requires_grad_()
     y = mixer(x)
     for t in (0, 31, 32, 40, 63, 64, N - 2):  # inside and at the edges of the triangles
         (gradient,) = torch.autograd.grad(y[:, t].sum(), x, retain_graph=True)
@@ -81,14 +78,14 @@ NEAR = ("none", "hard_gaussian")  # these reach no token or the nearest ones
 
 @pytest.mark.parametrize("name", [name for name in mixer_names(causal=False) if name not in NEAR])
 def test_an_encoder_mixes_later_tokens_into_earlier_ones(name: str) -> None:
-    mixer, x = trained(name), tokens(1, N, E).requires_grad_()
+    mixer, x = trained(name), doubles(1, N, E).requires_grad_()
     (gradient,) = torch.autograd.grad(mixer(x)[:, 0].sum(), x)
     assert (gradient.abs().amax(dim=-1) > 0).all()
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_steps_equal_one_pass(name: str) -> None:
-    mixer, x = trained(name, causal=True), tokens(2, N, E)
+    mixer, x = trained(name, causal=True), doubles(2, N, E)
     state, steps = None, []
     for t in range(N):
         y, state = mixer.step(x[:, t : t + 1], state)
@@ -100,23 +97,30 @@ def test_steps_equal_one_pass(name: str) -> None:
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_longer_sequence_leaves_earlier_outputs_alone(name: str) -> None:
-    mixer, x = trained(name, causal=True), tokens(2, N, E)
+    mixer, x = trained(name, causal=True), doubles(2, N, E)
     torch.testing.assert_close(mixer(x[:, :45]), mixer(x)[:, :45], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["softmax", "gaussian", "fourier", "hard_gaussian"])
-def test_padded_keys_do_not_count(name: str) -> None:
-    mixer, x = trained(name), tokens(2, N, E)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", [name for name, row in MIXERS.items() if row.reads_memory])
+def test_padded_keys_do_not_count(name: str, causal: bool) -> None:
+    """Nor do they get a gradient, however large they are, where the phases of features allow it."""
+    mixer, x = trained(name, causal=causal), doubles(2, N, E)
     padding = torch.zeros(2, N, dtype=torch.bool)
     padding[1, 50:] = True
-    y = mixer(x, padding=padding)
+    if name != "linear_fourier":
+        x[1, 50:] = 1e3
+    y = mixer(x.requires_grad_(), padding=padding)
     torch.testing.assert_close(y[1, :50], mixer(x[1:, :50])[0], rtol=1e-12, atol=1e-12)
     assert torch.count_nonzero(mixer.mixing_matrix(x, padding=padding)[1, :, :, 50:]) == 0
+    (gradient,) = torch.autograd.grad(y[1, :50].square().sum(), x)
+    assert gradient.isfinite().all()
+    assert torch.count_nonzero(gradient[1, 50:]) == 0
 
 
 @pytest.mark.parametrize("name", FIXED)
 def test_padding_is_warned_of_or_set_to_zero(name: str) -> None:
-    x, padding = tokens(1, N, E), torch.zeros(1, N, dtype=torch.bool)
+    x, padding = doubles(1, N, E), torch.zeros(1, N, dtype=torch.bool)
     mixer = trained(name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -156,7 +160,7 @@ def counted(mixer: TokenMixer, x: torch.Tensor) -> float:
     return counter.get_total_flops() / 2
 
 
-COUNTED = ["softmax", "gaussian", "hard_gaussian", "linear", "random"]
+COUNTED = ["softmax", "gaussian", "linear_fourier", "hard_gaussian", "linear", "random"]
 
 
 @pytest.mark.parametrize("name", [*COUNTED, "fnet", "dft", "none"])
@@ -229,7 +233,7 @@ def test_published_parameters_of_a_mixing_layer() -> None:
 
 @pytest.mark.parametrize("norm", ["backward", "ortho"])
 def test_matrix_form_of_the_dft_equals_the_fft(norm: str) -> None:
-    x = tokens(2, 9, 6)
+    x = doubles(2, 9, 6)
     fast, slow = (fourier_mixing(x, norm=norm, method=method) for method in ("fft", "matrix"))
     torch.testing.assert_close(slow, fast, rtol=1e-12, atol=1e-12)
     layers = [
@@ -245,7 +249,7 @@ def test_matrix_form_of_the_dft_equals_the_fft(norm: str) -> None:
 @pytest.mark.parametrize("method", CAUSAL_METHODS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_causal_layers_agree_by_every_method(method: str, dtype: torch.dtype) -> None:
-    x = tokens(2, 45, E).to(dtype)
+    x = doubles(2, 45, E).to(dtype)
     layer = create_mixer("causal_dft", dim=E, length=N, causal=True, method=method).to(dtype)
     expected = create_mixer("causal_dft", dim=E, length=N, causal=True)(x.double())
     tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]["fast"]
@@ -255,7 +259,7 @@ def test_causal_layers_agree_by_every_method(method: str, dtype: torch.dtype) ->
 
 def test_unitary_dft_keeps_the_energy_of_the_complex_transform() -> None:
     mixer = create_mixer("dft", dim=E)
-    x = tokens(1, N, E)
+    x = doubles(1, N, E)
     mixed = mixer.mix(mixer.values(x))
     torch.testing.assert_close(mixed.abs().square().sum(), x.square().sum())
 
@@ -265,7 +269,7 @@ def test_parametrised_dft_starts_as_the_plain_one(causal: bool) -> None:
     mixer = create_mixer("parametrised", dim=E, length=N, causal=causal).double()
     plain = create_mixer("causal_dft" if causal else "dft", dim=E, length=N, causal=causal)
     for n in (N, 45):
-        x = tokens(1, n, E)
+        x = doubles(1, n, E)
         torch.testing.assert_close(mixer(x), plain(x), rtol=1e-12, atol=1e-12)
 
 
@@ -282,7 +286,7 @@ def test_a_gain_acts_on_its_frequency_at_any_length() -> None:
 
 def test_phase_turns_a_frequency() -> None:
     mixer = ParametrisedDFTMixer(2, length=8).double()
-    x = tokens(1, 8, 2)
+    x = doubles(1, 8, 2)
     before = mixer.mix(mixer.values(x))
     with torch.no_grad():
         mixer.phase[3] = math.pi / 2
@@ -299,7 +303,7 @@ def test_walsh_hadamard_is_the_sylvester_matrix() -> None:
 
 
 def test_linear_and_random_mixing_are_two_products_of_matrices() -> None:
-    mixer, x = trained("linear"), tokens(1, 20, E)
+    mixer, x = trained("linear"), doubles(1, 20, E)
     expected = mixer.tokens[:20, :20] @ x @ mixer.features
     torch.testing.assert_close(mixer(x), expected, rtol=1e-12, atol=1e-12)
     constant = create_mixer("random", dim=E, length=N)
@@ -324,7 +328,7 @@ def test_dense_matrices_start_with_the_spread_of_the_authors_code(
 
 def test_random_mixing_keeps_the_size_of_what_it_mixes() -> None:
     torch.manual_seed(0)
-    x = tokens(4, 64, 96)
+    x = doubles(4, 64, 96)
     y = create_mixer("random", dim=96, length=64).double()(x)
     assert y.std().item() == pytest.approx(x.std().item(), rel=0.1)
 
@@ -335,7 +339,7 @@ def test_gaussian_attention_is_softmax_for_keys_of_one_norm() -> None:
     gaussian.load_state_dict(softmax.state_dict())
     for mixer in (softmax, gaussian):
         mixer.double().key_projection.weight.data = torch.eye(2, dtype=torch.float64)
-    angle = tokens(1, 9)
+    angle = doubles(1, 9)
     x = torch.stack([angle.cos(), angle.sin()], dim=-1)  # keys on the unit circle
     torch.testing.assert_close(softmax(x), gaussian(x))
 
@@ -344,7 +348,7 @@ def test_gaussian_attention_is_softmax_for_keys_of_one_norm() -> None:
 def test_softmax_attention_takes_another_scale(scale: float) -> None:
     torch.manual_seed(0)
     mixer = SoftmaxMixer(E, heads=H, scale=scale).double()
-    x = tokens(2, 9, E)
+    x = doubles(2, 9, E)
     query, key = mixer.queries(x), mixer.memory(x)[0]
     expected = torch.softmax(scale * query @ key.mT, dim=-1)
     torch.testing.assert_close(mixer.mixing_matrix(x), expected)
@@ -431,7 +435,7 @@ def test_matrices_of_a_model_come_by_name_in_order() -> None:
             "padding must be boolean",
         ),
         (
-            lambda: create_mixer("dft", dim=4)(tokens(1, 2, 4), padding=torch.ones(1, 3) > 0),
+            lambda: create_mixer("dft", dim=4)(doubles(1, 2, 4), padding=torch.ones(1, 3) > 0),
             ValueError,
             "padding must have shape",
         ),

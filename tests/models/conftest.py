@@ -1,16 +1,13 @@
 """Training is reproducible, on one thread."""
 
-from collections.abc import Iterator
-
 import pytest
+from one_thread import one_thread
+
+__all__ = ["one_thread"]
 
 
 @pytest.fixture(autouse=True)
-def _seeded() -> Iterator[None]:
-    import torch  # a file of tests says by itself that it needs it
+def _seeded(one_thread: None) -> None:
+    import torch
 
-    threads = torch.get_num_threads()
     torch.manual_seed(2022)
-    torch.set_num_threads(1)  # tiny products: more threads only wait for each other
-    yield
-    torch.set_num_threads(threads)

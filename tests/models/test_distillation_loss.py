@@ -6,8 +6,8 @@ import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
-from fourierkernels.models import distillation_loss
-from fourierkernels.models.distillation_loss import distillation_sum, plain_sum
+from fourierkernels.models import losses
+from fourierkernels.models.losses import distillation_sum, plain_sum
 
 N, V = 5, 7
 SETTINGS = [(0.0, 1.0, 1.0), (0.1, 0.5, 1.0), (0.1, 0.3, 2.5), (0.0, 1.0, 0.5)]
@@ -51,7 +51,7 @@ def by_the_formula(
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rows at a time, the last one alone."""
-    monkeypatch.setattr(distillation_loss, "_CHUNK", 2 * V + 1)
+    monkeypatch.setattr(losses, "_CHUNK", 2 * V + 1)
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)

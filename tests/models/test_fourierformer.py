@@ -180,7 +180,7 @@ def test_the_denominator_has_the_published_constant(tmp_path: Path) -> None:
     model, images = load_published_vision(tmp_path / "best.pth", heads=H), torch.randn(2, 3, 8, 8)
     torch.testing.assert_close(model(images), published_logits(tensors, images), **SAME)
     exact = [block.mixer for block in model.blocks]
-    assert all(mixer.eps == 1e-6 for mixer in exact)
+    assert all(mixer.kernel.eps == 1e-6 for mixer in exact)
 
 
 def test_wrong_tensors_are_named(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from tiny_models import tokens, trajectory
 from torch import Tensor, nn
 
 from fourierkernels import models
-from fourierkernels.models.hub_names import ARCHITECTURES
 from fourierkernels.models.huggingface import (
+    ARCHITECTURES,
     from_huggingface,
     load_fnet,
     load_pretrained_fnet,

@@ -12,7 +12,7 @@ from tiny_models import TINY, encoder_config
 from torch import nn
 
 from fourierkernels import attention, mixing, models
-from fourierkernels.attention.radius import RADIUS_SHAPES
+from fourierkernels.attention.kernel import RADIUS_SHAPES
 from fourierkernels.models.blocks import ACTIVATIONS, Block, BlockConfig
 
 

@@ -12,7 +12,7 @@ from fourierkernels.mixing import SoftmaxMixer
 from fourierkernels.mixing.mixer import ReadingMixer
 from fourierkernels.models import TRANSLATION_PRESETS, TRANSLATION_SIZES
 from fourierkernels.models.blocks import BlockConfig
-from fourierkernels.models.placement import place_mixers
+from fourierkernels.models.configs import place_mixers
 from fourierkernels.models.translation_sizes import FAMILIES
 
 
@@ -111,7 +111,7 @@ def test_every_layer_can_have_its_own_mixer_with_its_own_options(tmp_path: Path)
     )
     assert kinds(model)[1] == ["CausalDFTMixer", "HardGaussianMixer", "FourierMixer"]
     assert model.decoder[1].mixer.centres == (-2, 0)
-    assert model.decoder[2].mixer.power == 6
+    assert model.decoder[2].mixer.kernel.power == 6
     models.save_model(model, tmp_path / "m.safetensors")
     again = models.load_model(tmp_path / "m.safetensors")
     assert again.config == model.config
@@ -121,9 +121,9 @@ def test_every_layer_can_have_its_own_mixer_with_its_own_options(tmp_path: Path)
 def test_a_reader_takes_the_options_of_a_mixer_of_its_name_or_its_own() -> None:
     fourier = {"decoder_mixer": "fourier", "decoder_options": {"power": 6}, "reader": "fourier"}
     kept = translation("attention", **fourier, decoder_attention_layers=1)
-    assert [block.reader.power for block in kept.decoder] == [6, 6]
+    assert [block.reader.kernel.power for block in kept.decoder] == [6, 6]
     own = translation("attention", **fourier, reader_options={"power": 2})
-    assert [block.reader.power for block in own.decoder] == [2, 2]
+    assert [block.reader.kernel.power for block in own.decoder] == [2, 2]
 
 
 @pytest.mark.parametrize(

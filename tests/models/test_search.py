@@ -30,35 +30,44 @@ def batch() -> Tensor:
     return torch.tensor([[3, 0, 0, 0], [4, 5, 6, 3], [6, 6, 0, 0], [5, 3, 4, 0], [4, 0, 0, 0]])
 
 
-def by_hand(model: models.TranslationModel, source: Tensor, longest: int, alpha: float) -> Any:
-    """The best of all sentences, by one pass over those of a length."""
-    best, words = (-float("inf"), [0]), range(3, W)
+def all_sentences(
+    model: models.TranslationModel, source: Tensor, longest: int, alpha: float
+) -> list[tuple[float, list[int]]]:
+    """Each sentence that ends or is cut off at the limit, best first, by a pass for each length."""
+    scored, words = [], range(3, W)
     for n in range(longest):
         end = [] if n == longest - 1 else [2]
         target = torch.tensor([[1, *m, *end] for m in itertools.product(words, repeat=n)])
         log_p = model(source.expand(len(target), -1), target[:, :-1]).log_softmax(-1)
         total = log_p.gather(-1, target[:, 1:, None]).sum(dim=(1, 2))
-        found = total / penalty(target.shape[1] - 1, alpha)
-        best = max(best, (found.max().item(), target[found.argmax(), 1:].tolist()))
-    return best
+        scores = total / penalty(target.shape[1] - 1, alpha)
+        scored += zip(scores.tolist(), target[:, 1:].tolist(), strict=True)
+    return sorted(scored, reverse=True)
 
 
-@pytest.mark.parametrize("preset", ["dft_both", "dft_last2"])
-def test_a_batch_of_several_lengths_finds_the_best_of_all_sentences(preset: str) -> None:
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("preset", ["attention", "dft_both", "dft_last2"])
+def test_a_wide_beam_finds_the_best_of_all_sentences(preset: str, alpha: float) -> None:
+    """In a batch of several lengths."""
     model, longest = sharp(preset), 4
-    found = models.beam_search(model, batch(), beam=40, longest=longest, keep=1)
-    assert found.tokens.shape[:2] == (5, 1)
+    options = {"beam": 40, "longest": longest, "length_penalty": alpha}
+    found = models.beam_search(model, batch(), **options)
+    first = models.beam_search(model, batch(), **options, keep=1)
+    assert first.tokens.shape[:2] == (5, 1)
     for row in range(5):
         source = batch()[row][batch()[row] != 0][None]
-        score, sentence = by_hand(model, source, longest, 0.6)
-        assert found.scores[row, 0].item() == pytest.approx(score, rel=1e-10)
-        assert found.tokens[row, 0, 1 : len(sentence) + 1].tolist() == sentence
-        assert not found.tokens[row, 0, len(sentence) + 1 :].any()
+        best = all_sentences(model, source, longest, alpha)[:4]
+        assert found.scores[row, :4].tolist() == pytest.approx([s for s, _ in best], rel=1e-10)
+        sentence = best[0][1]
+        for written in (found.tokens[row, 0], first.tokens[row, 0]):
+            assert written[1 : len(sentence) + 1].tolist() == sentence
+            assert not written[len(sentence) + 1 :].any()
 
 
-def test_a_beam_of_one_is_greedy_in_a_batch() -> None:
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_a_beam_of_one_is_greedy(alpha: float) -> None:
     model = sharp()
-    found = models.beam_search(model, batch(), beam=1).tokens[:, 0]
+    found = models.beam_search(model, batch(), beam=1, length_penalty=alpha).tokens[:, 0]
     for row in range(5):
         written = [1]
         while written[-1] != 2 and len(written) < 8:

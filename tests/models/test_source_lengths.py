@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from fourierkernels import models
 from fourierkernels.mixing import mixer_names
-from fourierkernels.models.source_groups import Group, group_sources, padded_length
+from fourierkernels.models.sequences import Group, group_sources, padded_length
 
 LENGTHS = (7, 3, 12, 1, 7)
 KINDS: list[Any] = ["own", "fixed", (4, 9)]

@@ -10,7 +10,7 @@ from tolerances import TOLERANCE
 from torch import Tensor, nn
 
 from fourierkernels import models
-from fourierkernels.models.step_norm import StepNorm
+from fourierkernels.models.residual import StepNorm
 
 LENGTHS = (7, 4, 1)
 SIZES: dict[str, Any] = {"dim": 8, "hidden": 12, "layers": 2, "heads": 2, "channels": 3}

@@ -1,6 +1,5 @@
 """Translation: published counts, cached decoding, beam search against all sentences."""
 
-import itertools
 from dataclasses import replace
 
 import pytest
@@ -52,51 +51,6 @@ def test_source_padding_changes_nothing_under_attention() -> None:
     source, target = tokens(1, 9, vocabulary=V), tokens(1, 5, vocabulary=V, seed=1)
     padded = torch.nn.functional.pad(source, (0, 3), value=0)
     torch.testing.assert_close(model(padded, target), model(source, target))
-
-
-def _sentences(model: models.TranslationModel, longest: int) -> list[list[int]]:
-    """Every sequence that ends, and every one cut off at the limit."""
-    words = range(3, model.config.vocabulary)  # neither padding nor start nor end
-    ended = [
-        [*middle, model.config.end_id]
-        for n in range(longest - 1)
-        for middle in itertools.product(words, repeat=n)
-    ]
-    return ended + [list(middle) for middle in itertools.product(words, repeat=longest - 1)]
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize("preset", ["dft_both", "attention"])
-def test_a_wide_beam_finds_the_best_of_all_sentences(preset: str, alpha: float) -> None:
-    model = translation(preset, vocabulary=7, length=6).double().eval()
-    with torch.no_grad():  # sharper than at the start, so that lengths differ
-        model.embedding.weight.mul_(3.0)
-    source, longest = torch.tensor([[3, 4, 3], [4, 4, 2]]), 4
-    found = models.beam_search(model, source, beam=40, length_penalty=alpha, longest=longest)
-    for row in range(2):
-        scores = {}
-        for sentence in _sentences(model, longest):
-            target = torch.tensor([[model.config.start_id, *sentence]])
-            log_p = model(source[row : row + 1], target[:, :-1]).log_softmax(-1)
-            total = log_p.gather(-1, target[:, 1:, None]).sum().item()
-            scores[tuple(sentence)] = total / penalty(len(sentence), alpha)
-        best = sorted(scores.values(), reverse=True)[:4]
-        assert found.scores[row, :4].tolist() == pytest.approx(best, rel=1e-10)
-        sentence = max(scores, key=lambda s: scores[s])
-        written = found.tokens[row, 0, 1 : 1 + len(sentence)].tolist()
-        assert tuple(written) == sentence
-
-
-def test_a_beam_of_one_is_greedy() -> None:
-    model = translation(dim=16).eval()
-    source = tokens(4, 9, vocabulary=V)
-    found = models.beam_search(model, source, beam=1, length_penalty=0.0).tokens[:, 0]
-    for row in range(4):
-        written = [model.config.start_id]
-        while written[-1] != model.config.end_id and len(written) < model.config.length:
-            logits = model(source[row : row + 1], torch.tensor([written]))[0, -1]
-            written.append(2 + int(logits[2:].argmax()))  # neither padding nor the start
-        assert found[row, : len(written)].tolist() == written
 
 
 def test_sentences_are_translated_alike_alone_and_in_a_batch() -> None:

@@ -15,6 +15,10 @@ def numbers(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> T
     return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
+def doubles(*shape: int, seed: int = 0) -> Tensor:
+    return numbers(*shape, seed=seed, dtype=torch.float64)
+
+
 def tokens(*shape: int, vocabulary: int, low: int = 3, seed: int = 0) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(low, vocabulary, shape, generator=generator)
@@ -117,10 +121,13 @@ TINY = {
     "language": Tiny(language, _language_loss, causal=True),
     "vision": Tiny(vision, _vision_loss),
     "encoder": Tiny(
-        lambda mixer="fnet": models.PretrainingEncoder(encoder_config(mixer)), _encoder_loss
+        lambda mixer="fnet", **changes: models.PretrainingEncoder(encoder_config(mixer, **changes)),
+        _encoder_loss,
     ),
     "translation": Tiny(
-        lambda mixer="dft": translation("dft_both", mixer=mixer, mixer_options={}),
+        lambda mixer="dft", **changes: translation(
+            "dft_both", mixer=mixer, mixer_options={}, **changes
+        ),
         _translation_loss,
     ),
     "series": Tiny(series, _series_loss),

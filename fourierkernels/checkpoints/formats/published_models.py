@@ -16,7 +16,7 @@ CHANGES = {"heads", "length", "cutoffs", "power", "eps"}  # what no tensor says
 def load_published(request: LoadRequest) -> Checkpoint:
     """Load a file of tensors with the names of the published code.
 
-    ``fourierkernels.models.published_names`` has the names.
+    ``fourierkernels.models.published_language`` has the names.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fourierkernels.foundation.files import file_digest
 from fourierkernels.foundation.run_folder import RESULTS, read_results
-from fourierkernels.models.distillation_loss import distillation_sum
+from fourierkernels.models.losses import distillation_sum
 from fourierkernels.models.saved import load_model
 from fourierkernels.studies.engine.objective import Objective
 from fourierkernels.studies.engine.optimisers import as_precision

@@ -1,7 +1,7 @@
 """The teacher of a run: a trained model whose predictions another one is to learn.
 
 Word-level distillation, [kim2016sequence]_ section 3.1;
-:mod:`fourierkernels.models.distillation_loss` has the loss.
+:mod:`fourierkernels.models.losses` has the loss.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from typing import Any
 from fourierkernels.foundation.files import file_digest
 from fourierkernels.foundation.run_folder import BEST, find_run
 from fourierkernels.foundation.validation import check_number
-from fourierkernels.models.distillation_loss import check_share
+from fourierkernels.models.losses import check_share
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Gaussian attention as a function: the reference with its weights, and a fused form.
+"""Softmax and Gaussian attention as functions, the controls beside Fourier attention.
 
-The fused form stores no N x M array: it is torch's softmax attention with one more feature.
+Both are the reference, with its weights. The fused form of Gaussian attention stores no N x M
+array: it is torch's softmax attention with one more feature.
 """
 
 from functools import partial
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from fourierkernels.attention.estimator import additive_bias, estimate, torch_dropout
+from fourierkernels.attention.fourier import additive_bias, estimate, torch_dropout
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
     check_dropout,
@@ -19,7 +20,72 @@ from fourierkernels.attention.validation import (
     check_mask,
 )
 from fourierkernels.foundation.validation import check_number
-from fourierkernels.ops.reference import gaussian_scores
+from fourierkernels.ops.reference import gaussian_scores, softmax_scores
+
+
+@overload
+def softmax_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scale: float | None = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    return_weights: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def softmax_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scale: float | None = ...,
+    attn_mask: Tensor | None = ...,
+    is_causal: bool = ...,
+    dropout_p: float = ...,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def softmax_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    scale: float | None = None,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    dropout_p: float = 0.0,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Dot-product attention, w_ij = exp(scale q_i·k_j): the control for Fourier attention.
+
+    Source: [vaswani2017attention]_, eq. 1. Options, shapes and errors as
+    :func:`fourier_attention`; unlike torch's scaled_dot_product_attention it can return the
+    weights.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``.
+    scale : float or None
+        1/√D if None.
+
+    Examples
+    --------
+    >>> import torch
+    >>> query, key = torch.ones(1, 1, 1), torch.tensor([[[0.0], [1.0]]])
+    >>> softmax_attention(query, key, key)
+    tensor([[[0.7311]]])
+    """
+    check_inputs(query, key, value)
+    scale = query.shape[-1] ** -0.5 if scale is None else check_number("scale", scale)
+    attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
+    bias = additive_bias(attn_mask, is_causal, query, key)
+    score = partial(softmax_scores, scale=scale)
+    drop = torch_dropout(check_dropout("dropout_p", dropout_p))
+    output, weights = estimate(score, query, key, value, bias, drop, 0.0)
+    return (output, weights) if return_weights else output
 
 
 @overload
@@ -124,13 +190,13 @@ def fused_gaussian_attention(
     mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     working = WORKING_DTYPE[query.dtype]
     q, k, v = query.to(working), key.to(working), value.to(working)
-    half = -k.square().sum(dim=-1, keepdim=True) / 2
+    half = -k.square().sum(dim=-1, keepdim=True) / 2  # (..., M, 1)
     if mask is not None and mask.is_floating_point():
         mask = mask.to(working)
     with torch.autocast(query.device.type, enabled=False):
         output = scaled_dot_product_attention(
-            torch.cat([q, torch.ones_like(q[..., :1])], dim=-1) / sigma**2,
-            torch.cat([k, half], dim=-1),
+            torch.cat([q, torch.ones_like(q[..., :1])], dim=-1) / sigma**2,  # (..., N, D + 1)
+            torch.cat([k, half], dim=-1),  # (..., M, D + 1)
             v,
             attn_mask=mask,
             is_causal=is_causal,

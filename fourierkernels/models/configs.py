@@ -1,11 +1,47 @@
-"""Which mixer stands in which layer of a stack of blocks."""
+"""Configurations of models: presets, and the blocks with the mixer that stands in each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Self
 
-from fourierkernels.foundation.validation import check_integer
+from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.models.blocks import NO_OPTIONS, BlockConfig, check_attention_layers
+
+
+class Presets:
+    """Presets of a configuration, a dataclass that inherits from this."""
+
+    presets: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """Return a preset by its name, with changes.
+
+        Raises
+        ------
+        ValueError
+            If there is no such preset; the message lists them.
+        TypeError
+            If a change names no field of the preset.
+        """
+        chosen: Self = cls.presets[check_choice("preset", name, list(cls.presets))]
+        return replace(chosen, **changes)  # type: ignore[type-var]
+
+
+def block_config(config: Any, **changes: Any) -> BlockConfig:
+    """Return the hyperparameters of a model's blocks.
+
+    Parameters
+    ----------
+    config : dataclass
+        The model's. Fields named as those of :class:`~fourierkernels.models.blocks.BlockConfig`
+        are taken from it.
+    **changes
+        Fields that the model names differently or fixes.
+    """
+    names = {field.name for field in fields(config)} & {field.name for field in fields(BlockConfig)}
+    return BlockConfig(**{**{name: getattr(config, name) for name in names}, **changes})
+
 
 Mixers = str | Sequence[str]
 
@@ -48,9 +84,11 @@ def place_mixers(
     names = [mixers] * layers if isinstance(mixers, str) else list(mixers)
     if len(names) != layers:
         raise ValueError(f"mixer must be one or one for each of {layers} layers, got {len(names)}")
-    own = [(name, options_of(name, mixers, options)) for name in names]
-    own[layers - kept :] = [("softmax", NO_OPTIONS)] * kept
-    return [replace(config, mixer=name, mixer_options=given) for name, given in own]
+    placed = [(name, options_of(name, mixers, options)) for name in names]
+    placed[layers - kept :] = [("softmax", NO_OPTIONS)] * kept
+    return [
+        replace(config, mixer=name, mixer_options=mixer_options) for name, mixer_options in placed
+    ]
 
 
 def options_of(name: str, mixers: Mixers, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -69,5 +107,5 @@ def options_of(name: str, mixers: Mixers, options: Mapping[str, Any]) -> Mapping
             f"options must be of the mixers {', '.join(sorted(set(mixers)))}, by their names, "
             f"got {unknown[0]!r}"
         )
-    own: Mapping[str, Any] = options.get(name, NO_OPTIONS)
-    return own
+    chosen: Mapping[str, Any] = options.get(name, NO_OPTIONS)
+    return chosen

@@ -1,0 +1,5 @@
+"""One thread for tiny tensors."""
+
+from one_thread import one_thread
+
+__all__ = ["one_thread"]
