@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from fourierkernels.estimators.local_systems import LocalFit, quadratic_form, solve, sums_of_powers
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums import SampleSum
-from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import multi_indices
+from fourierkernels.sums.result import MomentSums
 
 _HELD = 2**25  # sums held at once, all moments and columns counted
 _LEAST_ROWS = 2**14

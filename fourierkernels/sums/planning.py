@@ -17,11 +17,10 @@ import numpy as np
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums.box import Box
-from fourierkernels.sums.centring import centring_limit, count_cells
+from fourierkernels.sums.coordinates import Box, centring_limit, count_cells
 from fourierkernels.sums.plan import METHODS, Method, Plan, grid_seconds, plan_sum
 from fourierkernels.sums.problem import Bulk, Problem
-from fourierkernels.sums.threads import loop_threads
+from fourierkernels.sums.transforms import loop_threads
 
 _LOOKED_AT = 4096  # queries by which the others are judged
 _LARGEST_SPAN = 1e15

@@ -13,14 +13,12 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.device import check_device
 from fourierkernels.foundation.validation import check_number
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums.box import Box
-from fourierkernels.sums.frame import Frame
-from fourierkernels.sums.moments import MomentSums
+from fourierkernels.sums.coordinates import Box, Frame
 from fourierkernels.sums.parts import check_parts, moment_parts, multi_indices, slopes
 from fourierkernels.sums.plan import METHODS, Method, Plan, Summer
 from fourierkernels.sums.planning import Planner
 from fourierkernels.sums.reference import ReferenceSum
-from fourierkernels.sums.result import KernelSums, Units
+from fourierkernels.sums.result import KernelSums, MomentSums, Units
 
 _RADII = (1e-100, 1e100)
 _LOST = 1e-3  # of a term that is subtracted: what is left has lost so many of its digits

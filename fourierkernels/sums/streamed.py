@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
-from fourierkernels.sums.bandlimited import BandlimitedSum, Grid, fourier_series
-from fourierkernels.sums.box import Box
-from fourierkernels.sums.frame import Frame
+from fourierkernels.sums.bandlimited import BandlimitedSum, Grid
+from fourierkernels.sums.coordinates import Box, Frame
 from fourierkernels.sums.plan import Plan, plan_sum
 from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums, Units
 from fourierkernels.sums.samples import SampleSum, check_range
+from fourierkernels.sums.series import fourier_series
 
 _TINY = float(np.finfo(float).tiny)
 _WINDOWED = (

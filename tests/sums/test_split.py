@@ -7,7 +7,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import as_kernel
 from fourierkernels.kernels.phi_kernel import PhiKernel
 from fourierkernels.sums import PreparedSum, kernel_sum, planning
-from fourierkernels.sums.centring import centring_limit
+from fourierkernels.sums.coordinates import centring_limit
 from fourierkernels.sums.samples import SampleSum
 
 N, M = 400, 60
