@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fourierkernels.kernels import FourierKernel, GaussianKernel, Kernel
-from fourierkernels.ops.cpu.shape import Shape
+from fourierkernels.ops.shapes import Shape
 from fourierkernels.sums.coordinates import Box
 from fourierkernels.sums.series import ramp_band
 

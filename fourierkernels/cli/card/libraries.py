@@ -10,8 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from fourierkernels.foundation.validation import check_choice, check_integer
-from fourierkernels.ops.cuda.build import REALS, SIZES, VARIANTS, Variant, build, check_arch
-from fourierkernels.ops.cuda.progress import say
+from fourierkernels.ops.cuda.build import REALS, SIZES, VARIANTS, Variant, build, check_arch, say
 
 
 @dataclass(frozen=True)

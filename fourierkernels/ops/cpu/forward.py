@@ -17,20 +17,25 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.ops.arguments import Inputs, Options, Rows
-from fourierkernels.ops.cpu.bits import constant, power_of_two
-from fourierkernels.ops.cpu.compiled import entry, inner
-from fourierkernels.ops.cpu.dropout import draw, drop
 from fourierkernels.ops.cpu.layout import Array, choose_run, lay_out
 from fourierkernels.ops.cpu.packing import pack_queries
 from fourierkernels.ops.cpu.pairs import NOWHERE, TILE, highest_exponent
-from fourierkernels.ops.cpu.plain import add_plain_tile
-from fourierkernels.ops.cpu.products import add_products, add_spoilt_values
-from fourierkernels.ops.cpu.running import Running, raise_top, take_scale
-from fourierkernels.ops.cpu.settings import prepare
+from fourierkernels.ops.cpu.scalar import constant, entry, inner, power_of_two
+from fourierkernels.ops.cpu.tiles import (
+    Running,
+    add_plain_tile,
+    add_products,
+    add_spoilt_values,
+    raise_top,
+    take_scale,
+)
 from fourierkernels.ops.cpu.weights import (
+    draw,
+    drop,
     extent,
     keys_in_sight,
     nested,
+    prepare,
     read_mask,
     tiles_in_sight,
     weigh,

@@ -15,8 +15,6 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.ops.cpu.bits import constant, power_of_two
-from fourierkernels.ops.cpu.compiled import entry, inner
 from fourierkernels.ops.cpu.pairs import (
     NOWHERE,
     SUMMING,
@@ -26,7 +24,8 @@ from fourierkernels.ops.cpu.pairs import (
     highest_exponent,
     sinc_pairs,
 )
-from fourierkernels.ops.cpu.shape import Shape
+from fourierkernels.ops.cpu.scalar import constant, entry, inner, power_of_two
+from fourierkernels.ops.shapes import Shape
 
 _QUERIES = 16  # queries that go through a tile together, and the least a thread takes
 _SERIAL_BELOW = 4e6  # pairs times dimensions: about a millisecond, what it takes to wake a thread

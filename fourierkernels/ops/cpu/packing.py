@@ -8,9 +8,8 @@ is recorded beside them brings NaN back where it belongs.
 
 import numpy as np
 
-from fourierkernels.ops.cpu.bits import constant
-from fourierkernels.ops.cpu.compiled import entry, inner
 from fourierkernels.ops.cpu.pairs import LANES, SUMMING, TILE
+from fourierkernels.ops.cpu.scalar import constant, entry, inner
 
 _BLOCK = LANES  # keys transposed together: a line of the cache
 

@@ -20,9 +20,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.ops.cpu.bits import constant, exponent, mantissa
-from fourierkernels.ops.cpu.compiled import inner
-from fourierkernels.ops.cpu.series import exp_series, sinc_series
+from fourierkernels.ops.cpu.scalar import (
+    constant,
+    exp_series,
+    exponent,
+    inner,
+    mantissa,
+    sinc_series,
+)
 
 TILE = 256
 LANES = 16  # the least samples that a loop takes: a vector of the widest machines

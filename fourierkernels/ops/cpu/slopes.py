@@ -4,12 +4,9 @@
 
 import numpy as np
 
-from fourierkernels.ops.cpu.bits import constant
-from fourierkernels.ops.cpu.compiled import inner
-from fourierkernels.ops.cpu.dropout import drop
 from fourierkernels.ops.cpu.pairs import SUMMING, TILE
-from fourierkernels.ops.cpu.series import guard, slope_series
-from fourierkernels.ops.cpu.weights import HIDDEN
+from fourierkernels.ops.cpu.scalar import constant, guard, inner, slope_series
+from fourierkernels.ops.cpu.weights import HIDDEN, drop
 
 # Unsigned: see `pairs`.
 _SINES, _COSINES = np.uintp(TILE), np.uintp(2 * TILE)
