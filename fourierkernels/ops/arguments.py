@@ -1,6 +1,7 @@
 """Arguments and results that the operator passes to its kernels and back."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -8,10 +9,15 @@ from torch import Tensor
 
 _STEP = 16.0  # of R c: nothing is moved that is closer to 0 than half of it
 
-# Parts of the schemas of the operator and of its backward pass.
+# The schemas of the operator and of its backward pass.
 _TENSORS = "Tensor query, Tensor key, Tensor value, Tensor radius, Tensor? mask, Tensor? seed"
 _NUMBERS = "SymInt power, bool is_causal, float eps, float dropout_p"
 _FIVE = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
+FORWARD_SCHEMA = f"({_TENSORS}, {_NUMBERS}, bool return_weights) -> {_FIVE}"
+BACKWARD_SCHEMA = (
+    f"(Tensor grad, Tensor? weights_grad, Tensor delta, {_TENSORS}, Tensor significand, "
+    f"Tensor exponent, Tensor packed, {_NUMBERS}, bool mask_grad) -> {_FIVE}"
+)
 
 
 class Inputs(NamedTuple):
@@ -133,11 +139,9 @@ class ForwardCall(NamedTuple):
     inputs: Inputs
     options: Options
 
-    SCHEMA = f"({_TENSORS}, {_NUMBERS}, bool return_weights) -> {_FIVE}"
-
     @classmethod
     def of(cls, arguments: Sequence[Any]) -> "ForwardCall":
-        """Restore what is kept together; other things by argument, as dimensions, alike."""
+        """Restore what is kept together; what there is one of for each argument, likewise."""
         count = len(Inputs._fields)
         return cls(Inputs(*arguments[:count]), Options(*arguments[count:]))
 
@@ -150,8 +154,8 @@ class ForwardCall(NamedTuple):
 class BackwardCall(NamedTuple):
     """The arguments of the operator's backward pass, likewise.
 
-    Its options have the gradient of the mask in place of the weights, which were asked for if they
-    have a cotangent.
+    They have the gradient of the mask among the options in place of the weights, which were asked
+    for if they have a cotangent.
     """
 
     cotangents: Cotangents
@@ -159,21 +163,17 @@ class BackwardCall(NamedTuple):
     saved: Saved
     options: Options
 
-    SCHEMA = (
-        f"(Tensor grad, Tensor? weights_grad, Tensor delta, {_TENSORS}, Tensor significand, "
-        f"Tensor exponent, Tensor packed, {_NUMBERS}, bool mask_grad) -> {_FIVE}"
-    )
-
     @classmethod
     def of(cls, arguments: Sequence[Any]) -> "BackwardCall":
-        """Restore what is kept together; other things by argument, as dimensions, alike."""
-        parts, start = [], 0
-        for kind in (Cotangents, Inputs, Saved):
-            parts.append(kind(*arguments[start : start + len(kind._fields)]))
-            start += len(kind._fields)
-        *options, mask_grad = arguments[start:]
+        """Restore what is kept together; what there is one of for each argument, likewise."""
+        rest = iter(arguments)
+        cotangents = Cotangents(*islice(rest, len(Cotangents._fields)))
+        inputs = Inputs(*islice(rest, len(Inputs._fields)))
+        saved = Saved(*islice(rest, len(Saved._fields)))
+        power, causal, eps, dropout_p, mask_grad = rest
         weights = arguments[1] is not None
-        return cls(*parts, Options(*options, return_weights=weights, mask_grad=mask_grad))
+        options = Options(power, causal, eps, dropout_p, weights, mask_grad)
+        return cls(cotangents, inputs, saved, options)
 
     @property
     def arguments(self) -> tuple[Any, ...]:

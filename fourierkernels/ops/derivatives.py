@@ -118,8 +118,8 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> tuple[Tensor | N
 
 def saved_inputs(ctx: Any) -> tuple[Inputs, Rows]:
     """Return what :func:`save` has kept."""
-    count = len(Inputs._fields)
-    return Inputs(*ctx.saved_tensors[:count]), Rows(*ctx.saved_tensors[count:])
+    count, saved = len(Inputs._fields), ctx.saved_tensors  # a checkpoint lets these be read once
+    return Inputs(*saved[:count]), Rows(*saved[count:])
 
 
 def differentiate(

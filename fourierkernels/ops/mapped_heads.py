@@ -5,6 +5,7 @@ would be alone, with the seed that is its own (``randomness="different"``) or sh
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ def map_forward(
     attend: Callable[..., Results], info: Any, in_dims: Dims, *arguments: Any
 ) -> tuple[Results, Dims]:
     """Return results of the forward pass and where their mapped dimensions are."""
-    size, call, dims = info.batch_size, ForwardCall.of(arguments), ForwardCall.of(in_dims)
+    size, call, dims = info.batch_size, ForwardCall.of(arguments), _dims(ForwardCall, in_dims)
     if call.options.dropout_p:
         return _one_by_one(attend, size, in_dims, arguments)
     heads = count_heads(call.inputs.query, dims.inputs.query)
@@ -33,7 +34,7 @@ def map_backward(
     attend_backward: Callable[..., Results], info: Any, in_dims: Dims, *arguments: Any
 ) -> tuple[Results, Dims]:
     """Return results of the backward pass and where their mapped dimensions are."""
-    size, call, dims = info.batch_size, BackwardCall.of(arguments), BackwardCall.of(in_dims)
+    size, call, dims = info.batch_size, BackwardCall.of(arguments), _dims(BackwardCall, in_dims)
     if call.options.dropout_p:
         return _one_by_one(attend_backward, size, in_dims, arguments)
     heads, mask_grad = count_heads(call.inputs.query, dims.inputs.query), call.options.mask_grad
@@ -48,9 +49,14 @@ def map_backward(
         return (*four, dmask), (1, 1, 1, 0, None)
     dmask = _split(dmask, 1, size, heads)  # (B, size, H, N, M)
     mask, dim = call.inputs.mask, dims.inputs.mask
-    if (mask if dim is None else mask.select(dim, 0)).shape[1] == 1:
+    if mask is not None and (mask if dim is None else mask.select(dim, 0)).shape[1] == 1:
         dmask = dmask.sum(dim=2, keepdim=True)
     return (*four, dmask), (1, 1, 1, 0, 1)
+
+
+def _dims(kind: type[ForwardCall | BackwardCall], in_dims: Dims) -> Any:
+    """Return the mapped dimension of each argument, or None, by the argument's name."""
+    return kind.of(in_dims)
 
 
 def as_heads(tensor: Tensor, dim: int | None, size: int, *, axis: int) -> Tensor:
@@ -68,7 +74,7 @@ def _split(tensor: Tensor, axis: int, size: int, heads: int) -> Tensor:
     return tensor.reshape(*tensor.shape[:axis], size, heads, *tensor.shape[axis + 1 :])
 
 
-def _parts_as_heads(parts: Sequence[Tensor | None], dims: Dims, size: int) -> list[Tensor | None]:
+def _parts_as_heads(parts: Sequence[Tensor | None], dims: Dims, size: int) -> list[Any]:
     return [
         None if part is None else as_heads(part, dim, size, axis=1)
         for part, dim in zip(parts, dims, strict=True)
@@ -94,25 +100,22 @@ def count_heads(query: Tensor, dim: int | None) -> int:
 
 
 def inputs_as_heads(
-    inputs: Inputs, dims: Inputs, size: int, heads: int, *, own_masks: bool = False
+    inputs: Inputs, dims: Any, size: int, heads: int, *, own_masks: bool = False
 ) -> Inputs:
     """Return the inputs with the mapped dimension among the heads; the seed as it is.
 
     Parameters
     ----------
     dims : Inputs
-        The mapped dimension of each, or None.
+        The mapped dimension of each, or None: dimensions in place of tensors.
     own_masks : bool
         Whether each entry and head must have a mask of its own, as gradients of masks need.
     """
     *three, radius, mask, seed = inputs
-    *dims_of_three, radius_dim, mask_dim, _ = dims
-    return Inputs(
-        *(as_heads(t, d, size, axis=1) for t, d in zip(three, dims_of_three, strict=True)),
-        as_heads(radius, radius_dim, size, axis=0),
-        _mask_as_heads(mask, mask_dim, size, heads, own_masks),
-        seed,
-    )
+    *three_dims, radius_dim, mask_dim, _ = dims
+    query, key, value = map(partial(as_heads, size=size, axis=1), three, three_dims)
+    mask = _mask_as_heads(mask, mask_dim, size, heads, own_masks)
+    return Inputs(query, key, value, as_heads(radius, radius_dim, size, axis=0), mask, seed)
 
 
 def _one_by_one(

@@ -17,6 +17,8 @@ with needed_for("the operator of attention"):
     from torch import Tensor
 
 from fourierkernels.ops.arguments import (
+    BACKWARD_SCHEMA,
+    FORWARD_SCHEMA,
     BackwardCall,
     ForwardCall,
     Gradients,
@@ -44,7 +46,7 @@ _ROW = 3  # dimensions of a number per row: (B, H, N)
     "fourierkernels::fourier_attention",
     mutates_args=(),
     device_types="cpu",
-    schema=ForwardCall.SCHEMA,
+    schema=FORWARD_SCHEMA,
 )
 def attend(*arguments: Any) -> Rows:
     """Return the sums of each row; arguments are those of the schema, one by one."""
@@ -81,7 +83,7 @@ def _centred(inputs: Inputs) -> Inputs:
     "fourierkernels::fourier_attention_backward",
     mutates_args=(),
     device_types="cpu",
-    schema=BackwardCall.SCHEMA,
+    schema=BACKWARD_SCHEMA,
 )
 def attend_backward(*arguments: Any) -> Gradients:
     """Return the gradients; arguments are those of the schema, one by one."""
@@ -105,8 +107,8 @@ def _new_gradients(inputs: Inputs, options: Options) -> Gradients:
     """Return gradients without values; contiguous, as those of the operator."""
     query, key, value, radius, mask, _ = inputs
     dq, dk, dv, dr = (leaf.new_empty(leaf.shape) for leaf in (query, key, value, radius))
-    asked = options.mask_grad and mask is not None
-    return Gradients(dq, dk, dv, dr, query.new_empty(mask.shape if asked else (0,)))
+    asked = mask if options.mask_grad else None
+    return Gradients(dq, dk, dv, dr, query.new_empty((0,) if asked is None else asked.shape))
 
 
 @attend.register_kernel("cuda")
