@@ -186,6 +186,7 @@ def _backward_slab(head, place, layout, settings, saved, results):
         np.empty((4, TILE), like.dtype),
         np.empty((3, TILE), np.int32),
     )
+    # Queries are the inner loop: the tile's dk and dv stay in the cache for all of a slab.
     for tile in range(tiles_in_sight(stop - 1, layout, settings.causal)):
         _backward_tile((head, start, tile), place, layout, settings, saved, work, results)
 

@@ -117,7 +117,7 @@ def _forward_rows(head, block, layout, settings, results):
         np.empty((3, TILE), np.int32),
     )
     if rows < ROWS:
-        work.weights[rows:] = 0
+        work.weights[rows:] = 0  # products take rows by fours; those that are not there add zero
     running = Running(
         np.zeros((ROWS, like.shape[2] + like.shape[2] % 2), like.dtype),
         np.zeros(ROWS, like.dtype),
@@ -187,7 +187,7 @@ def _forward_tile(place, rows, layout, settings, work, running, kept):
             top = highest_exponent(seen, weights, exponents, running.tops[i], None)
             raise_top(i, top, running.sums, running.totals, running.tops)
             running.totals[i] += take_scale(seen, weights, exponents, top)
-        for j in range(seen, extent(most).stretch):
+        for j in range(seen, extent(most).stretch):  # rows that see less share the products' width
             weights[j] = 0
         if special:
             _finish_tile(place, i, (count, most), layout, settings, work, running, kept)
@@ -208,7 +208,7 @@ def _finish_tile(place, i, counts, layout, settings, work, running, kept):
         given = layout.values.given[head, start : start + count]
         add_spoilt_values(given, exponents, weights, running.sums[i])
     if settings.weights:
-        running.stored[i, tile] = running.tops[i]
+        running.stored[i, tile] = running.tops[i]  # later tiles may raise it
         for j in range(most):  # assigning a slice would also compile error messages for 4 s
             kept[head, row, start + j] = weights[j]
 

@@ -104,7 +104,7 @@ def _sum_block(start, queries, samples, shape, rounding, sums):
     mantissas = np.empty(TILE, like.dtype)  # unpacked from one array they would lose, for the
     noise = np.empty(TILE, like.dtype)  # compiler, the contiguous layout and with it the vectors
     exponents = np.empty(TILE, np.int32)
-    sums.exponent[start:stop] = NOWHERE
+    sums.exponent[start:stop] = NOWHERE  # the first pair that counts sets the scale
     for tile in range(len(samples.rows)):
         columns = samples.columns[tile]
         for i in range(start, stop):
@@ -136,7 +136,7 @@ def pair_weights(query, row, base, reach, shape, rounding, mantissas, exponents,
 @inner(error_model="numpy")
 def _rescale(i, top, sums):
     """Bring the sums of a query to a higher exponent."""
-    shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))
+    shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))  # 0 there; ldexp takes 32 bits
     for k in range(sums.numerator.shape[1]):
         sums.numerator[i, k] *= shrink
     sums.denominator[i] *= shrink

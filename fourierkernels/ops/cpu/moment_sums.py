@@ -103,7 +103,7 @@ def _sum_block(start, queries, samples, shape, monomials, rounding, sums):
             if top > sums.exponent[i]:
                 _rescale(i, top, sums)
             _bring_to(top, mantissas, exponents)
-            for a in range(1, len(values)):
+            for a in range(1, len(values)):  # parents come first: one product for each monomial
                 d, parent = monomials.coordinate[a], monomials.parent[a]
                 place = d if shape.gaussian else 3 * d
                 x, points = query[place], row[place * TILE : (place + 1) * TILE]
@@ -121,7 +121,7 @@ def _sum_block(start, queries, samples, shape, monomials, rounding, sums):
 @inner(error_model="numpy")
 def _rescale(i, top, sums):
     """Bring the sums of a query to a higher exponent."""
-    shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))
+    shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))  # 0 there; ldexp takes 32 bits
     for a in range(sums.numerator.shape[1]):
         for k in range(sums.numerator.shape[2]):
             sums.numerator[i, a, k] *= shrink

@@ -57,7 +57,7 @@ def pack_keys(parts):
                     row[j::TILE] = 0
                 else:
                     farthest = max(farthest, most)
-                reach[head, tile, j] = farthest
+                reach[head, tile, j] = farthest  # of the first keys alone: causal rows see no more
     return rows, reach, doubts, spoilt
 
 
@@ -101,6 +101,6 @@ def _reach(x):
     """Return the largest size of a row's entries, and 0, or NaN if one is not finite."""
     most = doubt = constant(0.0, x[0])
     for d in range(len(x)):
-        doubt += constant(0.0, most) * x[d]
+        doubt += constant(0.0, most) * x[d]  # zero times what is not finite is NaN
         most = max(most, abs(x[d]))
     return most, doubt

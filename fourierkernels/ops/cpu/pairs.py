@@ -105,6 +105,8 @@ def sinc_pairs(query, row, extent, power, distant, mantissas, exponents, least):
 @inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _all_features(query, row, width, mantissas, exponents, least):
     dim, d = len(query) // 3, 0
+    # Four features share a division, the slowest instruction, and a split of the exponent; products
+    # of more distances would leave the range of float32 too soon.
     while d + 4 <= dim:
         _four_features(np.uintp(d), query, row, width, mantissas, exponents, least)
         d += 4
@@ -125,7 +127,7 @@ def gaussian_pairs(query, row, base, mantissas, exponents, squares):
     for j in range(TILE):
         squares[j] = constant(0.0, squares[0])
     d, dim = 0, len(query)
-    while d + 4 <= dim:
+    while d + 4 <= dim:  # squares are read and written once for four features
         _add_four_squares(query[d:], row[TILE * d :], squares)
         d += 4
     while d < dim:

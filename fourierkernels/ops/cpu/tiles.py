@@ -32,6 +32,7 @@ def raise_top(i, top, sums, totals, tops):
     """Bring the sums of row i to an exponent if it is higher: arrays of :class:`Running`."""
     if top <= tops[i]:
         return
+    # At -2000 the factor is zero already.
     shrink = power_of_two(np.int32(max(tops[i] - top, -2000)), totals[i])
     totals[i] *= shrink
     for c in range(sums.shape[1]):
@@ -52,6 +53,7 @@ def take_scale(width, mantissas, exponents, top):
 @inner(error_model="numpy")
 def add_products(rows, width, weights, columns, sums):
     """Add weights (8, 256) times a tile of C columns to the first sums (8, C)."""
+    # Eight sums stay in registers, and a value that is loaded serves four of them.
     for i in range(0, rows, 4):
         a, b, c, d = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
         for k in range(0, sums.shape[1], 2):

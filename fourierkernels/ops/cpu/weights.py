@@ -150,7 +150,7 @@ def weigh(query, reach, keys, count, power, mask, mantissas, exponents):
     part = extent(count)
     distant = reach + reaches[count - 1] > far_limit(reach)
     sinc_pairs(query, columns, part, power, distant, mantissas, exponents, None)
-    if len(doubts) > 0 or reach != reach:
+    if len(doubts) > 0 or reach != reach:  # adds NaN of a row or key that is not finite, else 0
         for j in range(count):
             mantissas[j] += (reach - reach) + (doubts[j] if len(doubts) > 0 else reach - reach)
     if len(factors) > 0:
