@@ -253,15 +253,15 @@ class _Choice:
         dims = self._low.shape[1]
         every = range(len(self._trims))
         start = ((k,) * dims for k in every)
-        bulk, trim, held = min(
+        bulk, trim, holding = min(
             ((self._bulk(k, r), k, r) for k, r in itertools.product(start, self._ranges)),
-            key=lambda found: self.seconds(found[0]),
+            key=lambda choice: self.seconds(choice[0]),
         )
         for d in range(dims if dims > 1 else 0):
             others = [(*trim[:d], k, *trim[d + 1 :]) for k in every]
             bulk, trim = min(
-                ((self._bulk(k, held), k) for k in others),
-                key=lambda found: self.seconds(found[0]),
+                ((self._bulk(k, holding), k) for k in others),
+                key=lambda choice: self.seconds(choice[0]),
             )
         return bulk
 
@@ -281,11 +281,11 @@ class _Choice:
         outside = sum(counts[k] for k in (*below, *above))
         return self._of(box, outside)
 
-    def _bulk(self, trim: tuple[int, ...], held: Box | None) -> Bulk:
+    def _bulk(self, trim: tuple[int, ...], holding: Box | None) -> Bulk:
         places = list(trim), list(range(len(trim)))
         box = Box(_ends(self._low[places]), _ends(self._high[places]))
         outside = sum(2 * self._trims[k] for k in trim)
-        return self._of(box if held is None else box.including(held), outside)
+        return self._of(box if holding is None else box.including(holding), outside)
 
     def _of(self, box: Box, outside: int) -> Bulk:
         share = 1.0 - float(box.holds(self._seen).mean())

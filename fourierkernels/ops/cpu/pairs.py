@@ -85,7 +85,7 @@ def sinc_pairs(query, row, extent, power, distant, mantissas, exponents, least):
     extent : Extent
     power : int
     distant : bool
-        Whether some abs(u_d - v_d) may be too large for products of four: `series.far_limit`.
+        Whether some abs(u_d - v_d) may be too large for products of four: `scalar.far_limit`.
     mantissas : array of shape (256,)
     exponents : int32 array of shape (256,)
     least : array of shape (256,) or None

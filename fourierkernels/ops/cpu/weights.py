@@ -170,7 +170,7 @@ def _apply_mask(count, factors, shifts, mantissas, exponents):
 
 @inner()
 def nested(layout, settings):
-    """Return a layout and settings of their leaves: see `cpu_layout.flattened`."""
+    """Return a layout and settings of their leaves: see `layout.flattened`."""
     q, a, b, c, d, e, f, g, bias, heads, s0, s1, s2, s3, m = layout
     power, causal, eps, weights, low, high, least, scale = settings
     mask = Mask(bias, heads, (s0, s1, s2, s3))
