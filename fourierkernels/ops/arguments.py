@@ -1,7 +1,6 @@
 """Arguments and results that the operator passes to its kernels and back."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -133,6 +132,9 @@ class Gradients(NamedTuple):
     mask: Tensor
 
 
+_COTANGENTS, _INPUTS, _SAVED = (len(kind._fields) for kind in (Cotangents, Inputs, Saved))
+
+
 class ForwardCall(NamedTuple):
     """The arguments of the operator, which torch passes one by one, in the order of its schema."""
 
@@ -142,8 +144,7 @@ class ForwardCall(NamedTuple):
     @classmethod
     def of(cls, arguments: Sequence[Any]) -> "ForwardCall":
         """Restore what is kept together; what there is one of for each argument, likewise."""
-        count = len(Inputs._fields)
-        return cls(Inputs(*arguments[:count]), Options(*arguments[count:]))
+        return cls(Inputs(*arguments[:_INPUTS]), Options(*arguments[_INPUTS:]))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -166,11 +167,10 @@ class BackwardCall(NamedTuple):
     @classmethod
     def of(cls, arguments: Sequence[Any]) -> "BackwardCall":
         """Restore what is kept together; what there is one of for each argument, likewise."""
-        rest = iter(arguments)
-        cotangents = Cotangents(*islice(rest, len(Cotangents._fields)))
-        inputs = Inputs(*islice(rest, len(Inputs._fields)))
-        saved = Saved(*islice(rest, len(Saved._fields)))
-        power, causal, eps, dropout_p, mask_grad = rest
+        first, last = _COTANGENTS, _COTANGENTS + _INPUTS
+        cotangents, inputs = Cotangents(*arguments[:first]), Inputs(*arguments[first:last])
+        saved, last = Saved(*arguments[last : last + _SAVED]), last + _SAVED
+        power, causal, eps, dropout_p, mask_grad = arguments[last:]
         weights = arguments[1] is not None
         options = Options(power, causal, eps, dropout_p, weights, mask_grad)
         return cls(cotangents, inputs, saved, options)

@@ -103,28 +103,31 @@ class Planner:
         key = max(len(queries), self._expected), plain, covered, loop_threads()
         method = self._methods.get(key)
         if method is None:
-            method = self.plan(queries, plain=plain).method
-            if len(self._methods) < _KEPT_METHODS and self._is_settled(queries, plain=plain):
+            problem = self.problem(queries, plain=plain, covered=covered)
+            bulk = self._bulk(problem, queries)
+            method = plan_sum(replace(problem, bulk=bulk), self._method).method
+            # Queries lie at most the longest side to either side of the first: one centre.
+            near = 2.0 * max(problem.bands) <= self._limit
+            if near and bulk is None and len(self._methods) < _KEPT_METHODS:
                 self._methods[key] = method
         return method
 
-    def _is_settled(self, queries: FloatArray, *, plain: bool) -> bool:
-        """Return whether all queries of this number and range have the same plan."""
-        problem = self.problem(queries, plain=plain)
-        # Queries lie at most the longest side to either side of the first of them: one centre.
-        near = 2.0 * max(problem.bands) <= self._limit
-        return near and not _may_pay(problem, self._method)
-
-    def problem(self, queries: FloatArray, *, plain: bool) -> Problem:
+    def problem(self, queries: FloatArray, *, plain: bool, covered: Box | None = None) -> Problem:
         """Return the facts of a sum at these queries, without a bulk.
+
+        Parameters
+        ----------
+        covered : Box, optional
+            The smallest box around points and queries, if it is known.
 
         Raises
         ------
         ValueError
             If radius times range is beyond 1e15.
         """
+        covered = covered or self._box.including(Box.around(queries))
         with np.errstate(over="ignore"):
-            spans = self._radius * self._box.including(Box.around(queries)).spans
+            spans = self._radius * covered.spans
         bands, m = _check_spans(spans), max(len(queries), self._expected)
         seen = queries[:: math.ceil(len(queries) / _LOOKED_AT)]
         cells = count_cells(self._radius * (seen - seen[0]), self._limit, m)
