@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from fourierkernels import cli
 from fourierkernels.cli.benchmarks import TASKS, run_bench
+from fourierkernels.foundation.timing import rounds
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -84,3 +85,11 @@ def test_bad_input_is_refused(names: list[str], options: dict[str, object], mess
     sizes, dims = given.pop("sizes"), given.pop("dims")
     with pytest.raises(ValueError, match=message):
         list(run_bench(names, sizes, dims, **given))
+
+
+def test_rounds_take_turns_and_do_not_count_the_warm_up() -> None:
+    order: list[str] = []
+    calls = {name: lambda name=name: order.append(name) for name in "ab"}
+    times = rounds(calls, least=2, most=2, seconds=9.0)
+    assert order == ["a", "b"] * 3
+    assert {name: len(seconds) for name, seconds in times.items()} == {"a": 2, "b": 2}

@@ -13,8 +13,8 @@ from fake_nvcc import FakeNvcc, nvcc
 from typer.testing import CliRunner, Result
 
 from fourierkernels import cli
-from fourierkernels.cli.card import check, command
-from fourierkernels.cli.card.outcome import Measure
+from fourierkernels.cli.card import check
+from fourierkernels.cli.card.compared import Measure
 from fourierkernels.cli.card.probes import Probe
 from fourierkernels.ops.cuda import toolkit as cuda_toolkit
 from fourierkernels.ops.cuda.build import Variant, library_name
@@ -206,7 +206,7 @@ def test_bad_input_is_refused(arguments: list[str], message: str) -> None:
 def test_without_compute_sanitizer_the_message_says_where_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(command.shutil, "which", lambda name: None)
+    monkeypatch.setattr(check.shutil, "which", lambda name: None)
     done = run("check", "--sanitizer", "--device", "cpu")
     assert str(done.exception).startswith("sanitizer needs compute-sanitizer on PATH")
 

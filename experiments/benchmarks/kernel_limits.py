@@ -17,7 +17,6 @@ The two sides of a ratio run in turn; a row has the median of each and the media
 
 import argparse
 import itertools
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ import fourierkernels as fk
 from fourierkernels.estimators import UndefinedWarning
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.timing import rounds
 from fourierkernels.kernels import as_kernel
 from fourierkernels.sums import PreparedSum, bandlimited, kernel_sum, transforms
 from fourierkernels.theory import optimal_radius
@@ -59,14 +59,9 @@ class Row:
 
 def in_turn(value: Run, limit: Run, repeats: int) -> tuple[float, float, float]:
     """Return the median seconds of both and the median of their ratios, after one warm-up."""
-    seconds = np.empty((repeats, 2))
-    for k in range(-1, repeats):
-        for side, run in enumerate((value, limit)):
-            start = time.perf_counter()
-            run()
-            if k >= 0:
-                seconds[k, side] = time.perf_counter() - start
-    return (*np.median(seconds, axis=0), float(np.median(seconds[:, 0] / seconds[:, 1])))
+    times = rounds({"value": value, "limit": limit}, least=repeats)
+    seconds = np.array([times["value"], times["limit"]])  # (2, repeats)
+    return (*np.median(seconds, axis=1), float(np.median(seconds[0] / seconds[1])))
 
 
 def sample(n: int, dim: int, stream: int = 0) -> np.ndarray:

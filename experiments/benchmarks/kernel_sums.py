@@ -28,6 +28,7 @@ import numpy as np
 
 import fourierkernels as fk
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.timing import rounds
 
 ROOT = Path(__file__).parents[2]
 SIZES = {1: (10**3, 10**4, 10**5, 10**6), 2: (10**4, 10**5), 3: (10**4, 10**5)}
@@ -240,12 +241,9 @@ def measure(method: str, dim: int, n: int, budget: float) -> Cell:
     one = (time.perf_counter() - start) / len(probe)
     count = n if peer.whole or one * n < budget else max(CHECKED, int(budget / one))
     count = min(count, _PAIRS // n) if peer.dense else min(count, n)
-    runs = []
-    for _ in range(3 if one * count < budget / 3 else 1):
-        start = time.perf_counter()
-        whole = peer.prepare(x, y, h)
-        whole(at[:count])
-        runs.append(time.perf_counter() - start)
+    repeats = 3 if one * count < budget / 3 else 1
+    whole = {method: lambda: peer.prepare(x, y, h)(at[:count])}
+    runs = rounds(whole, least=repeats, warm=0)[method]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # before the reference runs
     exact = truth(peer.task, x, y, probe, h)
     error = float(np.nanmax(np.abs(values - exact)) / np.abs(exact).max())

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from scipy import stats
 
 import fourierkernels as fk
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.timing import rounds
 
 ROOT = Path(__file__).parents[2]
 SEED = 2022
@@ -133,12 +135,12 @@ def compare(case: Comparison) -> Row:
     queries = at[: case.queries]
     ours, other = local_line(x, y, at, h), case.run(x, y, queries[:CHECKED], h)
     share = len(queries) / len(at)
-    times = np.array(
-        [
-            (_timed(local_line, x, y, at, h), _timed(case.run, x, y, queries, h) / share)
-            for _ in range(case.turns)
-        ]
-    )
+    sides = {
+        "ours": partial(local_line, x, y, at, h),
+        "other": partial(case.run, x, y, queries, h),
+    }
+    taken = rounds(sides, least=case.turns, warm=0, clock=time.process_time)
+    times = np.column_stack([taken["ours"], np.array(taken["other"]) / share])
     logs = np.log(times[:, 1] / times[:, 0])
     half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
     return Row(
@@ -151,12 +153,6 @@ def compare(case: Comparison) -> Row:
         _error(ours, x, y, at, h, 1),
         _error(other, x, y, queries, h, case.degree),
     )
-
-
-def _timed(method: Method, *arguments: object) -> float:
-    start = time.process_time()
-    method(*arguments)
-    return time.process_time() - start
 
 
 def _error(values: Array, x: Array, y: Array, at: Array, h: float, degree: int) -> float:

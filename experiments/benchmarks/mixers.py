@@ -27,6 +27,7 @@ import torch
 
 from fourierkernels.foundation.device import default_device
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.timing import rounds
 from fourierkernels.mixing import MIXERS
 from fourierkernels.models.blocks import BlockConfig, build_blocks, run_blocks
 
@@ -88,16 +89,14 @@ def build(variant: Variant, n: int) -> torch.nn.ModuleList:
 
 def best_time(call: Any, device: str, seconds: float) -> float:
     """Return the shortest of the runs within some seconds, at least one, in milliseconds."""
-    runs: list[float] = []
-    clock = time.perf_counter if device == "cuda" else time.process_time
-    start = time.perf_counter()
-    while not runs or (time.perf_counter() - start < seconds and len(runs) < 50):
-        begin = clock()
+
+    def finished() -> None:
         call()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        runs.append(clock() - begin)
-    return 1e3 * min(runs)
+        torch.cuda.synchronize()
+
+    timed, clock = (finished, time.perf_counter) if device == "cuda" else (call, time.process_time)
+    times = rounds({"": timed}, least=1, most=50, seconds=seconds, warm=0, clock=clock)
+    return 1e3 * min(times[""])
 
 
 def measure(name: str, n: int, device: str, seconds: float = SECONDS) -> Cell:

@@ -1,6 +1,6 @@
 """The command line: ``fourierkernels density``, ``rates``, ``train``, ``heads`` and others.
 
-One file per command. Commands stay thin: they parse, call the package, print and write. A
+Commands stay thin: they parse, call the package, print and write. A
 ValueError, TypeError, OSError or a missing extra becomes one line on standard error and exit
 status 2. So does any other exception, by its name; with FK_TRACEBACK=1 its traceback is shown.
 """
@@ -14,16 +14,13 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
-from fourierkernels.cli.bench import bench
-from fourierkernels.cli.cuda import cuda
-from fourierkernels.cli.density import density
+from fourierkernels.cli.cuda import bench, cuda
+from fourierkernels.cli.estimates import density, regress
 from fourierkernels.cli.evaluate import evaluate
 from fourierkernels.cli.heads import head_names, heads
-from fourierkernels.cli.names import command_with
-from fourierkernels.cli.rates import rate_names, rates
-from fourierkernels.cli.regress import regress
+from fourierkernels.cli.output import command_with
 from fourierkernels.cli.sweep import sweep, sweep_names
-from fourierkernels.cli.theorems import theorem_names, theorems
+from fourierkernels.cli.theorems import rate_names, rates, theorem_names, theorems
 from fourierkernels.cli.train import CorporaAtHelp, train
 from fourierkernels.cli.translate import translate
 from fourierkernels.foundation.console import discard_output, prepare_streams, visible

@@ -6,7 +6,6 @@ To add a task, write a function from a :class:`Setting` to contenders and add a 
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from rich import box
 from rich.table import Table
 
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.timing import rounds
 from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.sums import METHODS, PreparedSum
@@ -25,6 +25,7 @@ _CHECKED = 256  # queries that are compared with the reference
 _BUDGET = 20.0  # seconds that a single run may take by the cost model; slower ones are left out
 _ENTRIES = 2**27  # of the arrays that the attention reference stores
 _HEADS = 8
+_LEAST_ROUNDS, _MOST_ROUNDS = 3, 25
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,9 @@ def _timed(task: Task, setting: Setting) -> Iterator[Timing]:
     contenders = task.contenders(setting)
     if not contenders:
         return
-    times = _rounds({name: one.run for name, one in contenders.items()})
+    runs = {name: contender.run for name, contender in contenders.items()}
+    turns = rounds(runs, least=_LEAST_ROUNDS, most=_MOST_ROUNDS, seconds=1.0)
+    times = {name: statistics.median(seconds) for name, seconds in turns.items()}
     base = next((name for name, one in contenders.items() if one.chosen), next(iter(times)))
     for name, one in contenders.items():
         error = math.nan if one.error is None else one.error()
@@ -231,22 +234,6 @@ def _timed(task: Task, setting: Setting) -> Iterator[Timing]:
         yield Timing(
             task.name, setting.n, setting.dim, name, 1e3 * times[name], ratio, error, one.chosen
         )
-
-
-def _rounds(runs: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-    """Return median seconds; the first round compiles and is not counted."""
-    for run in runs.values():
-        run()
-    found: dict[str, list[float]] = {name: [] for name in runs}
-    start = time.perf_counter()
-    while len(found[next(iter(runs))]) < 3 or (
-        time.perf_counter() - start < 1.0 and len(found[next(iter(runs))]) < 25
-    ):
-        for name, run in runs.items():
-            begin = time.perf_counter()
-            run()
-            found[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(values) for name, values in found.items()}
 
 
 def bench_table(rows: Sequence[Timing]) -> Table:

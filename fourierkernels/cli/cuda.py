@@ -1,4 +1,8 @@
-"""``fourierkernels cuda``: build the libraries for a card, check them on it, time them."""
+"""``fourierkernels bench`` and ``cuda``: what is measured on this machine.
+
+The time and the error of every method; on a card, the libraries of Fourier attention built, its
+results checked and its speed measured.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -10,6 +14,7 @@ from typing import Annotated
 import typer
 
 from fourierkernels.cli.output import check_file, write_json, write_table
+from fourierkernels.foundation.console import standard_output
 
 cuda = typer.Typer(help="Fourier attention on a card: build its libraries, check them, time them.")
 
@@ -21,8 +26,35 @@ _Jobs = Annotated[int, typer.Option(help="Libraries built at a time; each takes 
 _Quick = Annotated[bool, typer.Option("--quick", help="The short run, on small problems.")]
 
 
+def bench(
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(help="density, regression, attention; all without.", metavar="[TASK]..."),
+    ] = None,
+    n: Annotated[
+        list[int] | None, typer.Option(help="Samples, or tokens; repeat for more.")
+    ] = None,
+    dim: Annotated[list[int] | None, typer.Option(help="Dimension; repeat for more.")] = None,
+    power: Annotated[int, typer.Option(help="l of sinc^l.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the data.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+) -> None:
+    """Time every method on this machine, and measure its error against the reference.
+
+    Example: fourierkernels bench density --n 1000 --n 100000
+    """
+    from fourierkernels.cli.benchmarks import bench_table, run_bench
+
+    if output is not None:
+        check_file("output", output)
+    rows = list(run_bench(tasks or [], n or [1000], dim or [1, 16], power=power, seed=seed))
+    standard_output().print(bench_table(rows))
+    if output is not None:
+        write_table(output, [asdict(row) for row in rows])
+
+
 @cuda.callback(invoke_without_command=True)
-def group(ctx: typer.Context) -> None:
+def cuda_group(ctx: typer.Context) -> None:
     """Fourier attention on a card: build its libraries, check them, time them."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
@@ -53,7 +85,7 @@ def build(
 
     Example: fourierkernels cuda build --arch sm_80 --arch sm_90 --output libraries
     """
-    from fourierkernels.cli.card.build_command import build_command
+    from fourierkernels.cli.card.libraries import build_command
 
     with _explained():
         build_command(arch or [], real or [], size or [], output, jobs=jobs)
@@ -83,7 +115,7 @@ def check(
 
     Example: fourierkernels cuda check --csv check.csv --json check.json
     """
-    from fourierkernels.cli.card.command import check_command, sanitizer_command
+    from fourierkernels.cli.card.check import check_command, sanitizer_command
 
     for name, path in (("csv", csv), ("json", json)):
         if path is not None:
@@ -100,8 +132,8 @@ def check(
     raise typer.Exit(int(any(row.bad for row in rows)))
 
 
-@cuda.command()
-def bench(
+@cuda.command("bench")
+def bench_on_card(
     device: _Device = None,
     quick: _Quick = False,
     shape: Annotated[
@@ -124,7 +156,7 @@ def bench(
 
     Example: fourierkernels cuda bench --minutes 8 --output bench.csv
     """
-    from fourierkernels.cli.card.command import bench_command
+    from fourierkernels.cli.card.bench import bench_command
 
     if output is not None:
         check_file("output", output)

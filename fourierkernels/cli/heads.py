@@ -8,7 +8,7 @@ import typer
 
 from fourierkernels.checkpoints.published import PUBLISHED
 from fourierkernels.checkpoints.tokens import token_choices
-from fourierkernels.cli.names import Names
+from fourierkernels.cli.output import Names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 

@@ -1,20 +1,27 @@
-"""Files that commands write: refused before the work, complete or not there afterwards."""
+"""What commands share: the files they write, and names of registries in their help.
+
+A file is refused before the work, and complete or not there afterwards. Names are filled in when
+the help is displayed.
+"""
 
 import csv
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from typer.core import TyperCommand
 
 from fourierkernels.foundation.extras import require
 from fourierkernels.foundation.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+Names = Mapping[str, Iterable[str]]
 
 
 @contextmanager
@@ -74,3 +81,23 @@ def write_picture(path: Path, figure: "Figure") -> None:
     """Write a figure, whole or not at all."""
     with complete_file(path) as part:
         figure.savefig(part, dpi=150)
+
+
+class NamesInHelp(TyperCommand):
+    """Writes registry names for {…} in the help, rows added later included."""
+
+    names: Callable[[], Names]
+
+    def format_help(self, *arguments: Any) -> None:
+        """Fill in the names, then write the help."""
+        rows = type(self).names()
+        for parameter in self.params:
+            for place, found in rows.items():
+                text = getattr(parameter, "help", None) or ""
+                vars(parameter)["help"] = text.replace(f"{{{place}}}", ", ".join(found))
+        super().format_help(*arguments)
+
+
+def command_with(names: Callable[[], Names]) -> type[NamesInHelp]:
+    """Return the class of a command whose help shows these names; they are loaded only then."""
+    return type("Command", (NamesInHelp,), {"names": staticmethod(names)})

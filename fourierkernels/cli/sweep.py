@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fourierkernels.cli.names import Names
-from fourierkernels.cli.output import check_file
+from fourierkernels.cli.output import Names, check_file
 
 _Names = list[str] | None
 _Numbers = list[int] | None

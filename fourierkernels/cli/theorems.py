@@ -1,12 +1,123 @@
-"""``fourierkernels theorems``: the theorems of the papers, tested."""
+"""``fourierkernels rates`` and ``theorems``: the best exact errors, and the theorems, tested."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from fourierkernels.cli.names import Names
-from fourierkernels.cli.output import check_file, write_table
+from fourierkernels.cli.output import (
+    Names,
+    check_file,
+    check_picture,
+    complete_file,
+    write_picture,
+    write_table,
+)
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.progress import tracked
+from fourierkernels.foundation.validation import check_integer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fourierkernels.theory import RateRow
+
+_LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding lets them be told
+_EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
+_LARGEST_POWER = 1000  # of sinc: beyond it the kernel is Gaussian to four digits
+_RateDensity = Annotated[
+    str, typer.Option(help="One of {densities}, or a name with parameters: 'beta(2, 5)'.")
+]
+_Power = Annotated[
+    list[str] | None,
+    typer.Option(help="Powers l of sinc^l, one or more, at most 1000.", metavar="L ..."),
+]
+_RateKernel = Annotated[
+    list[str] | None,
+    typer.Option(help="Kernel by name, in addition: {kernels}, or fourier<l>; repeat for more."),
+]
+
+
+def rate_names() -> Names:
+    """Return the names in the help."""
+    from fourierkernels.kernels import KERNELS
+    from fourierkernels.theory.densities import DENSITIES
+
+    return {"densities": DENSITIES, "kernels": KERNELS}
+
+
+def rates(
+    density: _RateDensity = "gaussian",
+    power: _Power = None,
+    kernel: _RateKernel = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="L")] = None,
+    dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
+    smallest: Annotated[int, typer.Option(help="Smallest n, as a power of ten.")] = _EXPONENTS[0],
+    largest: Annotated[int, typer.Option(help="Largest n, as a power of ten.")] = _EXPONENTS[1],
+    control: Annotated[bool, typer.Option(help="Show the Gaussian kernel too.")] = True,
+    plot: Annotated[Path | None, typer.Option(help="Draw the table: .png, .svg or .pdf.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+) -> None:
+    """Print the exact best error of kernel density estimation against n, beside the rates.
+
+    For every power: n, the best radius, the exact MISE there, its local slope, the rate proved in
+    the paper and the sharp one.
+
+    Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
+    """
+    from fourierkernels.theorems import rate_table
+    from fourierkernels.theorems.rate_tables import rates_table, write_rates
+
+    kernels = _kernels([*(power or []), *(more or [])], kernel or [], control=control)
+    sizes = _sizes(smallest, largest)
+    if plot is not None:
+        check_picture(plot)
+    if output is not None:
+        check_file("output", output)
+    rows = [
+        row
+        for kernel in tracked(kernels, "rates")
+        for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
+    ]
+    standard_output().print(rates_table(rows))
+    if output is not None:
+        with complete_file(output) as part:
+            write_rates(part, rows)
+    if plot is not None:
+        _plot_rates(plot, rows)
+
+
+def _kernels(powers: Sequence[str], names: Sequence[str], *, control: bool) -> list[str]:
+    """Return names of kernels, each once. click gives an option one value: more are arguments."""
+    if not (powers or names):
+        powers = ["1", "2", "4"]
+    kernels = [*(f"fourier{_as_power(text)}" for text in powers), *names]
+    return list(dict.fromkeys([*kernels, *["gaussian"] * control]))
+
+
+def _sizes(smallest: int, largest: int) -> list[int]:
+    if not 0 <= smallest <= largest <= _LARGEST_EXPONENT:
+        rule = f"0 <= smallest <= largest <= {_LARGEST_EXPONENT}"
+        raise ValueError(f"smallest and largest must keep {rule}, got {smallest} and {largest}")
+    return [10**exponent for exponent in range(smallest, largest + 1)]
+
+
+def _as_power(text: str) -> int:
+    if not text.lstrip("+-").isdecimal():
+        raise TypeError(f"power must be an integer, got {text!r}")
+    if check_integer("power", int(text)) > _LARGEST_POWER:
+        raise ValueError(f"power must be at most {_LARGEST_POWER}, got {text}")
+    return int(text)
+
+
+def _plot_rates(path: Path, rows: "Sequence[RateRow]") -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from fourierkernels import plotting
+
+    write_picture(path, cast("Figure", plotting.plot_rates(rows).figure))
 
 
 def theorem_names() -> Names:

@@ -16,8 +16,8 @@ from fourierkernels.estimators.weights import left_out
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum
-from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import multi_indices
+from fourierkernels.sums.result import MomentSums
 
 
 def local_polynomial_design(degree: int, weighting: str = "frequency") -> FitDesign:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.sums.moments import MomentSums
 from fourierkernels.sums.parts import multi_indices
+from fourierkernels.sums.result import MomentSums
 
 _BLOCK = 2**12  # systems eliminated together
 _EPS = float(np.finfo(float).eps)

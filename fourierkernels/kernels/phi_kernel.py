@@ -11,8 +11,7 @@ from scipy import special
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels.kernel import FourierKernel, Kernel
-from fourierkernels.kernels.phi_tail import Side, cosine_tail, mean_power, sides, tail_error
-from fourierkernels.kernels.sinc import sinc
+from fourierkernels.kernels.sinc import Side, cosine_tail, mean_power, sides, sinc, tail_error
 
 PhiFunction = Callable[[FloatArray], FloatArray]
 

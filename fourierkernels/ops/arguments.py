@@ -1,8 +1,22 @@
 """Arguments and results that the operator passes to its kernels and back."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+
+_STEP = 16.0  # of R c: nothing is moved that is closer to 0 than half of it
+
+# The schemas of the operator and of its backward pass.
+_TENSORS = "Tensor query, Tensor key, Tensor value, Tensor radius, Tensor? mask, Tensor? seed"
+_NUMBERS = "SymInt power, bool is_causal, float eps, float dropout_p"
+_FIVE = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
+FORWARD_SCHEMA = f"({_TENSORS}, {_NUMBERS}, bool return_weights) -> {_FIVE}"
+BACKWARD_SCHEMA = (
+    f"(Tensor grad, Tensor? weights_grad, Tensor delta, {_TENSORS}, Tensor significand, "
+    f"Tensor exponent, Tensor packed, {_NUMBERS}, bool mask_grad) -> {_FIVE}"
+)
 
 
 class Inputs(NamedTuple):
@@ -116,3 +130,73 @@ class Gradients(NamedTuple):
     value: Tensor
     radius: Tensor
     mask: Tensor
+
+
+_COTANGENTS, _INPUTS, _SAVED = (len(kind._fields) for kind in (Cotangents, Inputs, Saved))
+
+
+class ForwardCall(NamedTuple):
+    """The arguments of the operator, which torch passes one by one, in the order of its schema."""
+
+    inputs: Inputs
+    options: Options
+
+    @classmethod
+    def of(cls, arguments: Sequence[Any]) -> "ForwardCall":
+        """Restore what is kept together; what there is one of for each argument, likewise."""
+        return cls(Inputs(*arguments[:_INPUTS]), Options(*arguments[_INPUTS:]))
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """All arguments one by one."""
+        return (*self.inputs, *self.options[:-1])
+
+
+class BackwardCall(NamedTuple):
+    """The arguments of the operator's backward pass, likewise.
+
+    They have the gradient of the mask among the options in place of the weights, which were asked
+    for if they have a cotangent.
+    """
+
+    cotangents: Cotangents
+    inputs: Inputs
+    saved: Saved
+    options: Options
+
+    @classmethod
+    def of(cls, arguments: Sequence[Any]) -> "BackwardCall":
+        """Restore what is kept together; what there is one of for each argument, likewise."""
+        first, last = _COTANGENTS, _COTANGENTS + _INPUTS
+        cotangents, inputs = Cotangents(*arguments[:first]), Inputs(*arguments[first:last])
+        saved, last = Saved(*arguments[last : last + _SAVED]), last + _SAVED
+        power, causal, eps, dropout_p, mask_grad = arguments[last:]
+        weights = arguments[1] is not None
+        options = Options(power, causal, eps, dropout_p, weights, mask_grad)
+        return cls(cotangents, inputs, saved, options)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """All arguments one by one."""
+        *options, _, mask_grad = self.options
+        return (*self.cotangents, *self.inputs, *self.saved, *options, mask_grad)
+
+
+def common_offset(key: Tensor, radius: Tensor) -> Tensor:
+    """Return c, ``(B, H, 1, D)``: near the first key if that is far from 0, else 0.
+
+    Sines are taken of R (q - c) and R (k - c), whose rounding grows with their size. Of the keys
+    only the first is looked at, because every causal row sees it: no output may depend on what
+    comes later, not in its last bit. If it is not finite, c is 0: a mask may hide it.
+
+    Parameters
+    ----------
+    key : Tensor
+        ``(B, H, M, D)``, M at least 1.
+    radius : Tensor
+        ``(H, D)``.
+    """
+    scale = radius[:, None]  # (H, 1, D)
+    first = key[:, :, :1]
+    offset = _STEP * torch.round(scale * first / _STEP) / scale
+    return torch.where(torch.isfinite(first), offset, 0.0)

@@ -1,58 +1,151 @@
 """Derivatives of the operator and of its derivative, as torch registers them.
 
-The first is the operator's backward pass. The second is the reference's, see
-:mod:`fourierkernels.ops.by_reference`, and with it all others.
+The first is the operator's backward pass. The second is the reference's under the same draw of
+dropout, and with it all others: they are too rare for kernels of their own, and cost the
+reference's O(N M D) memory. Written with `torch.func`, they can themselves be differentiated,
+mapped and pushed forward, so that derivatives of every order and mode are right.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from fourierkernels.ops.arguments import Inputs, Options
-from fourierkernels.ops.by_reference import Function, backward_function, pull_back
+from fourierkernels.ops.arguments import (
+    BackwardCall,
+    Cotangents,
+    ForwardCall,
+    Inputs,
+    Options,
+    Rows,
+    Saved,
+)
+from fourierkernels.ops.dropout import drop
+from fourierkernels.ops.nadaraya_watson import additive, nadaraya_watson
+from fourierkernels.ops.reference import fourier_scores
 
-_TENSORS = 6  # query, key, value, radius, mask and seed
-_MASK = 4  # the place of the mask
-_OPTIONS = 5  # power, is_causal, eps, dropout_p, and return_weights or mask_grad
-_COTANGENTS, _SAVED = 3, 3  # of the backward pass, before and after the tensors
-
+Function = Callable[..., tuple[Tensor, ...]]
 Results = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def attend_by_reference(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
+    """Return output ``(B, H, N, C)`` and weights ``(B, H, N, M)``: what the operator computes."""
+    query, key, value, radius, mask, seed = inputs
+    dropout = None
+    if options.dropout_p:
+        assert seed is not None  # whoever drops, draws a seed
+        dropout = partial(drop, seed=seed, p=options.dropout_p)
+    return nadaraya_watson(
+        partial(fourier_scores, radius=radius[:, None, None, :], power=options.power),
+        query,
+        key,
+        value,
+        bias=additive(mask, query, key.shape[-2], is_causal=options.causal),
+        drop=dropout,
+        eps=options.eps,
+    )
+
+
+def forward_function(inputs: Inputs, options: Options) -> tuple[Function, tuple[Tensor, ...]]:
+    """Return what has derivatives as a function of what it has them in, and where.
+
+    They are the output and, if asked for, the weights; and query, key, value, radius and, if its
+    gradient is asked for, the mask.
+    """
+    names = Inputs._fields[: 4 + options.mask_grad]
+
+    def forward(*leaves: Tensor) -> tuple[Tensor, ...]:
+        given = inputs._replace(**dict(zip(names, leaves, strict=True)))
+        output, weights = attend_by_reference(given, options)
+        return (output, weights) if options.return_weights else (output,)
+
+    return forward, tuple(getattr(inputs, name) for name in names)
+
+
+def backward_function(
+    cotangents: tuple[Tensor, ...], inputs: Inputs, options: Options
+) -> tuple[Function, tuple[Tensor, ...]]:
+    """Return the gradients as a function of cotangents and leaves, and where it is taken.
+
+    Parameters
+    ----------
+    cotangents : tuple of Tensor
+        Of the output and, if they were asked for, of the weights.
+    """
+    forward, leaves = forward_function(inputs, options)
+    count = len(cotangents)
+
+    def backward(*tensors: Tensor) -> tuple[Tensor, ...]:
+        pull = torch.func.vjp(forward, *tensors[count:])[1]
+        gradients: tuple[Tensor, ...] = pull(tensors[:count])
+        return gradients
+
+    return backward, (*cotangents, *leaves)
+
+
+def pull_back(function: Function, at: tuple[Tensor, ...], gradients: tuple[Tensor, ...]) -> Any:
+    """Return the vector-Jacobian product of a function."""
+    return torch.func.vjp(function, *at)[1](gradients)
+
+
+def push_forward(function: Function, at: tuple[Tensor, ...], tangents: Any) -> tuple[Tensor, ...]:
+    """Return the Jacobian-vector product of a function; tangents of None are zero.
+
+    It is the derivative of Jᵀu · t in u. Forward mode itself cannot be entered twice: this is
+    called where it is on.
+    """
+    filled = tuple(
+        torch.zeros_like(place) if tangent is None else tangent
+        for place, tangent in zip(at, tangents, strict=True)
+    )
+    results, pull, *_ = torch.func.vjp(function, *at)
+    zeros = tuple(torch.zeros_like(result) for result in results)
+    pushed: tuple[Tensor, ...] = torch.func.vjp(lambda *u: pull(u), *zeros)[1](filled)
+    return pushed
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> tuple[Tensor | None, ...]:
     """Keep, and return, what the backward pass needs of the forward's arguments and results."""
-    kept = (*inputs[:_TENSORS], *output)
+    call, rows = ForwardCall.of(inputs), Rows(*output)
+    kept = (*call.inputs, *rows)
     ctx.save_for_backward(*kept)
-    ctx.options = inputs[_TENSORS:]
-    _, significand, exponent, _, packed = output
-    ctx.mark_non_differentiable(significand, exponent, packed)
+    ctx.options, ctx.count = call.options, len(inputs)
+    ctx.mark_non_differentiable(rows.significand, rows.exponent, rows.packed)
     return kept
+
+
+def saved_inputs(ctx: Any) -> tuple[Inputs, Rows]:
+    """Return what :func:`save` has kept."""
+    count, saved = len(Inputs._fields), ctx.saved_tensors  # a checkpoint lets these be read once
+    return Inputs(*saved[:count]), Rows(*saved[count:])
 
 
 def differentiate(
     attend_backward: Callable[..., Results], ctx: Any, *gradients: Tensor
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of all arguments by the backward pass."""
-    *inputs, output, significand, exponent, weights, packed = ctx.saved_tensors
-    *options, return_weights = ctx.options
-    grad, weights_grad = gradients[0], gradients[3] if return_weights else None
-    delta = (grad * output).sum(dim=-1)
+    inputs, rows = saved_inputs(ctx)
+    of_rows = Rows(*gradients)
+    weights_grad = of_rows.weights if ctx.options.return_weights else None
+    delta = (of_rows.output * rows.output).sum(dim=-1)
     if weights_grad is not None:
-        delta = delta + (weights_grad * weights).sum(dim=-1)
-    mask_grad = ctx.needs_input_grad[_MASK]
-    *four, dmask = attend_backward(
-        grad,
-        weights_grad,
-        delta,
-        *inputs,
-        significand,
-        exponent,
-        packed,
-        *options,
-        mask_grad,
+        delta = delta + (weights_grad * rows.weights).sum(dim=-1)
+    call = BackwardCall(
+        Cotangents(of_rows.output, weights_grad, delta),
+        inputs,
+        Saved(rows.significand, rows.exponent, rows.packed),
+        ctx.options._replace(mask_grad=ctx.needs_input_grad[Inputs._fields.index("mask")]),
     )
-    return (*four, dmask if mask_grad else None, *(None,) * (1 + _OPTIONS))
+    *four, dmask = attend_backward(*call.arguments)
+    first = (*four, dmask if call.options.mask_grad else None)
+    return _padded(first, ctx.count)
+
+
+def _padded(gradients: tuple[Tensor | None, ...], count: int) -> tuple[Tensor | None, ...]:
+    """Return a gradient for each argument: None for those that come last."""
+    return (*gradients, *(None,) * (count - len(gradients)))
 
 
 def save_backward(ctx: Any, inputs: tuple[Any, ...], output: Results) -> tuple[Tensor | None, ...]:
@@ -60,10 +153,10 @@ def save_backward(ctx: Any, inputs: tuple[Any, ...], output: Results) -> tuple[T
 
     delta and what the forward saved are functions of the other tensors.
     """
-    grad, weights_grad, _, *tensors = inputs[: _COTANGENTS + _TENSORS]
-    kept = (grad, weights_grad, *tensors)
+    call = BackwardCall.of(inputs)
+    kept = (call.cotangents.output, call.cotangents.weights, *call.inputs)
     ctx.save_for_backward(*kept)
-    ctx.options = inputs[-_OPTIONS:]
+    ctx.options, ctx.count = call.options, len(inputs)
     return kept
 
 
@@ -73,15 +166,11 @@ def differentiate_twice(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ..
     found = list(pull_back(function, at, gradients[: 4 + options.mask_grad]))
     grad = found.pop(0)
     weights_grad = found.pop(0) if options.return_weights else None
-    dmask = found.pop() if options.mask_grad else None
-    return (grad, weights_grad, None, *found, dmask, *(None,) * (1 + _SAVED + _OPTIONS))
+    return _padded((grad, weights_grad, None, *found), ctx.count)
 
 
 def as_backward_function(ctx: Any) -> tuple[Function, tuple[Tensor, ...], Options]:
     """Return the reference's backward pass, where it is taken, and its options."""
     grad, weights_grad, *tensors = ctx.saved_tensors
-    power, is_causal, eps, dropout_p, mask_grad = ctx.options
-    asked = weights_grad is not None
-    options = Options(power, is_causal, eps, dropout_p, asked, mask_grad)
-    cotangents = (grad, weights_grad) if asked else (grad,)
-    return (*backward_function(cotangents, Inputs(*tensors), options), options)
+    cotangents = (grad,) if weights_grad is None else (grad, weights_grad)
+    return (*backward_function(cotangents, Inputs(*tensors), ctx.options), ctx.options)

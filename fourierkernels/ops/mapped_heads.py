@@ -5,26 +5,28 @@ would be alone, with the seed that is its own (``randomness="different"``) or sh
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fourierkernels.ops.arguments import BackwardCall, Cotangents, ForwardCall, Inputs, Saved
+
 Dims = Sequence[int | None]
 Results = tuple[Tensor, ...]
-_COTANGENTS, _INPUTS, _SAVED = 3, 5, 3  # tensors of the backward pass; a seed follows the inputs
 
 
 def map_forward(
     attend: Callable[..., Results], info: Any, in_dims: Dims, *arguments: Any
 ) -> tuple[Results, Dims]:
     """Return results of the forward pass and where their mapped dimensions are."""
-    size, dropout_p = info.batch_size, arguments[-2]
-    if dropout_p:
+    size, call, dims = info.batch_size, ForwardCall.of(arguments), _dims(ForwardCall, in_dims)
+    if call.options.dropout_p:
         return _one_by_one(attend, size, in_dims, arguments)
-    heads = count_heads(arguments[0], in_dims[0])
-    tensors = inputs_as_heads(arguments[:_INPUTS], in_dims, size, heads)
-    results = attend(*tensors, *arguments[_INPUTS:])
+    heads = count_heads(call.inputs.query, dims.inputs.query)
+    inputs = inputs_as_heads(call.inputs, dims.inputs, size, heads)
+    results = attend(*call._replace(inputs=inputs).arguments)
     return tuple(_split(part, 1, size, heads) for part in results), (1,) * len(results)
 
 
@@ -32,27 +34,29 @@ def map_backward(
     attend_backward: Callable[..., Results], info: Any, in_dims: Dims, *arguments: Any
 ) -> tuple[Results, Dims]:
     """Return results of the backward pass and where their mapped dimensions are."""
-    size, dropout_p, mask_grad = info.batch_size, *arguments[-2:]
-    if dropout_p:
+    size, call, dims = info.batch_size, BackwardCall.of(arguments), _dims(BackwardCall, in_dims)
+    if call.options.dropout_p:
         return _one_by_one(attend_backward, size, in_dims, arguments)
-    first, last = _COTANGENTS, _COTANGENTS + _INPUTS
-    seed, *saved = arguments[last : last + 1 + _SAVED]
-    heads = count_heads(arguments[first], in_dims[first])
-    given, dims = arguments[first:last], in_dims[first:last]
-    dq, dk, dv, dr, dmask = attend_backward(
-        *_parts_as_heads(arguments[:first], in_dims[:first], size),
-        *inputs_as_heads(given, dims, size, heads, own_masks=mask_grad),
-        seed,
-        *_parts_as_heads(saved, in_dims[last + 1 :], size),
-        *arguments[last + 1 + _SAVED :],
+    heads, mask_grad = count_heads(call.inputs.query, dims.inputs.query), call.options.mask_grad
+    mapped = call._replace(
+        cotangents=Cotangents(*_parts_as_heads(call.cotangents, dims.cotangents, size)),
+        inputs=inputs_as_heads(call.inputs, dims.inputs, size, heads, own_masks=mask_grad),
+        saved=Saved(*_parts_as_heads(call.saved, dims.saved, size)),
     )
+    dq, dk, dv, dr, dmask = attend_backward(*mapped.arguments)
     four = (*(_split(part, 1, size, heads) for part in (dq, dk, dv)), _split(dr, 0, size, heads))
     if not mask_grad:
         return (*four, dmask), (1, 1, 1, 0, None)
-    dmask, mask, dim = _split(dmask, 1, size, heads), given[-1], dims[-1]  # (B, size, H, N, M)
-    if (mask if dim is None else mask.select(dim, 0)).shape[1] == 1:
+    dmask = _split(dmask, 1, size, heads)  # (B, size, H, N, M)
+    mask, dim = call.inputs.mask, dims.inputs.mask
+    if mask is not None and (mask if dim is None else mask.select(dim, 0)).shape[1] == 1:
         dmask = dmask.sum(dim=2, keepdim=True)
     return (*four, dmask), (1, 1, 1, 0, 1)
+
+
+def _dims(kind: type[ForwardCall | BackwardCall], in_dims: Dims) -> Any:
+    """Return the mapped dimension of each argument, or None, by the argument's name."""
+    return kind.of(in_dims)
 
 
 def as_heads(tensor: Tensor, dim: int | None, size: int, *, axis: int) -> Tensor:
@@ -70,10 +74,10 @@ def _split(tensor: Tensor, axis: int, size: int, heads: int) -> Tensor:
     return tensor.reshape(*tensor.shape[:axis], size, heads, *tensor.shape[axis + 1 :])
 
 
-def _parts_as_heads(parts: Sequence[Tensor | None], dims: Dims, size: int) -> list[Tensor | None]:
+def _parts_as_heads(parts: Sequence[Tensor | None], dims: Dims, size: int) -> list[Any]:
     return [
         None if part is None else as_heads(part, dim, size, axis=1)
-        for part, dim in zip(parts, dims, strict=False)
+        for part, dim in zip(parts, dims, strict=True)
     ]
 
 
@@ -96,19 +100,22 @@ def count_heads(query: Tensor, dim: int | None) -> int:
 
 
 def inputs_as_heads(
-    inputs: Sequence[Any], in_dims: Dims, size: int, heads: int, *, own_masks: bool = False
-) -> tuple[Tensor | None, ...]:
-    """Return query, key, value, radius and mask with the mapped dimension among the heads.
+    inputs: Inputs, dims: Any, size: int, heads: int, *, own_masks: bool = False
+) -> Inputs:
+    """Return the inputs with the mapped dimension among the heads; the seed as it is.
 
     Parameters
     ----------
+    dims : Inputs
+        The mapped dimension of each, or None: dimensions in place of tensors.
     own_masks : bool
         Whether each entry and head must have a mask of its own, as gradients of masks need.
     """
-    *tensors, radius, mask = inputs
-    three = [as_heads(t, d, size, axis=1) for t, d in zip(tensors, in_dims[:3], strict=True)]
-    radius = as_heads(radius, in_dims[3], size, axis=0)
-    return (*three, radius, _mask_as_heads(mask, in_dims[4], size, heads, own_masks))
+    *three, radius, mask, seed = inputs
+    *three_dims, radius_dim, mask_dim, _ = dims
+    query, key, value = map(partial(as_heads, size=size, axis=1), three, three_dims)
+    mask = _mask_as_heads(mask, mask_dim, size, heads, own_masks)
+    return Inputs(query, key, value, as_heads(radius, radius_dim, size, axis=0), mask, seed)
 
 
 def _one_by_one(

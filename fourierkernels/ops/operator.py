@@ -16,7 +16,17 @@ with needed_for("the operator of attention"):
     import torch
     from torch import Tensor
 
-from fourierkernels.ops.arguments import Cotangents, Inputs, Options, Rows, Saved
+from fourierkernels.ops.arguments import (
+    BACKWARD_SCHEMA,
+    FORWARD_SCHEMA,
+    BackwardCall,
+    ForwardCall,
+    Gradients,
+    Inputs,
+    Options,
+    Rows,
+    common_offset,
+)
 from fourierkernels.ops.cpu.backward import backward
 from fourierkernels.ops.cpu.forward import forward
 from fourierkernels.ops.cuda import attention as cuda
@@ -28,39 +38,20 @@ from fourierkernels.ops.derivatives import (
     save_backward,
 )
 from fourierkernels.ops.mapped_heads import map_backward, map_forward
-from fourierkernels.ops.offsets import common_offset
 
-_Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 _ROW = 3  # dimensions of a number per row: (B, H, N)
-_FLOATS = 4  # query, key, value and radius, which always have derivatives
 
 
-@torch.library.custom_op("fourierkernels::fourier_attention", mutates_args=(), device_types="cpu")
-def attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    radius: Tensor,
-    mask: Tensor | None,
-    seed: Tensor | None,
-    power: int,
-    is_causal: bool,
-    eps: float,
-    dropout_p: float,
-    return_weights: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the fields of :class:`~fourierkernels.ops.arguments.Rows`.
-
-    Parameters
-    ----------
-    query, key, value, radius, mask, seed
-        As :class:`~fourierkernels.ops.arguments.Inputs` has them.
-    power, is_causal, eps, dropout_p, return_weights
-        As :class:`~fourierkernels.ops.arguments.Options` has them.
-    """
-    inputs = Inputs(query, key, value, radius, mask, seed)
-    options = Options(power, is_causal, eps, dropout_p, return_weights)
-    if query.numel() == 0 or value.numel() == 0:
+@torch.library.custom_op(
+    "fourierkernels::fourier_attention",
+    mutates_args=(),
+    device_types="cpu",
+    schema=FORWARD_SCHEMA,
+)
+def attend(*arguments: Any) -> Rows:
+    """Return the sums of each row; arguments are those of the schema, one by one."""
+    inputs, options = ForwardCall.of(arguments)
+    if inputs.query.numel() == 0 or inputs.value.numel() == 0:
         return _rows_without_sums(inputs, options)
     return forward(_centred(inputs), options)
 
@@ -89,48 +80,22 @@ def _centred(inputs: Inputs) -> Inputs:
 
 
 @torch.library.custom_op(
-    "fourierkernels::fourier_attention_backward", mutates_args=(), device_types="cpu"
+    "fourierkernels::fourier_attention_backward",
+    mutates_args=(),
+    device_types="cpu",
+    schema=BACKWARD_SCHEMA,
 )
-def attend_backward(
-    grad: Tensor,
-    weights_grad: Tensor | None,
-    delta: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    radius: Tensor,
-    mask: Tensor | None,
-    seed: Tensor | None,
-    significand: Tensor,
-    exponent: Tensor,
-    packed: Tensor,
-    power: int,
-    is_causal: bool,
-    eps: float,
-    dropout_p: float,
-    mask_grad: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the fields of :class:`~fourierkernels.ops.arguments.Gradients`.
-
-    Parameters
-    ----------
-    grad, weights_grad, delta
-        As :class:`~fourierkernels.ops.arguments.Cotangents` has them.
-    significand, exponent, packed
-        Of the forward pass.
-    mask_grad : bool
-        Whether the gradient of an additive mask is wanted.
-    """
-    inputs = Inputs(query, key, value, radius, mask, seed)
-    options = Options(power, is_causal, eps, dropout_p, mask_grad=mask_grad)
-    if query.numel() == 0 or value.numel() == 0:
-        dq, dk, dv, dr = (leaf.new_zeros(leaf.shape) for leaf in (query, key, value, radius))
-        return dq, dk, dv, dr, _no_mask_gradient(query, mask, mask_grad).zero_()
-    centred, saved = _centred(inputs), Saved(significand, exponent, packed)
-    dq, dk, dv, dr, dmask = backward(Cotangents(grad, weights_grad, delta), centred, saved, options)
+def attend_backward(*arguments: Any) -> Gradients:
+    """Return the gradients; arguments are those of the schema, one by one."""
+    cotangents, inputs, saved, options = BackwardCall.of(arguments)
+    radius = inputs.radius
+    if inputs.query.numel() == 0 or inputs.value.numel() == 0:
+        return Gradients(*(gradient.zero_() for gradient in _new_gradients(inputs, options)))
+    centred = _centred(inputs)
+    dq, dk, dv, dr, dmask = backward(cotangents, centred, saved, options)
     if centred.radius is not radius:  # derivatives in R (q - c), R (k - c) and log R
         dq, dk, dr = _scaled(dq, radius), _scaled(dk, radius), dr / radius
-    return dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous(), dmask
+    return Gradients(dq.contiguous(), dk.contiguous(), dv.contiguous(), dr.contiguous(), dmask)
 
 
 def _scaled(gradient: Tensor, radius: Tensor) -> Tensor:
@@ -138,82 +103,49 @@ def _scaled(gradient: Tensor, radius: Tensor) -> Tensor:
     return (radius[:, None] * gradient).masked_fill(gradient == 0, 0.0)
 
 
-def _no_mask_gradient(query: Tensor, mask: Tensor | None, wanted: bool) -> Tensor:
-    return query.new_empty(mask.shape if wanted and mask is not None else (0,))
+def _new_gradients(inputs: Inputs, options: Options) -> Gradients:
+    """Return gradients without values; contiguous, as those of the operator."""
+    query, key, value, radius, mask, _ = inputs
+    dq, dk, dv, dr = (leaf.new_empty(leaf.shape) for leaf in (query, key, value, radius))
+    asked = mask if options.mask_grad else None
+    return Gradients(dq, dk, dv, dr, query.new_empty((0,) if asked is None else asked.shape))
 
 
 @attend.register_kernel("cuda")
-def _forward_cuda(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    radius: Tensor,
-    mask: Tensor | None,
-    seed: Tensor | None,
-    power: int,
-    is_causal: bool,
-    eps: float,
-    dropout_p: float,
-    return_weights: bool,
-) -> _Five:
-    inputs = Inputs(query, key, value, radius, mask, seed)
-    options = Options(power, is_causal, eps, dropout_p, return_weights)
-    return cuda.forward(cuda.find_library(query, value), inputs, options)
+def _forward_cuda(*arguments: Any) -> Rows:
+    inputs, options = ForwardCall.of(arguments)
+    return cuda.forward(cuda.find_library(inputs.query, inputs.value), inputs, options)
 
 
 @attend_backward.register_kernel("cuda")
-def _backward_cuda(
-    grad: Tensor,
-    weights_grad: Tensor | None,
-    delta: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    radius: Tensor,
-    mask: Tensor | None,
-    seed: Tensor | None,
-    significand: Tensor,
-    exponent: Tensor,
-    packed: Tensor,
-    power: int,
-    is_causal: bool,
-    eps: float,
-    dropout_p: float,
-    mask_grad: bool,
-) -> _Five:
-    inputs, saved = (
-        Inputs(query, key, value, radius, mask, seed),
-        Saved(significand, exponent, packed),
-    )
-    options = Options(power, is_causal, eps, dropout_p, mask_grad=mask_grad)
-    library = cuda.find_library(query, value)
-    return cuda.backward(library, Cotangents(grad, weights_grad, delta), inputs, saved, options)
+def _backward_cuda(*arguments: Any) -> Gradients:
+    cotangents, inputs, saved, options = BackwardCall.of(arguments)
+    library = cuda.find_library(inputs.query, inputs.value)
+    return cuda.backward(library, cotangents, inputs, saved, options)
 
 
 # ---- shapes without values ----------------------------------------------------------------------
 
 
 @attend.register_fake
-def _(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> _Five:
-    rows, return_weights = query.shape[:_ROW], rest[-1]
-    output = query.new_empty((*rows, value.shape[-1]))
-    weights = query.new_empty((*rows, key.shape[2] if return_weights else 0))
+def _(*arguments: Any) -> Rows:
+    inputs, options = ForwardCall.of(arguments)
+    query, key, value = inputs[:3]
+    rows = query.shape[:_ROW]
     kept = packed_size(query, key, value) if query.device.type == "cuda" else 0
-    packed = query.new_empty((*rows[:2], kept))
-    return (
-        output,
+    return Rows(
+        query.new_empty((*rows, value.shape[-1])),
         query.new_empty(rows),
         query.new_empty(rows, dtype=torch.int32),
-        weights,
-        packed,
+        query.new_empty((*rows, key.shape[2] if options.return_weights else 0)),
+        query.new_empty((*rows[:2], kept)),
     )
 
 
 @attend_backward.register_fake
-def _(grad: Tensor, weights_grad: Tensor | None, delta: Tensor, *rest: Any) -> _Five:
-    *leaves, mask, mask_grad = *rest[: _FLOATS + 1], rest[-1]
-    dq, dk, dv, dr = (leaf.new_empty(leaf.shape) for leaf in leaves)
-    return dq, dk, dv, dr, _no_mask_gradient(dq, mask, mask_grad)
+def _(*arguments: Any) -> Gradients:
+    _, inputs, _, options = BackwardCall.of(arguments)
+    return _new_gradients(inputs, options)
 
 
 # ---- derivatives, and vmap ---------------------------------------------------------------------

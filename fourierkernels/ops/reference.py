@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fourierkernels.ops.coefficients import LOG_SINC_SLOPE
+from fourierkernels.ops.shapes import LOG_SINC_SLOPE
 
 # Below it the quotient cancels, above it ten terms are too few: both are at 1e-16 here.
 _SERIES_LIMIT = 0.5

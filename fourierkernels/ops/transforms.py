@@ -2,7 +2,7 @@
 
 `torch.library` has no derivatives for transforms, so the two operators are wrapped into functions
 that have. They run the same kernels; forward mode, and what goes beyond the first derivative, are
-the reference's (:mod:`fourierkernels.ops.by_reference`).
+the reference's (:mod:`fourierkernels.ops.derivatives`).
 """
 
 from typing import Any
@@ -12,19 +12,20 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd.forward_ad import unpack_dual
 
-from fourierkernels.ops.arguments import Inputs, Options
-from fourierkernels.ops.by_reference import forward_function, push_forward
+from fourierkernels.ops.arguments import BackwardCall, ForwardCall
 from fourierkernels.ops.derivatives import (
     Results,
     as_backward_function,
     differentiate,
     differentiate_twice,
+    forward_function,
+    push_forward,
     save,
     save_backward,
+    saved_inputs,
 )
 from fourierkernels.ops.operator import attend, attend_backward
 
-_TENSORS, _MASK = 6, 4
 _Tangents = tuple[Tensor | None, ...]
 
 
@@ -49,9 +50,10 @@ class _Backward(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> _Tangents:
         function, at, options = as_backward_function(ctx)
-        grad, weights_grad, _, *leaves = tangents[:8]
-        own = [grad, *([weights_grad] if options.return_weights else []), *leaves]
-        pushed = push_forward(function, at, own[: len(at)])
+        moved = BackwardCall.of(tangents)
+        weights = [moved.cotangents.weights] if options.return_weights else []
+        along = [moved.cotangents.output, *weights, *moved.inputs]
+        pushed = push_forward(function, at, along[: len(at)])
         return pushed if options.mask_grad else (*pushed, None)
 
 
@@ -75,11 +77,10 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> _Tangents:
-        inputs = Inputs(*ctx.saved_tensors[:_TENSORS])
-        asked, moved = ctx.options[-1], tangents[_MASK] is not None
-        function, at = forward_function(inputs, Options(*ctx.options)._replace(mask_grad=moved))
+        moved = ForwardCall.of(tangents).inputs.mask is not None
+        function, at = forward_function(saved_inputs(ctx)[0], ctx.options._replace(mask_grad=moved))
         output, *weights = push_forward(function, at, tangents[: len(at)])
-        return (output, None, None, weights[0] if asked else None, None)
+        return (output, None, None, weights[0] if weights else None, None)
 
 
 def attend_anywhere(*arguments: Any) -> Results:

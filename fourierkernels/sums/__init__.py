@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums.frame import Frame
+from fourierkernels.sums.coordinates import Frame
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.plan import METHODS, Plan, plan_sum
 from fourierkernels.sums.prepared import PreparedSum

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,17 @@ from fourierkernels.kernels import Kernel
 from fourierkernels.ops.cpu.kernel_sums import Queries, Samples, sum_pairs
 from fourierkernels.ops.cpu.moment_sums import Monomials, sum_moments
 from fourierkernels.ops.cpu.pairs import sines, tiles
-from fourierkernels.sums.centring import middle
-from fourierkernels.sums.compiled import compiled_shape
+from fourierkernels.sums.coordinates import centring_limit, middle
 from fourierkernels.sums.parts import PARTS
+from fourierkernels.sums.problem import compiled_shape
+from fourierkernels.sums.reference import ReferenceSum
 from fourierkernels.sums.result import KernelSums
 
 _HALF_LOG2_E = 0.5 / math.log(2.0)
 _FAR = 5e8  # of -log2 of a weight: half of where its exponent is cut off
 _LEAST_EXPONENT = -(2.0**62)
 _EPS = float(np.finfo(float).eps)
+_FEW = 4  # queries that the reference sums sooner than the sines of all samples are computed
 
 
 class DirectSum:
@@ -141,3 +144,57 @@ def _monomials(wanted: list[tuple[int, ...]]) -> tuple[Monomials, list[int]]:
 
     places = [place(powers) for powers in wanted]
     return Monomials(np.array(parents), np.array(coordinates)), places
+
+
+class CentredSum(DirectSum):
+    """Direct sums with further centres where queries are too far from the middle for `tol`.
+
+    Arguments are as `SampleSum` passes them; the middle is the lower median unless it is given.
+    Each further centre serves the queries of one cell and costs a pass over the samples; cells of
+    a few queries go to the reference.
+    """
+
+    def __init__(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        responses: FloatArray,
+        *,
+        kernel: Kernel,
+        radius: FloatArray,
+        tol: float = 1e-12,
+        centre: FloatArray | None = None,
+    ) -> None:
+        options: dict[str, Any] = {"kernel": kernel, "radius": radius}
+        super().__init__(points, weights, responses, **options, tol=tol, centre=centre)
+        self._again = partial(DirectSum, points, weights, responses, **options)
+        self._reference = ReferenceSum(points, weights, responses, **options)
+        self._limit = centring_limit(kernel, len(radius), tol)
+
+    def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
+        """Return the sums of shapes at queries of shape ``(m, dim)``; `parts` are all "value"."""
+        scaled = self._radius * (queries - self._centre)
+        is_far = self._is_far(np.abs(scaled))
+        if not is_far.any():
+            return super().at(queries, parts)
+        near, far = np.flatnonzero(~is_far), np.flatnonzero(is_far)
+        pieces = [(near, super().at(queries[near], parts))] if len(near) else []
+        cells = np.floor(scaled[far] / self._limit)
+        _, which, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+        which = which.ravel()
+        few = far[counts[which] < _FEW]
+        if len(few):
+            pieces.append((few, self._reference.at(queries[few], parts)))
+        for cell in np.flatnonzero(counts >= _FEW):
+            rows = far[which == cell]
+            around = self._again(centre=queries[rows[0]])
+            pieces.append((rows, around.at(queries[rows], parts)))
+        return KernelSums.joined(pieces)
+
+    def _is_far(self, size: FloatArray) -> NDArray[np.bool_]:
+        """Return which queries are beyond the limit and not far beyond all samples too.
+
+        At twice the samples' distance from the centre |q| is at most 2|u|.
+        """
+        doubtful = (size > self._limit) & (size < 2.0 * self._span)
+        return np.asarray(doubtful.any(axis=1))

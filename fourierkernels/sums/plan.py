@@ -17,12 +17,10 @@ import numpy as np
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import GaussianKernel
-from fourierkernels.sums.centring import centring_limit, steepness
-from fourierkernels.sums.compiled import compiled_refusal
-from fourierkernels.sums.problem import Problem
+from fourierkernels.sums.coordinates import centring_limit, steepness
+from fourierkernels.sums.problem import Problem, compiled_refusal
 from fourierkernels.sums.result import KernelSums
-from fourierkernels.sums.threads import loop_threads, transform_threads
-from fourierkernels.sums.transforms import is_large, oversampling
+from fourierkernels.sums.transforms import is_large, loop_threads, oversampling, transform_threads
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
 _SLACK = 4.0  # times `tol` that a promise may be
@@ -126,7 +124,7 @@ def _direct_accuracy(problem: Problem, eps: float = _EPS) -> float:
 
 
 def _centred_accuracy(problem: Problem) -> float:
-    """Only the queries' distance from their centre counts: see ``fourierkernels.sums.centring``."""
+    """Only the queries' distance from their centre counts: see `centring_limit`."""
     limit = centring_limit(problem.kernel, problem.dim, problem.tol)
     bands = (min(band, limit) for band in problem.bands)
     return _EPS * sum(4.0 + 4.0 * steepness(problem.kernel) * band for band in bands)
@@ -216,7 +214,7 @@ METHODS = {
     for method in (
         Method(
             "direct",
-            "fourierkernels.sums.centred",
+            "fourierkernels.sums.direct",
             "CentredSum",
             _direct_refusal,
             lambda problem: _direct_seconds(problem) + _centring_seconds(problem),

@@ -13,22 +13,15 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.device import check_device
 from fourierkernels.foundation.validation import check_number
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums.box import Box
-from fourierkernels.sums.bulk import Tails
-from fourierkernels.sums.centring import centring_limit, count_cells
-from fourierkernels.sums.frame import Frame
-from fourierkernels.sums.moments import MomentSums
+from fourierkernels.sums.coordinates import Box, Frame
 from fourierkernels.sums.parts import check_parts, moment_parts, multi_indices, slopes
-from fourierkernels.sums.plan import METHODS, Method, Plan, Summer, plan_sum
-from fourierkernels.sums.problem import Bulk, Problem
+from fourierkernels.sums.plan import METHODS, Method, Plan, Summer
+from fourierkernels.sums.planning import Planner
 from fourierkernels.sums.reference import ReferenceSum
-from fourierkernels.sums.result import KernelSums, Units
+from fourierkernels.sums.result import KernelSums, MomentSums, Units
 
 _RADII = (1e-100, 1e100)
-_LARGEST_SPAN = 1e15
 _LOST = 1e-3  # of a term that is subtracted: what is left has lost so many of its digits
-_LOOKED_AT = 4096  # queries, to tell how many centres all of them take
-_SPARE = 0.25  # of the range, beyond a block that leaves it
 
 
 class SampleSum:
@@ -83,15 +76,19 @@ class SampleSum:
         self.responses = self.units.removed(responses)
         self.kernel, self.radius = kernel, check_range(radius)
         self.method, self.tol, self.expected = method, check_tolerance(tol), expected
-        self._box = Box.around(points)
         samples = points, weights, self.responses
         self._used = samples if used.all() else tuple(array[used] for array in samples)
         self._used_places = np.flatnonzero(used)
-        self._used_box = self._box if used.all() else Box.around(self._used[0])
-        self._tails = Tails(self._used[0])
-        self._covered: Box | None = None
-        self._covered_bulk: Box | None = None
-        self._grows = False
+        self._planner = Planner(
+            points,
+            self._used[0],
+            kernel=kernel,
+            radius=self.radius,
+            tol=self.tol,
+            columns=1 + responses.shape[1],
+            method=_named_method(method, self.device),
+            expected=expected,
+        )
         self._summers: dict[tuple[str, Box | None], Summer] = {}
 
     def for_blocks(self, expected: int) -> "SampleSum":
@@ -102,13 +99,12 @@ class SampleSum:
         prepared is shared with this sum.
         """
         other = copy.copy(self)
-        other.expected, other._grows = expected, True
-        other._covered = other._covered_bulk = None
+        other.expected, other._planner = expected, self._planner.for_blocks(expected)
         return other
 
     def plan(self, queries: FloatArray, *, plain: bool = True) -> Plan:
         """Return the method for these queries; `plain` unless slopes or integrals are summed."""
-        return self._planned(self._frame.placed(queries), plain)
+        return self._planner.plan(self._frame.placed(queries), plain=plain)
 
     def at(
         self, queries: FloatArray, *, parts: tuple[str, ...] | None = None, refine: bool = True
@@ -117,7 +113,7 @@ class SampleSum:
         names = parts or check_parts(None, len(self.radius))
         plain = set(names) == {"value"}
         queries = self._frame.placed(queries)
-        method = self._planned(queries, plain).method
+        method = self._method_for(queries, plain=plain)
         sums = self._summed(method, queries, names)
         if not (plain and refine):
             return sums
@@ -132,7 +128,7 @@ class SampleSum:
         of a ratio is as good as the ratio.
         """
         queries = self._frame.placed(queries)
-        method = self._planned(queries, plain=False).method
+        method = self._method_for(queries, plain=False)
         names = [check_parts(None, len(self.radius)), *slopes(len(self.radius))]
         sums = self._summed_all(method, queries, names)
         rows = self._faint(sums[0], method)
@@ -145,9 +141,8 @@ class SampleSum:
 
     def plan_moments(self, queries: FloatArray, degree: int) -> Plan:
         """Return the method for all moments up to a degree at these queries."""
-        problem = self._problem(queries, plain=False)
-        count = math.comb(problem.dim + degree, degree)
-        return plan_sum(replace(problem, moments=count, bulk=None), self._method())
+        dim = len(self.radius)
+        return self._planner.plan_moments(queries, math.comb(dim + degree, degree))
 
     def moments(
         self,
@@ -176,7 +171,7 @@ class SampleSum:
         if not exactly:
             planned = self.plan_moments(queries, degree).method
             return planned if unchanged else self.plan(queries, plain=False).method
-        problem = replace(self._problem(queries, plain=False), moments=int(unchanged))
+        problem = replace(self._planner.problem(queries, plain=False), moments=int(unchanged))
         return "reference" if METHODS["direct"].refusal(problem) else "direct"
 
     def moments_left_out(
@@ -223,7 +218,8 @@ class SampleSum:
             of the samples of a query has its response.
         """
         queries = self._frame.placed(queries)
-        method, names = self._planned(queries).method, check_parts(None, len(self.radius))
+        method = self._method_for(queries, plain=True)
+        names = check_parts(None, len(self.radius))
         response = self.responses[np.unique(owners, return_index=True)[1][: len(queries)]]
         sums = self._summed(method, queries, names).without(own, response)
         rows = self._faint(sums, method)
@@ -236,9 +232,9 @@ class SampleSum:
         others = self._reference.at_others(queries[alone], alone, owners[self._used_places])
         return sums.replaced(alone, others)
 
-    def _planned(self, queries: FloatArray, plain: bool = True) -> Plan:
+    def _method_for(self, queries: FloatArray, *, plain: bool) -> str:
         """Return the method for queries in the coordinates of the frame."""
-        return plan_sum(self._problem(queries, plain), self._method())
+        return self._planner.method(queries, plain=plain)
 
     def _summed(self, method: str, queries: FloatArray, names: tuple[str, ...]) -> KernelSums:
         return replace(self._summer(method, queries).at(queries, names), units=self.units)
@@ -263,19 +259,10 @@ class SampleSum:
     def _reference(self) -> ReferenceSum:
         return ReferenceSum(*self._used, kernel=self.kernel, radius=self.radius)
 
-    def _method(self) -> str:
-        if self.device == "cpu" or self.method == "torch":
-            return self.method
-        if self.method != "auto":
-            raise ValueError(
-                f"method must be 'auto' or 'torch' with device {self.device!r}, got {self.method!r}"
-            )
-        return "torch"
-
     def _summer(self, method: str, queries: FloatArray) -> Summer:
         """Return the samples as the method prepares them, for the range of these queries."""
         row = METHODS[method]
-        box = self._box_of(row, queries)
+        box = self._planner.box_of(row, queries)
         summer = self._summers.get((method, box))
         if summer is None:
             self._drop_ranges(method)
@@ -288,7 +275,7 @@ class SampleSum:
         Another thread may add and drop ranges at the same time, hence the list.
         """
         for key in list(self._summers):
-            if key[0] == method and key[1] != self._used_box:
+            if key[0] == method and key[1] != self._planner.used_box:
                 self._summers.pop(key, None)
 
     def _prepared(self, row: Method, box: Box | None) -> Summer:
@@ -296,45 +283,6 @@ class SampleSum:
         if row.ranged:
             told["box"] = box
         return row.load()(*self._used, kernel=self.kernel, radius=self.radius, tol=self.tol, **told)
-
-    def _box_of(self, row: Method, queries: FloatArray) -> Box | None:
-        if row.name != "split":
-            return self._range(queries) if row.ranged else None
-        # One box for all parts; that it pays has been decided.
-        bulk = self._bulk(self._problem(queries, plain=True), queries, "split")
-        whole = self._used_box.including(Box.around(queries))
-        self._covered_bulk = whole if bulk is None else bulk.box
-        return self._covered_bulk
-
-    def _range(self, queries: FloatArray) -> Box:
-        """Return the range that a sum at these queries must cover."""
-        block = Box.around(queries)
-        if not self._grows:
-            return self._used_box.including(block)
-        if self._covered is None:
-            self._covered = self._used_box.including(block)
-        elif not self._covered.contains(block):
-            self._covered = self._covered.including(block, spare=_SPARE)
-        return self._covered
-
-    def _problem(self, queries: FloatArray, plain: bool) -> Problem:
-        n, dim = self.points.shape
-        with np.errstate(over="ignore"):
-            spans = self.radius * self._box.including(Box.around(queries)).spans
-        columns = 1 + self.responses.shape[1]
-        m = max(len(queries), self.expected)
-        bands = _check_spans(spans)
-        seen = queries[:: math.ceil(len(queries) / _LOOKED_AT)]
-        seen = self.radius * (seen - seen[0])
-        cells = count_cells(seen, centring_limit(self.kernel, dim, self.tol), m)
-        problem = Problem(
-            self.kernel, n, m, dim, columns, bands, self.tol, plain=plain, cells=cells
-        )
-        return replace(problem, bulk=self._bulk(problem, queries, self._method()))
-
-    def _bulk(self, problem: Problem, queries: FloatArray, method: str) -> Bulk | None:
-        kept = self._covered_bulk if self._grows else None
-        return self._tails.bulk(problem, self.radius, queries, method=method, kept=kept)
 
     def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
         """Return rows of an inexact sum whose denominator is below its error over √tol."""
@@ -348,7 +296,9 @@ class SampleSum:
         return sums.replaced(rows, self._exactly(at, names))
 
     def _exactly(self, at: FloatArray, names: tuple[str, ...]) -> KernelSums:
-        refused = METHODS["direct"].refusal(self._problem(at, set(names) == {"value"}))
+        refused = METHODS["direct"].refusal(
+            self._planner.problem(at, plain=set(names) == {"value"})
+        )
         return self._summed("reference" if refused else "direct", at, names)
 
 
@@ -375,11 +325,10 @@ def check_range(radius: FloatArray) -> FloatArray:
     return radius
 
 
-def _check_spans(spans: FloatArray) -> tuple[float, ...]:
-    """Return radius times range of the data: beyond 1e15 a phase in float64 has no digit left."""
-    if not spans.max() <= _LARGEST_SPAN:
-        raise ValueError(
-            "radius must be small enough that radius times the range of points and queries is at "
-            f"most {_LARGEST_SPAN:g}, got {spans.max():g}"
-        )
-    return tuple(map(float, spans))
+def _named_method(method: str, device: str) -> str:
+    """Return the method that a caller means: sums on a card have one."""
+    if device == "cpu" or method == "torch":
+        return method
+    if method != "auto":
+        raise ValueError(f"method must be 'auto' or 'torch' with device {device!r}, got {method!r}")
+    return "torch"

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.bandlimited import BandlimitedSum
-from fourierkernels.sums.box import Box
-from fourierkernels.sums.centred import CentredSum
-from fourierkernels.sums.compiled import compiled_refusal
+from fourierkernels.sums.coordinates import Box
+from fourierkernels.sums.direct import CentredSum
+from fourierkernels.sums.problem import compiled_refusal
 from fourierkernels.sums.reference import ReferenceSum
 from fourierkernels.sums.result import KernelSums
 

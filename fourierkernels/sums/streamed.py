@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
-from fourierkernels.sums.bandlimited import BandlimitedSum, Grid, fourier_series
-from fourierkernels.sums.box import Box
-from fourierkernels.sums.frame import Frame
+from fourierkernels.sums.bandlimited import BandlimitedSum, Grid
+from fourierkernels.sums.coordinates import Box, Frame
 from fourierkernels.sums.plan import Plan, plan_sum
 from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums, Units
 from fourierkernels.sums.samples import SampleSum, check_range
+from fourierkernels.sums.series import fourier_series
 
 _TINY = float(np.finfo(float).tiny)
 _WINDOWED = (
@@ -195,12 +195,16 @@ class StreamedSum(SampleSum):
         modes = self._modes.over(some, with_responses=with_responses)
         return StreamedSum(modes, self._grid.over(some), self._bounds[:, list(some)], self._n)
 
+    def for_blocks(self, expected: int) -> "SampleSum":
+        """Return this sum, which prepares nothing for its queries."""
+        return self
+
     def plan(self, queries: FloatArray, *, plain: bool = True) -> Plan:
         """Return the plan; sums of a stream are always band-limited."""
         return self._grid.plan(self._n, len(self._modes.values))
 
-    def _planned(self, queries: FloatArray, plain: bool = True) -> Plan:
-        return self.plan(queries, plain=plain)
+    def _method_for(self, queries: FloatArray, *, plain: bool) -> str:
+        return self.method
 
     def left_out(
         self, queries: FloatArray, own: FloatArray, owners: NDArray[np.intp]

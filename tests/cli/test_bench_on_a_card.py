@@ -12,14 +12,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from fourierkernels.cli.card import bench, command, contenders
+from fourierkernels.cli.card import bench, contenders
 from fourierkernels.cli.card.bench import Plan, run_bench
-from fourierkernels.cli.card.card import Card, card_of, card_or_cpu, record
-from fourierkernels.cli.card.contenders import CONTENDERS, Contender, installed
-from fourierkernels.cli.card.floor import floor_ms
-from fourierkernels.cli.card.measurement import Line, Results
-from fourierkernels.cli.card.shapes import QUICK, SHAPES, Shape, both_ways
-from fourierkernels.cli.card.timing import measure
+from fourierkernels.cli.card.card import Card, Line, Results, card_of, card_or_cpu, record
+from fourierkernels.cli.card.contenders import (
+    CONTENDERS,
+    QUICK,
+    SHAPES,
+    Contender,
+    Shape,
+    both_ways,
+    floor_ms,
+    installed,
+)
+from fourierkernels.foundation.timing import measure
 
 CPU = torch.device("cpu")
 CARD = Card("H200", "sm_90", 132, 0, 0, 1.755, "none", "none", "none", "none", "none")
@@ -208,7 +214,7 @@ def test_calls_take_turns_and_the_first_round_is_not_counted() -> None:
 
 
 def test_a_long_call_runs_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fourierkernels.cli.card.timing._LONG", 0.0)
+    monkeypatch.setattr("fourierkernels.foundation.timing._LONG", 0.0)
     assert measure([lambda: None], CPU, seconds=0.0).runs == 3
 
 
@@ -223,7 +229,7 @@ def test_rows_from_outside_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Contender(lambda query, key, value, causal: value * query * key, pace=1.0)
     monkeypatch.setitem(contenders.CONTENDERS, "mine", mine)
     monkeypatch.setitem(SHAPES, "my shape", Shape("my shape", 1, 1, 8, 2))
-    (shape,) = command._shapes(["my sh"])
+    (shape,) = bench._shapes(["my sh"])
     assert "mine" in installed("cpu")[0]
     assert [line.status for line in lines("mine", shapes=[shape])] == ["ok"] * 4
     assert QUICK[0].n < min(shape.n for shape in SHAPES.values() if shape.name != "my shape")

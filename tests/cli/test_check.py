@@ -11,14 +11,18 @@ import torch
 from torch import Tensor
 
 from fourierkernels.attention import fourier_attention
-from fourierkernels.cli.card import check, compared, not_finite, probes
-from fourierkernels.cli.card.bounds import BOUNDS
-from fourierkernels.cli.card.calls import PLAIN
-from fourierkernels.cli.card.cases import CASES, Case, draw
+from fourierkernels.cli.card import check, compared, probes
+from fourierkernels.cli.card.cases import CASES, MASKS, Case, draw
 from fourierkernels.cli.card.check import chosen, run_check, summary
-from fourierkernels.cli.card.compared import compare, relative_error
-from fourierkernels.cli.card.masks import MASKS
-from fourierkernels.cli.card.outcome import Measure, NotHere, Row
+from fourierkernels.cli.card.compared import (
+    BOUNDS,
+    PLAIN,
+    Measure,
+    NotHere,
+    Row,
+    compare,
+    relative_error,
+)
 from fourierkernels.cli.card.probes import PROBES, Probe
 from fourierkernels.ops.cuda.build import REALS, SIZES
 
@@ -236,18 +240,18 @@ SMALL_POISONED = replace(PLAIN, causal=False, queries=20, keys=80, features=4, c
 
 
 def test_nan_that_spreads_as_it_must_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(not_finite, "_mapped", textbook)
-    monkeypatch.setattr(not_finite, "_SHAPE", SMALL_POISONED)
-    assert [m for m in not_finite.not_finite(CPU) if not m.holds] == []
+    monkeypatch.setattr(probes, "_mapped", textbook)
+    monkeypatch.setattr(probes, "_SHAPE", SMALL_POISONED)
+    assert [m for m in probes.not_finite(CPU) if not m.holds] == []
 
 
 def test_nan_that_is_swallowed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def swallowing(*leaves: Tensor, **options: Any) -> Tensor:
         return textbook(*(leaf.nan_to_num() for leaf in leaves), **options)
 
-    monkeypatch.setattr(not_finite, "_mapped", swallowing)
-    monkeypatch.setattr(not_finite, "_SHAPE", SMALL_POISONED)
-    assert not any(measure.holds for measure in not_finite.not_finite(CPU)[:6])
+    monkeypatch.setattr(probes, "_mapped", swallowing)
+    monkeypatch.setattr(probes, "_SHAPE", SMALL_POISONED)
+    assert not any(measure.holds for measure in probes.not_finite(CPU)[:6])
 
 
 # ---- rows ----------------------------------------------------------------------------------------

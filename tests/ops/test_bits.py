@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from fourierkernels.ops.cpu.bits import exponent, mantissa, power_of_two
+from fourierkernels.ops.cpu.scalar import exponent, mantissa, power_of_two
 
 DTYPES = [np.float32, np.float64]
 

@@ -14,10 +14,9 @@ from fourierkernels.ops.cuda import attention as cuda
 from fourierkernels.ops.cuda import build as cuda_build
 from fourierkernels.ops.cuda import cache as cuda_cache
 from fourierkernels.ops.cuda import toolkit as cuda_toolkit
-from fourierkernels.ops.cuda.build import BuildError, Variant, build, library_name
+from fourierkernels.ops.cuda.build import QUIET_VARIABLE, BuildError, Variant, build, library_name
 from fourierkernels.ops.cuda.errors import CACHE_VARIABLE
 from fourierkernels.ops.cuda.library import Library, Packing, Problem
-from fourierkernels.ops.cuda.progress import QUIET_VARIABLE
 
 __all__ = ["nvcc"]  # a fixture
 

@@ -8,7 +8,7 @@ from plain_attention import draw, relative_error
 from tolerances import TOLERANCE
 from torch import Tensor
 
-from fourierkernels.ops.cuda import mask as cuda_mask
+from fourierkernels.ops.cuda import layout as cuda_layout
 from fourierkernels.ops.dropout import keep_mask
 
 pytestmark = needs_compiler
@@ -117,7 +117,7 @@ def test_gradients_of_masks_do_not_need_all_heads_at_once(
     name: str, heads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = results(name, torch.float64)[0]
-    monkeypatch.setattr(cuda_mask, "_ENTRIES", heads * N * M)
+    monkeypatch.setattr(cuda_layout, "_ENTRIES", heads * N * M)
     for part, expected in zip(results(name, torch.float64)[0], whole, strict=True):
         assert relative_error(part, expected) < TOLERANCE["float64"]["exact"]
 
@@ -135,9 +135,9 @@ def test_heads_are_taken_in_pieces_that_are_contiguous(at_once: int, counts: lis
         seen.append(count)
 
     mask = torch.zeros(1, 1, 1, 5, dtype=torch.float64)
-    entries, cuda_mask._ENTRIES = cuda_mask._ENTRIES, 20 * at_once
+    entries, cuda_layout._ENTRIES = cuda_layout._ENTRIES, 20 * at_once
     try:
-        cuda_mask.mask_gradient(mask, (2, 3, 4, 5), run)
+        cuda_layout.mask_gradient(mask, (2, 3, 4, 5), run)
     finally:
-        cuda_mask._ENTRIES = entries
+        cuda_layout._ENTRIES = entries
     assert seen == counts

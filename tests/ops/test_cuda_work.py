@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cuda import attention as cuda
-from fourierkernels.ops.cuda import checks as cuda_checks
+from fourierkernels.ops.cuda import library as cuda_library
 from fourierkernels.ops.cuda.build import Variant
 from fourierkernels.ops.cuda.layout import packed_size, parts_of
 from fourierkernels.ops.cuda.library import Library
@@ -187,11 +187,11 @@ def test_lack_of_memory_in_the_derivative_names_shapes_and_bytes(
 
 
 def test_double_precision_on_a_card_without_it_warns_once() -> None:
-    cuda_checks._warn_of_doubles.cache_clear()
+    cuda_library._warn_of_doubles.cache_clear()
     with pytest.warns(UserWarning, match="float64 has a 32nd of the speed of float32 .* sm_86"):
-        cuda_checks.warn_of_doubles(torch.float64, (8, 6))
+        cuda_library.warn_of_doubles(torch.float64, (8, 6))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cuda_checks.warn_of_doubles(torch.float64, (8, 6))
-        cuda_checks.warn_of_doubles(torch.float64, (9, 0))
-        cuda_checks.warn_of_doubles(torch.float32, (8, 9))
+        cuda_library.warn_of_doubles(torch.float64, (8, 6))
+        cuda_library.warn_of_doubles(torch.float64, (9, 0))
+        cuda_library.warn_of_doubles(torch.float32, (8, 9))

@@ -17,7 +17,7 @@ from tolerances import TOLERANCE
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Inputs, Options
-from fourierkernels.ops.by_reference import attend_by_reference
+from fourierkernels.ops.derivatives import attend_by_reference
 from fourierkernels.ops.operator import attend
 
 B, H, N, M, D, C = 2, 2, 5, 6, 3, 2

@@ -15,7 +15,7 @@ from torch.library import opcheck
 
 from fourierkernels.attention import fourier_attention
 from fourierkernels.ops.arguments import Inputs, Options
-from fourierkernels.ops.by_reference import attend_by_reference
+from fourierkernels.ops.derivatives import attend_by_reference
 from fourierkernels.ops.operator import attend, attend_backward
 
 # opcheck of PyTorch 2.15 asks tensors of its own making for their gradient.

@@ -10,9 +10,9 @@ from scipy.special import zeta
 from tolerances import TOLERANCE
 
 from fourierkernels.attention import fourier_attention, gaussian_attention, softmax_attention
-from fourierkernels.ops.coefficients import LOG_SINC_SLOPE
 from fourierkernels.ops.nadaraya_watson import normalise
 from fourierkernels.ops.reference import Scores, log_abs_sinc, log_sinc_slope
+from fourierkernels.ops.shapes import LOG_SINC_SLOPE
 
 EXACT = TOLERANCE["float64"]["exact"]
 FAST = TOLERANCE["float64"]["fast"]

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow  # it compiles the parallel loops
 _PROGRAM = """
 import numba, torch
 from fourierkernels.attention import fourier_attention
-from fourierkernels.ops.cpu.threads import as_many_threads_as_torch
+from fourierkernels.ops.cpu.layout import as_many_threads_as_torch
 
 x = torch.randn(2, 4, 128, 32, requires_grad=True)
 for threads in (1, 2):  # numba starts its own in the second call

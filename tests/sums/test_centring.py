@@ -5,7 +5,7 @@ import pytest
 
 from fourierkernels.ops.cpu.pairs import TILE, sines, tiles
 from fourierkernels.sums import kernel_sum
-from fourierkernels.sums.centring import middle
+from fourierkernels.sums.coordinates import middle
 from fourierkernels.sums.result import Units
 
 

@@ -9,7 +9,7 @@ from fourierkernels.cli.benchmarks import run_bench
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import METHODS, KernelSums, kernel_sum
-from fourierkernels.sums.box import Box
+from fourierkernels.sums.coordinates import Box
 from fourierkernels.sums.plan import Method
 from fourierkernels.sums.problem import Problem
 

@@ -6,8 +6,8 @@ import pytest
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import as_kernel
 from fourierkernels.kernels.phi_kernel import PhiKernel
-from fourierkernels.sums import PreparedSum, kernel_sum
-from fourierkernels.sums.centring import centring_limit
+from fourierkernels.sums import PreparedSum, kernel_sum, planning
+from fourierkernels.sums.coordinates import centring_limit
 from fourierkernels.sums.samples import SampleSum
 
 N, M = 400, 60
@@ -130,3 +130,34 @@ def test_the_plan_prefers_methods_that_reach_the_tolerance() -> None:
     points = np.vstack([np.zeros((50, 2)), np.full((1, 2), 1e13)])
     plan = PreparedSum(points, kernel="fourier4", radius=1.0).plan(points)
     assert plan.accuracy <= 4e-12
+
+
+def fitted(kind: str, dim: int, **options: object) -> SampleSum:
+    points = data(kind, dim, 2000, 0)
+    given = {"weights": np.ones(2000), "responses": np.zeros((2000, 0)), "tol": 1e-9} | options
+    return SampleSum(points, kernel=as_kernel("fourier4"), radius=np.full(dim, 4.0), **given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dim", [1, 2])
+def test_kept_methods_are_those_of_the_plan_in_any_order(kind: str, dim: int) -> None:
+    kept, rng = fitted(kind, dim), np.random.default_rng(3)
+    inside = data(kind, dim, 5000, 0)
+    for m in rng.permutation([1, 2, 50, 200, 700, 2000, 5000, 1, 2, 50, 200, 700, 2000, 5000]):
+        for queries in (inside[:m], 3.0 * data("normal", dim, m, 1)):
+            expected = fitted(kind, dim).plan(queries).method
+            assert kept._method_for(queries, plain=True) == expected
+
+
+def test_a_plan_is_made_once_for_a_number_and_range_of_queries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept, made = fitted("normal", 1), []
+    plan_sum = planning.plan_sum
+    monkeypatch.setattr(planning, "plan_sum", lambda *asked: made.append(1) or plan_sum(*asked))
+    points = data("normal", 1, 2000, 0)
+    for queries in (points[:7], points[7:14], points[:50], points[50:100]):
+        kept.at(queries)
+    assert len(made) == 2
+    kept.at(100.0 * points[:7])  # beyond the samples
+    assert len(made) == 3

@@ -14,8 +14,8 @@ from tolerances import TOLERANCE
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kernel
 from fourierkernels.kernels.phi_kernel import PhiKernel
 from fourierkernels.sums import METHODS, KernelSums, kernel_sum, plan_sum
-from fourierkernels.sums.bandlimited import Series, fourier_series
 from fourierkernels.sums.problem import Problem
+from fourierkernels.sums.series import Series, fourier_series
 
 FAST = TOLERANCE["float64"]["fast"]
 FAST_METHODS = [name for name in METHODS if name != "reference"]

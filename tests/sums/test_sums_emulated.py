@@ -1,4 +1,4 @@
-"""The sums of the estimators on a GPU, with emulated CUDA kernels in its place."""
+"""The sums of the estimators on a GPU, with emulated CUDA kernels in its place, and on a CPU."""
 
 from typing import Any
 
@@ -52,6 +52,15 @@ def card(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return powers
 
 
+@pytest.fixture(params=["cpu", "card"])
+def by_operator(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Options of sums by the operator of attention."""
+    if request.param == "cpu":
+        return {"method": "torch"}
+    request.getfixturevalue("card")
+    return {"device": "cuda"}
+
+
 def data(dim: int, n: int = 90, m: int = 40, seed: int = 0) -> tuple[NDArray[np.float64], ...]:
     rng = np.random.default_rng(seed)
     weights = np.where(rng.random(n) < 0.2, 0.0, rng.uniform(0.5, 2, n))
@@ -82,15 +91,16 @@ def test_sums_are_those_of_the_reference_within_the_stated_errors(
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dim", [1, 3])
 def test_density_and_regression_answer_as_by_the_direct_sums(
-    card: list[int], kernel: str, dim: int
+    by_operator: dict[str, str], kernel: str, dim: int
 ) -> None:
     points, at, weights, responses = data(dim)
-    found = []
-    for options in ({"device": "cuda"}, {"method": "direct"}):
+    answers = []
+    for options in (by_operator, {"method": "direct"}):
         facts: dict[str, Any] = {"kernel": kernel, "radius": 1.5, **options}
         density = KernelDensity(**facts).fit(points, sample_weight=weights)
         regression = NadarayaWatson(**facts).fit(points, responses, sample_weight=weights)
-        found.append(
+        assert density.plan_.method == options.get("method", "torch")
+        answers.append(
             (
                 density.density(at),
                 density.leave_one_out(),
@@ -98,10 +108,9 @@ def test_density_and_regression_answer_as_by_the_direct_sums(
                 regression.leave_one_out(),
             )
         )
-    for ours, direct in zip(*found, strict=True):
+    for ours, direct in zip(*answers, strict=True):
         scale = np.nanmax(np.abs(direct))
         np.testing.assert_allclose(ours, direct, rtol=1e-9, atol=1e-11 * scale)
-    assert bool(card) == (kernel != "gaussian")
 
 
 def test_many_columns_and_features_take_the_larger_libraries(card: list[int]) -> None:
@@ -116,13 +125,12 @@ def test_many_columns_and_features_take_the_larger_libraries(card: list[int]) ->
     assert card
 
 
-def test_an_empty_sum_is_undefined(card: list[int]) -> None:
+def test_a_sum_of_zeros_of_the_sine_is_undefined(by_operator: dict[str, str]) -> None:
     points, at = np.zeros((1, 1)), np.array([[np.pi], [3.0]])
-    model = NadarayaWatson("fourier2", radius=1.0, device="cuda").fit(points, [2.0])
+    model = NadarayaWatson("fourier2", radius=1.0, **by_operator).fit(points, [2.0])
     with pytest.warns(UndefinedWarning, match="1 of 2 queries"):
         predicted = model.predict(at)
     np.testing.assert_array_equal(predicted, [np.nan, 2.0])
-    assert card
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "fourier2", "fourier4"])
@@ -150,8 +158,8 @@ def test_exponents_of_distant_gaussians_do_not_wrap_around() -> None:
     assert (sums.error >= sums.denominator).all()  # no digit is known, and it says so
 
 
-def test_derivatives_are_refused(card: list[int]) -> None:
-    model = KernelDensity("fourier4", radius=1.0, device="cuda").fit([[0.0], [1.0]])
+def test_slopes_are_refused(by_operator: dict[str, str]) -> None:
+    model = KernelDensity("fourier4", radius=1.0, **by_operator).fit([[0.0], [1.0]])
     with pytest.raises(ValueError, match="'torch' has no compiled slopes"):
         model.derivative([[0.5]])
 

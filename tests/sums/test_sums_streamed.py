@@ -7,7 +7,7 @@ from tolerances import TOLERANCE
 
 from fourierkernels.kernels import as_kernel
 from fourierkernels.sums import kernel_sum
-from fourierkernels.sums.box import Box
+from fourierkernels.sums.coordinates import Box
 from fourierkernels.sums.streamed import ModeGrid, Modes, SamplesNotKeptError, StreamedSum
 
 FAST = TOLERANCE["float64"]["fast"]

@@ -12,7 +12,6 @@ pytest.importorskip("torch")
 import torch
 
 from fourierkernels import FourierKernel, GaussianKernel, KernelDensity, NadarayaWatson
-from fourierkernels.estimators import UndefinedWarning
 from fourierkernels.sums import PreparedSum
 from fourierkernels.sums.on_device import TorchSum
 from fourierkernels.sums.reference import ReferenceSum
@@ -76,27 +75,6 @@ def test_signed_sums_are_within_their_error_of_the_reference(kernel: str) -> Non
     assert (np.ldexp(ours.error, ours.exponent) < 1e-10).all()
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("dim", [1, 4])
-def test_estimators_answer_as_by_the_direct_sums(kernel: str, dim: int) -> None:
-    points, at, weights, responses = data(dim)
-    for estimator, fit in ((KernelDensity, ()), (NadarayaWatson, (responses,))):
-        ours, direct = (
-            estimator(kernel, radius=1.5, method=method).fit(points, *fit, sample_weight=weights)
-            for method in ("torch", "direct")
-        )
-        assert ours.plan_.method == "torch"
-        if estimator is KernelDensity:
-            pairs = [(ours.density(at), direct.density(at))]
-            pairs.append((ours.leave_one_out(), direct.leave_one_out()))
-        else:
-            pairs = [(ours.predict(at), direct.predict(at))]
-            pairs.append((ours.leave_one_out(), direct.leave_one_out()))
-        for found, expected in pairs:
-            scale = np.nanmax(np.abs(expected))
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 * scale)
-
-
 def test_log_densities_do_not_underflow() -> None:
     points, at, _, _ = data(128)
     ours, direct = (
@@ -105,14 +83,6 @@ def test_log_densities_do_not_underflow() -> None:
     )
     assert (ours < -300).all()
     np.testing.assert_allclose(ours, direct, rtol=FAST)
-
-
-def test_a_sum_of_zeros_of_the_sine_is_undefined_as_on_the_cpu() -> None:
-    points, at = np.zeros((1, 1)), np.array([[np.pi], [3.0]])
-    model = NadarayaWatson("fourier2", radius=1.0, method="torch").fit(points, [2.0])
-    with pytest.warns(UndefinedWarning, match="1 of 2 queries"):
-        predicted = model.predict(at)
-    np.testing.assert_array_equal(predicted, [np.nan, 2.0])
 
 
 def test_far_queries_of_a_gaussian_see_their_nearest_sample() -> None:
@@ -167,9 +137,3 @@ def test_a_method_of_the_cpu_is_refused_on_a_device(monkeypatch: pytest.MonkeyPa
 def test_the_cpu_never_chooses_the_path_of_a_device() -> None:
     prepared = PreparedSum(np.zeros((300, 20)), kernel="fourier4", radius=1.0)
     assert prepared.plan(np.zeros((10**4, 20))).method == "direct"
-
-
-def test_slopes_are_refused() -> None:
-    model = KernelDensity(radius=1.0, method="torch").fit([[0.0], [1.0]])
-    with pytest.raises(ValueError, match="'torch' has no compiled slopes"):
-        model.derivative([[0.5]])

@@ -20,9 +20,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fourierkernels.ops.arguments import Cotangents, Inputs, Options
+from fourierkernels.ops.arguments import Cotangents, Inputs, Options, common_offset
 from fourierkernels.ops.dropout import keep_mask
-from fourierkernels.ops.offsets import common_offset
 from fourierkernels.ops.reference import log_sinc_slope
 
 _LOWEST = 1e-300  # of a factor, so that its logarithm is finite

@@ -1,26 +1,52 @@
-"""Every contender on every shape, forward and backward, within a time, each failure a line."""
+"""The benchmark on a card: contenders on shapes, forward and backward, each failure a line."""
 
 import gc
 import math
+import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import torch
+from rich import box
+from rich.table import Table
 from torch import Tensor
 
 from fourierkernels.attention import fourier_attention
-from fourierkernels.cli.card.card import Card
+from fourierkernels.cli.card.card import (
+    Card,
+    Key,
+    Line,
+    Results,
+    build_for,
+    card_of,
+    card_or_cpu,
+    record,
+    shortened,
+)
 from fourierkernels.cli.card.check import is_usable
 from fourierkernels.cli.card.compared import relative_error
-from fourierkernels.cli.card.contenders import CONTENDERS, POWER, RADIUS, Contender
-from fourierkernels.cli.card.floor import SLOTS, floor_ms
-from fourierkernels.cli.card.measurement import Key, Line
-from fourierkernels.cli.card.shapes import Shape, both_ways
-from fourierkernels.cli.card.timing import Times, measure
+from fourierkernels.cli.card.contenders import (
+    CONTENDERS,
+    POWER,
+    QUICK,
+    RADIUS,
+    SHAPES,
+    SLOTS,
+    Contender,
+    Shape,
+    both_ways,
+    floor_ms,
+    installed,
+)
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.timing import Times, measure
+from fourierkernels.foundation.validation import check_choice, check_number
+from fourierkernels.ops.cuda.build import REALS
 
 SEED = 2022
 _INPUT_SETS = 3
@@ -29,6 +55,8 @@ _CPU_BYTES = 2**30  # the same on a CPU
 _RUNS = 6  # warm-up included, that a long measurement takes at least
 _REFERENCE_BYTES = 2**28  # of one array of the float64 reference that an error is measured against
 _LONGEST_NOTE = 500
+_LONGEST_CELL = 60  # of a note in the table
+_QUICK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -190,3 +218,98 @@ def _error(contender: Contender, shape: Shape, device: torch.device) -> float:
         implementation="reference",
     )
     return relative_error(found[rows], exact[0, 0].cpu())
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+def bench_command(
+    name: str | None,
+    asked: Mapping[str, Sequence[str]],
+    limits: Mapping[str, float | None],
+    output: Path | None,
+    *,
+    quick: bool,
+    jobs: int,
+) -> list[Line]:
+    """Time what is asked for and show it beside the floor.
+
+    Parameters
+    ----------
+    asked : mapping
+        "shapes" and "methods": parts of names; all if empty.
+    limits : mapping
+        "minutes" of the whole run or None, and "seconds" of a measurement.
+    """
+    minutes, seconds = limits["minutes"], check_number("seconds", limits["seconds"], above=0.0)
+    end = time.monotonic() + 60 * check_number("minutes", minutes, above=0.0) if minutes else None
+    device = card_or_cpu(name)
+    shapes = list(QUICK) if quick else _shapes(asked["shapes"])
+    able, missing = installed(device.type)
+    methods = _matching("method", asked["methods"], able)
+    card = card_of(device)
+    build_for(device, REALS[:1], jobs)
+    plan = Plan(device, card, _QUICK_SECONDS if quick else seconds, end or float("inf"))
+    lines = _run_and_keep(shapes, methods, plan, output)
+    standard_output().print(bench_table(lines, card, missing))
+    return lines
+
+
+def _run_and_keep(
+    shapes: Sequence[Shape], methods: Sequence[str], plan: Plan, output: Path | None
+) -> list[Line]:
+    """Return the lines of this run and, from a file that is continued, of those before."""
+    config = {"radius": RADIUS, "power": POWER, "seconds": plan.seconds, "dtype": "float32"}
+    results = Results(output, record(plan.card, config)) if output else None
+    lines = list(results.lines) if results else []
+    for line in run_bench(shapes, methods, plan, {line.key for line in lines}):
+        lines.append(line)
+        if line.status == "failed":
+            sys.stderr.write(f"failed: {line.contender} on {line.shape}: {line.note}\n")
+        if results is not None and line.status != "no time left":
+            results.add(line)
+    return lines
+
+
+def _shapes(parts: Sequence[str]) -> list[Shape]:
+    return [SHAPES[name] for name in _matching("shape", parts, list(SHAPES))]
+
+
+def _matching(what: str, parts: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the names of which one of the parts is a part; a part of none is refused."""
+    for part in parts:
+        if not any(part.lower() in name.lower() for name in names):
+            check_choice(what, part, tuple(names))
+    return [
+        name for name in names if not parts or any(part.lower() in name.lower() for part in parts)
+    ]
+
+
+def bench_table(lines: Sequence[Line], card: Card, missing: Sequence[str]) -> Table:
+    """Return one line for each measurement."""
+    header = ("shape", "causal", "method", "", "ms", "quartiles", "floor", "ratio", "MB", "error")
+    told = f"{card.sentence}, {card.multiprocessors} multiprocessors, {card.clock:.3g} GHz"
+    note = f"{told}; ratio: over the issue floor of our kernels. {_left(lines)}"
+    if missing:
+        note += f"Left out: {'; '.join(missing)}."
+    table = Table(*header, box=box.SIMPLE_HEAD, caption=note)
+    for line in lines:
+        if line.status != "no time left":
+            causal = "yes" if line.causal else ""
+            table.add_row(line.shape, causal, line.contender, line.direction, *_numbers(line))
+    return table
+
+
+def _numbers(line: Line) -> list[str]:
+    if line.status != "ok":
+        return [f"{line.status} {line.note[:_LONGEST_CELL]}".strip()]
+    quartiles = f"{line.quartile_low:.3g} to {line.quartile_high:.3g}"
+    memory = f"{line.peak_bytes / 1e6:.0f}" if line.peak_bytes else ""
+    numbers = (line.floor, line.of_floor)
+    floor, ratio = ("" if math.isnan(number) else f"{number:.3g}" for number in numbers)
+    return [f"{line.milliseconds:.3g}", quartiles, floor, ratio, memory, shortened(line.error)]
+
+
+def _left(lines: Sequence[Line]) -> str:
+    left = sum(line.status == "no time left" for line in lines)
+    return f"No time was left for {left}: run again with the same output. " if left else ""

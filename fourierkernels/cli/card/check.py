@@ -1,16 +1,29 @@
-"""Every case and probe on a device, each beside float64, its failure a row and no crash."""
+"""The check on a card: every case and probe beside float64, a failure a row and no crash."""
 
 import math
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
+from rich import box
+from rich.table import Table
 
-from fourierkernels.cli.card.cases import CASES, Case
-from fourierkernels.cli.card.compared import compare
-from fourierkernels.cli.card.outcome import Measure, NotHere, Row
+from fourierkernels.cli.card.card import Card, build_for, card_of, card_or_cpu, record, shortened
+from fourierkernels.cli.card.cases import CASES, SEED, Case
+from fourierkernels.cli.card.compared import BOUNDS, Measure, NotHere, Row, compare
 from fourierkernels.cli.card.probes import PROBES, Probe
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.ops.cuda.build import REALS
 
 _NONE = float("nan")
+_LONGEST_NOTE = 60
+_TOOLS = ("memcheck", "racecheck", "synccheck")
+# Groups of cases for the sanitizer, whose own allocator leaves no room for a captured graph.
+_SANITISED = ("libraries", "lengths", "masks", "eps", "options", "half precision")
 
 
 def chosen(*, quick: bool, names: Sequence[str] = ()) -> list[Case | Probe]:
@@ -107,3 +120,87 @@ def _badness(row: Row) -> tuple[int, float]:
     order = ("skipped", "ok", "miss", "failed")
     share = row.error / row.bound if row.bound > 0 else row.error
     return order.index(row.status), -1.0 if math.isnan(share) else share
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+def check_command(
+    name: str | None, only: Sequence[str], *, quick: bool, jobs: int
+) -> tuple[list[Row], dict[str, Any]]:
+    """Run the cases, show the worst of each group, and return all rows with their provenance."""
+    device, asked = card_or_cpu(name), chosen(quick=quick, names=only)
+    card = card_of(device)
+    build_for(device, REALS, jobs)
+    rows: list[Row] = []
+    for row in run_check(asked, device):
+        if not rows or rows[-1].group != row.group:
+            sys.stderr.write(f"checking {row.group}\n")  # names what a kernel that hangs belongs to
+        rows.append(row)
+        if row.bad:
+            sys.stderr.write(f"{row.status}: {row.sentence}\n")
+    standard_output().print(check_table(rows, card))
+    return rows, record(card, {"seed": SEED, "quick": quick, "only": list(only)})
+
+
+def sanitizer_command(
+    check: Sequence[str], name: str | None, only: Sequence[str], *, jobs: int
+) -> int:
+    """Run the short check under each tool; return 1 if any of them finds something.
+
+    Parameters
+    ----------
+    check : sequence of str
+        The command line of the check, without its options.
+    """
+    program = shutil.which("compute-sanitizer")
+    if program is None:
+        raise ValueError(
+            "sanitizer needs compute-sanitizer on PATH: it comes with the CUDA toolkit, in its bin "
+            "folder"
+        )
+    device = card_or_cpu(name)
+    build_for(device, REALS, jobs)
+    parts = [word for group in (only or _SANITISED) for word in ("--only", group)]
+    again = [*check, "--quick", *parts, "--device", str(device)]
+    # Every tensor in an allocation of its own: from a pool, no access would be out of bounds.
+    variables = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    found = {}
+    for tool in _TOOLS:
+        command = [program, "--tool", tool, "--error-exitcode", "1", *again]
+        found[tool] = subprocess.run(command, env=variables, check=False).returncode
+    told = ", ".join(f"{tool} {'found errors' if code else 'ok'}" for tool, code in found.items())
+    standard_output().print(f"compute-sanitizer: {told}")
+    return int(any(found.values()))
+
+
+def check_table(rows: Sequence[Row], card: Card) -> Table:
+    """Return the worst row of each group and precision beside its bound."""
+    header = ("group", "dtype", "worst case", "quantity", "error", "bound", "")
+    bad, skipped = (
+        sum(row.status in kinds for row in rows) for kinds in (("miss", "failed"), ("skipped",))
+    )
+    told = f"{len(rows)} numbers on {card.sentence}: {bad} bad, {skipped} skipped"
+    table = Table(*header, box=box.SIMPLE_HEAD, caption=f"{told}\n{_bounds()}")
+    for row in summary(rows):
+        state = row.status if row.status != "skipped" else f"skipped: {row.note[:_LONGEST_NOTE]}"
+        if row.status == "failed":
+            state = f"failed: {row.note[:_LONGEST_NOTE]}"
+        cells = (
+            row.group,
+            row.dtype,
+            row.case,
+            row.quantity,
+            shortened(row.error),
+            shortened(row.bound),
+        )
+        table.add_row(*cells, state)
+    return table
+
+
+def _bounds() -> str:
+    parts = [
+        f"{dtype} {bounds['value']:.1e} and {bounds['gradient']:.1e}"
+        for dtype, bounds in BOUNDS.items()
+    ]
+    return f"bounds of values and gradients, relative to float64: {'; '.join(parts)}"

@@ -1,18 +1,107 @@
 """One problem on a device beside float64 on the CPU: the output and every gradient."""
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from fourierkernels.attention import fourier_attention
-from fourierkernels.cli.card.bounds import BOUNDS, SIGMAS, SMALL
-from fourierkernels.cli.card.calls import LEAVES, Attend
 from fourierkernels.cli.card.cases import SEED, Case, draw
-from fourierkernels.cli.card.outcome import Measure
 
+_SINGLE = {"value": 5e-6, "gradient": 5e-5}
+
+BOUNDS: dict[str, dict[str, float]] = {
+    "float64": {"value": 1e-12, "gradient": 1e-9},
+    "float32": _SINGLE,
+    "bfloat16": {kind: bound + 2.0**-8 for kind, bound in _SINGLE.items()},
+    "float16": {kind: bound + 2.0**-11 for kind, bound in _SINGLE.items()},
+}
+# Where an exact result is small all over, as the gradient of a row with one key, which is zero,
+# errors are relative to this number for each entry instead: those of the inputs are near one.
+SMALL = 1e-2
+SIGMAS = 5.0  # the share of kept weights may be as far from 1 - p, in standard deviations
+LEAVES = ("query", "key", "value", "radius")
+PLAIN = Case("", "", queries=130, keys=130, features=32, columns=32, causal=True)
+
+Attend = Callable[..., Tensor]
 _VALUES = ("output", "weights")
 _VISIBLE = 1e-30  # a weight as small may be rounded to zero, and says nothing on what was dropped
+
+
+class NotHere(Exception):  # noqa: N818 (no error: a fact about the machine)
+    """The check has no meaning on this device; the message says why."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An error beside its bound."""
+
+    quantity: str
+    error: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the error is within the bound; NaN never is."""
+        return not math.isnan(self.error) and self.error <= self.bound
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the results.
+
+    Attributes
+    ----------
+    status : str
+        "ok", "miss", "skipped" or "failed".
+    note : str
+        Why it was skipped, or the error it failed with.
+    """
+
+    group: str
+    case: str
+    dtype: str
+    quantity: str
+    error: float
+    bound: float
+    status: str
+    note: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Whether this row must not be."""
+        return self.status in ("miss", "failed")
+
+    @property
+    def sentence(self) -> str:
+        """The row in words."""
+        place = ", ".join(part for part in (self.group, self.case, self.dtype) if part)
+        if self.note:
+            return f"{place}: {self.note}"
+        return f"{place}: {self.quantity} {self.error:.2e}, bound {self.bound:.1e}"
+
+
+def inputs_on(device: torch.device, case: Case = PLAIN, seed: int = 0) -> list[Tensor]:
+    """Return query, key, value and radius as leaves, and a cotangent of the output."""
+    tensors = draw(case)
+    turned = [tensors[name].roll(seed, dims=-2) for name in (*LEAVES, "output")]
+    dtype = getattr(torch, case.dtype)
+    return [
+        tensor.to(device, dtype).requires_grad_(name != "output")
+        for name, tensor in zip((*LEAVES, "output"), turned, strict=True)
+    ]
+
+
+def results(
+    inputs: Sequence[Tensor], attend: Attend = fourier_attention, **options: Any
+) -> list[Tensor]:
+    """Return the output and the gradients of query, key, value and radius."""
+    *leaves, cotangent = inputs
+    output = attend(*leaves, **({"is_causal": True} | options))
+    return [output.detach(), *torch.autograd.grad(output, leaves, cotangent)]
 
 
 def compare(case: Case, device: torch.device) -> list[Measure]:

@@ -4,10 +4,12 @@ A contender takes query, key and value ``(B, H, N, D)`` in float32, and whether 
 hidden; the radius is 2 and the power 4, as in the models of the paper.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import torch
@@ -15,11 +17,89 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import fourier_attention
-from fourierkernels.cli.card.shapes import Shape
+from fourierkernels.cli.card.card import Card
 
+_LANES = 4 * 32
 RADIUS, POWER = 2.0, 4
 Run = Callable[[Tensor, Tensor, Tensor, bool], Tensor]
 _FLOAT = 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Self-attention of a batch; values have as many columns as keys have features."""
+
+    name: str
+    batch: int
+    heads: int
+    n: int
+    dim: int
+    causal: bool = False
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of a query and a key that it sees."""
+        seen = self.n * (self.n + 1) // 2 if self.causal else self.n**2
+        return self.batch * self.heads * seen
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Bytes of one of query, key and value in float32."""
+        return 4 * self.batch * self.heads * self.n * self.dim
+
+
+_LONG_HEADS = 8
+_LENGTHS = tuple(2**exponent for exponent in range(10, 17))  # 1k to 64k
+_DIMS = (16, 32, 64, 128, 256)
+
+_ROWS = (
+    Shape("language model, small", 96, 8, 256, 16),
+    Shape("language model, medium", 56, 8, 384, 32),
+    Shape("DeiT-tiny", 256, 3, 197, 64),
+    *(
+        Shape(f"N = {n // 1024}k, D = {dim}", 1, _LONG_HEADS, n, dim)
+        for n, dim in product(_LENGTHS, _DIMS)
+    ),
+)
+# In the order of a run: what models use, then from short to long.
+SHAPES: dict[str, Shape] = {row.name: row for row in _ROWS}
+QUICK = (Shape("quick", 1, 2, 64, 16),)
+
+
+def both_ways(shape: Shape) -> tuple[Shape, Shape]:
+    """Return the problem without and with the causal mask."""
+    return replace(shape, causal=False), replace(shape, causal=True)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Issue slots for each pair, for one feature and for one column of the values."""
+
+    feature: float
+    column: float
+
+
+SLOTS = {
+    "forward": Slots(feature=9.89, column=1.42),
+    "backward": Slots(feature=2 * (7.0 + 17.0), column=2 * 1.25 + 1.42),
+}
+
+
+def floor_ms(shape: Shape, direction: str, card: Card) -> float:
+    """Return the floor in milliseconds for float32, NaN where no clock is known.
+
+    Examples
+    --------
+    >>> from fourierkernels.cli.card.contenders import SHAPES
+    >>> h200 = Card("", "sm_90", 132, 0, 0, 1.755, "", "", "", "", "")
+    >>> small = SHAPES["language model, small"]
+    >>> [round(floor_ms(small, direction, h200), 2) for direction in SLOTS]
+    [0.31, 1.41]
+    """
+    rate = _LANES * card.multiprocessors * card.clock * 1e6  # lanes in a millisecond
+    slots = SLOTS[direction]
+    each = slots.feature * shape.dim + slots.column * shape.dim
+    return shape.pairs * each / rate if rate > 0 else math.nan
 
 
 @dataclass(frozen=True)

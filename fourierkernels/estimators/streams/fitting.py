@@ -20,7 +20,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import check_tolerance
-from fourierkernels.sums.box import Box
+from fourierkernels.sums.coordinates import Box
 from fourierkernels.sums.plan import Plan
 from fourierkernels.sums.streamed import ModeGrid, Modes, SamplesNotKeptError, StreamedSum
 

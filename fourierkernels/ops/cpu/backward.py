@@ -22,19 +22,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Saved
-from fourierkernels.ops.cpu.bits import constant, power_of_two
-from fourierkernels.ops.cpu.compiled import entry, inner
-from fourierkernels.ops.cpu.dropout import draw, drop
 from fourierkernels.ops.cpu.layout import Array, Layout, choose_run, flat, from_tiles, lay_out
 from fourierkernels.ops.cpu.packing import pack_queries
 from fourierkernels.ops.cpu.pairs import SUMMING, TILE
-from fourierkernels.ops.cpu.settings import prepare
+from fourierkernels.ops.cpu.scalar import constant, entry, inner, power_of_two
 from fourierkernels.ops.cpu.slopes import add_outer, add_slopes, add_to_mask, fill_pull, finish_pull
 from fourierkernels.ops.cpu.weights import (
     HIDDEN,
+    draw,
+    drop,
     extent,
     keys_in_sight,
     nested,
+    prepare,
     read_mask,
     tiles_in_sight,
     weigh,
@@ -186,6 +186,7 @@ def _backward_slab(head, place, layout, settings, saved, results):
         np.empty((4, TILE), like.dtype),
         np.empty((3, TILE), np.int32),
     )
+    # Queries are the inner loop: the tile's dk and dv stay in the cache for all of a slab.
     for tile in range(tiles_in_sight(stop - 1, layout, settings.causal)):
         _backward_tile((head, start, tile), place, layout, settings, saved, work, results)
 

@@ -17,20 +17,25 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.ops.arguments import Inputs, Options, Rows
-from fourierkernels.ops.cpu.bits import constant, power_of_two
-from fourierkernels.ops.cpu.compiled import entry, inner
-from fourierkernels.ops.cpu.dropout import draw, drop
 from fourierkernels.ops.cpu.layout import Array, choose_run, lay_out
 from fourierkernels.ops.cpu.packing import pack_queries
 from fourierkernels.ops.cpu.pairs import NOWHERE, TILE, highest_exponent
-from fourierkernels.ops.cpu.plain import add_plain_tile
-from fourierkernels.ops.cpu.products import add_products, add_spoilt_values
-from fourierkernels.ops.cpu.running import Running, raise_top, take_scale
-from fourierkernels.ops.cpu.settings import prepare
+from fourierkernels.ops.cpu.scalar import constant, entry, inner, power_of_two
+from fourierkernels.ops.cpu.tiles import (
+    Running,
+    add_plain_tile,
+    add_products,
+    add_spoilt_values,
+    raise_top,
+    take_scale,
+)
 from fourierkernels.ops.cpu.weights import (
+    draw,
+    drop,
     extent,
     keys_in_sight,
     nested,
+    prepare,
     read_mask,
     tiles_in_sight,
     weigh,
@@ -112,7 +117,7 @@ def _forward_rows(head, block, layout, settings, results):
         np.empty((3, TILE), np.int32),
     )
     if rows < ROWS:
-        work.weights[rows:] = 0
+        work.weights[rows:] = 0  # products take rows by fours; those that are not there add zero
     running = Running(
         np.zeros((ROWS, like.shape[2] + like.shape[2] % 2), like.dtype),
         np.zeros(ROWS, like.dtype),
@@ -182,7 +187,7 @@ def _forward_tile(place, rows, layout, settings, work, running, kept):
             top = highest_exponent(seen, weights, exponents, running.tops[i], None)
             raise_top(i, top, running.sums, running.totals, running.tops)
             running.totals[i] += take_scale(seen, weights, exponents, top)
-        for j in range(seen, extent(most).stretch):
+        for j in range(seen, extent(most).stretch):  # rows that see less share the products' width
             weights[j] = 0
         if special:
             _finish_tile(place, i, (count, most), layout, settings, work, running, kept)
@@ -203,7 +208,7 @@ def _finish_tile(place, i, counts, layout, settings, work, running, kept):
         given = layout.values.given[head, start : start + count]
         add_spoilt_values(given, exponents, weights, running.sums[i])
     if settings.weights:
-        running.stored[i, tile] = running.tops[i]
+        running.stored[i, tile] = running.tops[i]  # later tiles may raise it
         for j in range(most):  # assigning a slice would also compile error messages for 4 s
             kept[head, row, start + j] = weights[j]
 

@@ -15,8 +15,6 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.ops.cpu.bits import constant, power_of_two
-from fourierkernels.ops.cpu.compiled import entry, inner
 from fourierkernels.ops.cpu.pairs import (
     NOWHERE,
     SUMMING,
@@ -26,7 +24,8 @@ from fourierkernels.ops.cpu.pairs import (
     highest_exponent,
     sinc_pairs,
 )
-from fourierkernels.ops.cpu.shape import Shape
+from fourierkernels.ops.cpu.scalar import constant, entry, inner, power_of_two
+from fourierkernels.ops.shapes import Shape
 
 _QUERIES = 16  # queries that go through a tile together, and the least a thread takes
 _SERIAL_BELOW = 4e6  # pairs times dimensions: about a millisecond, what it takes to wake a thread
@@ -105,7 +104,7 @@ def _sum_block(start, queries, samples, shape, rounding, sums):
     mantissas = np.empty(TILE, like.dtype)  # unpacked from one array they would lose, for the
     noise = np.empty(TILE, like.dtype)  # compiler, the contiguous layout and with it the vectors
     exponents = np.empty(TILE, np.int32)
-    sums.exponent[start:stop] = NOWHERE
+    sums.exponent[start:stop] = NOWHERE  # the first pair that counts sets the scale
     for tile in range(len(samples.rows)):
         columns = samples.columns[tile]
         for i in range(start, stop):
@@ -137,7 +136,7 @@ def pair_weights(query, row, base, reach, shape, rounding, mantissas, exponents,
 @inner(error_model="numpy")
 def _rescale(i, top, sums):
     """Bring the sums of a query to a higher exponent."""
-    shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))
+    shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))  # 0 there; ldexp takes 32 bits
     for k in range(sums.numerator.shape[1]):
         sums.numerator[i, k] *= shrink
     sums.denominator[i] *= shrink

@@ -1,24 +1,42 @@
 """Heads of attention laid out for the compiled loops, and back."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numba import config, get_num_threads, set_num_threads
 from numpy.typing import NDArray
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Inputs
 from fourierkernels.ops.cpu.packing import pack_keys, pack_values
 from fourierkernels.ops.cpu.pairs import TILE
-from fourierkernels.ops.cpu.threads import as_many_threads_as_torch
 
 Run = Callable[..., None]
 Array = NDArray[np.floating]
 Flags = NDArray[np.bool_]
 
 _SERIAL_BELOW = 2e6  # pairs times dimensions: less than it takes to wake the threads
+
+
+@contextmanager
+def as_many_threads_as_torch() -> Iterator[None]:
+    """Let numba use torch's number of threads for the moment, and leave both as they were.
+
+    Both may share one OpenMP library, whose number numba sets for itself when it starts.
+    """
+    wanted = torch.get_num_threads()
+    before = get_num_threads()  # starts numba's threads, the first time
+    if torch.get_num_threads() != wanted:
+        torch.set_num_threads(wanted)
+    set_num_threads(min(wanted, config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        set_num_threads(before)
 
 
 class Keys(NamedTuple):

@@ -15,11 +15,10 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.ops.cpu.bits import power_of_two
-from fourierkernels.ops.cpu.compiled import entry, inner
 from fourierkernels.ops.cpu.kernel_sums import Queries, Samples, pair_weights
 from fourierkernels.ops.cpu.pairs import NOWHERE, SUMMING, TILE, highest_exponent
-from fourierkernels.ops.cpu.shape import Shape
+from fourierkernels.ops.cpu.scalar import entry, inner, power_of_two
+from fourierkernels.ops.shapes import Shape
 
 _QUERIES = 4  # that go through a tile together
 
@@ -104,7 +103,7 @@ def _sum_block(start, queries, samples, shape, monomials, rounding, sums):
             if top > sums.exponent[i]:
                 _rescale(i, top, sums)
             _bring_to(top, mantissas, exponents)
-            for a in range(1, len(values)):
+            for a in range(1, len(values)):  # parents come first: one product for each monomial
                 d, parent = monomials.coordinate[a], monomials.parent[a]
                 place = d if shape.gaussian else 3 * d
                 x, points = query[place], row[place * TILE : (place + 1) * TILE]
@@ -122,7 +121,7 @@ def _sum_block(start, queries, samples, shape, monomials, rounding, sums):
 @inner(error_model="numpy")
 def _rescale(i, top, sums):
     """Bring the sums of a query to a higher exponent."""
-    shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))
+    shrink = math.ldexp(1.0, max(sums.exponent[i] - top, -2000))  # 0 there; ldexp takes 32 bits
     for a in range(sums.numerator.shape[1]):
         for k in range(sums.numerator.shape[2]):
             sums.numerator[i, a, k] *= shrink

@@ -8,9 +8,8 @@ is recorded beside them brings NaN back where it belongs.
 
 import numpy as np
 
-from fourierkernels.ops.cpu.bits import constant
-from fourierkernels.ops.cpu.compiled import entry, inner
 from fourierkernels.ops.cpu.pairs import LANES, SUMMING, TILE
+from fourierkernels.ops.cpu.scalar import constant, entry, inner
 
 _BLOCK = LANES  # keys transposed together: a line of the cache
 
@@ -58,7 +57,7 @@ def pack_keys(parts):
                     row[j::TILE] = 0
                 else:
                     farthest = max(farthest, most)
-                reach[head, tile, j] = farthest
+                reach[head, tile, j] = farthest  # of the first keys alone: causal rows see no more
     return rows, reach, doubts, spoilt
 
 
@@ -102,6 +101,6 @@ def _reach(x):
     """Return the largest size of a row's entries, and 0, or NaN if one is not finite."""
     most = doubt = constant(0.0, x[0])
     for d in range(len(x)):
-        doubt += constant(0.0, most) * x[d]
+        doubt += constant(0.0, most) * x[d]  # zero times what is not finite is NaN
         most = max(most, abs(x[d]))
     return most, doubt

@@ -20,9 +20,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.ops.cpu.bits import constant, exponent, mantissa
-from fourierkernels.ops.cpu.compiled import inner
-from fourierkernels.ops.cpu.series import exp_series, sinc_series
+from fourierkernels.ops.cpu.scalar import (
+    constant,
+    exp_series,
+    exponent,
+    inner,
+    mantissa,
+    sinc_series,
+)
 
 TILE = 256
 LANES = 16  # the least samples that a loop takes: a vector of the widest machines
@@ -80,7 +85,7 @@ def sinc_pairs(query, row, extent, power, distant, mantissas, exponents, least):
     extent : Extent
     power : int
     distant : bool
-        Whether some abs(u_d - v_d) may be too large for products of four: `series.far_limit`.
+        Whether some abs(u_d - v_d) may be too large for products of four: `scalar.far_limit`.
     mantissas : array of shape (256,)
     exponents : int32 array of shape (256,)
     least : array of shape (256,) or None
@@ -100,6 +105,8 @@ def sinc_pairs(query, row, extent, power, distant, mantissas, exponents, least):
 @inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _all_features(query, row, width, mantissas, exponents, least):
     dim, d = len(query) // 3, 0
+    # Four features share a division, the slowest instruction, and a split of the exponent; products
+    # of more distances would leave the range of float32 too soon.
     while d + 4 <= dim:
         _four_features(np.uintp(d), query, row, width, mantissas, exponents, least)
         d += 4
@@ -120,7 +127,7 @@ def gaussian_pairs(query, row, base, mantissas, exponents, squares):
     for j in range(TILE):
         squares[j] = constant(0.0, squares[0])
     d, dim = 0, len(query)
-    while d + 4 <= dim:
+    while d + 4 <= dim:  # squares are read and written once for four features
         _add_four_squares(query[d:], row[TILE * d :], squares)
         d += 4
     while d < dim:

@@ -4,12 +4,9 @@
 
 import numpy as np
 
-from fourierkernels.ops.cpu.bits import constant
-from fourierkernels.ops.cpu.compiled import inner
-from fourierkernels.ops.cpu.dropout import drop
 from fourierkernels.ops.cpu.pairs import SUMMING, TILE
-from fourierkernels.ops.cpu.series import guard, slope_series
-from fourierkernels.ops.cpu.weights import HIDDEN
+from fourierkernels.ops.cpu.scalar import constant, guard, inner, slope_series
+from fourierkernels.ops.cpu.weights import HIDDEN, drop
 
 # Unsigned: see `pairs`.
 _SINES, _COSINES = np.uintp(TILE), np.uintp(2 * TILE)
@@ -42,6 +39,7 @@ def finish_pull(width, delta, weights, exponents, pull):
 
 @inner(fastmath=SUMMING, error_model="numpy", forceinline=True)
 def _add_pair(width, left, right, start, columns, pull):
+    # Two columns in one pass: `pull` is read and written half as often.
     for j in range(width):
         first, second = columns[start + np.uintp(j)], columns[start + np.uintp(TILE + j)]
         pull[j] += left * first + right * second
@@ -89,7 +87,7 @@ def add_slopes(width, d, query, row, pull, dk):
         s = sin_u * cos_v - cos_u * sin_v
         c = cos_u * cos_v + sin_u * sin_v
         y = x * x
-        near = -x * slope_series(y)
+        near = -x * slope_series(y)  # both are computed, so that the choice is no branch
         far = (c * x - s) / (s * x + guard(x))
         part = pull[j] * (near if y < constant(_NEAR, y) else far)
         total += part

@@ -1,22 +1,90 @@
 # mypy: allow-untyped-defs, allow-untyped-decorators, disable-error-code="no-untyped-call"
 # Numba infers the types of the compiled functions below.
-"""Weights of attention, compiled: what the forward and the backward pass share."""
+"""Weights of attention, compiled, with their options and dropout: what both passes share.
+
+The draw is that of :mod:`fourierkernels.ops.dropout`: the same bits, tile by tile.
+"""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from torch import Tensor
 
-from fourierkernels.ops.cpu.bits import constant
-from fourierkernels.ops.cpu.compiled import inner
-from fourierkernels.ops.cpu.dropout import Dropout
+from fourierkernels.ops.arguments import Inputs, Options
 from fourierkernels.ops.cpu.layout import Keys, Layout, Mask, Values
 from fourierkernels.ops.cpu.pairs import LANES, STRETCH, TILE, Extent, exp2_parts, sinc_pairs
-from fourierkernels.ops.cpu.series import far_limit
-from fourierkernels.ops.cpu.settings import Settings
+from fourierkernels.ops.cpu.scalar import constant, far_limit, inner
+from fourierkernels.ops.dropout import threshold
 
+_ROUNDS = 10
+_FIRST, _SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_STEP_0, _STEP_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_WORD, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 HIDDEN = -(2**30)  # the exponent of a pair that a mask hides; that of no other is so low
 _LOG2_E = 1.0 / math.log(2.0)
 _LARGEST_BIAS = 1e9  # in log2: beyond it exponents leave their 32 bits
+
+
+class Dropout(NamedTuple):
+    """A seed's two words; the least word that keeps a weight, 0 to keep all; the factor 1/(1-p)."""
+
+    low: np.uint64
+    high: np.uint64
+    least: np.uint32
+    scale: np.floating
+
+
+def prepare_dropout(p: float, seed: Tensor | None, dtype: np.dtype) -> Dropout:
+    """Return dropout as the loops read it."""
+    bits = 0 if seed is None or not p else int(seed) % 2**64
+    low, high = np.uint64(bits % 2**32), np.uint64(bits >> 32)
+    return Dropout(low, high, np.uint32(threshold(p)), dtype.type(1 / (1 - p)))
+
+
+@inner(error_model="numpy")
+def drop(dropout, width, words, weights, kept):
+    """Fill `kept` with the weights, and zeros for those that are dropped."""
+    zero = constant(0.0, weights[0])
+    for j in range(width):
+        kept[j] = weights[j] if np.uint32(words[j]) >= dropout.least else zero
+
+
+@inner(error_model="numpy")
+def draw(dropout, place, width, words):
+    """Fill in the words of the first keys of a tile, four to a counter; counters fill vectors.
+
+    `place` is (head, row, first key), `width` a multiple of 4.
+    """
+    head, row, first = place
+    for g in range(width // 4):
+        a, b = np.uint64(first // 4 + g), np.uint64(row)
+        c, d = np.uint64(head), np.uint64(0)
+        low, high = dropout.low, dropout.high
+        for _ in range(_ROUNDS):
+            left, right = _FIRST * a, _SECOND * c
+            a, c = (right >> _HALF) ^ b ^ low, (left >> _HALF) ^ d ^ high
+            b, d = right & _WORD, left & _WORD
+            low, high = (low + _STEP_0) & _WORD, (high + _STEP_1) & _WORD
+        words[4 * g], words[4 * g + 1] = np.int32(a), np.int32(b)
+        words[4 * g + 2], words[4 * g + 3] = np.int32(c), np.int32(d)
+
+
+class Settings(NamedTuple):
+    """`Options`, with eps in the working precision and the dropout drawn from its seed."""
+
+    power: int
+    causal: bool
+    eps: np.floating
+    weights: bool
+    dropout: Dropout
+
+
+def prepare(inputs: Inputs, options: Options, dtype: np.dtype) -> Settings:
+    """Return the options as the loops read them."""
+    dropout = prepare_dropout(options.dropout_p, inputs.seed, dtype)
+    eps = dtype.type(options.eps)
+    return Settings(options.power, options.causal, eps, options.return_weights, dropout)
 
 
 @inner()
@@ -82,7 +150,7 @@ def weigh(query, reach, keys, count, power, mask, mantissas, exponents):
     part = extent(count)
     distant = reach + reaches[count - 1] > far_limit(reach)
     sinc_pairs(query, columns, part, power, distant, mantissas, exponents, None)
-    if len(doubts) > 0 or reach != reach:
+    if len(doubts) > 0 or reach != reach:  # adds NaN of a row or key that is not finite, else 0
         for j in range(count):
             mantissas[j] += (reach - reach) + (doubts[j] if len(doubts) > 0 else reach - reach)
     if len(factors) > 0:
@@ -102,7 +170,7 @@ def _apply_mask(count, factors, shifts, mantissas, exponents):
 
 @inner()
 def nested(layout, settings):
-    """Return a layout and settings of their leaves: see `cpu_layout.flattened`."""
+    """Return a layout and settings of their leaves: see `layout.flattened`."""
     q, a, b, c, d, e, f, g, bias, heads, s0, s1, s2, s3, m = layout
     power, causal, eps, weights, low, high, least, scale = settings
     mask = Mask(bias, heads, (s0, s1, s2, s3))

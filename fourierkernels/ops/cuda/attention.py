@@ -14,10 +14,10 @@ from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cuda.build import build, variant_for
-from fourierkernels.ops.cuda.checks import check_devices, explained, warn_of_doubles
 from fourierkernels.ops.cuda.layout import (
     REALS,
     columns_size,
+    mask_gradient,
     pack,
     pack_columns,
     packed_size,
@@ -25,8 +25,13 @@ from fourierkernels.ops.cuda.layout import (
     padded_width,
     parts_of,
 )
-from fourierkernels.ops.cuda.library import Library, Problem
-from fourierkernels.ops.cuda.mask import mask_gradient
+from fourierkernels.ops.cuda.library import (
+    Library,
+    Problem,
+    check_devices,
+    explained,
+    warn_of_doubles,
+)
 from fourierkernels.ops.dropout import threshold
 
 _RESULTS = ("output", "significand", "exponent")

@@ -9,16 +9,19 @@ release's that the driver can run.
 """
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
 
+from fourierkernels.foundation.progress import bar
 from fourierkernels.ops.cuda.cache import cache_folder, make_once
 from fourierkernels.ops.cuda.errors import (
     GO_ON,
@@ -27,7 +30,6 @@ from fourierkernels.ops.cuda.errors import (
     failed_compilation,
     no_compiler,
 )
-from fourierkernels.ops.cuda.progress import announced, say
 from fourierkernels.ops.cuda.toolkit import (
     Release,
     Toolkit,
@@ -39,6 +41,7 @@ from fourierkernels.ops.cuda.toolkit import (
     text_of,
 )
 
+QUIET_VARIABLE = "FOURIERKERNELS_QUIET"
 __all__ = ["REALS", "SIZES", "VARIANTS", "BuildError", "Variant", "build", "variant_for"]
 
 SOURCES = Path(__file__).parent / "csrc"
@@ -49,6 +52,26 @@ _OLDEST = 80
 _FLAGS = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC")
 
 Announce = Callable[[str], AbstractContextManager[None]]
+
+
+def say(message: str) -> None:
+    """Write a line on standard error, unless $FOURIERKERNELS_QUIET is set."""
+    if not os.environ.get(QUIET_VARIABLE):
+        sys.stderr.write(f"fourierkernels: {message}\n")
+        sys.stderr.flush()
+
+
+@contextmanager
+def announced(message: str) -> Iterator[None]:
+    """Say what is being done, then how long it took; on a terminal, with the time meanwhile.
+
+    Nothing is said with $FOURIERKERNELS_QUIET. A failure has no last line: its error is one.
+    """
+    start = time.perf_counter()
+    say(message)
+    with nullcontext() if os.environ.get(QUIET_VARIABLE) else bar("nvcc"):
+        yield
+    say(f"done in {time.perf_counter() - start:.1f} s")
 
 
 @dataclass(frozen=True)

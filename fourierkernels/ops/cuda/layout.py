@@ -4,17 +4,21 @@ A head has its queries, its keys and its values one after the other, padded and 
 ``csrc/problem.cuh``. Its size follows from shapes and dtype, without a library or a GPU.
 """
 
+from collections.abc import Callable, Iterator
+
 import torch
 from torch import Tensor
 
-from fourierkernels.ops.arguments import Inputs
+from fourierkernels.ops.arguments import Inputs, common_offset
 from fourierkernels.ops.cuda.library import Library, Packing
-from fourierkernels.ops.offsets import common_offset
 
 REALS = {torch.float32: "float", torch.float64: "double"}
 _CHUNK = 16  # features are padded to its multiples
 _TILE_BYTES = 256  # of a number of each row of a tile
 _LONGEST = 2**31 - 2**10  # rows that an int can count, padding included
+_ENTRIES = 2**24  # of the buffer, unless the mask itself or one head is larger
+
+Run = Callable[[int, int, Tensor], None]
 
 
 def packed_size(query: Tensor, key: Tensor, value: Tensor) -> int:
@@ -104,3 +108,40 @@ def _run(library: Library, rows: Tensor, packed: Tensor, **scaling: Tensor) -> N
 
 def _up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
+
+
+def mask_gradient(mask: Tensor, shape: tuple[int, int, int, int], run: Run) -> Tensor:
+    """Return the gradient of a mask in its shape.
+
+    Parameters
+    ----------
+    mask : Tensor
+        Four dimensions, each 1 or that of `shape`.
+    shape : tuple of int
+        ``(B, H, N, M)``.
+    run : callable
+        From the first head, counted over batches, the number of heads and a buffer ``(B', H', N,
+        M)`` of zeros for them; fills in the gradients of the pairs.
+    """
+    batch, heads, n, m = shape
+    result, whole = mask.new_zeros(mask.shape), mask.shape == shape
+    most = max(mask.numel(), _ENTRIES) // (n * m)
+    for batches, some in _pieces(batch, heads, max(1, most)):
+        part = result[
+            batches if mask.shape[0] > 1 else slice(None),
+            some if mask.shape[1] > 1 else slice(None),
+        ]
+        sizes = batches.stop - batches.start, some.stop - some.start, n, m
+        buffer = part if whole else mask.new_zeros(sizes)
+        run(batches.start * heads + some.start, sizes[0] * sizes[1], buffer)
+        if not whole:
+            part += buffer.sum_to_size(part.shape)
+    return result
+
+
+def _pieces(batch: int, heads: int, most: int) -> Iterator[tuple[slice, slice]]:
+    """Cut batches and heads into pieces of at most so many heads, each contiguous in memory."""
+    batches, some = max(1, most // heads), min(most, heads)
+    for b in range(0, batch, batches):
+        for h in range(0, heads, some):
+            yield slice(b, min(b + batches, batch)), slice(h, min(h + some, heads))

@@ -54,6 +54,7 @@ backward_kernel(Problem<Real> p, long long first) {
 template <class Kernel, class Argument>
 static int launch(Kernel kernel, const Argument& p, long long blocks, size_t bytes, void* stream) {
   if (blocks == 0) return cudaSuccess;
+  // A block has more than 48 KB of shared memory only on request.
   cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
   for (long long first = 0; first < blocks && error == cudaSuccess; first += kLargestGrid) {

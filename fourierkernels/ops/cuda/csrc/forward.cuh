@@ -133,7 +133,7 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, long
                                                column + thread % kSide * T::edge);
           return state.pairs.seen != 0;
         }))
-      continue;
+      continue;  // a tile that no row sees costs this test alone
     scores_of_tile<false>(threads, query, key, first, column, p.padded_features, shared.own,
                           shared.other);
     threads.each([&](int thread, State& state) {

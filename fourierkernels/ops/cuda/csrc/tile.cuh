@@ -7,7 +7,8 @@ namespace fk {
 
 // ---- staging -----------------------------------------------------------------------------------
 
-// Copies `count` lines of one tile's rows into shared memory.
+// Copies `count` lines of one tile's rows into shared memory: sixteen threads take a line in packs
+// of 16 bytes, so that neighbours read neighbouring addresses.
 template <class Real>
 FK_HD void stage(int thread, Real* to, const Real* from, int padded, int count) {
   using T = Tile<Real>;
@@ -205,7 +206,7 @@ FK_PROGRAM void scores_of_tile(Threads& threads, const Features<Real>& own,
     });
     threads.each([&](int thread, auto& state) {
       const int y = thread / kSide, x = thread % kSide;
-      if (state.pairs.odd)
+      if (state.pairs.odd)  // chosen outside the loop, which is compiled for each case by itself
         multiply_features<KEYS, true>(y, x, own_lines, other_lines, reach, state.pairs);
       else
         multiply_features<KEYS, false>(y, x, own_lines, other_lines, reach, state.pairs);

@@ -1,19 +1,31 @@
 # mypy: allow-untyped-defs, allow-untyped-decorators, disable-error-code="no-untyped-call"
 # Numba calls the functions below with its own types and code builders.
-"""Reading and writing the bits of floats in compiled code, single or double precision alike.
+"""Scalar functions of the compiled loops, in both precisions, and how the loops are compiled.
 
 A product of many factors is kept as a mantissa in [1, 2) and a binary exponent, so that it never
-underflows. These functions compile to a few integer instructions that vectorise; `math.frexp` and
-`math.ldexp` do not. What has no exponent to take out keeps its value: zeros, subnormal numbers,
-infinities and NaN.
+underflows. Reading and writing the bits compiles to a few integer instructions that vectorise;
+`math.frexp` and `math.ldexp` do not. What has no exponent to take out keeps its value: zeros,
+subnormal numbers, infinities and NaN. Power series are short in single precision and longer in
+double.
+
+numba gives what it compiles a way in from Python. For a function of a layout of attention, thirty
+arrays to unpack, this takes it longer than the function itself; what only other compiled functions
+call goes without, and would crash if Python called it.
 """
 
+import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic, overload
+
+from fourierkernels.ops.shapes import LOG_SINC_SLOPE
+
+entry = partial(njit, cache=True, no_cfunc_wrapper=True)
+inner = partial(entry, no_cpython_wrapper=True)
 
 
 class _Format(NamedTuple):
@@ -104,3 +116,77 @@ def _constant(value, like):
     if like == types.float32:
         return lambda value, like: np.float32(value)
     return lambda value, like: np.float64(value)
+
+
+def sinc_series(y):
+    """sin(x)/x for y = x² < 1/16, to rounding."""
+
+
+@overload(sinc_series, inline="always")
+def _sinc_series(y):
+    if y == types.float32:
+        return lambda y: np.float32(1.0) + y * (np.float32(-1 / 6) + y * np.float32(1 / 120))
+    return lambda y: (
+        1.0 + y * (-1 / 6 + y * (1 / 120 + y * (-1 / 5040 + y * (1 / 362880 - y / 39916800))))
+    )
+
+
+def exp_series(x):
+    """exp(x) for |x| <= ln(2)/2, to rounding."""
+
+
+@overload(exp_series, inline="always")
+def _exp_series(x):
+    terms = 7 if x == types.float32 else 13
+    coefficients = tuple(1.0 / math.factorial(k) for k in range(terms, -1, -1))
+
+    def series(x):
+        p = constant(0.0, x)
+        for coefficient in coefficients:
+            p = p * x + constant(coefficient, x)
+        return p
+
+    return series
+
+
+def slope_series(y):
+    """(1/x - cot x)/x for y = x² < 1/4, to rounding."""
+
+
+@overload(slope_series, inline="always")
+def _slope_series(y):
+    terms = 4 if y == types.float32 else len(LOG_SINC_SLOPE)
+    last, coefficients = LOG_SINC_SLOPE[terms - 1], LOG_SINC_SLOPE[terms - 2 :: -1]
+
+    def series(y):
+        p = constant(last, y)
+        for coefficient in coefficients:
+            p = p * y + constant(coefficient, y)
+        return p
+
+    return series
+
+
+def guard(x):
+    """Keep the slope finite at a zero of the sine, where its weight is zero; inside an addition."""
+
+
+@overload(guard, inline="always")
+def _guard(x):
+    if x == types.float32:
+        return lambda x: np.float32(1e-30)
+    return lambda x: 1e-200
+
+
+def far_limit(x):
+    """Distance up to which quotients of four sines and four distances are normal numbers.
+
+    2^62 is left for sines below 1, 2^-15.5 each.
+    """
+
+
+@overload(far_limit, inline="always")
+def _far_limit(x):
+    if x == types.float32:
+        return lambda x: np.float32(2.0**16)
+    return lambda x: 2.0**240

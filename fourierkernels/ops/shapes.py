@@ -1,4 +1,6 @@
-"""Coefficients of the series that the reference and the compiled loops share."""
+"""The kinds of kernel that the compiled loops know, and a series they share with the reference."""
+
+from typing import NamedTuple
 
 # c_k = 2^(2k) |B_2k| / (2k)! of d/dx log(sin x / x) = cot x - 1/x = -Σ_k c_k x^(2k-1).
 LOG_SINC_SLOPE = (
@@ -13,3 +15,10 @@ LOG_SINC_SLOPE = (
     87734 / 38979295480125,
     349222 / 1531329465290625,
 )
+
+
+class Shape(NamedTuple):
+    """The Gaussian, whose power is 1 and counts for nothing, or a power of the sinc."""
+
+    gaussian: bool
+    power: int

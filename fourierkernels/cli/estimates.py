@@ -1,0 +1,164 @@
+"""``fourierkernels density`` and ``regress``: estimates from the columns of a table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
+
+from fourierkernels.cli.output import check_file, check_picture, write_picture, write_table
+from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.progress import tracked
+from fourierkernels.foundation.validation import check_integer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+Data = Annotated[Path, typer.Argument(help="Table: CSV, or Parquet by its name.")]
+By = Annotated[str | None, typer.Option(help="Column of groups, each on its own.")]
+Radius = Annotated[
+    str | None, typer.Option(help="R = 1/bandwidth: a number or the name of a rule.")
+]
+Missing = Annotated[str, typer.Option(help="Rows without a value: drop or refuse.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")]
+Output = Annotated[Path | None, typer.Option(help="Write the curves as CSV.")]
+_Column = Annotated[str, typer.Option(help="Column of numbers.")]
+_Kernel = Annotated[str, typer.Option(help="fourier<l>, or gaussian, with a test of one mode.")]
+_Bounds = Annotated[
+    tuple[float, float] | None,
+    typer.Option(help="Where the density lives; inf for an open end.", metavar="LOW HIGH"),
+]
+_Level = Annotated[float, typer.Option(help="Probability of the region.")]
+_Replicates = Annotated[int, typer.Option(help="Of the test of one mode.")]
+_Seed = Annotated[int, typer.Option(help="Seed of the test.")]
+_X = Annotated[list[str], typer.Option("-x", help="Column of the design; repeat for more.")]
+_Y = Annotated[str, typer.Option("-y", help="Column of the responses.")]
+_Degree = Annotated[int, typer.Option(help="0 for Nadaraya-Watson, up to 3 for local polynomials.")]
+_RegressionKernel = Annotated[str, typer.Option(help="fourier<l> or gaussian.")]
+_LimitLevel = Annotated[float, typer.Option(help="Of the confidence limits.")]
+_Band = Annotated[bool, typer.Option("--band", help="Limits that hold everywhere at once.")]
+_Derivative = Annotated[bool, typer.Option("--derivative", help="Draw the slope too.")]
+_BandSeed = Annotated[int, typer.Option(help="Seed of the band.")]
+
+
+class Description(Protocol):
+    """What a description of a table offers."""
+
+    def table(self) -> "Table":
+        """Return it as a table for a terminal."""
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Return its curves as rows."""
+
+
+def check_results(plot: Path | None, output: Path | None) -> None:
+    """Refuse files that could not be written, before there is anything to write."""
+    if plot is not None:
+        check_picture(plot)
+    if output is not None:
+        check_file("output", output)
+
+
+def show(
+    found: Description, plot: Path | None, picture: "Figure | None", output: Path | None
+) -> None:
+    """Print the table; write the curves and the picture, which is drawn already."""
+    standard_output().print(found.table())
+    if output is not None:
+        write_table(output, found.curves())
+    if plot is not None and picture is not None:
+        write_picture(plot, picture)
+
+
+def generator(seed: int) -> "np.random.Generator":
+    """Return the generator of a seed."""
+    import numpy as np
+
+    return np.random.default_rng(check_integer("seed", seed, least=0))
+
+
+def density(
+    data: Data,
+    column: _Column,
+    by: By = None,
+    kernel: _Kernel = "fourier4",
+    radius: Radius = None,
+    bounds: _Bounds = None,
+    level: _Level = 0.95,
+    missing: Missing = "drop",
+    replicates: _Replicates = 199,
+    seed: _Seed = 0,
+    plot: Plot = None,
+    output: Output = None,
+) -> None:
+    """Print the modes and the highest-density region of a column, by group.
+
+    The region is the smallest set with that probability. For the Gaussian kernel, Silverman's test
+    asks whether the density has more than one mode. The column is held in memory, nothing else of
+    the table is.
+
+    Example: fourierkernels density patients.csv --column bmi --by sex --kernel gaussian
+    """
+    from fourierkernels.estimators.tables import describe_density, read_columns
+
+    check_results(plot, output)
+    found = describe_density(
+        read_columns(data, [column, *([] if by is None else [by])]),
+        column,
+        by=by,
+        kernel=kernel,
+        radius=radius,
+        bounds=bounds,
+        level=level,
+        missing=missing,
+        replicates=replicates,
+        rng=generator(seed),
+        follow=lambda groups: tracked(groups, "density"),
+    )
+    show(found, plot, None if plot is None else found.figure(), output)
+
+
+def regress(
+    data: Data,
+    x: _X,
+    y: _Y,
+    by: By = None,
+    degree: _Degree = 0,
+    kernel: _RegressionKernel = "fourier4",
+    radius: Radius = None,
+    level: _LimitLevel = 0.95,
+    band: _Band = False,
+    derivative: _Derivative = False,
+    missing: Missing = "drop",
+    seed: _BandSeed = 0,
+    plot: Plot = None,
+    output: Output = None,
+) -> None:
+    """Print the leave-one-out error and the degrees of freedom of a regression, by group.
+
+    The radius is chosen by generalised cross-validation. Limits are for the smoothed regression
+    function: the bias of smoothing is not in them. The columns named are held in memory, nothing
+    else of the table is.
+
+    Example: fourierkernels regress patients.csv -x bmi -y progression --band --plot fit.png
+    """
+    from fourierkernels.estimators.tables import describe_regression, read_columns
+
+    check_results(plot, output)
+    found = describe_regression(
+        read_columns(data, [*x, y, *([] if by is None else [by])]),
+        x,
+        y,
+        by=by,
+        degree=degree,
+        kernel=kernel,
+        radius=radius,
+        level=level,
+        band=band,
+        rng=generator(seed),
+        missing=missing,
+        follow=lambda groups: tracked(groups, "regression"),
+    )
+    picture = None if plot is None else found.figure(derivative=derivative)
+    show(found, plot, picture, output)
