@@ -19,7 +19,8 @@ with needed_for("reading a checkpoint", extra="heads"):
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
 from fourierkernels.checkpoints.formats.registry import FORMATS
-from fourierkernels.checkpoints.formats.request import Config, LoadRequest
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.options import Config, LoadOptions
 from fourierkernels.checkpoints.tokenizer_places import check_tokenizer
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
 from fourierkernels.checkpoints.word_lists import find_words
@@ -89,24 +90,43 @@ def load_checkpoint(
         If the checkpoint, its configuration or its weights cannot be used; weights
         that can only be read by running code are refused.
     """
-    files = find_checkpoint(checkpoint)
-    given = _read_config(config)
-    words = find_words(files, vocabulary=vocabulary, published=preset is not None)
-    if words is not None and tokenizer is not None:
+    options = LoadOptions(model_class, config, preset, vocabulary, tokenizer, part)
+    return load_files(
+        find_checkpoint(checkpoint),
+        options,
+        task_head=task_head,
+        random_weights=random_weights,
+        seed=seed,
+    )
+
+
+def load_files(
+    files: CheckpointFiles,
+    options: LoadOptions,
+    *,
+    task_head: bool = False,
+    random_weights: bool = False,
+    seed: int = 0,
+) -> Checkpoint:
+    """Load a checkpoint that was found; see :func:`load_checkpoint`."""
+    given = _read_config(options.config)
+    published = options.preset is not None
+    words = find_words(files, vocabulary=options.vocabulary, published=published)
+    if words is not None and options.tokenizer is not None:
         raise ValueError(
             "tokenizer must be left out for a language model of words (which has a vocabulary), "
-            f"got {tokenizer}"
+            f"got {options.tokenizer}"
         )
     request = LoadRequest(
         files=files,
-        model_class=model_class,
+        model_class=options.model_class,
         config=given,
-        part=part,
+        part=options.part,
         task_head=task_head,
         random_weights=random_weights,
-        preset=preset,
+        preset=options.preset,
         words=words,
-        tokenizer=None if tokenizer is None else check_tokenizer(tokenizer),
+        tokenizer=None if options.tokenizer is None else check_tokenizer(options.tokenizer),
     )
     return _load(request, seed)
 

@@ -33,7 +33,7 @@ _PACKAGES = (
 )
 
 
-def provenance(options: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
+def provenance(options: Mapping[str, object], digests: Mapping[str, str]) -> dict[str, Any]:
     """Return versions, options and digests, so that a result can be made again.
 
     Parameters
@@ -112,7 +112,7 @@ class ReportContent:
     against: str | None = None
     skipped: int = 0
     kind: str = "text"
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_choice("spread", self.spread, list(SPREADS))

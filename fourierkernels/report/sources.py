@@ -1,7 +1,6 @@
 """Where the networks of a report come from: files, or memory."""
 
 import warnings
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +11,9 @@ from torch import nn
 from fourierkernels.checkpoints import Checkpoint, CheckpointFiles
 from fourierkernels.checkpoints.batches import Batches, batch_rows, tensors_digest
 from fourierkernels.checkpoints.held import batch_checkpoint, held_checkpoint, held_tokenizer
-from fourierkernels.checkpoints.placing import on_device
+from fourierkernels.checkpoints.load import load_files
+from fourierkernels.checkpoints.options import LoadOptions
+from fourierkernels.checkpoints.placing import check_device, on_device
 from fourierkernels.checkpoints.restoring import left_as_it_was
 from fourierkernels.checkpoints.tokens import Tokenizer
 
@@ -43,14 +44,12 @@ class FileSource:
 
     Attributes
     ----------
-    load_files : callable
-        :func:`~fourierkernels.checkpoints.load.load_checkpoint` with its options.
     device : str or None
         Where the network computes.
     """
 
     files: CheckpointFiles
-    load_files: Callable[..., Checkpoint]
+    options: LoadOptions
     device: str | None = None
 
     @property
@@ -60,11 +59,11 @@ class FileSource:
 
     def load(self, *, task_head: bool = False) -> Checkpoint:
         """Load it; the head for its task too, if asked for."""
-        return self._placed(self.load_files(self.files, task_head=task_head))
+        return self._placed(load_files(self.files, self.options, task_head=task_head))
 
     def draw(self, seed: int) -> Checkpoint:
         """Build it with random weights."""
-        return self._placed(self.load_files(self.files, random_weights=True, seed=seed))
+        return self._placed(load_files(self.files, self.options, random_weights=True, seed=seed))
 
     def digest(self) -> str:
         """Return the SHA-256 of its files."""
@@ -77,11 +76,11 @@ class FileSource:
     def _placed(self, checkpoint: Checkpoint) -> Checkpoint:
         if self.device is None:
             return checkpoint
-        return on_device(checkpoint, torch.device(self.device))
+        return on_device(checkpoint, torch.device(check_device(self.device)))
 
 
 @dataclass(frozen=True)
-class HeldSource:
+class ModelSource:
     """A model in memory, which is left as it was.
 
     Attributes

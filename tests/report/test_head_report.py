@@ -20,14 +20,24 @@ from typer.testing import CliRunner
 
 import fourierkernels as fk
 from fourierkernels import cli
-from fourierkernels.checkpoints import find_checkpoint, read_texts
+from fourierkernels.checkpoints import (
+    Checkpoint,
+    CheckpointFiles,
+    find_checkpoint,
+    load,
+    read_texts,
+)
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.diagnostics import METRICS, STATISTICS
 from fourierkernels.diagnostics.distances import HeadMetric
 from fourierkernels.diagnostics.networks import importance, losses
+from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.statistics import KEYS, Heads, HeadStatistic
-from fourierkernels.report import HeadReport, files, head_report, heads_command, measuring
+from fourierkernels.report import HeadReport, files, head_report
 from fourierkernels.report.content import AS_SHARP
 from fourierkernels.report.heads import MOST_SHOWN
+from fourierkernels.report.options import ReportOptions
 from fourierkernels.report.page import page_html
 from fourierkernels.report.page.tables import notes_list
 from fourierkernels.report.terminal import report_parts
@@ -37,8 +47,9 @@ Run = Callable[..., tuple[int, str, str]]
 TEXTS = ["a b c d e", "f g", "h i j a b c", "d c b"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def report(tiny: Tiny) -> HeadReport:
+    """Return a report that all tests read and none changes."""
     return fk.head_report(tiny("bert"), TEXTS, tokens="whitespace", examples=2)
 
 
@@ -137,25 +148,56 @@ def test_folder_of_images_is_read_as_images(tiny: Tiny, pictures: list[Path]) ->
     assert str(of_folder) == str(of_list)
 
 
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the checkpoints that are found, one after the other."""
+    names: list[str] = []
+    bare = CheckpointFiles.__init__
+
+    def counted(self: CheckpointFiles, name: str, path: Path) -> None:
+        names.append(name)
+        bare(self, name, path)
+
+    monkeypatch.setattr(CheckpointFiles, "__init__", counted)
+    return names
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """Return the names of the checkpoints that are loaded, and whether with random weights."""
+    requests: list[tuple[str, bool]] = []
+    bare = load._load
+
+    def counted(request: LoadRequest, seed: int) -> Checkpoint:
+        requests.append((request.files.name, request.random_weights))
+        return bare(request, seed)
+
+    monkeypatch.setattr(load, "_load", counted)
+    return requests
+
+
 @pytest.mark.parametrize("importance", [None, "masking"])
+@pytest.mark.parametrize("asked_by", ["function", "command"])
 def test_each_network_is_found_once_and_loaded_once(
-    importance: str | None, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+    asked_by: str,
+    importance: str | None,
+    tiny: Tiny,
+    run: Run,
+    texts: Path,
+    found: list[str],
+    built: list[tuple[str, bool]],
 ) -> None:
-    found: list[object] = []
-    loaded: list[tuple[str, bool]] = []
-    find, load = measuring.find_checkpoint, measuring.load_checkpoint
-
-    def counted(files: object, **options: object) -> object:
-        loaded.append((files.name, bool(options.get("random_weights"))))
-        return load(files, **options)
-
-    monkeypatch.setattr(measuring, "find_checkpoint", lambda one: found.append(one) or find(one))
-    monkeypatch.setattr(measuring, "load_checkpoint", counted)
-    options = {"tokens": "whitespace", "importance": importance, "against": tiny("roberta")}
-    head_report(tiny("bert"), TEXTS, **options)
     bert, roberta = str(tiny("bert")), str(tiny("roberta"))
-    assert found == [tiny("bert"), tiny("roberta")]
-    assert loaded == [(bert, False), (bert, True), (roberta, False)]
+    if asked_by == "function":
+        head_report(bert, TEXTS, tokens="whitespace", importance=importance, against=roberta)
+    else:
+        options = () if importance is None else ("--importance", importance)
+        status, _, _ = run(
+            bert, "--text", texts, "--tokens", "whitespace", "--against", roberta, *options
+        )
+        assert status == 0
+    assert found == [bert, roberta]
+    assert built == [(bert, False), (bert, True), (roberta, False)]
 
 
 def test_importance_changes_nothing_else(tiny: Tiny, report: HeadReport) -> None:
@@ -186,7 +228,7 @@ def test_importance_changes_nothing_else(tiny: Tiny, report: HeadReport) -> None
 def test_options_are_refused_before_anything_is_loaded(
     options: dict[str, object], message: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measuring, "load_checkpoint", None)
+    monkeypatch.setattr(load, "_load", None)
     with pytest.raises(ValueError, match=message):
         head_report(tiny("bert"), TEXTS, **options)
 
@@ -205,7 +247,7 @@ def test_report_is_read_and_saved_when_its_checkpoint_is_gone(
     written = report.save(tmp_path / "heads")
     numbers = json.loads(next(p for p in written if p.suffix == ".json").read_text())
     assert len(numbers["sha256"]["weights"]) == 64
-    assert numbers["options"]["against"] == str(folder)
+    assert numbers["options"]["against"] == folder.name  # no folder of this machine
 
 
 def test_report_is_not_saved_over_a_file(report: HeadReport, tmp_path: Path) -> None:
@@ -223,16 +265,16 @@ def test_metrics_of_a_report_are_asked_for_by_name(report: HeadReport) -> None:
 
 def test_options_of_the_command_are_keywords_of_the_function_word_for_word() -> None:
     options = {parameter.name for parameter in get_command(cli.app).commands["heads"].params}
-    assert options >= heads_command.KEYWORDS
-    inputs = {"text", "target", "ids", "images", "sounds"}
-    assert options == heads_command.KEYWORDS | inputs | {"checkpoint", "output", "help"} - {"help"}
+    of_the_command = {"text", "target", "ids", "images", "sounds", "output"}
     names = set(inspect.signature(head_report).parameters)
-    assert names == heads_command.KEYWORDS | {
-        "checkpoint",
-        "inputs",
-        "progress",
-        "resume",
-    }
+    assert options - of_the_command == names - {"inputs", "progress", "resume"}
+    assert options >= of_the_command
+
+
+def test_everything_that_was_asked_for_is_recorded() -> None:
+    names = set(inspect.signature(head_report).parameters)
+    recorded = ReportOptions(LoadOptions(), ReadOptions(), MeasureOptions()).record("a", None)
+    assert recorded.keys() == names - {"inputs", "workers", "scheduler", "resume", "progress"}
 
 
 def test_checkpoint_that_was_found_is_taken_as_it_is(tiny: Tiny) -> None:

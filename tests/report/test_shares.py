@@ -16,6 +16,7 @@ from fourierkernels.checkpoints.placing import computing_on
 from fourierkernels.checkpoints.running import pad
 from fourierkernels.foundation.workers.work import one_thread
 from fourierkernels.report import HeadReport, head_report, packing, shards, sharing
+from fourierkernels.report import options as report_options
 from fourierkernels.report.packing import packed, unpacked
 
 Tiny = Callable[[str], Path]
@@ -71,7 +72,7 @@ def same(one: HeadReport, other: HeadReport) -> None:
 def test_shards_add_up_to_one_pass(
     count: int, alone: HeadReport, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "_EACH", count)
+    monkeypatch.setattr(report_options, "_EACH", count)
     told: list[tuple[str, float]] = []
     options = {**OPTIONS, "against": tiny("roberta"), "resume": tmp_path}
     together = head_report(tiny("bert"), TEXTS, progress=lambda *one: told.append(one), **options)
@@ -127,7 +128,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     kept[0].write_bytes(kept[0].read_bytes()[:-9])  # damaged: measured again
     told: list[Any] = []
     # Another number of workers goes on with the shards of the first run.
-    monkeypatch.setattr(sharing, "_EACH", 3)
+    monkeypatch.setattr(report_options, "_EACH", 3)
     found = head_report(tiny("bert"), TEXTS, progress=lambda *one: told.append(one), **options)
     assert len(told) == 3
     with one_thread():
@@ -177,7 +178,7 @@ def test_command_keeps_shards_until_the_report_is_written(
     texts, output = tmp_path / "texts.txt", tmp_path / "out"
     texts.write_text("\n".join(TEXTS) + "\n")
     options = ("--text", texts, "--tokens", "whitespace", "--no-baseline")
-    monkeypatch.setattr(sharing, "_EACH", 1)
+    monkeypatch.setattr(report_options, "_EACH", 1)
     _, plain, _ = run(tiny("bert"), *options)
 
     def here(work: Any, pieces: Any, **_: Any) -> Any:  # in this process, to be quick

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from study_modules import RESULTS
 from tiny_models_of_ours import language
 
 from fourierkernels.checkpoints import find_checkpoint, load_checkpoint
+from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.checkpoints.published import PUBLISHED, PublishedCheckpoint
+from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.models import save_model
-from fourierkernels.report.table_presets import TABLES, filled, split_presets
+from fourierkernels.report.options import TABLES, ReportOptions, filled, split_presets
 
 Run = Callable[..., tuple[int, str, str]]
 TABLE = "fourierformer-table"
@@ -48,8 +51,10 @@ def test_installation_without_the_repository_says_so(monkeypatch: pytest.MonkeyP
 
 def test_preset_fills_only_what_was_not_given() -> None:
     table = TABLES[TABLE]
-    options = {"metrics": ["cosine"], "context": None, "spread": "pairs-texts", "seed": 3}
-    assert filled(options, table, given={"metrics"}) == options | {"context": 256}
+    options = ReportOptions(LoadOptions(), ReadOptions(), MeasureOptions(["cosine"], seed=3))
+    expected = replace(options, read=ReadOptions(context=256), spread="pairs-texts")
+    assert filled(options, table, given={"metrics"}) == expected
+    assert filled(options, table, given=()).measure == MeasureOptions(["frobenius"], seed=3)
     assert filled(options, None, given=()) == options
     assert split_presets(["small", TABLE]) == ("small", table)
     assert split_presets([]) == (None, None)

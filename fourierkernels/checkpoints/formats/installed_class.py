@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, token_fields
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.formats.request import Config, LoadRequest
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run, pad
 

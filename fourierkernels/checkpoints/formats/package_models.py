@@ -14,7 +14,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, choose_part, token_fields
-from fourierkernels.checkpoints.formats.request import Config, LoadRequest
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import image_checkpoint, pad
 from fourierkernels.foundation.validation import check_choice

@@ -1,21 +1,18 @@
 """The arguments of :func:`~fourierkernels.checkpoints.load.load_checkpoint` as one object."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.word_lists import WordList
 from fourierkernels.models.tensor_files import (
     load_exactly,
     read_tensors,
     without_wrappers,
 )
-
-Config = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.formats.request import Config, LoadRequest
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run
 from fourierkernels.foundation.extras import needed_for
