@@ -4,7 +4,7 @@ Checkpoints are read offline, and no code in them is run: neither custom classes
 objects. The kinds are rows of :data:`fourierkernels.checkpoints.formats.registry.FORMATS`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -143,40 +143,13 @@ def _load(request: LoadRequest, seed: int) -> Checkpoint:
             f"got {request.tokenizer}"
         )
     without = replace(request, task_head=False, random_weights=True)
-    kept: dict[str, Any] = {"redraw": partial(_load, without), "words": request.words}
-    kept["tokenizer_path"] = request.tokenizer
-    loaded = replace(loaded, run=_in_one_line(loaded))
-    body = loaded.body and replace(loaded.body, run=_in_one_line(loaded.body), **kept)
-    return replace(loaded, body=body, **kept)
-
-
-def _in_one_line(checkpoint: Checkpoint) -> Callable[[Sequence[Any]], Any]:
-    """Return its `run`, which turns what a network raises on its inputs into a ValueError."""
-    name, run = type(checkpoint.model).__name__, checkpoint.run
-
-    def guarded(batch: Sequence[Any]) -> Any:
-        try:
-            return run(batch)
-        except (ValueError, MemoryError):  # which say what is wrong
-            raise
-        except Exception as error:
-            reason = next(iter(str(error).strip().splitlines()), "")
-            raise ValueError(
-                f"network must run on its inputs, but {name} fails on {_described(batch)}: "
-                f"{type(error).__name__}: {reason}"
-            ) from error
-
-    return guarded
-
-
-def _described(batch: Sequence[Any]) -> str:
-    """Return what was in a batch, for a message."""
-    first = batch[0]
-    if isinstance(first, Path):
-        return first.name
-    if isinstance(first, tuple):
-        return f"pairs of up to {max(len(side) for pair in batch for side in pair)} tokens"
-    return f"texts of up to {max(map(len, batch))} tokens" if hasattr(first, "__len__") else "them"
+    anew, path = partial(_load, without), request.tokenizer
+    body = loaded.body and replace(
+        loaded.body, guarded=True, redraw=anew, words=request.words, tokenizer_path=path
+    )
+    return replace(
+        loaded, guarded=True, redraw=anew, words=request.words, tokenizer_path=path, body=body
+    )
 
 
 def _read_config(config: str | Path | Config | None) -> Config | None:

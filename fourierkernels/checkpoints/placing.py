@@ -1,14 +1,10 @@
 """Where a network computes: the processor, or an accelerator."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import nn
-
-from fourierkernels.checkpoints.checkpoint import Checkpoint
 
 
 def check_device(device: str) -> str:
@@ -47,16 +43,3 @@ def computing_on(device: torch.device) -> Iterator[None]:
         return
     with device, torch.backends.cudnn.flags(allow_tf32=False):
         yield
-
-
-def on_device(checkpoint: Checkpoint, device: torch.device) -> Checkpoint:
-    """Return a checkpoint whose network is on a device, and which is given its inputs there."""
-    checkpoint.model.to(device)
-    bare = checkpoint.run
-
-    def run(batch: Sequence[Any]) -> Any:
-        with computing_on(device):
-            return bare(batch)
-
-    body = checkpoint.body
-    return replace(checkpoint, run=run, body=None if body is None else on_device(body, device))

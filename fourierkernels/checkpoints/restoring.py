@@ -1,8 +1,10 @@
 """A model that is run in the middle of somebody's work, and left as it was."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -68,3 +70,39 @@ def _put_back(owner: Any, attributes: Kept) -> None:
         if content is not None:
             value.clear()
             value.update(content)
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Runs a network with the same random numbers each time, and leaves it as it was.
+
+    Attributes
+    ----------
+    alone, by_length : bool
+        Whether items are run one by one, or only those of equal length share a batch.
+    exchanged : set of int
+        Numbers of the runs that left other modules in the network than they found, to look at.
+    """
+
+    model: nn.Module
+    alone: bool = False
+    by_length: bool = False
+    exchanged: set[int] = field(default_factory=set)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def run(self, run: Callable[[Sequence[Any]], Any], items: Sequence[Any], seed: int = 0) -> Any:
+        """Run a batch of items with the random numbers of a seed."""
+        before = set(map(id, self.model.modules()))
+        with left_as_it_was(self.model, seed=seed):
+            random.seed(seed)
+            np.random.seed(seed)  # noqa: NPY002 (it is the one that networks draw from)
+            output = run(items)
+            if set(map(id, self.model.modules())) != before:
+                self.exchanged.add(len(items))
+        return output
+
+    def batch_key(self, key: Hashable, spans: Hashable) -> Hashable:
+        """Return the key of an item from that of its padding and its numbers of tokens."""
+        if self.alone:
+            return next(self._numbers)
+        return (key, spans) if self.by_length else key

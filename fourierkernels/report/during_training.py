@@ -12,7 +12,7 @@ import torch
 import transformers
 from torch import nn
 
-from fourierkernels.checkpoints.held import unwrapped
+from fourierkernels.checkpoints.in_memory import unwrapped
 from fourierkernels.checkpoints.options import ReadOptions
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.networks.profile import make_profile

@@ -9,7 +9,7 @@ from torch import nn
 
 from fourierkernels.checkpoints.batches import Batches
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
-from fourierkernels.checkpoints.held import unwrapped
+from fourierkernels.checkpoints.in_memory import unwrapped
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.checkpoints.placing import check_device
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC

@@ -10,10 +10,10 @@ from torch import nn
 
 from fourierkernels.checkpoints import Checkpoint, CheckpointFiles
 from fourierkernels.checkpoints.batches import Batches, batch_rows, tensors_digest
-from fourierkernels.checkpoints.held import batch_checkpoint, held_checkpoint, held_tokenizer
+from fourierkernels.checkpoints.in_memory import batch_checkpoint, model_checkpoint, model_tokenizer
 from fourierkernels.checkpoints.load import load_files
 from fourierkernels.checkpoints.options import LoadOptions
-from fourierkernels.checkpoints.placing import check_device, on_device
+from fourierkernels.checkpoints.placing import check_device
 from fourierkernels.checkpoints.restoring import left_as_it_was
 from fourierkernels.checkpoints.tokens import Tokenizer
 
@@ -76,7 +76,7 @@ class FileSource:
     def _placed(self, checkpoint: Checkpoint) -> Checkpoint:
         if self.device is None:
             return checkpoint
-        return on_device(checkpoint, torch.device(check_device(self.device)))
+        return checkpoint.on_device(torch.device(check_device(self.device)))
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ModelSource:
     Attributes
     ----------
     tokenizer : object
-        As :func:`~fourierkernels.checkpoints.held.held_tokenizer` takes it.
+        As :func:`~fourierkernels.checkpoints.in_memory.model_tokenizer` takes it.
     inputs : iterable
         What is to be read.
     tokens : str
@@ -118,7 +118,7 @@ class ModelSource:
         if isinstance(self.inputs, Batches):
             first = next(batch_rows(self.inputs))
             return batch_checkpoint(self.model, first, tokenizer=given, part=self.part)
-        found = held_checkpoint(self.model, tokenizer=given, part=self.part)
+        found = model_checkpoint(self.model, tokenizer=given, part=self.part)
         if found.reads_texts and given is None and self.tokens == "auto":
             raise ValueError(
                 "tokenizer must be given for texts and a model in memory, got None and none that "
@@ -142,9 +142,9 @@ class ModelSource:
     def _tokenizer(self) -> Tokenizer | None:
         """Return the given tokenizer, or one that is found and can be read; not for ids."""
         if self.tokenizer is not None:
-            return held_tokenizer(self.model, self.tokenizer)
+            return model_tokenizer(self.model, self.tokenizer)
         with suppress(ValueError):
-            return None if self.tokens == "ids" else held_tokenizer(self.model)
+            return None if self.tokens == "ids" else model_tokenizer(self.model)
         return None
 
     def digest(self) -> str:

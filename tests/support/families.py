@@ -110,7 +110,7 @@ _SECTIONS = {
 _KINDS = {"layer_types": ["linear_attention", "full_attention"]}
 # Family -> entries that `SIZES` has not or has otherwise.
 OVERRIDES: dict[str, Mapping[str, Any]] = {
-    "big_bird": {"attention_type": "original_full"},  # blocks are tried in test_steady.py
+    "big_bird": {"attention_type": "original_full"},  # blocks are tried in test_isolating.py
     "bigbird_pegasus": {"attention_type": "original_full"},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 4},
     "layoutlmv3": {"coordinate_size": 4, "shape_size": 8},

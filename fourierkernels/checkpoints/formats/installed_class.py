@@ -7,19 +7,19 @@ class exactly. No code in the file or beside it is run.
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, token_fields
+from fourierkernels.checkpoints.checkpoint import Checkpoint, TokenCheckpoint
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
-from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run, pad
+from fourierkernels.checkpoints.running import ImageCheckpoint, as_pair, must_run, pad
 
 _READS_IDS = "network must read token ids as its one positional argument"
 
@@ -77,23 +77,22 @@ def _lies_in(place: Path, folder: Path) -> bool:
     return any(p.is_relative_to(f) for p in (place.absolute(), place.resolve()) for f in folders)
 
 
+class PlainCheckpoint(TokenCheckpoint):
+    """A network that reads token ids without a mask: a batch has texts of one length."""
+
+    def forward(self, batch: Sequence[Any]) -> Any:
+        """Run the model on ids alone."""
+        return self.model(pad(batch, 0)[0])
+
+    def padding_key(self, item: Any) -> Hashable:
+        """Return the length of a text."""
+        return len(item)
+
+
 def token_network(model: nn.Module, files: CheckpointFiles, name: str) -> Checkpoint:
-    """Return a checkpoint that reads token ids without a mask: a batch has texts of one length."""
+    """Return a checkpoint of a network that takes token ids as its one positional argument."""
     vocabulary, limit = _embeddings(model, name)
-
-    def run(batch: Sequence[Any]) -> Any:
-        return model(pad(batch, 0)[0])
-
-    fields = token_fields(PARTS["encoder"]) | {"batch_key": len}
-    return Checkpoint(
-        files=files,
-        model=model,
-        limit=limit,
-        vocabulary=vocabulary,
-        run=run,
-        selects=lambda call: not call.cross,
-        **fields,
-    )
+    return PlainCheckpoint(files=files, model=model, limit=limit, vocabulary=vocabulary)
 
 
 def _embeddings(model: nn.Module, name: str) -> tuple[int, int | None]:
@@ -137,14 +136,13 @@ def _image_network(model: nn.Module, request: LoadRequest, config: Config) -> Ch
     patch = _first(config, ("patch_size", "patch"))
     if patch is None and patches is not None:
         patch = patches.kernel_size
-    return image_checkpoint(
-        model,
-        model,
+    return ImageCheckpoint(
         files=request.files,
+        model=model,
         preprocess=read_preprocessing(None, height=height, width=width, channels=int(channels)),
         shape=(int(channels), height, width),
         patch=None if patch is None else as_pair(patch),
-    )
+    ).counted()
 
 
 def _first(config: Config, names: Sequence[str]) -> Any:

@@ -4,7 +4,8 @@ Each sound is a batch of its own, so that none is padded to the length of anothe
 into the network's input is the feature extractor that the folder prescribes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,48 @@ from fourierkernels.checkpoints.sounds import read_sound
 from fourierkernels.foundation.run_folder import PREPROCESSING
 
 SOUNDS = ("input_values", "input_features")  # what networks that hear call their input
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SoundCheckpoint(Checkpoint):
+    """A network that reads WAV files.
+
+    Attributes
+    ----------
+    input_name : str
+        What it calls its input, one of `SOUNDS`.
+    extract : callable
+        The feature extractor of transformers.
+    """
+
+    input_name: str
+    extract: Any
+
+    @property
+    def reads(self) -> str:
+        """Paths of WAV files."""
+        return "sounds"
+
+    def _features(self, sound: Path) -> Any:
+        rate = self.extract.sampling_rate
+        samples = read_sound(sound, rate=rate)
+        return self.extract(samples, sampling_rate=rate, return_tensors="pt")[self.input_name]
+
+    def forward(self, batch: Sequence[Path]) -> Any:
+        """Read sounds and run the model on them."""
+        return self.model(**{self.input_name: torch.cat([self._features(one) for one in batch])})
+
+    def padding_key(self, item: Path) -> Hashable:
+        """Return the sound itself."""
+        return item
+
+    def labels(self, item: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the bands and frames of a spectrogram, or the seconds of a sound."""
+        with torch.inference_mode(), recording(self.model) as calls:
+            self.forward([item])
+        n = int(calls[-1].maps.shape[-1])  # tokens, as the last layer sees them
+        names = _patches(self.model.config, n) or _times(self.extract, item, n)
+        return names, names
 
 
 def sound_checkpoint(
@@ -41,32 +84,7 @@ def sound_checkpoint(
     """
     if part.pairs:
         raise ValueError(f"part must be encoder for a network that hears, got {part.name!r}")
-    extract = _extractor(files)
-
-    def features(sound: Path) -> Any:
-        samples = read_sound(sound, rate=extract.sampling_rate)
-        return extract(samples, sampling_rate=extract.sampling_rate, return_tensors="pt")[name]
-
-    def run(batch: Sequence[Any]) -> Any:
-        return model(**{name: torch.cat([features(sound) for sound in batch])})
-
-    def labels(sound: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        n = _count_tokens(model, lambda: run([sound]))
-        names = _patches(model.config, n) or _times(extract, sound, n)
-        return names, names
-
-    return Checkpoint(
-        files=files,
-        model=model,
-        limit=None,
-        vocabulary=None,
-        reads="sounds",
-        run=run,
-        selects=lambda call: not call.cross,
-        batch_key=lambda sound: sound,
-        spans=lambda sound: None,
-        labels=labels,
-    )
+    return SoundCheckpoint(files=files, model=model, input_name=name, extract=_extractor(files))
 
 
 def _extractor(files: CheckpointFiles) -> Any:
@@ -80,14 +98,6 @@ def _extractor(files: CheckpointFiles) -> Any:
         return transformers.AutoFeatureExtractor.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-
-
-@torch.inference_mode()
-def _count_tokens(model: Any, run: Callable[[], Any]) -> int:
-    """Return the number of tokens of an input, as the last layer sees it."""
-    with recording(model) as heard:
-        run()
-    return int(heard[-1].maps.shape[-1])
 
 
 def _times(extract: Any, sound: Path, n: int) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.preprocessing import read_preprocessing
-from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run
+from fourierkernels.checkpoints.running import ImageCheckpoint, as_pair, must_run
 from fourierkernels.foundation.extras import needed_for
 from fourierkernels.foundation.image_files import Preprocessing, Resampling
 
@@ -28,15 +28,13 @@ def load_timm(request: LoadRequest) -> Checkpoint:
     height, width = as_pair(getattr(patches, "img_size", None) or size)
     patch = getattr(patches, "patch_size", None)
     default = read_preprocessing(None, height=height, width=width, channels=channels)
-    filled = request.fill(model)
-    return image_checkpoint(
-        filled,
-        filled,
+    return ImageCheckpoint(
         files=request.files,
+        model=request.fill(model),
         preprocess=_as_timm_does(settings, default),
         shape=(channels, height, width),
         patch=None if patch is None else as_pair(patch),
-    )
+    ).counted()
 
 
 def _as_timm_does(settings: Config, default: Preprocessing) -> Preprocessing:

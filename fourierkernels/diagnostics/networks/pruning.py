@@ -8,8 +8,8 @@ import numpy as np
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.inputs import read_items
+from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.load import load_tokenizer
-from fourierkernels.checkpoints.steady import steady
 from fourierkernels.diagnostics.networks.footprint import check_held
 from fourierkernels.diagnostics.networks.importance import (
     IMPORTANCES,
@@ -66,7 +66,7 @@ def head_pruning(
     read = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context)
     items = _first(read, 2 * check_integer("count", count))
     check_held(checkpoint, items)
-    checkpoint = steady(checkpoint, items[0])
+    checkpoint = isolated(checkpoint, items[0])
     made, batches = rule.make(checkpoint, tokenizer, items, seed)
     model, selects = checkpoint.model, checkpoint.selects
     importance = head_importance(

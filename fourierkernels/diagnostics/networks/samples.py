@@ -12,9 +12,9 @@ import torch
 
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.memory import available_memory, in_bytes
 from fourierkernels.checkpoints.recorders.heard import Heard, unread_sentence
-from fourierkernels.checkpoints.steady import steady
 from fourierkernels.diagnostics.maps import InapplicableError
 from fourierkernels.diagnostics.networks.footprint import MOST_WEIGHTS, Footprint, footprint
 from fourierkernels.diagnostics.networks.layers import COMPUTED_SLAB, HeadLayer, slab_rows
@@ -144,8 +144,7 @@ class HeadSample:
     @property
     def special(self) -> BoolArray | None:
         """Which keys are special tokens, ``(m,)``; None where that is not known."""
-        marks = self.checkpoint.special
-        return None if marks is None else marks(self.item)
+        return self.checkpoint.special(self.item)
 
     @property
     def _alone(self) -> bool:
@@ -180,7 +179,7 @@ def head_samples(
 
     Inputs of similar length share a batch, so they come out of order; `index` of a sample tells
     which it is. One batch is held at a time. What a head computes on an input depends neither on
-    its batch nor on earlier ones: see ``fourierkernels.checkpoints.steady.steady``.
+    its batch nor on earlier ones: see ``fourierkernels.checkpoints.isolating.isolated``.
 
     Parameters
     ----------
@@ -203,7 +202,7 @@ def head_samples(
     """
     most, items = check_integer("batch_size", batch_size), iter(items)
     for first in islice(items, 1):
-        checkpoint = steady(checkpoint, first)
+        checkpoint = isolated(checkpoint, first)
         pace = _Pace(checkpoint, most)
         batches = _batches(chain([first], items), pace)
         for batch in islice(batches, share[0], None, share[1]):
