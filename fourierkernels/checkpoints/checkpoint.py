@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.word_lists import WordList
+from fourierkernels.checkpoints.run_vocabularies import WordList
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     import torch
 
+    from fourierkernels.checkpoints.contexts import Isolation
     from fourierkernels.checkpoints.recorders.call import AttentionCall
-    from fourierkernels.checkpoints.restoring import Isolation
     from fourierkernels.checkpoints.tokens import Tokenizer
 
 Ids = Sequence[int]
@@ -188,7 +188,7 @@ class Checkpoint(ABC):
         forward = self._guarded if self.guarded else self.forward
         if self.device is None:
             return forward(batch)
-        from fourierkernels.checkpoints.placing import computing_on  # needs torch
+        from fourierkernels.checkpoints.contexts import computing_on  # needs torch
 
         with computing_on(self.device):
             return forward(batch)

@@ -1,7 +1,7 @@
 """A model in memory as a checkpoint: measured where it is, with the weights that it has now.
 
 Building the checkpoint and running it change the model, so both belong inside
-:func:`~fourierkernels.checkpoints.restoring.left_as_it_was`.
+:func:`~fourierkernels.checkpoints.contexts.left_as_it_was`.
 """
 
 import copy
@@ -26,20 +26,18 @@ from fourierkernels.checkpoints.checkpoint import (
     Names,
     choose_part,
 )
+from fourierkernels.checkpoints.contexts import device_of, offline_and_quiet
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.formats.installed_class import token_network
+from fourierkernels.checkpoints.formats.installed_models import token_network
 from fourierkernels.checkpoints.formats.package_models import ADAPTERS
-from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.request import LoadRequest, must_run
 from fourierkernels.checkpoints.formats.transformers_networks import (
     CallsOfPart,
     attended_part,
     transformers_checkpoint,
 )
-from fourierkernels.checkpoints.offline import offline_and_quiet
-from fourierkernels.checkpoints.placing import device_of
 from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.checkpoints.recorders.recording import recording
-from fourierkernels.checkpoints.running import must_run
 from fourierkernels.checkpoints.tokenizer_places import TOKENIZER_FILES, check_tokenizer, holds
 from fourierkernels.checkpoints.tokenizers import as_tokenizer, read_tokenizer
 from fourierkernels.checkpoints.tokens import Tokenizer

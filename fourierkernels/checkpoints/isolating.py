@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.contexts import Isolation
 from fourierkernels.checkpoints.recorders.recording import recording
-from fourierkernels.checkpoints.restoring import Isolation
 
 _TRIED = 16  # tokens of the text that a network is tried on; half of them are padded
 _ROUNDINGS = 30.0  # times what the last digit of the embeddings changes: no rounding any more

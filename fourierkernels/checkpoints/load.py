@@ -1,11 +1,14 @@
 """Load a checkpoint of any kind, and its tokenizer.
 
 Checkpoints are read offline, and no code in them is run: neither custom classes nor pickled
-objects. The kinds are rows of :data:`fourierkernels.checkpoints.formats.registry.FORMATS`.
+objects. To add another kind, write a function from a
+:class:`~fourierkernels.checkpoints.formats.request.LoadRequest` to a subclass of
+:class:`~fourierkernels.checkpoints.checkpoint.Checkpoint` in a file of ``formats/`` and add a row
+to :data:`FORMATS`.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,16 +21,56 @@ with needed_for("reading a checkpoint", extra="heads"):
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
-from fourierkernels.checkpoints.formats.registry import FORMATS
+from fourierkernels.checkpoints.formats.installed_models import load_installed, load_timm
+from fourierkernels.checkpoints.formats.package_models import load_package_model, load_published
 from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.transformers_models import load_folder, load_pretrained
 from fourierkernels.checkpoints.options import Config, LoadOptions
+from fourierkernels.checkpoints.run_vocabularies import find_words
 from fourierkernels.checkpoints.tokenizer_places import check_tokenizer
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
-from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.foundation.validation import check_integer
+from fourierkernels.models import MODELS
 from fourierkernels.models.saved import read_config
 
 __all__ = ["Checkpoint", "load_checkpoint", "load_tokenizer"]
+
+
+@dataclass(frozen=True)
+class CheckpointFormat:
+    """A kind of checkpoint: how it is recognised, and how it is loaded."""
+
+    name: str
+    recognises: Callable[[LoadRequest], bool]
+    load: Callable[[LoadRequest], Checkpoint]
+
+
+# The last row that recognises a request loads it, so the general rows come first.
+FORMATS = {
+    row.name: row
+    for row in (
+        CheckpointFormat("file of transformers", lambda request: True, load_pretrained),
+        CheckpointFormat(
+            "class of an installed package",
+            lambda request: ":" in (request.model_class or ""),
+            load_installed,
+        ),
+        CheckpointFormat(
+            "timm", lambda request: (request.model_class or "").startswith("timm:"), load_timm
+        ),
+        CheckpointFormat(
+            "model of this package",
+            lambda request: request.model_class is None or request.model_class in MODELS,
+            load_package_model,
+        ),
+        CheckpointFormat(
+            "folder of transformers", lambda request: request.files.folder is not None, load_folder
+        ),
+        CheckpointFormat(
+            "published language model", lambda request: request.preset is not None, load_published
+        ),
+    )
+}
 
 
 def load_checkpoint(

@@ -8,8 +8,13 @@ from typing import Any
 import transformers
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
-from fourierkernels.checkpoints.subwords import run_tokenizer
+from fourierkernels.checkpoints.contexts import offline_and_quiet, one_line
+from fourierkernels.checkpoints.run_vocabularies import (
+    has_subwords,
+    run_tokenizer,
+    word_ids_tokenizer,
+    word_tokenizer,
+)
 from fourierkernels.checkpoints.tokenizer_places import (
     as_folder,
     find_list,
@@ -22,11 +27,6 @@ from fourierkernels.checkpoints.tokens import (
     ids_tokenizer,
     list_tokenizer,
     token_choices,
-)
-from fourierkernels.checkpoints.word_lists import (
-    has_subwords,
-    word_ids_tokenizer,
-    word_tokenizer,
 )
 from fourierkernels.foundation.validation import check_choice
 

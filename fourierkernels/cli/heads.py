@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from fourierkernels.checkpoints.find import PUBLISHED
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
-from fourierkernels.checkpoints.published import PUBLISHED
 from fourierkernels.checkpoints.tokens import token_choices
 from fourierkernels.cli.names import Names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS

@@ -2,14 +2,105 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
-from fourierkernels.diagnostics.examples import Example
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One input whose maps may be looked at.
+
+    Attributes
+    ----------
+    label : str
+        The text, the file name of the image, or the ids.
+    keys : tuple of str, length m
+        Labels of the tokens, or of the patches of an image.
+    queries : tuple of str, length n
+        The same as `keys` unless this is cross-attention.
+    maps : ndarray, shape (L, H, n, m)
+        Weights, not negative.
+    """
+
+    label: str
+    keys: tuple[str, ...]
+    queries: tuple[str, ...]
+    maps: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadImportance:
+    """Importance of every head, averaged over batches.
+
+    Attributes
+    ----------
+    method : str
+        A key of :data:`~fourierkernels.diagnostics.networks.importance.IMPORTANCES`.
+    values : ndarray, shape (L, H)
+        Mean over batches.
+    low, high : ndarray, shape (L, H)
+        Bootstrap interval over batches, level 0.95; NaN from one batch.
+    layers : tuple of str
+        Name of the module of each row.
+    """
+
+    method: str
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    layers: tuple[str, ...]
+    n_batches: int
+
+
+@dataclass(frozen=True, eq=False)
+class PruningCurve:
+    """Loss as heads are pruned, the least important first.
+
+    Attributes
+    ----------
+    removed : ndarray of int, shape (K,)
+        Numbers of heads pruned.
+    losses : ndarray, shape (K,)
+        Mean loss over the batches.
+    order : ndarray of int, shape (L H, 2)
+        Layer and head, in the order in which they are pruned.
+    """
+
+    removed: NDArray[np.int64]
+    losses: FloatArray
+    order: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadPruning:
+    """Importance of the heads for a loss, and the loss as they are pruned.
+
+    Attributes
+    ----------
+    loss, description : str
+        Which loss, and what it is.
+    importance : HeadImportance
+    curve : PruningCurve
+        The least important heads first, on inputs that the importance was not measured on.
+    at_random : PruningCurve
+        The same heads in random order.
+    """
+
+    loss: str
+    description: str
+    importance: HeadImportance
+    curve: PruningCurve
+    at_random: PruningCurve
 
 
 @dataclass(frozen=True)

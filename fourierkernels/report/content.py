@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.diagnostics.comparison import HeadDifference, head_difference
+from fourierkernels.diagnostics.comparison import (
+    HeadDifference,
+    HeadMatches,
+    head_difference,
+    match_heads,
+)
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
-from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.matching import HeadMatches, match_heads
-from fourierkernels.diagnostics.profile import HeadProfile
-from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.profile import Example, HeadProfile, HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
 from fourierkernels.foundation.validation import check_choice

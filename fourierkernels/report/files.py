@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourierkernels.report.content import ReportContent
-from fourierkernels.report.csv_tables import csv_table
 from fourierkernels.report.figures import (
     check_drawing,
     heads_figure,
     pruning_figure,
     statistics_figure,
 )
-from fourierkernels.report.numbers import report_numbers
+from fourierkernels.report.numbers import csv_table, report_numbers
 from fourierkernels.report.page import write_page
 
 if TYPE_CHECKING:

@@ -8,18 +8,24 @@ from typing import Any
 from torch import nn
 
 from fourierkernels.checkpoints.batches import Batches
+from fourierkernels.checkpoints.contexts import check_device
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
 from fourierkernels.checkpoints.in_memory import unwrapped
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
-from fourierkernels.checkpoints.placing import check_device
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD
 from fourierkernels.report.heads import HeadReport
-from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_in_memory
 from fourierkernels.report.networks import Plan, Progress
 from fourierkernels.report.options import ReportOptions, Team
-from fourierkernels.report.sources import FileSource, ModelSource, Source
+from fourierkernels.report.sources import (
+    FileSource,
+    Inputs,
+    ModelSource,
+    Source,
+    choose_inputs,
+    inputs_in_memory,
+)
 
 Network = str | Path | CheckpointFiles | nn.Module
 
@@ -95,7 +101,7 @@ def head_report(
         that can be pruned.
     loss : str
         Loss used for importance: a key of
-        :data:`~fourierkernels.diagnostics.networks.losses.LOSSES`, or "auto" for the one of the
+        :data:`~fourierkernels.diagnostics.networks.pruning.LOSSES`, or "auto" for the one of the
         model's class.
     examples : int
         Number of first inputs kept with their maps, for inspection.

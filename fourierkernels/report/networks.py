@@ -8,18 +8,16 @@ from functools import partial
 from operator import length_hint
 
 from fourierkernels.checkpoints import Checkpoint
-from fourierkernels.checkpoints.placing import computing_on, device_of
+from fourierkernels.checkpoints.contexts import computing_on, device_of
 from fourierkernels.diagnostics.networks.profile import make_profile
 from fourierkernels.diagnostics.networks.pruning import head_pruning
-from fourierkernels.diagnostics.profile import HeadProfile, MeasureOptions
-from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.profile import HeadProfile, HeadPruning, MeasureOptions
 from fourierkernels.report.content import AS_SHARP, provenance
 from fourierkernels.report.heads import HeadReport
-from fourierkernels.report.inputs import Inputs, inputs_digest
 from fourierkernels.report.options import ReportOptions, Team
 from fourierkernels.report.shards import Pass
 from fourierkernels.report.sharing import measure_together
-from fourierkernels.report.sources import FileSource, Source
+from fourierkernels.report.sources import FileSource, Inputs, Source, inputs_digest
 
 Progress = Callable[[str, float], None]
 
@@ -100,7 +98,7 @@ class Plan:
         del network
         if random is not None:
             profiles["random"] = self._profile("random", random, _without_extras(measure))
-        del random  # another network is not held beside it
+        del random  # another network has no room beside it
         if self.other is not None:
             matched = replace(measure, permutations=0)  # heads are matched on the examples
             profiles["other"] = self._profile("other", self.other.load(), matched)

@@ -54,7 +54,7 @@ class ReportOptions:
             For options that are not known or do not fit each other.
         """
         from fourierkernels.diagnostics.networks.importance import IMPORTANCES  # needs torch
-        from fourierkernels.diagnostics.networks.losses import LOSSES
+        from fourierkernels.diagnostics.networks.pruning import LOSSES
 
         check_choice("spread (--std)", self.spread, list(SPREADS))
         check_choice("loss", self.loss, ["auto", *LOSSES])

@@ -1,4 +1,4 @@
-"""A share of the inputs of a report, measured by a worker.
+"""A share of the inputs of a report, measured by a worker and packed without running any code.
 
 A shard is every so many-th batch of what one network reads. Batches, and the numbers of inputs that
 the bootstrap draws by, are those of a run on all, so that what the shards have taken in adds up to
@@ -6,6 +6,8 @@ what one process takes in.
 """
 
 import hashlib
+import io
+import json
 import threading
 import warnings
 from collections.abc import Mapping
@@ -13,17 +15,75 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fourierkernels.checkpoints import Checkpoint, TextFile, read_texts
 from fourierkernels.checkpoints.options import ReadOptions
 from fourierkernels.diagnostics.networks.control import SharpnessControl
 from fourierkernels.diagnostics.networks.profile import HeadMeasures, head_measures, measure_heads
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.foundation.workers.work import Work, one_thread
-from fourierkernels.report.inputs import inputs_digest
-from fourierkernels.report.packing import packed
-from fourierkernels.report.sources import FileSource
+from fourierkernels.report.sources import FileSource, inputs_digest
 
+_ARRAY, _TEXT = "array of the file", "text"  # the key that stands for an array, and the JSON
 _AT_A_TIME = threading.Lock()  # recording a network changes functions of torch for a while
+
+
+def packed(value: Any) -> bytes:
+    """Return a nested value as the bytes of an .npz file: JSON, and the arrays in it.
+
+    Parameters
+    ----------
+    value : object
+        Dictionaries with string keys, lists, tuples, arrays, numbers, strings, None. Tuples become
+        lists.
+
+    Examples
+    --------
+    >>> unpacked(packed({"a": [1, np.arange(3)], "b": None}))
+    {'a': [1, array([0, 1, 2])], 'b': None}
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def plain(one: Any) -> Any:
+        if isinstance(one, np.ndarray):
+            name = f"array_{len(arrays)}"
+            arrays[name] = one
+            return {_ARRAY: name}
+        if isinstance(one, dict):
+            return {key: plain(part) for key, part in one.items()}
+        return [plain(part) for part in one] if isinstance(one, list | tuple) else one
+
+    text = json.dumps(plain(value)).encode()
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **{_TEXT: np.frombuffer(text, dtype=np.uint8)}, **arrays)
+    return content.getvalue()
+
+
+def unpacked(content: bytes) -> Any:
+    """Return what :func:`packed` was given.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are damaged.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+        value = json.loads(arrays.pop(_TEXT).tobytes())
+    except Exception as error:  # NumPy and zipfile raise a dozen kinds
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"content must be what packed returned, got {reason}") from error
+
+    def filled(one: Any) -> Any:
+        if isinstance(one, dict):
+            named = one.get(_ARRAY)
+            return arrays[named] if named is not None else {k: filled(v) for k, v in one.items()}
+        return [filled(part) for part in one] if isinstance(one, list) else one
+
+    return filled(value)
 
 
 @dataclass(frozen=True, eq=False)

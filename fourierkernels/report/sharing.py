@@ -12,8 +12,7 @@ from fourierkernels.foundation.files import write_bytes, write_text
 from fourierkernels.foundation.provenance import kept_or_scratch
 from fourierkernels.foundation.workers.spread import spread
 from fourierkernels.report.options import Team
-from fourierkernels.report.packing import unpacked
-from fourierkernels.report.shards import SHARDS, Pass, Shard, forget_networks
+from fourierkernels.report.shards import SHARDS, Pass, Shard, forget_networks, unpacked
 
 KEPT = ".shards"  # folder of finished shards, inside the one that is named
 _MANIFEST = "shards.json"

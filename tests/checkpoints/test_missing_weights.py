@@ -10,7 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import SIZES
 
-from fourierkernels.checkpoints.formats.recomputed import recomputed
+from fourierkernels.checkpoints.formats.transformers_weights import recomputed
 from fourierkernels.checkpoints.load import load_checkpoint
 
 Tiny = Callable[[str], Path]

@@ -20,12 +20,11 @@ from fourierkernels.checkpoints import (
     read_items,
 )
 from fourierkernels.checkpoints.checkpoint import TokenCheckpoint
-from fourierkernels.checkpoints.formats.registry import FORMATS, CheckpointFormat
-from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.request import LoadRequest, pad
 from fourierkernels.checkpoints.inputs import INPUT_KINDS, ItemReader
+from fourierkernels.checkpoints.load import FORMATS, CheckpointFormat
 from fourierkernels.checkpoints.recorders.call import Recorder, attention_call
 from fourierkernels.checkpoints.recorders.recording import RECORDERS
-from fourierkernels.checkpoints.running import pad
 from fourierkernels.checkpoints.tokens import SPLITTERS
 
 Run = Callable[..., tuple[int, str, str]]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fourierkernels.checkpoints.texts import read_texts
+from fourierkernels.checkpoints.input_files import read_texts
 from fourierkernels.checkpoints.tokens import (
     SPLITTERS,
     InputCounts,

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fourierkernels.diagnostics import METRICS, head_distances, matching
+from fourierkernels.diagnostics import METRICS, comparison, head_distances
+from fourierkernels.diagnostics.comparison import match_heads
 from fourierkernels.diagnostics.distances import MAPS
-from fourierkernels.diagnostics.matching import match_heads
 
 Make = Callable[..., np.ndarray]
 OF_MAPS = [row.name for row in METRICS.values() if row.of == MAPS]
@@ -53,9 +53,9 @@ def test_what_would_take_too_long_is_left_out_and_counted(
     make_maps: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maps = [make_maps(1, 2, 3, 3, seed=k) for k in range(4)]
-    monkeypatch.setattr(matching, "_MOST_COMPARED", 2 * 8 * 9)
+    monkeypatch.setattr(comparison, "_MOST_COMPARED", 2 * 8 * 9)
     assert match_heads(maps, maps).n_texts == 2
-    monkeypatch.setattr(matching, "_MOST_COMPARED", 1)
+    monkeypatch.setattr(comparison, "_MOST_COMPARED", 1)
     assert match_heads(maps, maps).n_texts == 1
 
 

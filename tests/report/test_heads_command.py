@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fourierkernels import cli
 from fourierkernels.diagnostics import SPREADS, HeadProfile, summarise_maps
-from fourierkernels.report import HeadReport, figures, files, tables
+from fourierkernels.report import HeadReport, figures, files, terminal
 from fourierkernels.report.content import AS_SHARP
 
 Tiny = Callable[[str], Path]
@@ -161,7 +161,7 @@ def test_single_text_writes_null_where_no_spread_exists(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert written["networks"]["trained"][METRIC]["std_texts"] == [None, None]
     with (tmp_path / "table.txt").open("w") as file:
-        Console(file=file).print(tables.heads_table(summaries))
+        Console(file=file).print(terminal.heads_table(summaries))
     assert "0.000 ± nan" in (tmp_path / "table.txt").read_text()
 
 

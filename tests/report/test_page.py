@@ -20,18 +20,17 @@ from fourierkernels.diagnostics import (
     summarise_statistics,
 )
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
-from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning, PruningCurve
+from fourierkernels.diagnostics.profile import Example, HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.report.content import ReportContent
-from fourierkernels.report.digits import decimals
+from fourierkernels.report.notes import decimals
 from fourierkernels.report.page import (
     document,
     page_html,
     unpack_weights,
     write_page,
 )
-from fourierkernels.report.page.colours import CIVIDIS
+from fourierkernels.report.page.data import CIVIDIS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u2028&amp;"

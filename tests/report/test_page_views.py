@@ -17,12 +17,10 @@ import pytest
 
 from fourierkernels.diagnostics import HeadProfile, summarise_maps, summarise_statistics
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
-from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning, PruningCurve
+from fourierkernels.diagnostics.profile import Example, HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.report.content import ReportContent, without_folders
-from fourierkernels.report.csv_tables import csv_table
 from fourierkernels.report.files import write_report
-from fourierkernels.report.numbers import report_numbers
+from fourierkernels.report.numbers import csv_table, report_numbers
 from fourierkernels.report.page import page_fragment, page_html, unpack_weights
 from fourierkernels.report.page.weights import LEAST_SIDE, MOST_WEIGHTS, kept_shapes
 

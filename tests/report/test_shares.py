@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from fourierkernels.checkpoints.placing import computing_on
-from fourierkernels.checkpoints.running import pad
+from fourierkernels.checkpoints.contexts import computing_on
+from fourierkernels.checkpoints.formats.request import pad
 from fourierkernels.foundation.workers.work import one_thread
-from fourierkernels.report import HeadReport, head_report, packing, shards, sharing
+from fourierkernels.report import HeadReport, head_report, shards, sharing
 from fourierkernels.report import options as report_options
-from fourierkernels.report.packing import packed, unpacked
+from fourierkernels.report.shards import packed, unpacked
 
 Tiny = Callable[[str], Path]
 # Of uneven lengths, in batches of at most two; some are cut into several windows.
@@ -271,7 +271,7 @@ def test_packed_values_come_back_bit_by_bit_and_damage_is_told() -> None:
     content = packed(value)
     for damaged in (b"", content[: len(content) // 2], content.replace(b"1.5", b"1.6")):
         with pytest.raises(ValueError, match="content must be what packed returned"):
-            packing.unpacked(damaged)
+            shards.unpacked(damaged)
 
 
 CLUSTER = """

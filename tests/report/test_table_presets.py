@@ -11,8 +11,8 @@ from study_modules import RESULTS
 from tiny_models_of_ours import language
 
 from fourierkernels.checkpoints import find_checkpoint, load_checkpoint
+from fourierkernels.checkpoints.find import PUBLISHED, PublishedCheckpoint
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
-from fourierkernels.checkpoints.published import PUBLISHED, PublishedCheckpoint
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.models import save_model
 from fourierkernels.report.options import TABLES, ReportOptions, filled, split_presets

@@ -237,11 +237,11 @@ class Trial:
         """Return the maps of each item, recorded in one batch; or raise why there are none."""
         checkpoint = transformers_checkpoint(self.model, _request(self.part))
         if isinstance(self.items[0], Tensor):
-            with torch.inference_mode(), recording(self.model) as heard:
+            with torch.inference_mode(), recording(self.model) as calls:
                 self.model(pixel_values=self.items[0], **_options(self.model))
             # A pooling head, of one query, is not among the maps that a network returns.
-            calls = [call for call in heard if checkpoint.selects(call) and call.maps.shape[2] > 1]
-            return [[call.maps[0] for call in calls]]
+            kept = [one for one in calls if checkpoint.selects(one) and one.maps.shape[2] > 1]
+            return [[call.maps[0] for call in kept]]
         found = {
             one.index: one
             for one in head_samples(checkpoint, self.items, batch_size=len(self.items))

@@ -13,11 +13,11 @@ import torch
 import transformers
 
 from fourierkernels.checkpoints.checkpoint import AttentionPart, Checkpoint
+from fourierkernels.checkpoints.contexts import offline_and_quiet, one_line
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
+from fourierkernels.checkpoints.formats.request import as_pair
+from fourierkernels.checkpoints.input_files import read_sound
 from fourierkernels.checkpoints.recorders.recording import recording
-from fourierkernels.checkpoints.running import as_pair
-from fourierkernels.checkpoints.sounds import read_sound
 from fourierkernels.foundation.run_folder import PREPROCESSING
 
 SOUNDS = ("input_values", "input_features")  # what networks that hear call their input

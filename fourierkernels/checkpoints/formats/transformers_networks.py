@@ -18,12 +18,11 @@ from fourierkernels.checkpoints.checkpoint import (
     choose_part,
 )
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.formats.class_hints import sides
-from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.image_networks import ImageCheckpoint, read_preprocessing
+from fourierkernels.checkpoints.formats.request import LoadRequest, as_pair, pad
 from fourierkernels.checkpoints.formats.sound_networks import SOUNDS, sound_checkpoint
-from fourierkernels.checkpoints.preprocessing import read_preprocessing
+from fourierkernels.checkpoints.formats.transformers_weights import sides
 from fourierkernels.checkpoints.recorders.call import AttentionCall
-from fourierkernels.checkpoints.running import ImageCheckpoint, as_pair, pad
 
 UNMASKED = "masking is off: the network reads all patches of an image, in their order"
 _GENERATION = "generation_config.json"

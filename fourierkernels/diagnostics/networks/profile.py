@@ -15,7 +15,6 @@ from fourierkernels.checkpoints.tokens import InputCounts, check_known
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.control import SharpnessControl
-from fourierkernels.diagnostics.networks.kept import Examples, Modules
 from fourierkernels.diagnostics.networks.measures import (
     Distances,
     Measure,
@@ -23,7 +22,7 @@ from fourierkernels.diagnostics.networks.measures import (
     SharedMeasure,
     Statistics,
 )
-from fourierkernels.diagnostics.networks.passes import SlabMeasure, pass_over
+from fourierkernels.diagnostics.networks.passes import Examples, Modules, SlabMeasure, pass_over
 from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.diagnostics.profile import HeadProfile, MeasureOptions
 

@@ -1,7 +1,8 @@
-"""What all kinds of checkpoints share: padding, images as tensors, and errors of a network."""
+"""Networks that read images: how a folder prescribes their preprocessing, and how they are run."""
 
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+import json
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,35 +13,109 @@ import torch
 from torch import Tensor
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.formats.request import must_run
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
-from fourierkernels.foundation.image_files import Preprocessing
+from fourierkernels.foundation.image_files import MODES, Preprocessing, Resampling
+from fourierkernels.foundation.run_folder import PREPROCESSING
+from fourierkernels.foundation.validation import check_integer, check_number
 
+MOST_SIDE = 4096  # of an image that a network reads
 _MOST_EXTRA = 16  # class, teacher and register tokens; a network with more has no plain grid
 
 
-def pad(batch: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Return ids ``(B, n)`` padded at their ends, and the mask that is 1 where they are not."""
-    longest = max(map(len, batch))
-    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in batch])
-    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in batch])
-    return ids, mask
+def read_preprocessing(
+    folder: Path | None, *, height: int, width: int, channels: int
+) -> Preprocessing:
+    """Return the preprocessing that the preprocessor_config.json of a folder prescribes.
 
+    The defaults, without that file or for what it leaves open, are those of ViT: resize bilinearly
+    to the size that the network reads, divide by 255, normalise with mean 0.5 and standard
+    deviation 0.5.
 
-def as_pair(size: Any) -> tuple[int, int]:
-    """Return height and width of a size given as one number or as a pair."""
-    height, width = (size, size) if isinstance(size, int) else size
-    return int(height), int(width)
+    Parameters
+    ----------
+    folder : Path or None
+        None for the defaults.
+    height, width : int
+        Size of the images that the network reads.
 
-
-@contextmanager
-def must_run(rule: str, name: str) -> Iterator[None]:
-    """Turn any exception of a network into a ValueError that begins with the rule it breaks."""
+    Raises
+    ------
+    ValueError
+        If the file is not such a configuration, or leads to another size.
+    """
+    if channels not in MODES:
+        raise ValueError(f"channels must be 1 or 3 to read images, got {channels}")
+    default = Preprocessing(channels, (height, width))
+    file = None if folder is None else folder / PREPROCESSING
+    if file is None or not file.is_file():
+        return default
     try:
-        yield
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).split("\n")[0]
-        raise ValueError(f"{rule}, but {name} fails: {reason}") from error
+        rules = json.loads(file.read_text(encoding="utf-8"))
+        chosen = _from_rules(rules, default)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{file.name} must say how images are read, got {error!r}") from error
+    found = chosen.crop or chosen.size
+    if found not in {(height, width), None}:  # None: each image must have the size itself
+        raise ValueError(
+            f"{file.name} must lead to images of {height} x {width}, which the network reads, "
+            f"got {found}"
+        )
+    return chosen
+
+
+def _from_rules(rules: Mapping[str, Any], default: Preprocessing) -> Preprocessing:
+    """Read the entries that image processors of transformers write."""
+    kind = str(rules.get("image_processor_type") or rules.get("feature_extractor_type") or "")
+    size, crop = rules.get("size", default.size), rules.get("crop_size")
+    normalises, channels = rules.get("do_normalize", True), default.channels
+    return Preprocessing(
+        channels,
+        size=_size(size, square=not kind.startswith("CLIP"))
+        if rules.get("do_resize", True)
+        else None,
+        resample=Resampling(rules.get("resample", default.resample)),
+        crop=_pair(crop) if rules.get("do_center_crop") else None,
+        factor=_factor(rules, default.factor) if rules.get("do_rescale", True) else 1.0,
+        mean=_numbers("image_mean", rules, default.mean, channels) if normalises else (0.0,),
+        std=_numbers("image_std", rules, default.std, channels) if normalises else (1.0,),
+    )
+
+
+def _size(size: Any, *, square: bool) -> tuple[int, int] | int:
+    """Return the size; one number, in old files, is the shorter side for CLIP, else both."""
+    if isinstance(size, Mapping) and "shortest_edge" in size:
+        return _side(size["shortest_edge"])
+    return _pair(size) if square or not isinstance(size, int) else _side(size)
+
+
+def _pair(size: Any) -> tuple[int, int]:
+    if isinstance(size, Mapping):
+        size = (size["height"], size["width"])
+    height, width = (size, size) if isinstance(size, int) else size
+    return _side(height), _side(width)
+
+
+def _side(length: Any) -> int:
+    if check_integer("size", length) > MOST_SIDE:
+        raise ValueError(f"size must be at most {MOST_SIDE}, got {length}")
+    return int(length)
+
+
+def _factor(rules: Mapping[str, Any], default: float) -> float:
+    return check_number("rescale_factor", rules.get("rescale_factor", default), above=0.0)
+
+
+def _numbers(
+    name: str, rules: Mapping[str, Any], default: tuple[float, ...], channels: int
+) -> tuple[float, ...]:
+    given = rules.get(name, default)
+    least = 0.0 if name == "image_std" else -math.inf
+    numbers = tuple(check_number(name, number, above=least) for number in given)
+    if len(numbers) not in {1, channels}:
+        raise ValueError(f"{name} must be of {channels} channels, got {len(numbers)}")
+    return numbers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,17 +1,89 @@
-"""A model that is run in the middle of somebody's work, and left as it was."""
+"""Contexts in which a network is loaded and run: offline, on a device, and left as it was."""
 
 import random
+import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import huggingface_hub.constants
 import numpy as np
 import torch
+import transformers
 from torch import nn
 
 Kept = dict[str, tuple[Any, dict[Any, Any] | None]]
+
+
+@contextmanager
+def offline_and_quiet() -> Iterator[None]:
+    """Forbid downloads and silence transformers; restore its settings afterwards."""
+    logging = transformers.utils.logging
+    offline, verbosity = huggingface_hub.constants.HF_HUB_OFFLINE, logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
+    huggingface_hub.constants.HF_HUB_OFFLINE = True
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        huggingface_hub.constants.HF_HUB_OFFLINE = offline
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Turn any exception that a library raises on a file into a ValueError of one line."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "UnpicklingError":  # of torch.load with weights_only=True
+            reason = "the file would have to run code to be read; convert it to safetensors"
+        else:
+            reason = re.sub(r"\x1b\[\d+m", "", str(error)).strip().split("\n")[0]
+        raise ValueError(f"{what}: {reason or type(error).__name__}") from error
+
+
+def check_device(device: str) -> str:
+    """Return a device that torch can use on this machine.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device, or it computes nothing.
+
+    Examples
+    --------
+    >>> check_device("cpu")
+    'cpu'
+    """
+    try:
+        (torch.zeros(1, device=device) + 1).item()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(
+            f"device must be one that torch can use on this machine, got {device!r}: {reason}"
+        ) from error
+    return device
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Return the device of a model's first parameter; the processor if it has none."""
+    return next((one.device for one in model.parameters()), torch.device("cpu"))
+
+
+@contextmanager
+def computing_on(device: torch.device) -> Iterator[None]:
+    """Make new tensors on a device, and let it compute in full float32."""
+    if device.type == "cpu":
+        yield
+        return
+    with device, torch.backends.cudnn.flags(allow_tf32=False):
+        yield
 
 
 @contextmanager
