@@ -6,11 +6,12 @@ columns and rows and add a row to :data:`TABLES`.
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fourierkernels.diagnostics.moments import DDOF
 from fourierkernels.diagnostics.statistics import STATISTICS
@@ -70,20 +71,18 @@ def difference_rows(report: ReportContent) -> Rows:
 def statistic_rows(report: ReportContent) -> Rows:
     """One row per statistic, layer and head."""
     rows = [
-        [
-            name,
-            STATISTICS[name].unit,
-            layer + 1,
-            head + 1,
-            found.mean[layer, head],
-            found.low[layer, head],
-            found.high[layer, head],
-            found.std_texts[layer, head],
-        ]
-        for name, found in report.first.statistics.items()
-        for layer, head in np.argwhere(~np.isnan(found.mean))
+        [name, STATISTICS[name].unit, *row]
+        for name, one in report.first.statistics.items()
+        for row in _by_head(one.mean, one.low, one.high, one.std_texts)
+        if not np.isnan(row[2])
     ]
     return ["statistic", "unit", "layer", "head", "mean", "low", "high", "std_texts"], rows
+
+
+def _by_head(*values: NDArray[Any]) -> Iterator[list[Any]]:
+    """Yield layer and head, from 1, and the values of each head, ``(L, H)``."""
+    for layer, head in np.ndindex(values[0].shape):
+        yield [layer + 1, head + 1, *(one[layer, head] for one in values)]
 
 
 def null_rows(report: ReportContent) -> Rows:
@@ -103,19 +102,8 @@ def importance_rows(report: ReportContent) -> Rows:
     if report.pruning is None:
         return columns, []
     found, loss = report.pruning.importance, report.pruning.loss
-    return columns, [
-        [
-            found.method,
-            loss,
-            found.layers[layer],
-            layer + 1,
-            head + 1,
-            found.values[layer, head],
-            found.low[layer, head],
-            found.high[layer, head],
-        ]
-        for layer, head in np.ndindex(found.values.shape)
-    ]
+    rows = _by_head(found.values, found.low, found.high)
+    return columns, [[found.method, loss, found.layers[row[0] - 1], *row] for row in rows]
 
 
 def match_rows(report: ReportContent) -> Rows:
@@ -124,18 +112,8 @@ def match_rows(report: ReportContent) -> Rows:
     found = report.matches
     if found is None:
         return columns, []
-    return columns, [
-        [
-            found.metric,
-            layer + 1,
-            head + 1,
-            found.layers[layer, head] + 1,
-            found.heads[layer, head] + 1,
-            found.distances[layer, head],
-            found.n_texts,
-        ]
-        for layer, head in np.ndindex(found.distances.shape)
-    ]
+    rows = _by_head(found.layers + 1, found.heads + 1, found.distances)
+    return columns, [[found.metric, *row, found.n_texts] for row in rows]
 
 
 def pruning_rows(report: ReportContent) -> Rows:

@@ -238,6 +238,7 @@ def test_metrics_must_be_names(tiny: Tiny) -> None:
         head_report(tiny("bert"), TEXTS, metrics=None)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_is_read_and_saved_when_its_checkpoint_is_gone(
     own: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -392,6 +393,7 @@ def test_new_statistic_is_in_tables_files_page_and_figure(
     )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_new_importance_is_measured_shown_and_written(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -429,6 +431,7 @@ def test_new_loss_is_chosen_by_name_and_by_the_class_it_is_meant_for(
     assert "loss: mine (a loss of a test)" in out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_new_file_is_written_where_there_is_something_for_it_and_taken_away_later(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def test_table_names_what_the_numbers_are(run: Run, tiny: Tiny, texts: Path) -> 
         assert part in out
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("std", SPREADS)
 def test_table_shows_the_spread_that_was_asked_for(
     std: str, run: Run, tiny: Tiny, texts: Path, tmp_path: Path
@@ -95,6 +96,7 @@ def test_same_input_writes_the_same_files(
     assert before[0] == before[1]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_another_checkpoint_is_compared_with_intervals(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path
 ) -> None:

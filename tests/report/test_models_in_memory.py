@@ -359,6 +359,7 @@ def test_tokenizer_is_found_where_the_model_lies(
         head_report(tmp_path / "own", TEXTS, tokenizer=tokenizer)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_frames_hold_what_the_files_hold(tiny: Tiny, tmp_path: Path) -> None:
     import pandas
 

@@ -32,6 +32,7 @@ from fourierkernels.report.page import (
 )
 from fourierkernels.report.page.data import CIVIDIS
 
+Make = Callable[..., ReportContent]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u2028&amp;"
 LABELABLE = {"select", "input", "textarea", "output", "meter", "progress", "button"}
@@ -107,7 +108,7 @@ def labels(n: int, name: str = "t") -> tuple[str, ...]:
 
 
 @pytest.fixture
-def make_page(make_maps: Callable[..., np.ndarray]) -> Callable[..., ReportContent]:
+def make_page(make_maps: Callable[..., np.ndarray]) -> Make:
     """A report with all its parts, of random maps; `texts` of them."""
 
     def make(layers: int = 2, heads: int = 4, n: int = 5, texts: int = 3) -> ReportContent:
@@ -153,7 +154,7 @@ def small_page(page: ReportContent, size: float) -> ReportContent:
     return with_summaries(smaller, summaries)
 
 
-def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., ReportContent]) -> None:
+def test_page_asks_for_nothing_from_anywhere(make_page: Make) -> None:
     text = page_html(make_page())
     elements = Elements(text)
     for _, attributes, _ in elements.found:
@@ -171,9 +172,7 @@ def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., ReportCont
     assert "innerHTML" not in text
 
 
-def test_policy_allows_this_style_and_this_script_alone(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_policy_allows_this_style_and_this_script_alone(make_page: Make) -> None:
     text = page_html(make_page())
     policy = next(a["content"] for a in Elements(text).named("meta") if "http-equiv" in a)
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -187,7 +186,7 @@ def test_policy_allows_this_style_and_this_script_alone(
 
 
 def test_texts_and_tokens_stay_data_whatever_they_hold(
-    make_page: Callable[..., ReportContent], monkeypatch: pytest.MonkeyPatch
+    make_page: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = make_page()
     example = replace(page.first.examples[0], label=EVIL, keys=(EVIL, *labels(4)))
@@ -205,7 +204,7 @@ def test_texts_and_tokens_stay_data_whatever_they_hold(
 
 
 def test_what_looks_like_a_place_to_fill_is_not_filled(
-    make_page: Callable[..., ReportContent], monkeypatch: pytest.MonkeyPatch
+    make_page: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = replace(METRICS[DEFAULT_METRIC], source="@@data@@")
     monkeypatch.setitem(METRICS, DEFAULT_METRIC, row)
@@ -215,7 +214,7 @@ def test_what_looks_like_a_place_to_fill_is_not_filled(
 
 
 @pytest.mark.parametrize("bad", [-0.1, np.nan, np.inf])
-def test_what_is_no_weight_is_refused(make_page: Callable[..., ReportContent], bad: float) -> None:
+def test_what_is_no_weight_is_refused(make_page: Make, bad: float) -> None:
     page = make_page()
     maps = np.array(page.first.examples[0].maps)
     maps[0, 0, 0, 0] = bad
@@ -223,7 +222,7 @@ def test_what_is_no_weight_is_refused(make_page: Callable[..., ReportContent], b
         page_html(changed(page, examples=[replace(page.first.examples[0], maps=maps)]))
 
 
-def test_page_holds_the_maps_it_was_given(make_page: Callable[..., ReportContent]) -> None:
+def test_page_holds_the_maps_it_was_given(make_page: Make) -> None:
     page = make_page()
     for given, found in zip(
         page.first.examples, embedded(page_html(page))["examples"], strict=True
@@ -233,9 +232,7 @@ def test_page_holds_the_maps_it_was_given(make_page: Callable[..., ReportContent
         assert tuple(found["keys"]) == given.keys
 
 
-def test_page_holds_the_distances_statistics_and_importance(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_page_holds_the_distances_statistics_and_importance(make_page: Make) -> None:
     page = make_page()
     found = embedded(page_html(page))
     for row in found["networks"]:
@@ -251,7 +248,7 @@ def test_page_holds_the_distances_statistics_and_importance(
 
 
 def test_drawn_dendrogram_starts_at_the_nearest_pair_and_has_each_head_once(
-    make_page: Callable[..., ReportContent],
+    make_page: Make,
 ) -> None:
     """Average linkage: the first merge is the nearest pair; each head hangs from one bracket."""
     page = make_page()
@@ -270,9 +267,7 @@ def test_drawn_dendrogram_starts_at_the_nearest_pair_and_has_each_head_once(
     assert sorted(ends) == [0, 1, 2, 3]  # each leaf is drawn once, at its place
 
 
-def test_table_shows_means_intervals_differences_and_the_null(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_table_shows_means_intervals_differences_and_the_null(make_page: Make) -> None:
     page = make_page()
     cells = Elements(page_html(page)).texts["td"]
     summary = page.summaries()["trained"]
@@ -288,7 +283,7 @@ def test_table_shows_means_intervals_differences_and_the_null(
 
 @pytest.mark.parametrize("size", [1e-4, 3e-7])
 def test_table_of_small_numbers_shows_three_digits_of_the_largest(
-    make_page: Callable[..., ReportContent], size: float
+    make_page: Make, size: float
 ) -> None:
     page = small_page(make_page(), size)
     cells = Elements(page_html(page)).texts["td"]
@@ -302,7 +297,7 @@ def test_table_of_small_numbers_shows_three_digits_of_the_largest(
     assert any(one == pytest.approx((low, high), abs=5e-3 * size) for one in ends)
 
 
-def test_every_control_has_a_label(make_page: Callable[..., ReportContent]) -> None:
+def test_every_control_has_a_label(make_page: Make) -> None:
     elements = Elements(page_html(make_page()))
     controls = [row for row in elements.found if row[0] in LABELABLE]
     assert len(controls) >= 8
@@ -316,16 +311,14 @@ def test_every_control_has_a_label(make_page: Callable[..., ReportContent]) -> N
     assert any(row.get("aria-live") == "polite" for row in elements.named("p"))
 
 
-def test_ids_are_used_once_and_the_script_finds_all_of_its_own(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_ids_are_used_once_and_the_script_finds_all_of_its_own(make_page: Make) -> None:
     text = page_html(make_page())
     ids = [row["id"] for _, row, _ in Elements(text).found if "id" in row]
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'byId\("([^"]+)"\)', text)) <= set(ids)
 
 
-def test_one_text_has_no_intervals_and_says_so(make_page: Callable[..., ReportContent]) -> None:
+def test_one_text_has_no_intervals_and_says_so(make_page: Make) -> None:
     text = page_html(make_page(texts=1))
     assert "nan" not in "".join(Elements(text).texts["td"]).lower()
     row = next(row for row in embedded(text)["statistics"] if row["name"] == "entropy")
@@ -344,7 +337,7 @@ def test_one_head_or_no_distances_still_give_a_page(make_maps: Callable[..., np.
     assert embedded(text)["networks"] == []
 
 
-def test_page_without_examples_or_statistics(make_page: Callable[..., ReportContent]) -> None:
+def test_page_without_examples_or_statistics(make_page: Make) -> None:
     found = embedded(
         page_html(changed(make_page(), examples=[], statistics={}, pruning=None, null=None))
     )
@@ -352,9 +345,7 @@ def test_page_without_examples_or_statistics(make_page: Callable[..., ReportCont
     assert [row["name"] for row in found["statistics"]] == ["nearest"]
 
 
-def test_networks_of_different_depth_share_one_table(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_networks_of_different_depth_share_one_table(make_page: Make) -> None:
     deep, flat = make_page(layers=3), make_page(layers=1)
     text = page_html(replace(deep, profiles={**deep.profiles, "other": flat.profiles["other"]}))
     assert Elements(text).texts["th"].count("3") == 1
@@ -372,9 +363,7 @@ def test_cross_attention_has_maps_with_two_sides(make_maps: Callable[..., np.nda
     assert back == pytest.approx(maps, abs=1 / 255)
 
 
-def test_a_text_without_room_is_left_out_and_named(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_a_text_without_room_is_left_out_and_named(make_page: Make) -> None:
     found = embedded(page_html(make_page(), most=2 * 4 * 3 - 1))["examples"]
     assert [row["shape"] for row in found] == [[2, 4, 1, 1], [2, 4, 0, 0], [2, 4, 0, 0]]
     assert [row["of"] for row in found] == [[5, 5]] * 3
@@ -398,14 +387,14 @@ def test_a_text_without_room_is_left_out_and_named(
     ],
 )
 def test_parts_that_do_not_fit_are_refused(
-    make_page: Callable[..., ReportContent], change: dict[str, Any], message: str
+    make_page: Make, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         changed(make_page(), **change)
 
 
 def test_interrupted_write_leaves_what_was_there(
-    make_page: Callable[..., ReportContent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_page: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "heads.html"
     path.write_text("before")
@@ -420,9 +409,7 @@ def test_interrupted_write_leaves_what_was_there(
     assert path.read_text() == "before"
 
 
-def test_same_page_gives_the_same_file(
-    make_page: Callable[..., ReportContent], tmp_path: Path
-) -> None:
+def test_same_page_gives_the_same_file(make_page: Make, tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_page(tmp_path / name, make_page())
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -453,9 +440,7 @@ def in_browser(path: Path, choice: str, folder: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
-def test_script_runs_in_a_browser_and_says_what_is_shown(
-    make_page: Callable[..., ReportContent], tmp_path: Path
-) -> None:
+def test_script_runs_in_a_browser_and_says_what_is_shown(make_page: Make, tmp_path: Path) -> None:
     page = make_page()
     evil = replace(page.first.examples[1], label=EVIL, keys=(EVIL, *labels(4)))
     page = changed(page, examples=[page.first.examples[0], evil], kind="image")
@@ -480,7 +465,7 @@ def test_script_runs_in_a_browser_and_says_what_is_shown(
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e-4, 1e-9])
 def test_ticks_and_cells_of_numbers_of_any_size_are_told_apart(
-    make_page: Callable[..., ReportContent], size: float, tmp_path: Path
+    make_page: Make, size: float, tmp_path: Path
 ) -> None:
     page = small_page(make_page(), size)
     write_page(tmp_path / "page.html", page)

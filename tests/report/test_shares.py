@@ -172,6 +172,7 @@ def test_what_a_shard_refuses_is_one_error_and_leaves_nothing(tiny: Tiny, tmp_pa
     assert not list((tmp_path / "out" / sharing.KEPT).iterdir())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_command_keeps_shards_until_the_report_is_written(
     run: Any, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def few(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return row.name
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_table_is_measured_on_both_splits_and_says_what_it_has_filled(
     few: str, run: Run, tmp_path: Path
 ) -> None:
