@@ -1,6 +1,5 @@
 """Three lines from a checkpoint to its report, and rows that are added from outside the package."""
 
-import csv
 import inspect
 import json
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pages import embedded, rows_of, written_page
 from rich.console import Console
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -125,8 +125,7 @@ def test_frame_stays_small_and_says_what_is_left_out(report: HeadReport) -> None
     longer = replace(report, profiles={**report.profiles, "trained": first})
     (frame,) = Frames(longer._repr_html_()).found
     page = str(frame["srcdoc"])
-    start = page.index('id="data">') + len('id="data">')
-    found = json.loads(page[start : page.index("</script>", start)])["examples"][0]
+    found = embedded(page)["examples"][0]
     assert found["of"] == [300, 300]
     assert np.prod(found["shape"]) <= MOST_SHOWN < maps.size
     assert len(page) < 1e6
@@ -308,16 +307,6 @@ def run_bert(run: Run, tiny: Tiny, texts: Path, *options: object) -> tuple[int, 
     return run(tiny("bert"), "--text", texts, "--tokens", "whitespace", *options)
 
 
-def embedded(folder: Path) -> dict[str, object]:
-    page = (folder / "heads.html").read_text()
-    start = page.index('id="data">') + len('id="data">')
-    return json.loads(page[start : page.index("</script>", start)])
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-
-
 def largest_gap(maps: np.ndarray) -> np.ndarray:
     return np.abs(maps[:, None] - maps).max(axis=(-2, -1))
 
@@ -346,7 +335,7 @@ def test_new_metric_is_in_help_tables_files_page_and_figure(
     assert {row["metric"] for row in rows_of(tmp_path / "out" / "heads.csv")} == {metric}
     content = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert content["networks"]["trained"][metric]["normaliser"] == "nothing"
-    assert embedded(tmp_path / "out")["metric"]["name"] == metric
+    assert written_page(tmp_path / "out")["metric"]["name"] == metric
     assert "largest_gap (weight)" in (tmp_path / "out" / "heads.svg").read_text()
     shown = CliRunner().invoke(cli.app, ["heads", "--help"], env={"COLUMNS": "200"}).output
     assert "largest_gap" in shown
@@ -382,7 +371,7 @@ def test_new_statistic_is_in_tables_files_page_and_figure(
         assert "top_value" in {one["statistic"] for one in rows}
         content = json.loads((tmp_path / "out" / "heads.json").read_text())
         assert content["statistics"]["top_value"]["unit"] == "a unit"
-        shown = {one["name"]: one for one in embedded(tmp_path / "out")["statistics"]}
+        shown = {one["name"]: one for one in written_page(tmp_path / "out")["statistics"]}
         assert shown["top_value"]["description"] == "largest of all"
         assert "top value" in (tmp_path / "out" / "statistics.svg").read_text()
     assert (
@@ -409,7 +398,7 @@ def test_new_importance_is_measured_shown_and_written(
     assert "least important heads (layer.head): 1.1, 1.2, 1.3, 1.4, 2.1;" in out
     written = rows_of(tmp_path / "out" / "importance.csv")
     assert [float(one["importance"]) for one in written] == list(range(12))
-    shown = {one["name"]: one for one in embedded(tmp_path / "out")["statistics"]}
+    shown = {one["name"]: one for one in written_page(tmp_path / "out")["statistics"]}
     assert shown["importance"]["title"] == "importance (numbered)"
 
 

@@ -1,6 +1,5 @@
 """``fourierkernels heads``: what it prints, what it writes, what it refuses."""
 
-import csv
 import json
 import sys
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import rows_of
 from rich.console import Console
 from tiny_checkpoints import MINILM, needs_minilm
 from typer.testing import CliRunner
@@ -77,7 +77,7 @@ def test_written_files_hold_all_spreads_and_the_provenance(
     assert set(content["sha256"]) == {"inputs", "weights"}
     assert {"torch", "transformers", "fourierkernels"} <= set(content["versions"])
     assert np.shape(content["networks"]["random"][METRIC]["distances"]) == (3, 4, 4)
-    rows = list(csv.DictReader((folder / "heads.csv").read_text().splitlines()))
+    rows = rows_of(folder / "heads.csv")
     assert [row["network"] for row in rows] == [
         name for name in ("trained", "random", AS_SHARP) for _ in range(3)
     ]
@@ -116,7 +116,7 @@ def test_another_checkpoint_is_compared_with_intervals(
     assert {path.name for path in folder.iterdir()} == {"difference.csv", "matches.csv", *FILES}
     content = json.loads((folder / "heads.json").read_text())
     assert set(content["sha256"]) == {"inputs", "weights", "other"}
-    rows = list(csv.DictReader((folder / "difference.csv").read_text().splitlines()))
+    rows = rows_of(folder / "difference.csv")
     assert [row["layer"] for row in rows] == ["1", "2", "3", "average"]
     networks = content["networks"]
     expected = (

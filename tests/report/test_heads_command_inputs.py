@@ -1,6 +1,5 @@
 """``fourierkernels heads`` on pairs, images and files of weights, with null and importance."""
 
-import csv
 import json
 import shutil
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pages import rows_of
 from PIL import Image
 
 from fourierkernels import cli, models
@@ -22,10 +22,6 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
 Whole = tuple[tuple[int, str, str], Path]
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 @pytest.fixture

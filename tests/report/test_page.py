@@ -1,9 +1,6 @@
 """One file that asks for nothing, holds what it was given, and runs in a browser."""
 
-import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pages import dumped, embedded, in_a_browser
 
 from fourierkernels.diagnostics import (
     METRICS,
@@ -33,7 +31,6 @@ from fourierkernels.report.page import (
 from fourierkernels.report.page.data import CIVIDIS
 
 Make = Callable[..., ReportContent]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u2028&amp;"
 LABELABLE = {"select", "input", "textarea", "output", "meter", "progress", "button"}
 SCALED = (
@@ -96,11 +93,6 @@ class Elements(HTMLParser):
 
     def named(self, *tags: str) -> list[dict[str, str]]:
         return [attributes for tag, attributes, _ in self.found if tag in tags]
-
-
-def embedded(text: str) -> dict[str, Any]:
-    start = text.index('id="data">') + len('id="data">')
-    return json.loads(text[start : text.index("</script>", start)])
 
 
 def labels(n: int, name: str = "t") -> tuple[str, ...]:
@@ -422,32 +414,22 @@ def test_colours_are_those_of_the_figures() -> None:
     assert own.reshape(-1, 3) == pytest.approx(published, abs=0.5 / 255)
 
 
-def in_browser(path: Path, choice: str, folder: Path) -> str:
-    """The page after its script has run, as text."""
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        f"--user-data-dir={folder}",
-        "--virtual-time-budget=5000",
-        "--dump-dom",
-    ]
-    command = [str(CHROMIUM), *flags, f"{path.as_uri()}{choice}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+def opened(folder: Path, choice: str) -> str:
+    """The page of a folder after its script has run, as text."""
+    address = (folder / "page.html").as_uri() + choice
+    return dumped(address, folder / "browser", "--virtual-time-budget=5000")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
+@in_a_browser
 def test_script_runs_in_a_browser_and_says_what_is_shown(make_page: Make, tmp_path: Path) -> None:
     page = make_page()
     evil = replace(page.first.examples[1], label=EVIL, keys=(EVIL, *labels(4)))
     page = changed(page, examples=[page.first.examples[0], evil], kind="image")
     write_page(tmp_path / "page.html", page)
     choice = "#text=2&layer=2&head=3&query=4&beside=1&statistic=importance&weights=other"
-    dumped = in_browser(tmp_path / "page.html", choice, tmp_path / "browser")
-    found = Elements(re.sub("[\u2068\u2069]", "", dumped))  # marks that isolate labels
+    text = opened(tmp_path, choice)
+    found = Elements(re.sub("[\u2068\u2069]", "", text))  # marks that isolate labels
     best = int(evil.maps[1, 2, 3].argmax())
     key = evil.keys[best]
     said = next(text for text in found.texts["p"] if text.startswith("Layer 2 of 2"))
@@ -462,16 +444,16 @@ def test_script_runs_in_a_browser_and_says_what_is_shown(make_page: Make, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
+@in_a_browser
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e-4, 1e-9])
 def test_ticks_and_cells_of_numbers_of_any_size_are_told_apart(
     make_page: Make, size: float, tmp_path: Path
 ) -> None:
     page = small_page(make_page(), size)
     write_page(tmp_path / "page.html", page)
-    dumped = in_browser(tmp_path / "page.html", "#statistic=importance", tmp_path / "browser")
+    text = opened(tmp_path, "#statistic=importance")
     for name, axes in {"scatter": 2, "tree": 1}.items():
-        drawn = re.search(rf'<div[^>]*id="{name}"[^>]*>(.*?)</svg>', dumped, re.DOTALL)
+        drawn = re.search(rf'<div[^>]*id="{name}"[^>]*>(.*?)</svg>', text, re.DOTALL)
         ends = re.findall(r'text-anchor="(end|middle)"[^>]*>([-\d.e+]+)<', drawn[1])
         for side in ("end", "middle")[:axes]:
             labels = [label for anchor, label in ends if anchor == side]
@@ -480,6 +462,6 @@ def test_ticks_and_cells_of_numbers_of_any_size_are_told_apart(
             assert len(ticks) >= 2
             assert steps == pytest.approx([steps[0]] * len(steps), rel=1e-6)
             assert max(map(len, labels)) <= 8
-    table = re.search(r'<table[^>]*id="statistics"[^>]*>(.*?)</table>', dumped, re.DOTALL)
+    table = re.search(r'<table[^>]*id="statistics"[^>]*>(.*?)</table>', text, re.DOTALL)
     cells = [float(cell) for cell in re.findall(r"<td[^>]*>([^<]+)</td>", table[1])]
     assert cells == pytest.approx(page.pruning.importance.values.ravel(), rel=5.1e-3)

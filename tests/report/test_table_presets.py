@@ -1,12 +1,12 @@
 """Networks of the repository by name, and the preset of the table of FourierFormer."""
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pages import rows_of
 from study_modules import RESULTS
 from tiny_models_of_ours import language
 
@@ -90,8 +90,8 @@ def test_table_is_measured_on_both_splits_and_says_what_it_has_filled(
     )
     assert out.index("train text\n") < out.index("test text\n")
     assert out.count("n: 256 to 256 query tokens") == 2
-    with (RESULTS / "language_heads.csv").open() as file:
-        rows = [r for r in csv.DictReader(file) if (r["network"], r["stage"]) == (few, "trained")]
+    of_network = rows_of(RESULTS / "language_heads.csv")
+    rows = [row for row in of_network if (row["network"], row["stage"]) == (few, "trained")]
     for split in ("train", "test"):
         written = json.loads((tmp_path / "out" / split / "heads.json").read_text())
         means = written["networks"]["trained"]["frobenius"]["mean"]
