@@ -32,7 +32,7 @@ from fourierkernels.diagnostics import (
     pruning_curve,
     redundancy_against_importance,
 )
-from fourierkernels.diagnostics.networks.pruning import LOSSES
+from fourierkernels.diagnostics.networks.losses import LOSSES
 from fourierkernels.diagnostics.profile import HeadImportance
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.provenance import write_study

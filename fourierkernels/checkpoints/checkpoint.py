@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.run_vocabularies import WordList
+from fourierkernels.checkpoints.word_lists import WordList
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
 

@@ -26,9 +26,9 @@ from fourierkernels.checkpoints.formats.package_models import load_package_model
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.transformers_models import load_folder, load_pretrained
 from fourierkernels.checkpoints.options import Config, LoadOptions
-from fourierkernels.checkpoints.run_vocabularies import find_words
 from fourierkernels.checkpoints.tokenizer_places import check_tokenizer
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
+from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.models import MODELS
 from fourierkernels.models.saved import read_config

@@ -12,13 +12,8 @@ from fourierkernels.cli.names import Names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
-from fourierkernels.report.options import (
-    TABLES,
-    HeadsRequest,
-    InputOptions,
-    ReportOptions,
-    Team,
-)
+from fourierkernels.report.options import ReportOptions, Team
+from fourierkernels.report.request import TABLES, HeadsRequest, InputOptions
 
 
 def head_names() -> Names:

@@ -7,20 +7,14 @@ all of it together.
 
 from typing import TYPE_CHECKING
 
+from fourierkernels.diagnostics.changes import head_changes, output_changes
 from fourierkernels.diagnostics.clusters import (
     head_clusters,
     nearest_distances,
     redundancy_against_importance,
 )
 from fourierkernels.diagnostics.comparison import head_difference, match_heads
-from fourierkernels.diagnostics.corruption import (
-    CORRUPTIONS,
-    Alphabet,
-    Corrupted,
-    corrupt,
-    head_changes,
-    output_changes,
-)
+from fourierkernels.diagnostics.corruption import CORRUPTIONS, Alphabet, Corrupted, corrupt
 from fourierkernels.diagnostics.distances import METRICS, head_distances
 from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import gaussian_gap

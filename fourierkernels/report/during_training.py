@@ -18,7 +18,8 @@ from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.networks.profile import make_profile
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.foundation.validation import check_choice, check_integer
-from fourierkernels.report.sources import ModelSource, inputs_in_memory
+from fourierkernels.report.inputs import inputs_in_memory
+from fourierkernels.report.sources import ModelSource
 
 
 def layer_distances(

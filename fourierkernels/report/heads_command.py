@@ -15,10 +15,10 @@ from fourierkernels.checkpoints.input_files import FileFolder, Pairs
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.report.files import check_folder
 from fourierkernels.report.heads import HeadReport
+from fourierkernels.report.inputs import keeps_blank_lines, own_inputs
 from fourierkernels.report.measuring import make_report
-from fourierkernels.report.options import HeadsRequest, filled, split_presets
+from fourierkernels.report.request import HeadsRequest, filled, split_presets
 from fourierkernels.report.sharing import KEPT
-from fourierkernels.report.sources import keeps_blank_lines, own_inputs
 from fourierkernels.report.terminal import print_report, progress_bars
 
 FOLDERS: dict[str, Callable[[Path], FileFolder]] = {"images": read_images, "sounds": read_sounds}

@@ -16,16 +16,10 @@ from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD
 from fourierkernels.report.heads import HeadReport
+from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_in_memory
 from fourierkernels.report.networks import Plan, Progress
 from fourierkernels.report.options import ReportOptions, Team
-from fourierkernels.report.sources import (
-    FileSource,
-    Inputs,
-    ModelSource,
-    Source,
-    choose_inputs,
-    inputs_in_memory,
-)
+from fourierkernels.report.sources import FileSource, ModelSource, Source
 
 Network = str | Path | CheckpointFiles | nn.Module
 
@@ -101,7 +95,7 @@ def head_report(
         that can be pruned.
     loss : str
         Loss used for importance: a key of
-        :data:`~fourierkernels.diagnostics.networks.pruning.LOSSES`, or "auto" for the one of the
+        :data:`~fourierkernels.diagnostics.networks.losses.LOSSES`, or "auto" for the one of the
         model's class.
     examples : int
         Number of first inputs kept with their maps, for inspection.

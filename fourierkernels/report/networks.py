@@ -14,10 +14,11 @@ from fourierkernels.diagnostics.networks.pruning import head_pruning
 from fourierkernels.diagnostics.profile import HeadProfile, HeadPruning, MeasureOptions
 from fourierkernels.report.content import AS_SHARP, provenance
 from fourierkernels.report.heads import HeadReport
+from fourierkernels.report.inputs import Inputs, inputs_digest
 from fourierkernels.report.options import ReportOptions, Team
 from fourierkernels.report.shards import Pass
 from fourierkernels.report.sharing import measure_together
-from fourierkernels.report.sources import FileSource, Inputs, Source, inputs_digest
+from fourierkernels.report.sources import FileSource, Source
 
 Progress = Callable[[str, float], None]
 

@@ -24,7 +24,8 @@ from fourierkernels.diagnostics.networks.control import SharpnessControl
 from fourierkernels.diagnostics.networks.profile import HeadMeasures, head_measures, measure_heads
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.foundation.workers.work import Work, one_thread
-from fourierkernels.report.sources import FileSource, inputs_digest
+from fourierkernels.report.inputs import inputs_digest
+from fourierkernels.report.sources import FileSource
 
 _ARRAY, _TEXT = "array of the file", "text"  # the key that stands for an array, and the JSON
 _AT_A_TIME = threading.Lock()  # recording a network changes functions of torch for a while

@@ -14,8 +14,8 @@ from fourierkernels.checkpoints.tokens import (
     cut_windows,
     encode_texts,
     ids_tokenizer,
-    list_tokenizer,
 )
+from fourierkernels.checkpoints.vocabularies import list_tokenizer
 
 FRAMED = Tokenizer(
     encode=lambda text: [ord(letter) - 97 for letter in text],

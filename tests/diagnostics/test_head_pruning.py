@@ -12,7 +12,7 @@ from tiny_checkpoints import SIZES, WORDS, save_tiny
 from torch.nn.functional import cross_entropy
 
 from fourierkernels.checkpoints import load_checkpoint, load_tokenizer
-from fourierkernels.diagnostics.networks.pruning import LOSSES, choose_loss
+from fourierkernels.diagnostics.networks.losses import LOSSES, choose_loss
 
 Tiny = Callable[[str], Path]
 TEXTS = ["a b c d e", "f g a", "h i j a b c", "d c b", "e f g h", "b b a"]

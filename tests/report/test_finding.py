@@ -9,7 +9,7 @@ from fourierkernels.diagnostics import HeadProfile, HeadSummary, summarise_maps
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.summary import HeadAccumulator
 from fourierkernels.report.content import AS_SHARP, ReportContent
-from fourierkernels.report.notes import head_finding, outstanding_layer
+from fourierkernels.report.finding import head_finding, outstanding_layer
 
 
 def summary(distances: list[float], *, texts: int = 20, noise: float = 0.0) -> HeadSummary:

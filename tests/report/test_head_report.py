@@ -31,7 +31,7 @@ from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.diagnostics import METRICS, STATISTICS
 from fourierkernels.diagnostics.distances import HeadMetric
-from fourierkernels.diagnostics.networks import importance, pruning
+from fourierkernels.diagnostics.networks import importance, losses
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.statistics import KEYS, Heads, HeadStatistic
 from fourierkernels.report import HeadReport, files, head_report
@@ -412,8 +412,8 @@ def test_new_loss_is_chosen_by_name_and_by_the_class_it_is_meant_for(
 
         return loss, list(items)
 
-    row = pruning.LossRule("mine", ("BertModel",), make, "a loss of a test")
-    monkeypatch.setitem(pruning.LOSSES, row.name, row)
+    row = losses.LossRule("mine", ("BertModel",), make, "a loss of a test")
+    monkeypatch.setitem(losses.LOSSES, row.name, row)
     options = ("--importance", "gradient", "--loss", chosen, "--no-baseline")
     _, out, err = run_bert(run, tiny, texts, *options)
     assert err == ""

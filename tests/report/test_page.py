@@ -21,6 +21,7 @@ from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.profile import Example, HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.report.content import ReportContent
+from fourierkernels.report.figures import CIVIDIS
 from fourierkernels.report.notes import decimals
 from fourierkernels.report.page import (
     document,
@@ -28,7 +29,6 @@ from fourierkernels.report.page import (
     unpack_weights,
     write_page,
 )
-from fourierkernels.report.page.data import CIVIDIS
 
 Make = Callable[..., ReportContent]
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u2028&amp;"

@@ -15,7 +15,8 @@ from fourierkernels.checkpoints.find import PUBLISHED, PublishedCheckpoint
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.models import save_model
-from fourierkernels.report.options import TABLES, ReportOptions, filled, split_presets
+from fourierkernels.report.options import ReportOptions
+from fourierkernels.report.request import TABLES, filled, split_presets
 
 Run = Callable[..., tuple[int, str, str]]
 TABLE = "fourierformer-table"

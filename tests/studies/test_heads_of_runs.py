@@ -18,7 +18,7 @@ from fourierkernels.checkpoints import (
     read_items,
     read_texts,
 )
-from fourierkernels.checkpoints.run_vocabularies import find_words
+from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.models import save_model
 from fourierkernels.studies.language.corpora import CORPORA, splitting
 from fourierkernels.studies.texts.plain import words_of

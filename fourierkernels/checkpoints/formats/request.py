@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.options import Config
-from fourierkernels.checkpoints.run_vocabularies import WordList
+from fourierkernels.checkpoints.word_lists import WordList
 from fourierkernels.models.tensor_files import (
     load_exactly,
     read_tensors,

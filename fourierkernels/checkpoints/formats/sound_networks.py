@@ -4,11 +4,14 @@ Each sound is a batch of its own, so that none is padded to the length of anothe
 into the network's input is the feature extractor that the folder prescribes.
 """
 
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import gcd
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 
@@ -16,8 +19,8 @@ from fourierkernels.checkpoints.checkpoint import AttentionPart, Checkpoint
 from fourierkernels.checkpoints.contexts import offline_and_quiet, one_line
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.formats.request import as_pair
-from fourierkernels.checkpoints.input_files import read_sound
 from fourierkernels.checkpoints.recorders.recording import recording
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.run_folder import PREPROCESSING
 
 SOUNDS = ("input_values", "input_features")  # what networks that hear call their input
@@ -118,3 +121,62 @@ def _patches(config: Any, n: int) -> tuple[str, ...]:
     frames = (config.max_length - width) // config.time_stride + 1
     names = [f"band {band}, frame {frame}" for band in range(bands) for frame in range(frames)]
     return ("class", "distillation", *names) if len(names) + 2 == n else ()
+
+
+_RATES = (1_000, 400_000)  # beyond, a header alone could ask for all memory
+
+
+def read_sound(file: Path, *, rate: int) -> FloatArray:
+    """Return the samples of a WAV file between -1 and 1, ``(samples,)``.
+
+    Channels are averaged, and another rate is changed to `rate` by ``scipy.signal.resample_poly``.
+
+    Parameters
+    ----------
+    rate : int
+        Samples per second that the network hears.
+
+    Raises
+    ------
+    ValueError
+        If the file is no WAV file that scipy reads, or has no samples or some that are not finite.
+    """
+    found, samples = _read(file)
+    mono = _scaled(samples)
+    mono = mono.mean(axis=1) if mono.ndim == 2 else mono
+    if not mono.size or not np.isfinite(mono).all():
+        raise ValueError(f"sounds must have samples, all of them finite, got {file}")
+    if found == rate:
+        return mono
+    from scipy.signal import resample_poly  # takes a while to load
+
+    common = gcd(found, rate)
+    resampled: FloatArray = resample_poly(mono, rate // common, found // common)
+    return resampled
+
+
+def _read(file: Path) -> tuple[int, Any]:
+    from scipy.io import wavfile
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", wavfile.WavFileWarning)  # on chunks of other data
+            rate, samples = wavfile.read(file)
+    except Exception as error:  # scipy's own, of struct and of numpy
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0]
+        raise ValueError(f"sounds must be WAV files, got {file}: {reason}") from error
+    least, most = _RATES
+    if not least <= rate <= most:
+        raise ValueError(
+            f"sounds must have a rate of {least:,} to {most:,} per second, got {rate} in {file}"
+        )
+    return int(rate), samples
+
+
+def _scaled(samples: Any) -> FloatArray:
+    """Return samples between -1 and 1: whole numbers are fractions of the largest."""
+    wide: FloatArray = samples.astype(np.float64)
+    if samples.dtype.kind == "f":
+        return wide
+    half: float = 2.0 ** (8 * samples.dtype.itemsize - 1)
+    return wide / half - (1 if samples.dtype.kind == "u" else 0)

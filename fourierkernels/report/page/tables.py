@@ -9,9 +9,9 @@ from fourierkernels.diagnostics.profile import HeadPruning
 from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 from fourierkernels.report.content import ReportContent
+from fourierkernels.report.finding import head_finding
 from fourierkernels.report.notes import (
     decimals,
-    head_finding,
     module_notes,
     null_note,
     pruning_notes,
