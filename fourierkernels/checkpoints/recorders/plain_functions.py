@@ -81,11 +81,8 @@ def _is_flexible(function: Any) -> bool:
 class _Watch(TorchFunctionMode):
     def __init__(self, recorded: RecordedCalls) -> None:
         super().__init__()
-        self.pieces, self.suspension, self.slab = (
-            Pieces(recorded),
-            recorded.suspension,
-            recorded.slab,
-        )
+        self.pieces, self.slab = Pieces(recorded), recorded.slab
+        self.suspension = recorded.suspension
         self.inside: list[tuple[Inside, bool]] = []  # the modules that are being run
 
     def entering(self, name: str, *, takes: Takes | None, first: bool) -> Callable[..., None]:

@@ -4,12 +4,13 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, attention_call
+from fourierkernels.checkpoints.recorders.slabs import MapRows
 
 _ATTENTION = re.compile(r"att(ention|n)", re.IGNORECASE)
 _HEADS = ("num_heads", "n_heads", "heads", "n_head", "nhead", "num_attention_heads")
@@ -95,9 +96,17 @@ class Pieces:
             self.recorded.unread[call.name] = _MERGED
             self.recorded.remove(call)
 
-    def add_call(self, vectors: tuple[Tensor, ...], weights: Tensor, result: Tensor, **told: Any):  # type: ignore[no-untyped-def]
+    def add_call(
+        self,
+        vectors: tuple[Tensor, ...],
+        weights: Tensor,
+        result: Tensor,
+        *,
+        at: Inside,
+        scale: float,
+        rows: MapRows | None = None,
+    ) -> None:
         """Add a call of attention whose parts are known, whatever their leading dimensions."""
-        at: Inside = told["at"]
         heads = self._heads(weights, at.module)
         if heads is None:
             what = "one map per head" if weights.ndim > 4 else "of a known number of heads"
@@ -110,8 +119,7 @@ class Pieces:
             else part.reshape(weights.shape[0], -1, *part.shape[-2:])
             for part in (weights, *vectors, result)
         ]
-        rows = told.get("rows")
-        call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], told["scale"], rows)
+        call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], scale, rows)
         call.merged = weights.ndim == 3 and 1 < heads < weights.shape[0]
         self.recorded.append(call)
 
