@@ -129,7 +129,7 @@ class Fault:
     seen : callable
         From a trial to one sentence; empty if the network does not do it.
     alone, by_length : bool
-        With which it does no harm, see :class:`~.restoring.Isolation`.
+        With which it does no harm, see :class:`~fourierkernels.checkpoints.contexts.Isolation`.
     """
 
     seen: Callable[[Trial], str]
