@@ -15,8 +15,18 @@ class Sketch:
         path.write_text("a figure", encoding="utf-8")
 
 
+def _sketch(monkeypatch: pytest.MonkeyPatch, *figures: str) -> None:
+    for name in figures:
+        monkeypatch.setattr(files, name, lambda *given, **options: Sketch())
+
+
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write the files of figures without drawing them."""
-    for name in ("heads_figure", "statistics_figure", "pruning_figure"):
-        monkeypatch.setattr(files, name, lambda *given, **options: Sketch())
+    _sketch(monkeypatch, "heads_figure", "statistics_figure", "pruning_figure")
+
+
+@pytest.fixture
+def distances_undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the figures of distances without drawing them."""
+    _sketch(monkeypatch, "heads_figure")

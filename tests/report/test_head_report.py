@@ -351,6 +351,7 @@ def test_new_metric_equals_its_function_on_the_maps(metric: str, tiny: Tiny) -> 
     np.testing.assert_allclose(report.summaries()["trained"].distances, expected, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("distances_undrawn")
 @pytest.mark.parametrize("reads", ["maps", KEYS])
 def test_new_statistic_is_in_tables_files_page_and_figure(
     reads: str, run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -134,6 +134,7 @@ def test_checkpoint_against_itself_differs_by_nothing(run: Run, tiny: Tiny, text
     assert out.count("+0.000 to +0.000") == 4
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_failed_writing_leaves_what_was_there(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
