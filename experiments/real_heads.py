@@ -33,7 +33,7 @@ from fourierkernels.diagnostics import (
     redundancy_against_importance,
 )
 from fourierkernels.diagnostics.networks.losses import LOSSES
-from fourierkernels.diagnostics.pruning import HeadImportance
+from fourierkernels.diagnostics.profile import HeadImportance
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.provenance import write_study
 

@@ -10,14 +10,17 @@ from fourierkernels.foundation.lazy import loaded_on_first_use
 if TYPE_CHECKING:
     from fourierkernels.checkpoints.checkpoint import Checkpoint
     from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
-    from fourierkernels.checkpoints.images import read_images
+    from fourierkernels.checkpoints.input_files import (
+        TextFile,
+        read_images,
+        read_sounds,
+        read_texts,
+    )
     from fourierkernels.checkpoints.inputs import read_items
     from fourierkernels.checkpoints.load import load_checkpoint
     from fourierkernels.checkpoints.recorders.call import AttentionCall
     from fourierkernels.checkpoints.recorders.gates import gated_heads
     from fourierkernels.checkpoints.recorders.recording import attention_calls, recording
-    from fourierkernels.checkpoints.sounds import read_sounds
-    from fourierkernels.checkpoints.texts import TextFile, read_texts
     from fourierkernels.checkpoints.tokenizers import load_tokenizer
     from fourierkernels.checkpoints.tokens import InputCounts
 
@@ -27,16 +30,16 @@ _HOMES = {
     "Checkpoint": "fourierkernels.checkpoints.checkpoint",
     "CheckpointFiles": "fourierkernels.checkpoints.find",
     "InputCounts": "fourierkernels.checkpoints.tokens",
-    "TextFile": "fourierkernels.checkpoints.texts",
+    "TextFile": "fourierkernels.checkpoints.input_files",
     "attention_calls": "fourierkernels.checkpoints.recorders.recording",
     "find_checkpoint": "fourierkernels.checkpoints.find",
     "gated_heads": "fourierkernels.checkpoints.recorders.gates",
     "load_checkpoint": "fourierkernels.checkpoints.load",
     "load_tokenizer": "fourierkernels.checkpoints.load",
-    "read_images": "fourierkernels.checkpoints.images",
+    "read_images": "fourierkernels.checkpoints.input_files",
     "read_items": "fourierkernels.checkpoints.inputs",
-    "read_sounds": "fourierkernels.checkpoints.sounds",
-    "read_texts": "fourierkernels.checkpoints.texts",
+    "read_sounds": "fourierkernels.checkpoints.input_files",
+    "read_texts": "fourierkernels.checkpoints.input_files",
     "recording": "fourierkernels.checkpoints.recorders.recording",
 }
 

@@ -3,10 +3,11 @@
 No framework is imported here; :func:`fourierkernels.checkpoints.load.load_checkpoint` needs one.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,10 +17,14 @@ from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
+    import torch
+
+    from fourierkernels.checkpoints.contexts import Isolation
     from fourierkernels.checkpoints.recorders.call import AttentionCall
     from fourierkernels.checkpoints.tokens import Tokenizer
 
 Ids = Sequence[int]
+Names = tuple[str, ...]
 
 _NO_LANGUAGE = (
     "targets are read without the code of their language, which neither the configuration "
@@ -62,15 +67,12 @@ def choose_part(part: str | None) -> AttentionPart:
     return PARTS["encoder" if part is None else check_choice("part", part, list(PARTS))]
 
 
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Checkpoint(ABC):
     """A network whose heads can be recorded: in float32 on the CPU, where it was loaded from files.
 
-    What the network reads is called an item. The kind of item is `reads`, a key of
-    :data:`~fourierkernels.checkpoints.inputs.INPUT_KINDS`: "tokens", a list of token ids; "images",
-    the path of an image file; "sounds", that of a WAV file; "pairs", a list of source ids and a
-    list of target ids as the decoder reads them, beginning with `start`; "batches", a row of a
-    batch.
+    What the network reads is called an item. Kinds of checkpoints are subclasses, which say how the
+    network is run on items (`forward`), what an item is, and which items may share a batch.
 
     Attributes
     ----------
@@ -82,24 +84,6 @@ class Checkpoint:
         Length of the longest text, in tokens; None if the architecture sets no known limit.
     vocabulary : int or None
         Number of token ids; None for a network that reads no texts.
-    run : callable
-        Runs the model once on a batch of items, padded as needed, and returns its output. What
-        its heads compute is recorded by
-        :func:`~fourierkernels.checkpoints.recorders.recording.recording`.
-    selects : callable
-        Whether a recorded call belongs to the part that was asked for.
-    batch_key : callable
-        From an item to a key; items with equal keys may share a batch. It is constant for networks
-        that mask padding, and the length of the item for those that would mix padding in.
-    spans : callable
-        From an item to its numbers of queries and keys without padding; None for the whole map.
-    labels : callable
-        From an item to the names of its query tokens and of its key tokens, for display.
-    special : callable or None
-        From an item to a mask of the keys that are special tokens, ``(m,)``; None if unknown.
-    positions : ndarray, shape (n, 2), or None
-        Row and column of each token of an image, in patches. Tokens that are not patches (class,
-        teacher, registers) are placed at the centre, at most half a diagonal from any patch.
     start : tuple of int
         Ids with which every target begins: what the decoder reads first, then what every output
         begins with. Those of the tokenizer stand in for what the network does not name.
@@ -110,37 +94,121 @@ class Checkpoint:
         The list of its words, for a language model of words.
     tokenizer_path : Path or None
         Folder or file of the tokenizer that was named; None for its own.
+    tokenizer : Tokenizer or None
+        The tokenizer of its texts, where it is known without files or has been loaded.
     redraw : callable or None
         From a seed to the same architecture with random weights; None if it was not loaded.
     body : Checkpoint or None
         The network without the head that ``task_head=True`` added; it shares the weights.
-    tokenizer : Tokenizer or None
-        The tokenizer of its texts, where it is known without files.
     notes : tuple of str
         What has to be said of how the network is run.
+    device : torch.device or None
+        Where its inputs are made; None for the processor.
+    guarded : bool
+        Whether what the network raises on its inputs becomes a ValueError of one line.
+    isolation : Isolation or None
+        How a batch is kept from others, where that was tried.
     """
 
     files: CheckpointFiles | None
     model: Any
-    limit: int | None
-    vocabulary: int | None
-    reads: str
-    run: Callable[[Sequence[Any]], Any]
-    selects: Callable[["AttentionCall"], bool]
-    batch_key: Callable[[Any], Hashable]
-    spans: Callable[[Any], tuple[int, int] | None]
-    labels: Callable[[Any], tuple[tuple[str, ...], tuple[str, ...]]]
-    special: Callable[[Any], BoolArray] | None = None
-    positions: FloatArray | None = None
+    limit: int | None = None
+    vocabulary: int | None = None
+    part: AttentionPart = PARTS["encoder"]
     start: tuple[int, ...] = ()
     untrained: tuple[str, ...] = ()
-    part: AttentionPart = PARTS["encoder"]
     words: WordList | None = None
     tokenizer_path: Path | None = None
+    tokenizer: "Tokenizer | None" = None
     redraw: "Callable[[int], Checkpoint] | None" = None
     body: "Checkpoint | None" = None
-    tokenizer: "Tokenizer | None" = None
     notes: tuple[str, ...] = ()
+    device: "torch.device | None" = None
+    guarded: bool = False
+    isolation: "Isolation | None" = None
+
+    @property
+    @abstractmethod
+    def reads(self) -> str:
+        """The kind of item, a key of :data:`~fourierkernels.checkpoints.inputs.INPUT_KINDS`.
+
+        "tokens", a list of token ids; "images", the path of an image file; "sounds", that of a WAV
+        file; "pairs", a list of source ids and a list of target ids as the decoder reads them,
+        beginning with `start`; "batches", a row of a batch.
+        """
+
+    @abstractmethod
+    def forward(self, batch: Sequence[Any]) -> Any:
+        """Run the model once on a batch of items, padded as needed, and return its output."""
+
+    @abstractmethod
+    def labels(self, item: Any) -> tuple[Names, Names]:
+        """Return the names of an item's query tokens and of its key tokens, for display."""
+
+    def selects(self, call: "AttentionCall") -> bool:
+        """Return whether a recorded call belongs to the part that was asked for."""
+        return not call.cross
+
+    def padding_key(self, item: Any) -> Hashable:
+        """Return a key; items of equal keys may share a batch as far as padding goes.
+
+        It is constant for networks that mask padding, and the length of the item for those that
+        would mix padding in.
+        """
+        return None
+
+    def spans(self, item: Any) -> tuple[int, int] | None:
+        """Return the numbers of queries and keys without padding; None for the whole map."""
+        return None
+
+    def special(self, item: Any) -> BoolArray | None:
+        """Return which keys of an item are special tokens, ``(m,)``; None if that is unknown."""
+        return None
+
+    @property
+    def positions(self) -> FloatArray | None:
+        """Row and column of each token of an image, in patches, ``(n, 2)``; None for others.
+
+        Tokens that are not patches (class, teacher, registers) are placed at the centre, at most
+        half a diagonal from any patch.
+        """
+        return None
+
+    def run(self, batch: Sequence[Any]) -> Any:
+        """Run the model once on a batch of items where it is, and return its output.
+
+        What its heads compute is recorded by
+        :func:`~fourierkernels.checkpoints.recorders.recording.recording`.
+        """
+        if self.isolation is not None:
+            return self.isolation.run(self._run, batch)
+        return self._run(batch)
+
+    def _run(self, batch: Sequence[Any]) -> Any:
+        forward = self._guarded if self.guarded else self.forward
+        if self.device is None:
+            return forward(batch)
+        from fourierkernels.checkpoints.contexts import computing_on  # needs torch
+
+        with computing_on(self.device):
+            return forward(batch)
+
+    def _guarded(self, batch: Sequence[Any]) -> Any:
+        try:
+            return self.forward(batch)
+        except (ValueError, MemoryError):  # which say what is wrong
+            raise
+        except Exception as error:
+            reason = next(iter(str(error).strip().splitlines()), "")
+            raise ValueError(
+                f"network must run on its inputs, but {type(self.model).__name__} fails on "
+                f"{_described(batch)}: {type(error).__name__}: {reason}"
+            ) from error
+
+    def batch_key(self, item: Any) -> Hashable:
+        """Return a key; items of equal keys may share a batch."""
+        key = self.padding_key(item)
+        return key if self.isolation is None else self.isolation.batch_key(key, self.spans(item))
 
     @property
     def name(self) -> str:
@@ -176,7 +244,13 @@ class Checkpoint:
             )
         return self.redraw(seed)
 
-    def with_limit(self, most: int | None) -> "Checkpoint":
+    def on_device(self, device: "torch.device") -> Self:
+        """Return the same network on a device, where it is given its inputs."""
+        self.model.to(device)
+        body = None if self.body is None else self.body.on_device(device)
+        return replace(self, device=device, body=body)
+
+    def with_limit(self, most: int | None) -> Self:
         """Return the same network for texts of at most so many tokens; None changes nothing."""
         if most is None:
             return self
@@ -191,7 +265,7 @@ class Checkpoint:
         """
         return self if self.body is None else self.body
 
-    def with_tokenizer(self, tokenizer: "Tokenizer") -> "Checkpoint":
+    def with_tokenizer(self, tokenizer: "Tokenizer") -> Self:
         """Return the same network with the labels and special tokens of a tokenizer.
 
         Without one, labels are ids and special tokens are unknown. A network that reads no texts
@@ -199,68 +273,45 @@ class Checkpoint:
         """
         if not self.reads_texts:
             return self
-        sides = self.part.sides
-
-        def labels(item: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-            queries, keys = sides(item)
-            return tokenizer.names(queries), tokenizer.names(keys)
-
-        marks = tokenizer.special
-
-        def special(item: Any) -> BoolArray:
-            return np.isin(np.asarray(sides(item)[1], dtype=np.int64), sorted(marks))
-
         notes = self.notes
         if self.part.pairs and tokenizer.target is None and len(self.start) < 2:
             notes = (*notes, _NO_LANGUAGE)
-        return replace(self, labels=labels, special=special if marks else None, notes=notes)
+        return replace(self, tokenizer=tokenizer, notes=notes)
 
 
-def token_fields(part: AttentionPart) -> dict[str, Any]:
-    """Return the fields of a checkpoint that reads token ids and masks padding."""
+def _described(batch: Sequence[Any]) -> str:
+    """Return what was in a batch, for a message."""
+    first = batch[0]
+    if isinstance(first, Path):
+        return first.name
+    if isinstance(first, tuple):
+        return f"pairs of up to {max(len(side) for pair in batch for side in pair)} tokens"
+    return f"texts of up to {max(map(len, batch))} tokens" if hasattr(first, "__len__") else "them"
 
-    def spans(item: Any) -> tuple[int, int]:
-        queries, keys = part.sides(item)
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TokenCheckpoint(Checkpoint):
+    """A network that reads token ids, or pairs of them, and masks padding."""
+
+    @property
+    def reads(self) -> str:
+        """Lists of ids, or pairs of lists."""
+        return "pairs" if self.part.pairs else "tokens"
+
+    def spans(self, item: Any) -> tuple[int, int] | None:
+        """Return the numbers of ids on both sides."""
+        queries, keys = self.part.sides(item)
         return len(queries), len(keys)
 
-    def labels(item: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        queries, keys = part.sides(item)
-        return tuple(map(str, queries)), tuple(map(str, keys))
+    def labels(self, item: Any) -> tuple[Names, Names]:
+        """Return tokens if the tokenizer is known, ids otherwise."""
+        queries, keys = self.part.sides(item)
+        if self.tokenizer is None:
+            return tuple(map(str, queries)), tuple(map(str, keys))
+        return self.tokenizer.names(queries), self.tokenizer.names(keys)
 
-    return {
-        "reads": "pairs" if part.pairs else "tokens",
-        "part": part,
-        "spans": spans,
-        "labels": labels,
-        "batch_key": lambda item: None,
-    }
-
-
-def image_fields(n: int, grid: tuple[int, int] | None) -> dict[str, Any]:
-    """Return the fields of a checkpoint that reads images as `n` tokens.
-
-    Parameters
-    ----------
-    grid : (int, int) or None
-        Rows and columns of patches, which come after all other tokens; None if the tokens do not
-        form one grid of patches.
-    """
-    rows, columns = grid or (0, 0)
-    extra = n - rows * columns
-    places = [(float(r), float(c)) for r in range(rows) for c in range(columns)]
-    if grid is None:
-        names = tuple(f"token {i}" for i in range(n))
-    else:
-        marks = ("class", *(f"extra {i}" for i in range(1, extra)))[:extra]
-        names = (*marks, *(f"patch {int(r)},{int(c)}" for r, c in places))
-    middle = [((rows - 1) / 2, (columns - 1) / 2)] * extra
-    return {
-        "reads": "images",
-        "limit": None,
-        "vocabulary": None,
-        "batch_key": lambda item: None,
-        "spans": lambda item: None,
-        "labels": lambda item: (names, names),
-        "special": None if grid is None else lambda item: np.arange(n) < extra,
-        "positions": None if grid is None else np.array([*middle, *places]),
-    }
+    def special(self, item: Any) -> BoolArray | None:
+        """Return the special tokens of the tokenizer, if it is known and has some."""
+        marks = self.tokenizer.special if self.tokenizer is not None else frozenset()
+        keys = np.asarray(self.part.sides(item)[1], dtype=np.int64)
+        return np.isin(keys, sorted(marks)) if marks else None

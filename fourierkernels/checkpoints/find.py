@@ -1,6 +1,8 @@
 """Where a checkpoint lies: a folder or a file, anywhere or inside an installed package.
 
-For the folder of a training run it is the file of its best model.
+For the folder of a training run it is the file of its best model. Networks of this repository go by
+a name; they lie in the repository, not in the installed package. The FourierFormer authors
+published code and no trained weights; what their code saves is read with a preset.
 """
 
 import hashlib
@@ -10,12 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fourierkernels.checkpoints.published import find_published, published_at
 from fourierkernels.foundation.run_folder import IDS, SETUP, find_run, weights_file
 
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 _MODULES = "modules.json"  # of sentence-transformers: its parts and their folders
 _TRANSFORMER = "0_Transformer"  # where its older versions keep the network
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_RESULTS = Path("experiments/results")
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles
     """Find the folder or file of a checkpoint: a path, ``PACKAGE:PATH``, or a published name.
 
     ``PACKAGE:PATH`` is a path inside an installed package; the package is not imported. Names are
-    those of ``fourierkernels.checkpoints.published.PUBLISHED``, where there is no such path.
+    those of ``fourierkernels.checkpoints.find.PUBLISHED``, where there is no such path.
     Of a folder of sentence-transformers, the folder of its network is found. A checkpoint that has
     already been found is returned as it is.
 
@@ -170,3 +173,76 @@ def _inside_package(checkpoint: str) -> Path:
         if place.exists() and place.is_relative_to(Path(root).resolve()):
             return place
     raise ValueError(f"checkpoint must name a folder inside package {package}, got {inside}")
+
+
+@dataclass(frozen=True)
+class PublishedCheckpoint:
+    """A trained network of this repository.
+
+    Attributes
+    ----------
+    name : str
+        What the command line calls it.
+    path : Path
+        From the root of the repository, its folder or file.
+    ids : dict
+        By split, from the same root, token ids that it is measured on, a context per line; empty
+        if it has none.
+    """
+
+    name: str
+    path: Path
+    ids: dict[str, Path]
+
+    @property
+    def found(self) -> Path | None:
+        """The folder or file; None for an installation without the repository."""
+        place = _REPOSITORY / self.path
+        return place if place.exists() else None
+
+    def ids_of(self, split: str) -> Path | None:
+        """Return the file of token ids of a split, if there is one."""
+        return _REPOSITORY / self.ids[split] if split in self.ids else None
+
+
+_WINDOWS = {split: _RESULTS / f"language_heads_{split}.txt" for split in ("train", "test")}
+
+PUBLISHED = {
+    row.name: row
+    for row in (
+        PublishedCheckpoint(
+            "language_softmax", _RESULTS / "language_softmax.safetensors", _WINDOWS
+        ),
+        PublishedCheckpoint(
+            "language_fourier", _RESULTS / "language_fourier.safetensors", _WINDOWS
+        ),
+        PublishedCheckpoint(
+            "translation_report_attention", _RESULTS / "translation_report_attention", {}
+        ),
+    )
+}
+
+
+def find_published(name: str) -> Path | None:
+    """Return where a checkpoint of that name lies; None if there is no such name.
+
+    Raises
+    ------
+    ValueError
+        If it is in the repository only, and that is not here.
+    """
+    if name not in PUBLISHED:
+        return None
+    row = PUBLISHED[name]
+    if row.found is None:
+        raise ValueError(
+            f"checkpoint {name} must be read in a clone of the repository, where it is {row.path}, "
+            "got an installation without it"
+        )
+    return row.found
+
+
+def published_at(path: Path) -> PublishedCheckpoint | None:
+    """Return the checkpoint that a folder or file is, or None."""
+    place = path.resolve()
+    return next((row for row in PUBLISHED.values() if row.found == place), None)

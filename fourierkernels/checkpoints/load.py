@@ -1,11 +1,14 @@
 """Load a checkpoint of any kind, and its tokenizer.
 
 Checkpoints are read offline, and no code in them is run: neither custom classes nor pickled
-objects. The kinds are rows of :data:`fourierkernels.checkpoints.formats.registry.FORMATS`.
+objects. To add another kind, write a function from a
+:class:`~fourierkernels.checkpoints.formats.request.LoadRequest` to a subclass of
+:class:`~fourierkernels.checkpoints.checkpoint.Checkpoint` in a file of ``formats/`` and add a row
+to :data:`FORMATS`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +21,56 @@ with needed_for("reading a checkpoint", extra="heads"):
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
-from fourierkernels.checkpoints.formats.registry import FORMATS
-from fourierkernels.checkpoints.formats.request import Config, LoadRequest
+from fourierkernels.checkpoints.formats.installed_models import load_installed, load_timm
+from fourierkernels.checkpoints.formats.package_models import load_package_model, load_published
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.transformers_models import load_folder, load_pretrained
+from fourierkernels.checkpoints.options import Config, LoadOptions
 from fourierkernels.checkpoints.tokenizer_places import check_tokenizer
 from fourierkernels.checkpoints.tokenizers import load_tokenizer
 from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.foundation.validation import check_integer
+from fourierkernels.models import MODELS
 from fourierkernels.models.saved import read_config
 
 __all__ = ["Checkpoint", "load_checkpoint", "load_tokenizer"]
+
+
+@dataclass(frozen=True)
+class CheckpointFormat:
+    """A kind of checkpoint: how it is recognised, and how it is loaded."""
+
+    name: str
+    recognises: Callable[[LoadRequest], bool]
+    load: Callable[[LoadRequest], Checkpoint]
+
+
+# The last row that recognises a request loads it, so the general rows come first.
+FORMATS = {
+    row.name: row
+    for row in (
+        CheckpointFormat("file of transformers", lambda request: True, load_pretrained),
+        CheckpointFormat(
+            "class of an installed package",
+            lambda request: ":" in (request.model_class or ""),
+            load_installed,
+        ),
+        CheckpointFormat(
+            "timm", lambda request: (request.model_class or "").startswith("timm:"), load_timm
+        ),
+        CheckpointFormat(
+            "model of this package",
+            lambda request: request.model_class is None or request.model_class in MODELS,
+            load_package_model,
+        ),
+        CheckpointFormat(
+            "folder of transformers", lambda request: request.files.folder is not None, load_folder
+        ),
+        CheckpointFormat(
+            "published language model", lambda request: request.preset is not None, load_published
+        ),
+    )
+}
 
 
 def load_checkpoint(
@@ -89,24 +133,43 @@ def load_checkpoint(
         If the checkpoint, its configuration or its weights cannot be used; weights
         that can only be read by running code are refused.
     """
-    files = find_checkpoint(checkpoint)
-    given = _read_config(config)
-    words = find_words(files, vocabulary=vocabulary, published=preset is not None)
-    if words is not None and tokenizer is not None:
+    options = LoadOptions(model_class, config, preset, vocabulary, tokenizer, part)
+    return load_files(
+        find_checkpoint(checkpoint),
+        options,
+        task_head=task_head,
+        random_weights=random_weights,
+        seed=seed,
+    )
+
+
+def load_files(
+    files: CheckpointFiles,
+    options: LoadOptions,
+    *,
+    task_head: bool = False,
+    random_weights: bool = False,
+    seed: int = 0,
+) -> Checkpoint:
+    """Load a checkpoint that was found; see :func:`load_checkpoint`."""
+    given = _read_config(options.config)
+    published = options.preset is not None
+    words = find_words(files, vocabulary=options.vocabulary, published=published)
+    if words is not None and options.tokenizer is not None:
         raise ValueError(
             "tokenizer must be left out for a language model of words (which has a vocabulary), "
-            f"got {tokenizer}"
+            f"got {options.tokenizer}"
         )
     request = LoadRequest(
         files=files,
-        model_class=model_class,
+        model_class=options.model_class,
         config=given,
-        part=part,
+        part=options.part,
         task_head=task_head,
         random_weights=random_weights,
-        preset=preset,
+        preset=options.preset,
         words=words,
-        tokenizer=None if tokenizer is None else check_tokenizer(tokenizer),
+        tokenizer=None if options.tokenizer is None else check_tokenizer(options.tokenizer),
     )
     return _load(request, seed)
 
@@ -123,40 +186,13 @@ def _load(request: LoadRequest, seed: int) -> Checkpoint:
             f"got {request.tokenizer}"
         )
     without = replace(request, task_head=False, random_weights=True)
-    kept: dict[str, Any] = {"redraw": partial(_load, without), "words": request.words}
-    kept["tokenizer_path"] = request.tokenizer
-    loaded = replace(loaded, run=_in_one_line(loaded))
-    body = loaded.body and replace(loaded.body, run=_in_one_line(loaded.body), **kept)
-    return replace(loaded, body=body, **kept)
-
-
-def _in_one_line(checkpoint: Checkpoint) -> Callable[[Sequence[Any]], Any]:
-    """Return its `run`, which turns what a network raises on its inputs into a ValueError."""
-    name, run = type(checkpoint.model).__name__, checkpoint.run
-
-    def guarded(batch: Sequence[Any]) -> Any:
-        try:
-            return run(batch)
-        except (ValueError, MemoryError):  # which say what is wrong
-            raise
-        except Exception as error:
-            reason = next(iter(str(error).strip().splitlines()), "")
-            raise ValueError(
-                f"network must run on its inputs, but {name} fails on {_described(batch)}: "
-                f"{type(error).__name__}: {reason}"
-            ) from error
-
-    return guarded
-
-
-def _described(batch: Sequence[Any]) -> str:
-    """Return what was in a batch, for a message."""
-    first = batch[0]
-    if isinstance(first, Path):
-        return first.name
-    if isinstance(first, tuple):
-        return f"pairs of up to {max(len(side) for pair in batch for side in pair)} tokens"
-    return f"texts of up to {max(map(len, batch))} tokens" if hasattr(first, "__len__") else "them"
+    anew, path = partial(_load, without), request.tokenizer
+    body = loaded.body and replace(
+        loaded.body, guarded=True, redraw=anew, words=request.words, tokenizer_path=path
+    )
+    return replace(
+        loaded, guarded=True, redraw=anew, words=request.words, tokenizer_path=path, body=body
+    )
 
 
 def _read_config(config: str | Path | Config | None) -> Config | None:

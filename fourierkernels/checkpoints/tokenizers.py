@@ -8,26 +8,16 @@ from typing import Any
 import transformers
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
-from fourierkernels.checkpoints.subwords import run_tokenizer
+from fourierkernels.checkpoints.contexts import offline_and_quiet, one_line
 from fourierkernels.checkpoints.tokenizer_places import (
     as_folder,
     find_list,
     find_tokenizer,
     tokenizer_advice,
 )
-from fourierkernels.checkpoints.tokens import (
-    SPLITTERS,
-    Tokenizer,
-    ids_tokenizer,
-    list_tokenizer,
-    token_choices,
-)
-from fourierkernels.checkpoints.word_lists import (
-    has_subwords,
-    word_ids_tokenizer,
-    word_tokenizer,
-)
+from fourierkernels.checkpoints.tokens import SPLITTERS, Tokenizer, ids_tokenizer, token_choices
+from fourierkernels.checkpoints.vocabularies import list_tokenizer, run_tokenizer
+from fourierkernels.checkpoints.word_lists import has_subwords, word_ids_tokenizer, word_tokenizer
 from fourierkernels.foundation.validation import check_choice
 
 _NO_LIMIT = 10**6  # transformers writes 1e30 where a tokenizer declares no limit

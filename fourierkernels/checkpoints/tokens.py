@@ -7,18 +7,11 @@ the cutting of texts into windows. Tokenizers of transformers are loaded in
 To split texts in another way, add a row to :data:`SPLITTERS`; the command line offers it.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from fourierkernels.checkpoints.token_lists import read_token_list
-from fourierkernels.foundation.words import UNKNOWN, WORD_SPLITTERS
+from fourierkernels.foundation.words import WORD_SPLITTERS
 
-UNKNOWN_TOKEN = "[UNK]"
-MASK_TOKEN = "[MASK]"
-FIRST_TOKEN = "[CLS]"
-LAST_TOKEN = "[SEP]"
 MOST_UNKNOWN = 0.5  # with a larger share of unknown tokens, maps say nothing about the texts
 
 
@@ -100,52 +93,6 @@ def _parse_ids(text: str) -> list[int]:
         raise ValueError(
             f"ids must be integers separated by white space, got {text[:40]!r}"
         ) from None
-
-
-def list_tokenizer(vocabulary: Path, splitter: str) -> Tokenizer:
-    """Return the tokenizer of a list of tokens, one per line; the line number is the id.
-
-    A list of characters need not have ``[UNK]``: then every character must be in it.
-
-    Parameters
-    ----------
-    vocabulary : Path
-        See ``fourierkernels.checkpoints.token_lists.read_token_list``.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing or has no token ``[UNK]`` or ``<unk>``.
-    """
-    if not vocabulary.is_file():
-        raise ValueError(f"tokens={splitter!r} needs a list of tokens, got no file {vocabulary}")
-    lines = read_token_list(vocabulary)
-    known = {token: number for number, token in enumerate(lines)}
-    unknown = next((known[token] for token in (UNKNOWN_TOKEN, UNKNOWN) if token in known), None)
-    if unknown is None and splitter != "characters":
-        raise ValueError(f"{vocabulary.name} must hold {UNKNOWN_TOKEN}, got {len(known)} others")
-    pattern = re.compile(SPLITTERS[splitter])
-
-    def encode(text: str) -> list[int]:
-        ids = [known.get(token, unknown) for token in pattern.findall(text)]
-        if None in ids:
-            raise ValueError(
-                f"characters must be in {vocabulary.name}, which has no {UNKNOWN_TOKEN}, got "
-                f"{next(token for token in pattern.findall(text) if token not in known)!r}"
-            )
-        return [i for i in ids if i is not None]
-
-    prefix = tuple(known[token] for token in (FIRST_TOKEN,) if token in known)
-    suffix = tuple(known[token] for token in (LAST_TOKEN,) if token in known)
-    return Tokenizer(
-        encode=encode,
-        prefix=prefix,
-        suffix=suffix,
-        unknown=unknown,
-        mask=known.get(MASK_TOKEN),
-        names=lambda ids: tuple(lines[i] for i in ids),
-        special=frozenset(prefix + suffix),
-    )
 
 
 @dataclass

@@ -1,22 +1,24 @@
 """``fourierkernels heads``: how different the attention heads of a checkpoint are."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fourierkernels.checkpoints.published import PUBLISHED
+from fourierkernels.checkpoints.find import PUBLISHED
+from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.checkpoints.tokens import token_choices
 from fourierkernels.cli.output import Names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
+from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
+from fourierkernels.report.options import ReportOptions, Team
+from fourierkernels.report.request import TABLES, HeadsRequest, InputOptions
 
 
 def head_names() -> Names:
     """Return the names in the help."""
     from fourierkernels.diagnostics.networks.importance import IMPORTANCES  # needs torch
-    from fourierkernels.report.table_presets import TABLES
 
     return {
         "metrics": METRICS,
@@ -201,23 +203,28 @@ def heads(
 
     A table of a paper: fourierkernels heads language_fourier --preset fourierformer-table
     """
-    _measure(ctx, output)
+    load = LoadOptions(model_class, config, None, vocabulary, tokenizer, part)
+    read = ReadOptions(tokens, context, max_tokens, batch_size)
+    measure = MeasureOptions(metrics, statistics, permutations, examples, seed)
+    options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
+    inputs = InputOptions(text, target, ids, images, sounds)
+    request = HeadsRequest(checkpoint, against, inputs, options, Team(workers, scheduler), output)
+    _measure(request, preset, ctx)
 
 
-def _measure(ctx: typer.Context, output: Path | None) -> None:
-    """Measure what the options name; print and write a report per split."""
+def _measure(request: HeadsRequest, presets: list[str], ctx: typer.Context) -> None:
+    """Measure what was asked for; print and write a report per split."""
     import torch  # noqa: F401 - named, where it is missing, before what images alone need
 
     from fourierkernels.report import heads_command
 
-    if output is not None:
-        heads_command.check_folder(output)
-    options, table = heads_command.fill_presets(ctx.params, given=_on_the_command_line(ctx))
-    splits = heads_command.choose_splits(options, table)
-    heads_command.announce(table, options, splits)
+    request = heads_command.prepared(request, presets=presets, given=_on_the_command_line(ctx))
+    splits = heads_command.choose_splits(request)
+    heads_command.announce(request, splits)
+    record = _record(request.options, ctx)
     for split, inputs in splits.items():
-        report = heads_command.measure(options, inputs, split=split)
-        heads_command.show(report, output, given=_by_option(ctx, options), split=split)
+        report = heads_command.measure(request, inputs, split=split)
+        heads_command.show(report, request.output, record=record, split=split)
 
 
 def _on_the_command_line(ctx: typer.Context) -> set[str]:
@@ -226,10 +233,16 @@ def _on_the_command_line(ctx: typer.Context) -> set[str]:
     return {name for name, one in sources.items() if one is not None and one.name == "COMMANDLINE"}
 
 
-def _by_option(ctx: typer.Context, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by their names on the command line."""
+def _record(options: ReportOptions, ctx: typer.Context) -> dict[str, object]:
+    """Return values by their names on the command line, with what presets have filled."""
+    changed = {
+        "metrics": options.measure.metrics,
+        "context": options.read.context,
+        "spread": options.spread,
+        "preset": options.load.preset,
+    }
     names = {
         parameter.name: parameter.opts[0].removeprefix("--").replace("-", "_")
         for parameter in ctx.command.params
     }
-    return {names[name]: value for name, value in options.items()}
+    return {names[name]: changed.get(name, value) for name, value in ctx.params.items()}

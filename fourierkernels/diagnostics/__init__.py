@@ -13,12 +13,11 @@ from fourierkernels.diagnostics.clusters import (
     nearest_distances,
     redundancy_against_importance,
 )
-from fourierkernels.diagnostics.comparison import head_difference
+from fourierkernels.diagnostics.comparison import head_difference, match_heads
 from fourierkernels.diagnostics.corruption import CORRUPTIONS, Alphabet, Corrupted, corrupt
 from fourierkernels.diagnostics.distances import METRICS, head_distances
 from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import gaussian_gap
-from fourierkernels.diagnostics.matching import match_heads
 from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.resampling import permutation_null
 from fourierkernels.diagnostics.sharpening import sharpened_maps

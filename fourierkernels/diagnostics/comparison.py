@@ -1,13 +1,19 @@
-"""By how much the heads of two networks differ in their redundancy. Arrays only."""
+"""Two networks compared: differences of their distances, and which head matches which."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.diagnostics.distances import METRICS
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
 from fourierkernels.diagnostics.resampling import LEVEL, percentile_interval
 from fourierkernels.diagnostics.summary import HeadSummary
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
+
+# Weights compared, over all pairs of heads: about a minute of the slowest metric.
+_MOST_COMPARED = 2**32
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,3 +94,97 @@ def _check_comparable(first: HeadSummary, second: HeadSummary) -> None:
             f"texts must have one length for metric {first.metric}, which grows with it, "
             f"got n = {first.n_max} and {second.n_max}"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMatches:
+    """The nearest head of a second network for each head of a first one.
+
+    Attributes
+    ----------
+    metric : str
+        A key of :data:`~fourierkernels.diagnostics.distances.METRICS`, of maps.
+    distances : ndarray, shape (L, H)
+        To the nearest head, averaged over the inputs.
+    layers, heads : ndarray of int, shape (L, H)
+        Where in the second network it is, counted from 0.
+    n_texts : int
+        Inputs averaged over.
+    """
+
+    metric: str
+    distances: FloatArray
+    layers: NDArray[np.int64]
+    heads: NDArray[np.int64]
+    n_texts: int
+
+
+def match_heads(
+    first: Sequence[ArrayLike], second: Sequence[ArrayLike], *, metric: str = DEFAULT_METRIC
+) -> HeadMatches:
+    """Find the nearest head, in any layer of another network, of each head of a network.
+
+    Several heads may have the same nearest one. Distances are averaged over the inputs before they
+    are compared; the last inputs are left out if all of them would be too many.
+
+    Parameters
+    ----------
+    first, second : sequence of array_like, shapes (L, H, n, m) and (L', H', n, m)
+        Attention maps of the two networks on the same inputs, in the same order.
+    metric : str
+        One that compares maps.
+
+    Raises
+    ------
+    ValueError
+        For a metric of outputs, no inputs, or maps that do not have the same queries and keys.
+
+    Examples
+    --------
+    >>> to_first, to_last = [[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2
+    >>> found = match_heads([[[to_first, to_last]]], [[[to_last, to_first]]])
+    >>> found.heads.tolist(), found.distances.tolist()
+    ([[1, 0]], [[0.0, 0.0]])
+    """
+    if METRICS[check_choice("metric", metric, list(METRICS))].of != MAPS:
+        raise ValueError(f"metric must compare maps, got {metric}")
+    shapes = [(np.shape(one), np.shape(other)) for one, other in zip(first, second, strict=True)]
+    _check_shapes(shapes)
+    used = _within(shapes)
+    pairs = zip(first[:used], second[:used], strict=True)
+    mean = np.mean([_between(*both, metric) for both in pairs], axis=0)  # (L H, L' H')
+    nearest = mean.argmin(axis=1)
+    grid, (_, heads) = shapes[0][0][:2], shapes[0][1][:2]
+    return HeadMatches(
+        metric=metric,
+        distances=mean.min(axis=1).reshape(grid),
+        layers=(nearest // heads).reshape(grid),
+        heads=(nearest % heads).reshape(grid),
+        n_texts=used,
+    )
+
+
+def _between(one: ArrayLike, other: ArrayLike, metric: str) -> FloatArray:
+    """Distances of all heads of one network to all of the other, ``(L H, L' H')``."""
+    flat = [np.asarray(maps).reshape(-1, *np.shape(maps)[2:]) for maps in (one, other)]
+    between: FloatArray = head_distances(np.concatenate(flat), metric=metric)
+    return between[: len(flat[0]), len(flat[0]) :]
+
+
+def _check_shapes(shapes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
+    if not shapes:
+        raise ValueError("first and second must have maps of at least one input, got none")
+    grids = {(one[:2], other[:2]) for one, other in shapes}
+    fit = all(len(one) == len(other) == 4 and one[2:] == other[2:] for one, other in shapes)
+    if len(grids) > 1 or not fit:
+        raise ValueError(
+            "first and second must have shapes (L, H, n, m) and (L', H', n, m), with the same "
+            f"layers and heads in every input, got {shapes[0] if fit else shapes}"
+        )
+
+
+def _within(shapes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> int:
+    """Return how many of the first inputs may be compared, at least one."""
+    heads = sum(int(np.prod(shape[:2])) for shape in shapes[0])
+    costs = np.cumsum([heads**2 // 2 * int(np.prod(one[2:])) for one, _ in shapes])
+    return max(1, int(np.searchsorted(costs, _MOST_COMPARED, side="right")))

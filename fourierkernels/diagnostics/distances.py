@@ -20,7 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.diagnostics.maps import InapplicableError, check_rows
+from fourierkernels.diagnostics.maps import (
+    InapplicableError,
+    RowSums,
+    check_rows,
+    inner_products,
+    mixed_entropies,
+    moved_weights,
+    squared_distances,
+)
 from fourierkernels.diagnostics.outputs import (
     cka,
     cosines,
@@ -28,13 +36,6 @@ from fourierkernels.diagnostics.outputs import (
     projected_cosine,
     projected_distance,
     token_distance,
-)
-from fourierkernels.diagnostics.row_sums import (
-    RowSums,
-    inner_products,
-    mixed_entropies,
-    moved_weights,
-    squared_distances,
 )
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_choice, check_finite

@@ -1,8 +1,15 @@
-"""Attention maps as arrays: rows that must be probabilities, and what follows from one row.
+"""Attention maps as arrays: rows that must be probabilities, and sums over rows.
 
 A map is the n x m matrix of attention weights of one head on one text, padding cut away; its rows
 are probabilities. Queries and keys are the same tokens, n = m, except in cross-attention.
+
+Metrics of maps are functions of sums over query rows, to which slabs of rows add up. A slab is some
+rows of the maps of every head of a layer, ``(H, s, m)``. Whole maps are one slab, so that there is
+one formula for both, and memory for a slab is enough for maps of any length.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +19,8 @@ from fourierkernels.foundation.validation import check_finite
 # Weights rounded to bfloat16 are off by at most 2^-8 of themselves, and so is the sum of a row
 # however long it is (2^-11 in float16): 3.91e-3, and room for float32 before that.
 _ROW_SUM_TOLERANCE = 4e-3
+# Below this share of the norms the Gram trick has lost too many digits: 2e-16 / 1e-3 is 2e-13.
+_NEAR = 1e-3
 
 
 class InapplicableError(ValueError):
@@ -81,3 +90,65 @@ def check_rows(maps: FloatArray, purpose: str) -> None:
             f"got least weight {least:.3g} and row sums off by up to {worst:.3g}; what needs "
             "none: --metric frobenius_per_sqrt_n --statistic none"
         )
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """A metric of maps that is a function of a sum over query rows.
+
+    Attributes
+    ----------
+    part : callable
+        From a slab of maps ``(H, s, m)`` to what adds up over slabs, ``(H, H)``.
+    whole : callable
+        From the sum and the number of query rows to distances ``(H, H)``.
+    """
+
+    part: Callable[[FloatArray], FloatArray]
+    whole: Callable[[FloatArray, int], FloatArray]
+
+    def __call__(self, maps: FloatArray) -> FloatArray:
+        """Return the distances of maps ``(H, n, m)``, as ``(H, H)``."""
+        return self.whole(self.part(maps), maps.shape[-2])
+
+
+def squared_distances(maps: FloatArray) -> FloatArray:
+    """‖A_a - A_b‖² of every pair of maps ``(H, s, m)``, as ``(H, H)``.
+
+    From the Gram matrix, in float64; the few pairs that are so near that this would cost digits
+    are subtracted directly.
+    """
+    flat = maps.reshape(len(maps), -1)
+    gram = flat @ flat.T
+    norms = np.diag(gram)
+    sums = norms[:, None] + norms
+    squared: FloatArray = np.maximum(sums - (gram + gram.T), 0.0)
+    for a, b in np.argwhere(np.triu(squared < _NEAR * sums, k=1)):
+        squared[a, b] = squared[b, a] = np.sum((flat[a] - flat[b]) ** 2)
+    return squared
+
+
+def inner_products(maps: FloatArray) -> FloatArray:
+    """⟨A_a, A_b⟩ of every pair of maps ``(H, s, m)``, as ``(H, H)``."""
+    flat = maps.reshape(len(maps), -1)
+    products: FloatArray = flat @ flat.T
+    return products
+
+
+def mixed_entropies(maps: FloatArray) -> FloatArray:
+    """Sum over rows of H((p + q)/2) - (H(p) + H(q))/2 in nats, for maps ``(H, s, m)``."""
+    own = row_entropies(maps).sum(axis=-1)  # (H,)
+    upper = np.zeros((len(maps), len(maps)))
+    for a in range(len(maps) - 1):
+        mixed = row_entropies((maps[a] + maps[a + 1 :]) / 2).sum(axis=-1)
+        upper[a, a + 1 :] = mixed - (own[a] + own[a + 1 :]) / 2
+    return upper + upper.T
+
+
+def moved_weights(maps: FloatArray) -> FloatArray:
+    """Sum over rows of Σ_j |p_j - q_j| / 2, for maps ``(H, s, m)``."""
+    upper = np.zeros((len(maps), len(maps)))
+    for a in range(len(maps) - 1):
+        gaps = np.abs(maps[a] - maps[a + 1 :])
+        upper[a, a + 1 :] = gaps.sum(axis=(-2, -1)) / 2
+    return upper + upper.T

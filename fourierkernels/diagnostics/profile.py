@@ -1,11 +1,163 @@
-"""Results of one pass over the inputs of a network, as arrays."""
+"""What one pass over the inputs of a network measures: the options, and the results as arrays."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from fourierkernels.diagnostics.examples import Example
+import numpy as np
+from numpy.typing import NDArray
+
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
+from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import HeadSummary
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice, check_integer
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One input whose maps may be looked at.
+
+    Attributes
+    ----------
+    label : str
+        The text, the file name of the image, or the ids.
+    keys : tuple of str, length m
+        Labels of the tokens, or of the patches of an image.
+    queries : tuple of str, length n
+        The same as `keys` unless this is cross-attention.
+    maps : ndarray, shape (L, H, n, m)
+        Weights, not negative.
+    """
+
+    label: str
+    keys: tuple[str, ...]
+    queries: tuple[str, ...]
+    maps: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadImportance:
+    """Importance of every head, averaged over batches.
+
+    Attributes
+    ----------
+    method : str
+        A key of :data:`~fourierkernels.diagnostics.networks.importance.IMPORTANCES`.
+    values : ndarray, shape (L, H)
+        Mean over batches.
+    low, high : ndarray, shape (L, H)
+        Bootstrap interval over batches, level 0.95; NaN from one batch.
+    layers : tuple of str
+        Name of the module of each row.
+    """
+
+    method: str
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    layers: tuple[str, ...]
+    n_batches: int
+
+
+@dataclass(frozen=True, eq=False)
+class PruningCurve:
+    """Loss as heads are pruned, the least important first.
+
+    Attributes
+    ----------
+    removed : ndarray of int, shape (K,)
+        Numbers of heads pruned.
+    losses : ndarray, shape (K,)
+        Mean loss over the batches.
+    order : ndarray of int, shape (L H, 2)
+        Layer and head, in the order in which they are pruned.
+    """
+
+    removed: NDArray[np.int64]
+    losses: FloatArray
+    order: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadPruning:
+    """Importance of the heads for a loss, and the loss as they are pruned.
+
+    Attributes
+    ----------
+    loss, description : str
+        Which loss, and what it is.
+    importance : HeadImportance
+    curve : PruningCurve
+        The least important heads first, on inputs that the importance was not measured on.
+    at_random : PruningCurve
+        The same heads in random order.
+    """
+
+    loss: str
+    description: str
+    importance: HeadImportance
+    curve: PruningCurve
+    at_random: PruningCurve
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What is measured of the heads of a network.
+
+    Attributes
+    ----------
+    metrics : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.distances.METRICS`; "none" for none.
+    statistics : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`, or one of
+        :data:`~fourierkernels.diagnostics.statistics.SETS`.
+    permutations : int
+        Of the permutation null of the first metric; 0 for none.
+    examples : int
+        How many of the first inputs to keep with their maps.
+    seed : int
+        Of everything random.
+    """
+
+    metrics: Sequence[str] | str = (DEFAULT_METRIC,)
+    statistics: Sequence[str] | str = "all"
+    permutations: int = 0
+    examples: int = 0
+    seed: int = 0
+
+    @property
+    def metric_names(self) -> list[str]:
+        """The metrics, each once.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they are not names of metrics.
+        """
+        if not isinstance(self.metrics, Iterable):
+            raise TypeError(f"metrics (--metric) must be names of metrics, got {self.metrics!r}")
+        given = [self.metrics] if isinstance(self.metrics, str) else list(self.metrics)
+        if given == ["none"]:
+            return []
+        return [check_choice("metric", name, list(METRICS)) for name in dict.fromkeys(given)]
+
+    @property
+    def asks_for_something(self) -> bool:
+        """Whether there is a distance, a statistic or an example to measure or to keep."""
+        names = check_statistics(self.statistics)
+        described = len(names) > 0 and names != "none"
+        return bool(self.metric_names or described or self.examples)
+
+    def check_counts(self) -> None:
+        """Refuse numbers that are no counts, and permutations without a metric."""
+        if self.permutations and not self.metric_names:
+            raise ValueError(f"permutations need a metric, got {self.permutations} and none")
+        check_integer("permutations", self.permutations, least=0)
+        check_integer("examples", self.examples, least=0)
+        check_integer("seed", self.seed, least=0)
 
 
 @dataclass(frozen=True, eq=False)

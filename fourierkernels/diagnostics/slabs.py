@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from fourierkernels.diagnostics.distances import METRICS, check_several
-from fourierkernels.diagnostics.maps import are_probabilities, check_rows
-from fourierkernels.diagnostics.row_sums import RowSums
+from fourierkernels.diagnostics.maps import RowSums, are_probabilities, check_rows
 from fourierkernels.diagnostics.statistics import STATISTICS, Heads
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice

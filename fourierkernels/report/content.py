@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from fourierkernels.diagnostics.comparison import HeadDifference, head_difference
+from fourierkernels.diagnostics.comparison import (
+    HeadDifference,
+    HeadMatches,
+    head_difference,
+    match_heads,
+)
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
-from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.matching import HeadMatches, match_heads
-from fourierkernels.diagnostics.profile import HeadProfile
-from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.profile import Example, HeadProfile, HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
 from fourierkernels.foundation.validation import check_choice
@@ -33,7 +35,7 @@ _PACKAGES = (
 )
 
 
-def provenance(options: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
+def provenance(options: Mapping[str, object], digests: Mapping[str, str]) -> dict[str, Any]:
     """Return versions, options and digests, so that a result can be made again.
 
     Parameters
@@ -112,7 +114,7 @@ class ReportContent:
     against: str | None = None
     skipped: int = 0
     kind: str = "text"
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_choice("spread", self.spread, list(SPREADS))

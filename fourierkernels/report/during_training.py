@@ -5,7 +5,6 @@ same steps with and without it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -13,12 +12,14 @@ import torch
 import transformers
 from torch import nn
 
-from fourierkernels.checkpoints.held import unwrapped
+from fourierkernels.checkpoints.in_memory import unwrapped
+from fourierkernels.checkpoints.options import ReadOptions
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
-from fourierkernels.diagnostics.networks.profile import profile_heads
+from fourierkernels.diagnostics.networks.profile import make_profile
+from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.foundation.validation import check_choice, check_integer
-from fourierkernels.report.inputs import held_inputs
-from fourierkernels.report.sources import HeldSource
+from fourierkernels.report.inputs import inputs_in_memory
+from fourierkernels.report.sources import ModelSource
 
 
 def layer_distances(
@@ -50,24 +51,41 @@ def layer_distances(
     ValueError, TypeError
         As :func:`~fourierkernels.report.head_report`.
     """
-    names = _known(metrics)
-    source = HeldSource(unwrapped(model), held_inputs(inputs), tokenizer, part, tokens)
-    with source.borrowed():
-        profile = profile_heads(
-            source.load().without_task_head(),
-            source.inputs,
-            metrics=names,
-            statistics="none",
-            context=context,
-            batch_size=batch_size,
-            tokens=tokens,
-        )
-    found: dict[str, float] = {}
-    for metric, summary in profile.distances.items():
-        layers = enumerate(summary.mean.tolist(), start=1)
-        found |= {f"heads/{metric}/layer_{layer}": mean for layer, mean in layers}
-        found[f"heads/{metric}/average"] = summary.layer_average
-    return found
+    return _Watch(inputs, tokenizer, metrics, context, batch_size, tokens, part).distances(model)
+
+
+class _Watch:
+    """What is measured of a model whenever it is time."""
+
+    def __init__(
+        self,
+        inputs: Any,
+        tokenizer: Any,
+        metrics: Sequence[str] | str,
+        context: int | None,
+        batch_size: int,
+        tokens: str,
+        part: str | None,
+    ) -> None:
+        names = [metrics] if isinstance(metrics, str) else list(metrics)
+        known = [check_choice("metrics", name, list(METRICS)) for name in names]
+        self._measure = MeasureOptions(known, statistics="none")
+        self._inputs, self._part, self._tokenizer = inputs_in_memory(inputs), part, tokenizer
+        self._read = ReadOptions(tokens, context, batch_size=batch_size)
+
+    def distances(self, model: nn.Module) -> dict[str, float]:
+        """Return what :func:`layer_distances` does."""
+        bare, tokens = unwrapped(model), self._read.tokens
+        source = ModelSource(bare, self._inputs, self._tokenizer, self._part, tokens)
+        with source.borrowed():
+            network = source.load().without_task_head()
+            profile = make_profile(network, source.inputs, self._measure, self._read)
+        found: dict[str, float] = {}
+        for metric, summary in profile.distances.items():
+            layers = enumerate(summary.mean.tolist(), start=1)
+            found |= {f"heads/{metric}/layer_{layer}": mean for layer, mean in layers}
+            found[f"heads/{metric}/average"] = summary.layer_average
+        return found
 
 
 def log_heads(
@@ -77,13 +95,18 @@ def log_heads(
     *,
     log: Callable[[int, Mapping[str, float]], Any],
     every: int = 100,
-    **options: Any,
+    tokenizer: Any = None,
+    metrics: Sequence[str] | str = (DEFAULT_METRIC,),
+    context: int | None = None,
+    batch_size: int = 16,
+    tokens: str = "auto",
+    part: str | None = None,
 ) -> Any:
     """Measure a model after every so many steps of its optimizer, in any loop.
 
     Parameters
     ----------
-    inputs, **options
+    inputs, tokenizer, metrics, context, batch_size, tokens, part
         As in :func:`~fourierkernels.report.layer_distances`.
     log : callable
         Given the number of the step, from 1, and the dictionary of
@@ -102,21 +125,15 @@ def log_heads(
         :func:`~fourierkernels.report.layer_distances`.
     """
     check_integer("every", every)
-    _known(options.get("metrics", DEFAULT_METRIC))
-    measure = partial(layer_distances, model, held_inputs(inputs), **options)
+    watch = _Watch(inputs, tokenizer, metrics, context, batch_size, tokens, part)
     steps = count(1)
 
     def after_step(*_: Any) -> None:
         step = next(steps)
         if step % every == 0:
-            log(step, measure())
+            log(step, watch.distances(model))
 
     return optimizer.register_step_post_hook(after_step)
-
-
-def _known(metrics: Sequence[str] | str) -> list[str]:
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
-    return [check_choice("metrics", name, list(METRICS)) for name in names]
 
 
 class HeadDistances(transformers.TrainerCallback):  # type: ignore[misc]  # transformers is untyped
@@ -129,11 +146,12 @@ class HeadDistances(transformers.TrainerCallback):  # type: ignore[misc]  # tran
     ----------
     trainer : transformers.Trainer
         Add the callback to it: ``trainer.add_callback(HeadDistances(trainer, texts))``.
-    inputs, **options
-        As in :func:`~fourierkernels.report.layer_distances`; the tokenizer is that of the Trainer
-        by default.
+    inputs, metrics, context, batch_size, tokens, part
+        As in :func:`~fourierkernels.report.layer_distances`.
     every : int
         Steps from one measurement to the next.
+    tokenizer : str, Path or tokenizer of transformers, optional
+        That of the Trainer by default.
 
     Raises
     ------
@@ -141,23 +159,32 @@ class HeadDistances(transformers.TrainerCallback):  # type: ignore[misc]  # tran
         As :func:`~fourierkernels.report.log_heads`.
     """
 
-    def __init__(self, trainer: Any, inputs: Any, *, every: int = 100, **options: Any) -> None:
+    def __init__(
+        self,
+        trainer: Any,
+        inputs: Any,
+        *,
+        every: int = 100,
+        tokenizer: Any = None,
+        metrics: Sequence[str] | str = (DEFAULT_METRIC,),
+        context: int | None = None,
+        batch_size: int = 16,
+        tokens: str = "auto",
+        part: str | None = None,
+    ) -> None:
         self._trainer = trainer
         self._every = check_integer("every", every)
         given = getattr(trainer, "processing_class", None)
         given = getattr(given, "tokenizer", given)  # of a processor
-        if isinstance(given, transformers.PreTrainedTokenizerBase):
-            options.setdefault("tokenizer", given)
-        _known(options.get("metrics", DEFAULT_METRIC))
-        self._measure: Callable[[nn.Module], dict[str, float]] = partial(
-            layer_distances, inputs=held_inputs(inputs), **options
-        )
+        if tokenizer is None and isinstance(given, transformers.PreTrainedTokenizerBase):
+            tokenizer = given
+        self._watch = _Watch(inputs, tokenizer, metrics, context, batch_size, tokens, part)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Measure and log, if it is time; one process does it."""
         if state.global_step % self._every or not state.is_world_process_zero:
             return
-        found = self._measure(self._trainer.model)
+        found = self._watch.distances(self._trainer.model)
         wanted = control.should_log
         self._trainer.log(found)
         control.should_log = wanted  # which every log clears, and the loss is still to be logged

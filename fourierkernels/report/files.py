@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourierkernels.report.content import ReportContent
-from fourierkernels.report.csv_tables import csv_table
 from fourierkernels.report.figures import (
     check_drawing,
     heads_figure,
     pruning_figure,
     statistics_figure,
 )
-from fourierkernels.report.numbers import report_numbers
+from fourierkernels.report.numbers import csv_table, report_numbers
 from fourierkernels.report.page import write_page
 
 if TYPE_CHECKING:
@@ -125,15 +124,6 @@ def _draw_pruning(report: ReportContent) -> "Figure":
     return pruning_figure(report.pruning, title=report.name)
 
 
-@dataclass(frozen=True)
-class ReportFile:
-    """A file of the report: its name, how it is written, and whether there is something for it."""
-
-    name: str
-    write: Callable[[ReportContent, Path], None]
-    applies: Callable[[ReportContent], bool]
-
-
 def _always(report: ReportContent) -> bool:
     return True
 
@@ -142,33 +132,35 @@ def _has_metrics(report: ReportContent) -> bool:
     return bool(report.metrics)
 
 
-def _has_other(report: ReportContent) -> bool:
-    return bool(report.metrics) and "other" in report.profiles
+@dataclass(frozen=True)
+class ReportFile:
+    """A file of the report: its name, how it is written, and whether there is something for it.
 
+    A table without rows is not written either.
+    """
 
-def _has_pruning(report: ReportContent) -> bool:
-    return report.pruning is not None
-
-
-def _has_statistics(report: ReportContent) -> bool:
-    return bool(report.first.statistics)
+    name: str
+    write: Callable[[ReportContent, Path], None]
+    applies: Callable[[ReportContent], bool] = _always
 
 
 FILES = {
     row.name: row
     for row in (
-        ReportFile("heads.csv", csv_table("heads"), _has_metrics),
-        ReportFile("heads.json", _write_json, _always),
-        ReportFile("heads.html", _write_page, _always),
+        ReportFile("heads.csv", csv_table("heads")),
+        ReportFile("heads.json", _write_json),
+        ReportFile("heads.html", _write_page),
         ReportFile("heads.png", _draw(_draw_distances), _has_metrics),
         ReportFile("heads.svg", _draw(_draw_distances), _has_metrics),
-        ReportFile("difference.csv", csv_table("difference"), _has_other),
-        ReportFile("matches.csv", csv_table("matches"), lambda report: report.matches is not None),
-        ReportFile("statistics.csv", csv_table("statistics"), _has_statistics),
-        ReportFile("statistics.svg", _draw(_draw_statistics), _has_statistics),
-        ReportFile("null.csv", csv_table("null"), lambda report: report.first.null is not None),
-        ReportFile("importance.csv", csv_table("importance"), _has_pruning),
-        ReportFile("pruning.csv", csv_table("pruning"), _has_pruning),
-        ReportFile("pruning.svg", _draw(_draw_pruning), _has_pruning),
+        ReportFile("difference.csv", csv_table("difference")),
+        ReportFile("matches.csv", csv_table("matches")),
+        ReportFile("statistics.csv", csv_table("statistics")),
+        ReportFile(
+            "statistics.svg", _draw(_draw_statistics), lambda report: bool(report.first.statistics)
+        ),
+        ReportFile("null.csv", csv_table("null")),
+        ReportFile("importance.csv", csv_table("importance")),
+        ReportFile("pruning.csv", csv_table("pruning")),
+        ReportFile("pruning.svg", _draw(_draw_pruning), lambda report: report.pruning is not None),
     )
 }

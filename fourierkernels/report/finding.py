@@ -10,7 +10,7 @@ from fourierkernels.diagnostics.resampling import LEVEL, percentile_interval
 from fourierkernels.diagnostics.summary import HeadSummary
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.report.content import AS_SHARP, ReportContent
-from fourierkernels.report.digits import decimals
+from fourierkernels.report.notes import decimals
 
 # What the heads are compared with, the first of these that was measured.
 _CONTROLS = {AS_SHARP: "equally sharp random heads", "random": "heads with random weights"}

@@ -13,8 +13,8 @@ from fourierkernels.foundation.console import made_visible, standard_output
 from fourierkernels.foundation.extras import needed_for
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.report.content import ReportContent
-from fourierkernels.report.csv_tables import TABLES
 from fourierkernels.report.files import write_report
+from fourierkernels.report.numbers import TABLES
 from fourierkernels.report.page import page_fragment
 from fourierkernels.report.terminal import print_report, report_parts
 

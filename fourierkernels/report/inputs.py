@@ -1,7 +1,7 @@
 """What a report measures on: what was given, or what a training run keeps of its test text."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,10 +14,14 @@ from fourierkernels.checkpoints import (
     read_sounds,
     read_texts,
 )
-from fourierkernels.checkpoints.batches import as_batches, holds_batches
-from fourierkernels.checkpoints.sounds import SOUND_FORMATS
+from fourierkernels.checkpoints.batches import (
+    as_batches,
+    holds_batches,
+)
+from fourierkernels.checkpoints.input_files import SOUND_FORMATS
 from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.foundation.run_folder import VOCABULARY
+from fourierkernels.report.options import ReportOptions
 
 
 class Inputs(Protocol):
@@ -31,7 +35,7 @@ def choose_inputs(
     inputs: str | Path | Inputs | None,
     files: CheckpointFiles,
     other: CheckpointFiles | None,
-    options: Mapping[str, Any],
+    options: ReportOptions,
 ) -> Inputs:
     """Return inputs that every network reads again: what was given, or what a run keeps.
 
@@ -39,8 +43,6 @@ def choose_inputs(
     ----------
     inputs : str, Path, Inputs or None
         A path is that of texts, of images or of sounds.
-    options : mapping
-        With "tokens", "preset" and "vocabulary".
 
     Raises
     ------
@@ -60,7 +62,7 @@ def choose_inputs(
     return inputs
 
 
-def held_inputs(inputs: Any) -> Inputs:
+def inputs_in_memory(inputs: Any) -> Inputs:
     """Return what a model in memory reads: texts, pairs, paths of images, or ready batches.
 
     Raises
@@ -89,11 +91,11 @@ def _read_folder(folder: Path) -> Inputs:
     return read_sounds(folder) if sounds else read_images(folder)
 
 
-def keeps_blank_lines(files: CheckpointFiles, options: Mapping[str, Any]) -> bool:
+def keeps_blank_lines(files: CheckpointFiles, options: ReportOptions) -> bool:
     """Return whether empty lines of a text are texts, as in the training of a language model."""
-    published = options["preset"] is not None
-    words = find_words(files, vocabulary=options["vocabulary"], published=published)
-    return options["tokens"] != "ids" and words is not None and words.blank_lines
+    load = options.load
+    words = find_words(files, vocabulary=load.vocabulary, published=load.preset is not None)
+    return options.read.tokens != "ids" and words is not None and words.blank_lines
 
 
 def own_inputs(files: CheckpointFiles, other: CheckpointFiles | None = None) -> TextFile:

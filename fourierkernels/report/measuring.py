@@ -1,33 +1,25 @@
 """From a checkpoint and inputs to the report of its heads: find once, load once, measure."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from fourierkernels.checkpoints import (
-    CheckpointFiles,
-    find_checkpoint,
-    load_checkpoint,
-)
 from fourierkernels.checkpoints.batches import Batches
-from fourierkernels.checkpoints.held import unwrapped
-from fourierkernels.checkpoints.placing import check_device
-from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
-from fourierkernels.diagnostics.networks.importance import IMPORTANCES
-from fourierkernels.diagnostics.networks.losses import LOSSES
-from fourierkernels.diagnostics.networks.profile import profile_heads
-from fourierkernels.diagnostics.networks.pruning import head_pruning
-from fourierkernels.diagnostics.statistics import check_statistics
-from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
-from fourierkernels.foundation.validation import check_choice, check_integer
+from fourierkernels.checkpoints.contexts import check_device
+from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
+from fourierkernels.checkpoints.in_memory import unwrapped
+from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC
+from fourierkernels.diagnostics.profile import MeasureOptions
+from fourierkernels.diagnostics.summary import DEFAULT_SPREAD
 from fourierkernels.report.heads import HeadReport
-from fourierkernels.report.inputs import Inputs, choose_inputs, held_inputs
-from fourierkernels.report.networks import LOADING, Progress, Study
-from fourierkernels.report.sharing import Team
-from fourierkernels.report.sources import FileSource, HeldSource, Source
+from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_in_memory
+from fourierkernels.report.networks import Plan, Progress
+from fourierkernels.report.options import ReportOptions, Team
+from fourierkernels.report.sources import FileSource, ModelSource, Source
 
 Network = str | Path | CheckpointFiles | nn.Module
 
@@ -141,65 +133,58 @@ def head_report(
         For options that are not known or do not fit each other, before anything is loaded; then
         for a checkpoint or inputs that cannot be used.
     """
-    asked = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
-    asked["tokens"] = "ids" if inputs is None else tokens
-    if not isinstance(tokenizer, str | Path | None):
-        asked["tokenizer"] = type(tokenizer).__name__
-    team = Team(
-        check_integer("workers", workers), scheduler, None if resume is None else Path(resume)
-    )
-    return _plan(checkpoint, inputs, tokenizer, asked, team, progress).report()
+    load = LoadOptions(model_class, config, preset, vocabulary, tokenizer, part)
+    read = ReadOptions("ids" if inputs is None else tokens, context, max_tokens, batch_size)
+    measure = MeasureOptions(metrics, statistics, permutations, examples, seed)
+    options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
+    options.check()
+    team = Team(workers, scheduler, resume)
+    network = _found("checkpoint", checkpoint)
+    other = None if against is None else _found("against", against)
+    return make_report(network, inputs, options, against=other, team=team, progress=progress)
 
 
-_NOT_OPTIONS = ("inputs", "workers", "scheduler", "resume", "progress")
+Found = CheckpointFiles | nn.Module
 
 
-def _plan(
-    checkpoint: Network,
-    inputs: Any,
-    tokenizer: Any,
-    asked: dict[str, Any],
-    team: Team,
-    progress: Progress | None,
-) -> Study:
-    """Check the options, and find the checkpoints and what is measured on."""
-    names, chosen = _check_options(asked)
-    read = {name: asked[name] for name in ("tokens", "context", "max_tokens", "seed")}
-    profile = partial(profile_heads, metrics=names, statistics=chosen, **read)
-    prune = partial(head_pruning, loss=asked["loss"], method=asked["importance"], **read)
-    found = _found("checkpoint", checkpoint)
-    other = None if asked["against"] is None else _found("against", asked["against"])
-    chosen_inputs = _inputs(inputs, found, other, asked)
-    is_path = isinstance(tokenizer, str | Path | None)
-    if not is_path and not any(isinstance(one, nn.Module) for one in (found, other)):
-        raise TypeError(
-            f"tokenizer must be a folder or a file for {found}, got {type(tokenizer).__name__}"
-        )
-    here = asked["device"] if team.scheduler is None else None
-    if here is not None:
-        check_device(here)
-    make = partial(_source, inputs=chosen_inputs, tokenizer=tokenizer, asked=asked, device=here)
-    source, against = make(found), None if other is None else make(other)
-    named = ("checkpoint", "against", "baseline")
-    held = {n: type(asked[n]).__name__ for n in named if isinstance(asked[n], nn.Module)}
-    untrained = _untrained(asked["baseline"], source)
-    return Study(
-        source=source,
-        other=against,
-        untrained=None if untrained is None else make(untrained),
-        inputs=chosen_inputs,
-        prune=None if asked["importance"] is None else prune,
-        profile=partial(profile, batch_size=asked["batch_size"]),
-        options=asked | held,
-        team=team,
-        progress=progress,
-    )
-
-
-def _found(name: str, network: Network) -> CheckpointFiles | nn.Module:
+def _found(name: str, network: Network) -> Found:
     if not isinstance(network, str | Path | CheckpointFiles | nn.Module):
         raise TypeError(f"{name} must be a path or a torch module, got {type(network).__name__}")
     return unwrapped(network) if isinstance(network, nn.Module) else find_checkpoint(network)
+
+
+def make_report(
+    network: Found,
+    inputs: Any,
+    options: ReportOptions,
+    *,
+    against: Found | None,
+    team: Team,
+    progress: Progress | None,
+) -> HeadReport:
+    """Measure a network that was found; see :func:`head_report`."""
+    chosen = _inputs(inputs, network, against, options)
+    in_memory = any(isinstance(one, nn.Module) for one in (network, against))
+    if not options.load.names_tokenizer and not in_memory:
+        raise TypeError(
+            f"tokenizer must be a folder or a file for {network}, "
+            f"got {type(options.load.tokenizer).__name__}"
+        )
+    here = options if team.scheduler is None else replace(options, device=None)
+    if here.device is not None:
+        check_device(here.device)
+    source = _source(network, chosen, here)
+    other = None if against is None else _source(against, chosen, here)
+    untrained = _untrained(options.baseline, source)
+    return Plan(
+        source=source,
+        other=other,
+        untrained=None if untrained is None else _source(untrained, chosen, here),
+        inputs=chosen,
+        options=options,
+        team=team,
+        progress=progress,
+    ).report()
 
 
 def _untrained(baseline: bool | nn.Module, source: Source) -> nn.Module | None:
@@ -214,75 +199,25 @@ def _untrained(baseline: bool | nn.Module, source: Source) -> nn.Module | None:
     return unwrapped(baseline)
 
 
-def _inputs(
-    inputs: Any,
-    found: CheckpointFiles | nn.Module,
-    other: CheckpointFiles | nn.Module | None,
-    asked: Mapping[str, Any],
-) -> Inputs:
+def _inputs(inputs: Any, network: Found, against: Found | None, options: ReportOptions) -> Inputs:
     """Return what all networks read."""
-    if isinstance(found, nn.Module):
-        return held_inputs(inputs)
-    return choose_inputs(inputs, found, None if isinstance(other, nn.Module) else other, asked)
+    if isinstance(network, nn.Module):
+        return inputs_in_memory(inputs)
+    other = against if isinstance(against, CheckpointFiles) else None
+    return choose_inputs(inputs, network, other, options)
 
 
-def _source(
-    found: CheckpointFiles | nn.Module,
-    *,
-    inputs: Inputs,
-    tokenizer: Any,
-    asked: Mapping[str, Any],
-    device: str | None,
-) -> Source:
-    given = {name: asked[name] for name in LOADING}
-    if not isinstance(found, nn.Module):
+def _source(network: Found, inputs: Inputs, options: ReportOptions) -> Source:
+    load = options.load
+    if isinstance(network, CheckpointFiles):
         if isinstance(inputs, Batches):
-            raise TypeError(f"inputs must be texts or paths for {found}, got batches of tensors")
-        own = tokenizer if isinstance(tokenizer, str | Path) else None
-        return FileSource(found, partial(load_checkpoint, **given | {"tokenizer": own}), device)
-    of_files = [name for name in (*LOADING, "device") if name not in ("part", "tokenizer")]
-    if strange := [name for name in of_files if asked[name] is not None]:
-        raise ValueError(
-            f"{strange[0]} must be left out for a model in memory, got {asked[strange[0]]!r}"
-        )
-    _check_loss(inputs, asked)
-    return HeldSource(found, inputs, tokenizer, asked["part"], asked["tokens"], asked["seed"])
-
-
-def _check_loss(inputs: Inputs, asked: Mapping[str, Any]) -> None:
-    if isinstance(inputs, Batches) and asked["importance"] and asked["loss"] != "states":
-        raise ValueError(f"loss must be states for ready batches, got {asked['loss']}")
-
-
-def _check_options(asked: Mapping[str, Any]) -> tuple[list[str], list[str] | str]:
-    """Refuse what is wrong with the options themselves; return names of metrics and statistics."""
-    check_choice("spread (--std)", asked["spread"], list(SPREADS))
-    check_choice("loss", asked["loss"], ["auto", *LOSSES])
-    if asked["importance"] is not None:
-        check_choice("importance", asked["importance"], list(IMPORTANCES))
-    elif asked["loss"] != "auto":
-        raise ValueError(f"loss needs an importance to be measured, got {asked['loss']} without")
-    metrics, statistics = _check_metrics(asked["metrics"]), check_statistics(asked["statistics"])
-    described = len(statistics) > 0 and statistics != "none"
-    if not (metrics or described or asked["importance"] or asked["examples"]):
-        raise ValueError(
-            "metrics, statistics or importance must name something to measure, got none"
-        )
-    if asked["permutations"] and not metrics:
-        raise ValueError(f"permutations need a metric, got {asked['permutations']} and none")
-    for name in ("permutations", "examples", "seed"):
-        check_integer(name, asked[name], least=0)
-    check_integer("batch_size", asked["batch_size"])
-    if asked["max_tokens"] is not None:
-        check_integer("max_tokens", asked["max_tokens"])
-    return metrics, statistics
-
-
-def _check_metrics(names: Sequence[str] | str) -> list[str]:
-    """Return names of metrics, each once; none where only other things are to be measured."""
-    if not isinstance(names, Iterable):
-        raise TypeError(f"metrics (--metric) must be names of metrics, got {names!r}")
-    given = [names] if isinstance(names, str) else list(names)
-    if given == ["none"]:
-        return []
-    return [check_choice("metric", name, list(METRICS)) for name in dict.fromkeys(given)]
+            raise TypeError(f"inputs must be texts or paths for {network}, got batches of tensors")
+        named = load if load.names_tokenizer else replace(load, tokenizer=None)
+        return FileSource(network, named, options.device)
+    for name, value in (*load.of_files(), ("device", options.device)):
+        if value is not None:
+            raise ValueError(f"{name} must be left out for a model in memory, got {value!r}")
+    if isinstance(inputs, Batches) and options.importance and options.loss != "states":
+        raise ValueError(f"loss must be states for ready batches, got {options.loss}")
+    tokens, seed = options.read.tokens, options.measure.seed
+    return ModelSource(network, inputs, load.tokenizer, load.part, tokens, seed)

@@ -1,20 +1,24 @@
-"""The notes that belong with the numbers of a report, in a terminal and on its page."""
+"""The notes that belong with the numbers of a report, and how many digits these have."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from fourierkernels.diagnostics.comparison import HeadDifference
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.moments import DDOF
-from fourierkernels.diagnostics.profile import HeadProfile
-from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.profile import HeadProfile, HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
 from fourierkernels.report.content import AS_SHARP
 
 STATISTICS_NOTE = "heads are named layer.head"
 _SHOWN = 5  # heads named at either end of the importance
+LEAST = 3  # decimals, and significant digits of the largest value
 
 
 def summary_notes(
@@ -132,3 +136,20 @@ def pruning_notes(pruning: HeadPruning) -> list[str]:
         f"least important heads (layer.head): {', '.join(order[:shown])}; "
         f"most important: {', '.join(reversed(order[-shown:]))}",
     ]
+
+
+def decimals(*values: ArrayLike) -> int:
+    """Return how many decimals show three digits of the largest value, at least three.
+
+    Parameters
+    ----------
+    *values : array_like
+        All that is to be compared; NaN is left out.
+
+    Examples
+    --------
+    >>> decimals([12.5, 0.25]), decimals([2.5e-4, -1.25e-5])
+    (3, 6)
+    """
+    largest = max(float(np.nanmax(np.abs(one), initial=0.0)) for one in values)
+    return max(LEAST, LEAST - 1 - math.floor(math.log10(largest))) if largest > 0 else LEAST

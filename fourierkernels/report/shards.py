@@ -1,4 +1,4 @@
-"""A share of the inputs of a report, measured by a worker.
+"""A share of the inputs of a report, measured by a worker and packed without running any code.
 
 A shard is every so many-th batch of what one network reads. Batches, and the numbers of inputs that
 the bootstrap draws by, are those of a run on all, so that what the shards have taken in adds up to
@@ -6,6 +6,8 @@ what one process takes in.
 """
 
 import hashlib
+import io
+import json
 import threading
 import warnings
 from collections.abc import Mapping
@@ -13,23 +15,76 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
-from fourierkernels.checkpoints import (
-    Checkpoint,
-    CheckpointFiles,
-    TextFile,
-    load_checkpoint,
-    read_texts,
-)
-from fourierkernels.checkpoints.placing import check_device, on_device
+from fourierkernels.checkpoints import Checkpoint, TextFile, read_texts
+from fourierkernels.checkpoints.options import ReadOptions
 from fourierkernels.diagnostics.networks.control import SharpnessControl
 from fourierkernels.diagnostics.networks.profile import HeadMeasures, head_measures, measure_heads
+from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.foundation.workers import Work, one_thread
 from fourierkernels.report.inputs import inputs_digest
-from fourierkernels.report.packing import packed
+from fourierkernels.report.sources import FileSource
 
+_ARRAY, _TEXT = "array of the file", "text"  # the key that stands for an array, and the JSON
 _AT_A_TIME = threading.Lock()  # recording a network changes functions of torch for a while
+
+
+def packed(value: Any) -> bytes:
+    """Return a nested value as the bytes of an .npz file: JSON, and the arrays in it.
+
+    Parameters
+    ----------
+    value : object
+        Dictionaries with string keys, lists, tuples, arrays, numbers, strings, None. Tuples become
+        lists.
+
+    Examples
+    --------
+    >>> unpacked(packed({"a": [1, np.arange(3)], "b": None}))
+    {'a': [1, array([0, 1, 2])], 'b': None}
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def plain(one: Any) -> Any:
+        if isinstance(one, np.ndarray):
+            name = f"array_{len(arrays)}"
+            arrays[name] = one
+            return {_ARRAY: name}
+        if isinstance(one, dict):
+            return {key: plain(part) for key, part in one.items()}
+        return [plain(part) for part in one] if isinstance(one, list | tuple) else one
+
+    text = json.dumps(plain(value)).encode()
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **{_TEXT: np.frombuffer(text, dtype=np.uint8)}, **arrays)
+    return content.getvalue()
+
+
+def unpacked(content: bytes) -> Any:
+    """Return what :func:`packed` was given.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are damaged.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+        value = json.loads(arrays.pop(_TEXT).tobytes())
+    except Exception as error:  # NumPy and zipfile raise a dozen kinds
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"content must be what packed returned, got {reason}") from error
+
+    def filled(one: Any) -> Any:
+        if isinstance(one, dict):
+            named = one.get(_ARRAY)
+            return arrays[named] if named is not None else {k: filled(v) for k, v in one.items()}
+        return [filled(part) for part in one] if isinstance(one, list) else one
+
+    return filled(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,37 +95,25 @@ class Pass:
     ----------
     network : str
         Its name in the report.
-    loading : mapping
-        Keywords of :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
-    drawn : bool
-        Whether it has random weights.
-    controlled : bool
-        Whether random heads as sharp as its own are measured beside it.
-    device : str or None
-        Where it computes.
-    inputs : iterable
-    measured : mapping
-        Keywords of :func:`~fourierkernels.diagnostics.networks.profile.head_measures` but the
-        control.
-    reading : mapping
-        Keywords of :func:`~fourierkernels.diagnostics.networks.profile.measure_heads`.
     digests : mapping
         SHA-256 of "weights" and "inputs", by which a worker tells that it has the same ones.
     identity : str
         Of the report, and of all that its numbers depend on.
+    drawn : bool
+        Whether it has random weights.
+    controlled : bool
+        Whether random heads as sharp as its own are measured beside it.
     """
 
     network: str
-    files: CheckpointFiles
-    loading: Mapping[str, Any]
-    drawn: bool
-    controlled: bool
-    device: str | None
+    source: FileSource
     inputs: Any
-    measured: Mapping[str, Any]
-    reading: Mapping[str, Any]
+    measure: MeasureOptions
+    read: ReadOptions
     digests: Mapping[str, str]
     identity: str
+    drawn: bool = False
+    controlled: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -85,18 +128,13 @@ class Pass:
 
     def load(self, *, drawn: bool) -> Checkpoint:
         """Return the network, or its architecture with random weights."""
-        seed = self.measured["seed"]
-        random = {"random_weights": True, "seed": seed} if drawn else {}
-        loaded = load_checkpoint(self.files, **self.loading, **random)
-        if self.device is None:
-            return loaded
-        return on_device(loaded, torch.device(check_device(self.device)))
+        return self.source.draw(self.measure.seed) if drawn else self.source.load()
 
     def measures(self, random: Checkpoint | None) -> HeadMeasures:
         """Return all that is measured, before the first sample; without `random` only to merge."""
-        metrics, seed = self.measured["metrics"], self.measured["seed"]
+        metrics, seed = self.measure.metric_names, self.measure.seed
         control = SharpnessControl(random, metrics, seed=seed) if self.controlled else None
-        return head_measures(**self.measured, control=control)
+        return head_measures(self.measure, control)
 
 
 @dataclass(frozen=True)
@@ -133,8 +171,8 @@ def measure_shard(shard: Shard) -> bytes:
             network,
             whole.inputs,
             asked.measures,
+            whole.read,
             share=(shard.place, shard.of),
-            **whole.reading,
         )
     return packed({"key": shard.key, "counts": asdict(counts), "states": asked.states()})
 
@@ -150,7 +188,7 @@ SHARDS = Work(measure_shard, piece="shard", whole="report")
 @lru_cache(maxsize=1)
 def _networks(whole: Pass) -> tuple[Checkpoint, Checkpoint | None]:
     """Return the network of a pass and the random one beside it; a worker keeps the last ones."""
-    found = {"weights": whole.files.digest(), "inputs": inputs_digest(_read_again(whole.inputs))}
+    found = {"weights": whole.source.digest(), "inputs": inputs_digest(_read_again(whole.inputs))}
     for name, digest in found.items():
         if digest != whole.digests[name]:
             raise ValueError(

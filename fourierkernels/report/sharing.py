@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +11,17 @@ from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.foundation.files import write_bytes, write_text
 from fourierkernels.foundation.provenance import kept_or_scratch
 from fourierkernels.foundation.workers import spread
-from fourierkernels.report.packing import unpacked
-from fourierkernels.report.shards import SHARDS, Pass, Shard, forget_networks
+from fourierkernels.report.options import Team
+from fourierkernels.report.shards import SHARDS, Pass, Shard, forget_networks, unpacked
 
 KEPT = ".shards"  # folder of finished shards, inside the one that is named
-_EACH = 4  # shards for each process on this machine, so that none waits long for the last
-_CLUSTER = 32  # shards for a cluster, whose size is not known
 _MANIFEST = "shards.json"
-
-
-@dataclass(frozen=True)
-class Team:
-    """Who measures, and where finished shards are kept.
-
-    Attributes
-    ----------
-    workers : int
-        Processes on this machine; not used with a scheduler.
-    scheduler : str or None
-        Address of a Dask scheduler.
-    resume : Path or None
-        A folder; None for a scratch folder that is removed.
-    """
-
-    workers: int = 1
-    scheduler: str | None = None
-    resume: Path | None = None
-
-    @property
-    def shares(self) -> bool:
-        """Whether the inputs are measured in shares."""
-        return self.workers > 1 or self.scheduler is not None or self.resume is not None
-
-    @property
-    def shards(self) -> int:
-        """Number of shards of each network."""
-        return _CLUSTER if self.scheduler else _EACH * self.workers
 
 
 def measure_together(
     passes: Sequence[Pass],
     team: Team,
-    facts: Mapping[str, Any],
+    facts: Mapping[str, object],
     progress: Callable[[str, float], None],
 ) -> dict[str, HeadProfile]:
     """Return the profile of each pass, by the name of its network.
@@ -73,7 +41,7 @@ def measure_together(
         If a shard cannot be written, the scheduler not be reached, or a shard ends the workers that
         take it. Finished shards are kept in every case, if a folder is named.
     """
-    place = None if team.resume is None else team.resume / KEPT
+    place = None if team.resume is None else Path(team.resume) / KEPT
     with kept_or_scratch(place) as folder:
         of = _agreed(folder, team.shards, facts)
         shards = [Shard(one, number, of) for one in passes for number in range(of)]
@@ -92,7 +60,7 @@ def measure_together(
         return {one.network: _added_up(folder, one, of) for one in passes}
 
 
-def _agreed(folder: Path, shards: int, facts: Mapping[str, Any]) -> int:
+def _agreed(folder: Path, shards: int, facts: Mapping[str, object]) -> int:
     """Return the number of shards of each network: that of the run that began the folder.
 
     Raises
@@ -142,6 +110,6 @@ def _added_up(folder: Path, whole: Pass, of: int) -> HeadProfile:
         counts = InputCounts(**found["counts"])
     if counts is None:
         raise ValueError(f"shards must be at least one, got {of}")
-    check_counts(counts, whole.reading["context"])
+    check_counts(counts, whole.read.context)
     check_known(counts)
     return asked.profile(counts)

@@ -1,7 +1,6 @@
 """Where the networks of a report come from: files, or memory."""
 
 import warnings
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,11 +8,19 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from fourierkernels.checkpoints import Checkpoint, CheckpointFiles
-from fourierkernels.checkpoints.batches import Batches, batch_rows, tensors_digest
-from fourierkernels.checkpoints.held import batch_checkpoint, held_checkpoint, held_tokenizer
-from fourierkernels.checkpoints.placing import on_device
-from fourierkernels.checkpoints.restoring import left_as_it_was
+from fourierkernels.checkpoints import (
+    Checkpoint,
+    CheckpointFiles,
+)
+from fourierkernels.checkpoints.batches import (
+    Batches,
+    batch_rows,
+    tensors_digest,
+)
+from fourierkernels.checkpoints.contexts import check_device, left_as_it_was
+from fourierkernels.checkpoints.in_memory import batch_checkpoint, model_checkpoint, model_tokenizer
+from fourierkernels.checkpoints.load import load_files
+from fourierkernels.checkpoints.options import LoadOptions
 from fourierkernels.checkpoints.tokens import Tokenizer
 
 
@@ -43,14 +50,12 @@ class FileSource:
 
     Attributes
     ----------
-    load_files : callable
-        :func:`~fourierkernels.checkpoints.load.load_checkpoint` with its options.
     device : str or None
         Where the network computes.
     """
 
     files: CheckpointFiles
-    load_files: Callable[..., Checkpoint]
+    options: LoadOptions
     device: str | None = None
 
     @property
@@ -60,11 +65,11 @@ class FileSource:
 
     def load(self, *, task_head: bool = False) -> Checkpoint:
         """Load it; the head for its task too, if asked for."""
-        return self._placed(self.load_files(self.files, task_head=task_head))
+        return self._placed(load_files(self.files, self.options, task_head=task_head))
 
     def draw(self, seed: int) -> Checkpoint:
         """Build it with random weights."""
-        return self._placed(self.load_files(self.files, random_weights=True, seed=seed))
+        return self._placed(load_files(self.files, self.options, random_weights=True, seed=seed))
 
     def digest(self) -> str:
         """Return the SHA-256 of its files."""
@@ -77,17 +82,17 @@ class FileSource:
     def _placed(self, checkpoint: Checkpoint) -> Checkpoint:
         if self.device is None:
             return checkpoint
-        return on_device(checkpoint, torch.device(self.device))
+        return checkpoint.on_device(torch.device(check_device(self.device)))
 
 
 @dataclass(frozen=True)
-class HeldSource:
+class ModelSource:
     """A model in memory, which is left as it was.
 
     Attributes
     ----------
     tokenizer : object
-        As :func:`~fourierkernels.checkpoints.held.held_tokenizer` takes it.
+        As :func:`~fourierkernels.checkpoints.in_memory.model_tokenizer` takes it.
     inputs : iterable
         What is to be read.
     tokens : str
@@ -119,7 +124,7 @@ class HeldSource:
         if isinstance(self.inputs, Batches):
             first = next(batch_rows(self.inputs))
             return batch_checkpoint(self.model, first, tokenizer=given, part=self.part)
-        found = held_checkpoint(self.model, tokenizer=given, part=self.part)
+        found = model_checkpoint(self.model, tokenizer=given, part=self.part)
         if found.reads_texts and given is None and self.tokens == "auto":
             raise ValueError(
                 "tokenizer must be given for texts and a model in memory, got None and none that "
@@ -143,9 +148,9 @@ class HeldSource:
     def _tokenizer(self) -> Tokenizer | None:
         """Return the given tokenizer, or one that is found and can be read; not for ids."""
         if self.tokenizer is not None:
-            return held_tokenizer(self.model, self.tokenizer)
+            return model_tokenizer(self.model, self.tokenizer)
         with suppress(ValueError):
-            return None if self.tokens == "ids" else held_tokenizer(self.model)
+            return None if self.tokens == "ids" else model_tokenizer(self.model)
         return None
 
     def digest(self) -> str:

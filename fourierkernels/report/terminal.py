@@ -1,27 +1,139 @@
-"""A report in a terminal: its tables, each followed by its notes."""
+"""A report in a terminal: its tables, each followed by its notes.
 
-from collections.abc import Callable, Iterator
+Summaries go by the name of their network, ``{"trained": ..., "random": ...}``; the first is the one
+asked about.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
+import numpy as np
 from rich.console import Console, RenderableType
+from rich.table import Table
 
+from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.profile import HeadPruning
+from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
+from fourierkernels.diagnostics.statistic_summary import StatisticSummary
+from fourierkernels.diagnostics.statistics import STATISTICS
+from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, HeadSummary
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.progress import Advance, bar
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.notes import (
     STATISTICS_NOTE,
+    decimals,
     difference_note,
     module_notes,
     null_note,
     pruning_notes,
     summary_notes,
 )
-from fourierkernels.report.tables import (
-    difference_table,
-    heads_table,
-    null_table,
-    pruning_table,
-    statistics_table,
-)
+
+Summaries = Mapping[str, HeadSummary]
+
+
+def heads_table(summaries: Summaries, *, spread: str = DEFAULT_SPREAD) -> Table:
+    """Return the table of layers: mean ± spread of each network."""
+    table = Table()
+    table.add_column("layer")
+    for name in summaries:
+        table.add_column(f"{name} weights", justify="right")
+    deepest = max(len(summary.mean) for summary in summaries.values())
+    places = decimals(*(summary.mean for summary in summaries.values()))
+    columns = [_column(summary, spread, deepest, places) for summary in summaries.values()]
+    layers = [str(number + 1) for number in range(deepest)]
+    ends = ["layer average", f"its {LEVEL:.0%} interval", "std of layer means"]
+    for label, *cells in zip([*layers, *ends], *columns, strict=True):
+        if label == "layer average":
+            table.add_section()
+        table.add_row(label, *cells)
+    return table
+
+
+def _column(summary: HeadSummary, spread: str, deepest: int, places: int) -> list[str]:
+    def shown(value: float) -> str:
+        return f"{value:.{places}f}"
+
+    def both(mean: float, std: float) -> str:
+        return "one head" if math.isnan(mean) else f"{shown(mean)} ± {shown(std)}"
+
+    pairs = zip(summary.mean, summary.std(spread), strict=True)
+    low, high = summary.layer_average_interval()
+    return [
+        *(both(mean, std) for mean, std in pairs),
+        *[""] * (deepest - len(summary.mean)),
+        f"{shown(summary.layer_average)} ± {shown(summary.layer_average_std(spread))}",
+        f"{shown(low)} to {shown(high)}",
+        shown(summary.std_layers),
+    ]
+
+
+def difference_table(difference: HeadDifference) -> Table:
+    """Return the table of layers: the network asked about minus the other, with intervals."""
+    table = Table()
+    table.add_column("layer")
+    table.add_column("trained - other", justify="right")
+    table.add_column(f"{difference.level:.0%} interval", justify="right")
+    rows = list(zip(difference.layers, difference.layers_low, difference.layers_high, strict=True))
+    rows.append((difference.average, difference.low, difference.high))
+    labels = [*map(str, range(1, len(rows))), "layer average"]
+    places = decimals(*rows)
+    for label, ends in zip(labels, rows, strict=True):
+        if label == "layer average":
+            table.add_section()
+        if math.isnan(ends[0]):
+            table.add_row(label, "one head", "")
+            continue
+        mean, low, high = (f"{value:+.{places}f}" for value in ends)
+        table.add_row(label, mean, f"{low} to {high}")
+    return table
+
+
+def statistics_table(statistics: Mapping[str, StatisticSummary]) -> Table:
+    """Return the table of statistics: mean of all heads, and the heads at either end."""
+    table = Table()
+    for title in ("statistic", "mean", "least, of head", "greatest, of head", "unit"):
+        table.add_column(title, justify="left" if title in {"statistic", "unit"} else "right")
+    for name, one in statistics.items():
+        ends = (
+            _named(one.mean, place) for place in (np.nanargmin(one.mean), np.nanargmax(one.mean))
+        )
+        table.add_row(
+            name.replace("_", " "), f"{np.nanmean(one.mean):.3f}", *ends, STATISTICS[name].unit
+        )
+    return table
+
+
+def _named(values: FloatArray, place: np.intp) -> str:
+    layer, head = np.unravel_index(place, values.shape)
+    return f"{values[layer, head]:.3f}  {layer + 1}.{head + 1}"
+
+
+def null_table(null: NullComparison) -> Table:
+    """Return the table that compares layers with equally sharp heads on unrelated keys."""
+    table = Table()
+    for title in ("layer", "distance", "permuted keys", "p"):
+        table.add_column(title, justify="left" if title == "layer" else "right")
+    places = decimals(null.observed, null.null)
+    ends = zip(null.observed, null.low, null.high, null.p_value, strict=True)
+    for layer, (observed, low, high, p) in enumerate(ends, start=1):
+        found, least, most = (f"{value:.{places}f}" for value in (observed, low, high))
+        table.add_row(str(layer), found, f"{least} to {most}", f"{p:.3f}")
+    return table
+
+
+def pruning_table(pruning: HeadPruning) -> Table:
+    """Return the pruning curves: the loss by the number of heads pruned."""
+    table = Table()
+    for title in ("heads taken away", "least important first", "in random order"):
+        table.add_column(title, justify="right")
+    rows = zip(pruning.curve.removed, pruning.curve.losses, pruning.at_random.losses, strict=True)
+    places = 1 + decimals(pruning.curve.losses)
+    for count, loss, chance in rows:
+        table.add_row(str(count), f"{loss:.{places}f}", f"{chance:.{places}f}")
+    return table
 
 
 def print_report(report: ReportContent, console: Console) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from fourierkernels.checkpoints import load_checkpoint
-from fourierkernels.checkpoints.formats import config_size
-from fourierkernels.checkpoints.formats.config_size import check_size
+from fourierkernels.checkpoints import load_checkpoint, memory
+from fourierkernels.checkpoints.memory import check_size
 
 Tiny = Callable[[str], Path]
 FREE = 20e9
@@ -18,7 +17,7 @@ FREE = 20e9
 
 @pytest.fixture(autouse=True)
 def _memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_size, "available_memory", lambda: FREE)
+    monkeypatch.setattr(memory, "available_memory", lambda: FREE)
 
 
 def change(folder: Path, **values: Any) -> Path:

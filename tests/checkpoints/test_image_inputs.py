@@ -14,9 +14,9 @@ import transformers
 from batches import check_batches
 from PIL import Image
 
-from fourierkernels.checkpoints.images import read_images
+from fourierkernels.checkpoints.formats.image_networks import read_preprocessing
+from fourierkernels.checkpoints.input_files import read_images
 from fourierkernels.checkpoints.load import load_checkpoint
-from fourierkernels.checkpoints.preprocessing import read_preprocessing
 from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.foundation.image_files import IMAGE_FORMATS, Preprocessing
 

@@ -19,13 +19,12 @@ from fourierkernels.checkpoints import (
     load_tokenizer,
     read_items,
 )
-from fourierkernels.checkpoints.checkpoint import PARTS, token_fields
-from fourierkernels.checkpoints.formats.registry import FORMATS, CheckpointFormat
-from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.checkpoint import TokenCheckpoint
+from fourierkernels.checkpoints.formats.request import LoadRequest, pad
 from fourierkernels.checkpoints.inputs import INPUT_KINDS, ItemReader
+from fourierkernels.checkpoints.load import FORMATS, CheckpointFormat
 from fourierkernels.checkpoints.recorders.call import Recorder, attention_call
 from fourierkernels.checkpoints.recorders.recording import RECORDERS
-from fourierkernels.checkpoints.running import pad
 from fourierkernels.checkpoints.tokens import SPLITTERS
 
 Run = Callable[..., tuple[int, str, str]]
@@ -79,23 +78,18 @@ def attach(module: RectifiedAttention, name: str, calls: list[AttentionCall]) ->
     return lambda: vars(module).pop("attend")
 
 
+class RectifiedCheckpoint(TokenCheckpoint):
+    def forward(self, batch: Sequence[Any]) -> Tensor:
+        return self.model(pad(batch, 0)[0])
+
+    def padding_key(self, item: Any) -> int:
+        return len(item)
+
+
 def load_rectified(request: LoadRequest) -> Checkpoint:
     request.refuse_part()
     model = request.fill(RectifiedNetwork(**(request.config or {})))
-
-    def run(batch: Sequence[Any]) -> Tensor:
-        return model(pad(batch, 0)[0])
-
-    fields = token_fields(PARTS["encoder"]) | {"batch_key": len}
-    return Checkpoint(
-        files=request.files,
-        model=model,
-        limit=12,
-        vocabulary=VOCABULARY,
-        run=run,
-        selects=lambda call: not call.cross,
-        **fields,
-    )
+    return RectifiedCheckpoint(files=request.files, model=model, limit=12, vocabulary=VOCABULARY)
 
 
 @pytest.fixture
@@ -203,9 +197,12 @@ def test_kind_of_input_from_outside_is_read_and_measured(
 ) -> None:
     monkeypatch.setitem(INPUT_KINDS, "lengths", lengths)
 
+    class LengthsCheckpoint(RectifiedCheckpoint):
+        reads = "lengths"
+
     def load(request: LoadRequest) -> Checkpoint:
-        fields = vars(load_rectified(request)) | {"reads": "lengths", "vocabulary": None}
-        return Checkpoint(**fields)
+        model = request.fill(RectifiedNetwork())
+        return LengthsCheckpoint(files=request.files, model=model, limit=12)
 
     row = CheckpointFormat("of lengths", lambda request: request.files.path == weights, load)
     monkeypatch.setitem(FORMATS, row.name, row)

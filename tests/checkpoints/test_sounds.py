@@ -10,7 +10,7 @@ import transformers
 from scipy.io import wavfile
 
 from fourierkernels.checkpoints import load_checkpoint, read_sounds
-from fourierkernels.checkpoints.sounds import read_sound
+from fourierkernels.checkpoints.formats.sound_networks import read_sound
 from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.report import head_report
 

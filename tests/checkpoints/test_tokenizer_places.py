@@ -13,8 +13,7 @@ from tokenizers import Tokenizer as Fast
 from tokenizers import models, pre_tokenizers
 
 from fourierkernels.checkpoints.load import load_checkpoint, load_tokenizer
-from fourierkernels.checkpoints.token_lists import read_token_list
-from fourierkernels.checkpoints.tokens import list_tokenizer
+from fourierkernels.checkpoints.vocabularies import list_tokenizer, read_token_list
 from fourierkernels.models import save_model
 
 Tiny = Callable[[str], Path]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fourierkernels.checkpoints.texts import read_texts
+from fourierkernels.checkpoints.input_files import read_texts
 from fourierkernels.checkpoints.tokens import (
     SPLITTERS,
     InputCounts,
@@ -14,8 +14,8 @@ from fourierkernels.checkpoints.tokens import (
     cut_windows,
     encode_texts,
     ids_tokenizer,
-    list_tokenizer,
 )
+from fourierkernels.checkpoints.vocabularies import list_tokenizer
 
 FRAMED = Tokenizer(
     encode=lambda text: [ord(letter) - 97 for letter in text],

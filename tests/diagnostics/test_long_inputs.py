@@ -10,9 +10,8 @@ import pytest
 
 from fourierkernels.checkpoints import load_checkpoint
 from fourierkernels.diagnostics import HeadProfile, head_samples, profile_heads
-from fourierkernels.diagnostics.networks import footprint as footprints
 from fourierkernels.diagnostics.networks import layers, samples
-from fourierkernels.diagnostics.networks.footprint import Footprint, check_held, footprint
+from fourierkernels.diagnostics.networks.layers import Footprint, check_whole_maps, footprint
 from fourierkernels.report import head_report
 
 Tiny = Callable[[str], Path]
@@ -22,7 +21,7 @@ ITEM = [3, 4, 5, 6, 7, 8, 9, 10, 11]
 
 
 @pytest.fixture
-def nothing_held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def maps_in_slabs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Take every text for a long one, read in slabs of a few rows; their sizes."""
     monkeypatch.setattr(samples, "MOST_WEIGHTS", 1)
     monkeypatch.setattr(samples, "COMPUTED_SLAB", 50)
@@ -50,7 +49,7 @@ def test_profile_in_slabs_is_that_of_whole_maps(
     kind: str, tiny: Tiny, request: pytest.FixtureRequest
 ) -> None:
     whole = profiled(tiny(kind))
-    sizes = request.getfixturevalue("nothing_held")
+    sizes = request.getfixturevalue("maps_in_slabs")
     found = profiled(tiny(kind))
     assert len(sizes) >= 2 * len(TEXTS)
     assert 0 < min(sizes) <= max(sizes) <= 4
@@ -73,21 +72,21 @@ def test_profile_in_slabs_is_that_of_whole_maps(
 
 
 def test_positions_that_a_model_makes_whole_are_not_read_in_slabs(
-    tiny: Tiny, nothing_held: list[int]
+    tiny: Tiny, maps_in_slabs: list[int]
 ) -> None:
     """T5 adds a bias of all tokens to its scores in a function that is not the interface's."""
     checkpoint = load_checkpoint(tiny("t5"))
     found = footprint(checkpoint, ITEM)
     (sample,) = head_samples(checkpoint, [ITEM])
     assert sample.maps.sum(axis=-1) == pytest.approx(1.0)
-    assert found.in_slabs == (nothing_held[-1] > 0)
-    assert found.masks + found.held >= 4
+    assert found.in_slabs == (maps_in_slabs[-1] > 0)
+    assert found.masks + found.whole >= 4
 
 
 @pytest.mark.parametrize(("kind", "masks"), [("bert", 0), ("gpt2", 1)])
 def test_footprint_counts_what_a_short_run_shows(kind: str, masks: int, tiny: Tiny) -> None:
     found = footprint(load_checkpoint(tiny(kind)), ITEM)
-    assert (found.in_slabs, found.held, found.masks, found.heads) == (True, 0, masks, 4)
+    assert (found.in_slabs, found.whole, found.masks, found.heads) == (True, 0, masks, 4)
     assert (found.features, found.widest) == (3 * 4 * 16, 16)
 
 
@@ -101,11 +100,11 @@ def test_memory_grows_with_the_tokens_and_not_with_their_square_where_maps_are_n
 
 
 def test_text_that_does_not_fit_is_refused_before_any_is_run(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, nothing_held: list[int]
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, maps_in_slabs: list[int]
 ) -> None:
     checkpoint = load_checkpoint(tiny("gpt2"))
     free = footprint(checkpoint, ITEM).bytes(8, 8)
-    monkeypatch.setattr(footprints, "available_memory", lambda: free)
+    monkeypatch.setattr(layers, "available_memory", lambda: free)
     message = (
         r"inputs must fit into memory, got one of 9 tokens, which needs about [\d.]+ MB because "
         r"the model makes a mask of all tokens, of [\d.]+ MB that may be used: cut it into windows "
@@ -113,7 +112,7 @@ def test_text_that_does_not_fit_is_refused_before_any_is_run(
     )
     with pytest.raises(ValueError, match=message):
         next(head_samples(checkpoint, [[3, 4], ITEM]))
-    assert not nothing_held
+    assert not maps_in_slabs
     assert len(list(head_samples(checkpoint, [[3, 4], ITEM[:8]]))) == 2
 
 
@@ -121,11 +120,11 @@ def test_importance_holds_maps_and_refuses_what_does_not_fit(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = load_checkpoint(tiny("bert"))
-    check_held(checkpoint, [ITEM])  # short texts are not looked at
-    monkeypatch.setattr(footprints, "MOST_WEIGHTS", 1)
-    monkeypatch.setattr(footprints, "available_memory", lambda: 1e3)
+    check_whole_maps(checkpoint, [ITEM])  # short texts are not looked at
+    monkeypatch.setattr(layers, "MOST_WEIGHTS", 1)
+    monkeypatch.setattr(layers, "available_memory", lambda: 1e3)
     with pytest.raises(ValueError, match="because the model computes 12 whole maps of attention"):
-        check_held(checkpoint, [[3], ITEM])
+        check_whole_maps(checkpoint, [[3], ITEM])
 
 
 def test_kept_maps_that_do_not_fit_are_left_out(

@@ -171,10 +171,10 @@ def test_cross_attention_has_the_statistics_that_need_no_common_tokens(make_maps
 
 def test_streamed_statistics_equal_numpy_over_everything(make_maps: Make) -> None:
     texts = [make_maps(2, 3, n, n, seed=n) for n in (4, 6, 5)]
-    held = np.array([head_statistics(maps)["entropy"] for maps in texts])
+    distances = np.array([head_statistics(maps)["entropy"] for maps in texts])
     found = summarise_statistics(iter(texts))["entropy"]
-    np.testing.assert_allclose(found.mean, held.mean(axis=0), rtol=FAST)
-    np.testing.assert_allclose(found.std_texts, held.std(axis=0, ddof=1), rtol=FAST)
+    np.testing.assert_allclose(found.mean, distances.mean(axis=0), rtol=FAST)
+    np.testing.assert_allclose(found.std_texts, distances.std(axis=0, ddof=1), rtol=FAST)
     assert (found.low <= found.mean).all()
     assert (found.mean <= found.high).all()
     assert found.n_texts == 3

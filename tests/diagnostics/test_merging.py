@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fourierkernels.diagnostics.moments import RunningMoments
-from fourierkernels.diagnostics.networks.kept import Examples, Modules
 from fourierkernels.diagnostics.networks.measures import Statistics
+from fourierkernels.diagnostics.networks.passes import Examples, Modules
 from fourierkernels.diagnostics.resampling import NullAccumulator, PoissonBootstrap
 from fourierkernels.diagnostics.statistic_summary import StatisticAccumulator
 from fourierkernels.diagnostics.summary import HeadAccumulator

@@ -5,10 +5,9 @@ import pytest
 
 from fourierkernels.diagnostics import METRICS, STATISTICS, head_distances, head_statistics
 from fourierkernels.diagnostics.distances import MAPS
-from fourierkernels.diagnostics.maps import InapplicableError
+from fourierkernels.diagnostics.maps import InapplicableError, RowSums
 from fourierkernels.diagnostics.outputs import cka
 from fourierkernels.diagnostics.resampling import percentile_interval
-from fourierkernels.diagnostics.row_sums import RowSums
 from fourierkernels.diagnostics.slabs import MapSlab, SlabDistances, SlabStatistics, padded
 from fourierkernels.diagnostics.statistic_summary import check_tokens, token_distances
 from fourierkernels.diagnostics.statistics import Heads

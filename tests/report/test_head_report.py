@@ -1,6 +1,5 @@
 """Three lines from a checkpoint to its report, and rows that are added from outside the package."""
 
-import csv
 import inspect
 import json
 import shutil
@@ -14,20 +13,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pages import embedded, rows_of, written_page
 from rich.console import Console
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import fourierkernels as fk
 from fourierkernels import cli
-from fourierkernels.checkpoints import find_checkpoint, read_texts
+from fourierkernels.checkpoints import (
+    Checkpoint,
+    CheckpointFiles,
+    find_checkpoint,
+    load,
+    read_texts,
+)
+from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.diagnostics import METRICS, STATISTICS
 from fourierkernels.diagnostics.distances import HeadMetric
 from fourierkernels.diagnostics.networks import importance, losses
+from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.statistics import KEYS, Heads, HeadStatistic
-from fourierkernels.report import HeadReport, files, head_report, heads_command, measuring
+from fourierkernels.report import HeadReport, files, head_report
 from fourierkernels.report.content import AS_SHARP
 from fourierkernels.report.heads import MOST_SHOWN
+from fourierkernels.report.options import ReportOptions
 from fourierkernels.report.page import page_html
 from fourierkernels.report.page.tables import notes_list
 from fourierkernels.report.terminal import report_parts
@@ -37,8 +47,9 @@ Run = Callable[..., tuple[int, str, str]]
 TEXTS = ["a b c d e", "f g", "h i j a b c", "d c b"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def report(tiny: Tiny) -> HeadReport:
+    """Return a report that all tests read and none changes."""
     return fk.head_report(tiny("bert"), TEXTS, tokens="whitespace", examples=2)
 
 
@@ -114,8 +125,7 @@ def test_frame_stays_small_and_says_what_is_left_out(report: HeadReport) -> None
     longer = replace(report, profiles={**report.profiles, "trained": first})
     (frame,) = Frames(longer._repr_html_()).found
     page = str(frame["srcdoc"])
-    start = page.index('id="data">') + len('id="data">')
-    found = json.loads(page[start : page.index("</script>", start)])["examples"][0]
+    found = embedded(page)["examples"][0]
     assert found["of"] == [300, 300]
     assert np.prod(found["shape"]) <= MOST_SHOWN < maps.size
     assert len(page) < 1e6
@@ -137,25 +147,56 @@ def test_folder_of_images_is_read_as_images(tiny: Tiny, pictures: list[Path]) ->
     assert str(of_folder) == str(of_list)
 
 
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the checkpoints that are found, one after the other."""
+    names: list[str] = []
+    bare = CheckpointFiles.__init__
+
+    def counted(self: CheckpointFiles, name: str, path: Path) -> None:
+        names.append(name)
+        bare(self, name, path)
+
+    monkeypatch.setattr(CheckpointFiles, "__init__", counted)
+    return names
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """Return the names of the checkpoints that are loaded, and whether with random weights."""
+    requests: list[tuple[str, bool]] = []
+    bare = load._load
+
+    def counted(request: LoadRequest, seed: int) -> Checkpoint:
+        requests.append((request.files.name, request.random_weights))
+        return bare(request, seed)
+
+    monkeypatch.setattr(load, "_load", counted)
+    return requests
+
+
 @pytest.mark.parametrize("importance", [None, "masking"])
+@pytest.mark.parametrize("asked_by", ["function", "command"])
 def test_each_network_is_found_once_and_loaded_once(
-    importance: str | None, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+    asked_by: str,
+    importance: str | None,
+    tiny: Tiny,
+    run: Run,
+    texts: Path,
+    found: list[str],
+    built: list[tuple[str, bool]],
 ) -> None:
-    found: list[object] = []
-    loaded: list[tuple[str, bool]] = []
-    find, load = measuring.find_checkpoint, measuring.load_checkpoint
-
-    def counted(files: object, **options: object) -> object:
-        loaded.append((files.name, bool(options.get("random_weights"))))
-        return load(files, **options)
-
-    monkeypatch.setattr(measuring, "find_checkpoint", lambda one: found.append(one) or find(one))
-    monkeypatch.setattr(measuring, "load_checkpoint", counted)
-    options = {"tokens": "whitespace", "importance": importance, "against": tiny("roberta")}
-    head_report(tiny("bert"), TEXTS, **options)
     bert, roberta = str(tiny("bert")), str(tiny("roberta"))
-    assert found == [tiny("bert"), tiny("roberta")]
-    assert loaded == [(bert, False), (bert, True), (roberta, False)]
+    if asked_by == "function":
+        head_report(bert, TEXTS, tokens="whitespace", importance=importance, against=roberta)
+    else:
+        options = () if importance is None else ("--importance", importance)
+        status, _, _ = run(
+            bert, "--text", texts, "--tokens", "whitespace", "--against", roberta, *options
+        )
+        assert status == 0
+    assert found == [bert, roberta]
+    assert built == [(bert, False), (bert, True), (roberta, False)]
 
 
 def test_importance_changes_nothing_else(tiny: Tiny, report: HeadReport) -> None:
@@ -186,7 +227,7 @@ def test_importance_changes_nothing_else(tiny: Tiny, report: HeadReport) -> None
 def test_options_are_refused_before_anything_is_loaded(
     options: dict[str, object], message: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measuring, "load_checkpoint", None)
+    monkeypatch.setattr(load, "_load", None)
     with pytest.raises(ValueError, match=message):
         head_report(tiny("bert"), TEXTS, **options)
 
@@ -196,6 +237,7 @@ def test_metrics_must_be_names(tiny: Tiny) -> None:
         head_report(tiny("bert"), TEXTS, metrics=None)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_is_read_and_saved_when_its_checkpoint_is_gone(
     own: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -205,7 +247,7 @@ def test_report_is_read_and_saved_when_its_checkpoint_is_gone(
     written = report.save(tmp_path / "heads")
     numbers = json.loads(next(p for p in written if p.suffix == ".json").read_text())
     assert len(numbers["sha256"]["weights"]) == 64
-    assert numbers["options"]["against"] == str(folder)
+    assert numbers["options"]["against"] == folder.name  # no folder of this machine
 
 
 def test_report_is_not_saved_over_a_file(report: HeadReport, tmp_path: Path) -> None:
@@ -223,16 +265,16 @@ def test_metrics_of_a_report_are_asked_for_by_name(report: HeadReport) -> None:
 
 def test_options_of_the_command_are_keywords_of_the_function_word_for_word() -> None:
     options = {parameter.name for parameter in get_command(cli.app).commands["heads"].params}
-    assert options >= heads_command.KEYWORDS
-    inputs = {"text", "target", "ids", "images", "sounds"}
-    assert options == heads_command.KEYWORDS | inputs | {"checkpoint", "output", "help"} - {"help"}
+    of_the_command = {"text", "target", "ids", "images", "sounds", "output"}
     names = set(inspect.signature(head_report).parameters)
-    assert names == heads_command.KEYWORDS | {
-        "checkpoint",
-        "inputs",
-        "progress",
-        "resume",
-    }
+    assert options - of_the_command == names - {"inputs", "progress", "resume"}
+    assert options >= of_the_command
+
+
+def test_everything_that_was_asked_for_is_recorded() -> None:
+    names = set(inspect.signature(head_report).parameters)
+    recorded = ReportOptions(LoadOptions(), ReadOptions(), MeasureOptions()).record("a", None)
+    assert recorded.keys() == names - {"inputs", "workers", "scheduler", "resume", "progress"}
 
 
 def test_checkpoint_that_was_found_is_taken_as_it_is(tiny: Tiny) -> None:
@@ -265,16 +307,6 @@ def run_bert(run: Run, tiny: Tiny, texts: Path, *options: object) -> tuple[int, 
     return run(tiny("bert"), "--text", texts, "--tokens", "whitespace", *options)
 
 
-def embedded(folder: Path) -> dict[str, object]:
-    page = (folder / "heads.html").read_text()
-    start = page.index('id="data">') + len('id="data">')
-    return json.loads(page[start : page.index("</script>", start)])
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-
-
 def largest_gap(maps: np.ndarray) -> np.ndarray:
     return np.abs(maps[:, None] - maps).max(axis=(-2, -1))
 
@@ -303,7 +335,7 @@ def test_new_metric_is_in_help_tables_files_page_and_figure(
     assert {row["metric"] for row in rows_of(tmp_path / "out" / "heads.csv")} == {metric}
     content = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert content["networks"]["trained"][metric]["normaliser"] == "nothing"
-    assert embedded(tmp_path / "out")["metric"]["name"] == metric
+    assert written_page(tmp_path / "out")["metric"]["name"] == metric
     assert "largest_gap (weight)" in (tmp_path / "out" / "heads.svg").read_text()
     shown = CliRunner().invoke(cli.app, ["heads", "--help"], env={"COLUMNS": "200"}).output
     assert "largest_gap" in shown
@@ -319,6 +351,7 @@ def test_new_metric_equals_its_function_on_the_maps(metric: str, tiny: Tiny) -> 
     np.testing.assert_allclose(report.summaries()["trained"].distances, expected, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("distances_undrawn")
 @pytest.mark.parametrize("reads", ["maps", KEYS])
 def test_new_statistic_is_in_tables_files_page_and_figure(
     reads: str, run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -339,7 +372,7 @@ def test_new_statistic_is_in_tables_files_page_and_figure(
         assert "top_value" in {one["statistic"] for one in rows}
         content = json.loads((tmp_path / "out" / "heads.json").read_text())
         assert content["statistics"]["top_value"]["unit"] == "a unit"
-        shown = {one["name"]: one for one in embedded(tmp_path / "out")["statistics"]}
+        shown = {one["name"]: one for one in written_page(tmp_path / "out")["statistics"]}
         assert shown["top_value"]["description"] == "largest of all"
         assert "top value" in (tmp_path / "out" / "statistics.svg").read_text()
     assert (
@@ -350,6 +383,7 @@ def test_new_statistic_is_in_tables_files_page_and_figure(
     )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_new_importance_is_measured_shown_and_written(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,7 +399,7 @@ def test_new_importance_is_measured_shown_and_written(
     assert "least important heads (layer.head): 1.1, 1.2, 1.3, 1.4, 2.1;" in out
     written = rows_of(tmp_path / "out" / "importance.csv")
     assert [float(one["importance"]) for one in written] == list(range(12))
-    shown = {one["name"]: one for one in embedded(tmp_path / "out")["statistics"]}
+    shown = {one["name"]: one for one in written_page(tmp_path / "out")["statistics"]}
     assert shown["importance"]["title"] == "importance (numbered)"
 
 
@@ -387,6 +421,7 @@ def test_new_loss_is_chosen_by_name_and_by_the_class_it_is_meant_for(
     assert "loss: mine (a loss of a test)" in out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_new_file_is_written_where_there_is_something_for_it_and_taken_away_later(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

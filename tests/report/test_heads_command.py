@@ -1,6 +1,5 @@
 """``fourierkernels heads``: what it prints, what it writes, what it refuses."""
 
-import csv
 import json
 import sys
 from collections.abc import Callable
@@ -8,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import rows_of
 from rich.console import Console
 from tiny_checkpoints import MINILM, needs_minilm
 from typer.testing import CliRunner
 
 from fourierkernels import cli
 from fourierkernels.diagnostics import SPREADS, HeadProfile, summarise_maps
-from fourierkernels.report import HeadReport, figures, files, tables
+from fourierkernels.report import HeadReport, figures, files, terminal
 from fourierkernels.report.content import AS_SHARP
 
 Tiny = Callable[[str], Path]
@@ -50,6 +50,7 @@ def test_table_names_what_the_numbers_are(run: Run, tiny: Tiny, texts: Path) -> 
         assert part in out
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("std", SPREADS)
 def test_table_shows_the_spread_that_was_asked_for(
     std: str, run: Run, tiny: Tiny, texts: Path, tmp_path: Path
@@ -76,7 +77,7 @@ def test_written_files_hold_all_spreads_and_the_provenance(
     assert set(content["sha256"]) == {"inputs", "weights"}
     assert {"torch", "transformers", "fourierkernels"} <= set(content["versions"])
     assert np.shape(content["networks"]["random"][METRIC]["distances"]) == (3, 4, 4)
-    rows = list(csv.DictReader((folder / "heads.csv").read_text().splitlines()))
+    rows = rows_of(folder / "heads.csv")
     assert [row["network"] for row in rows] == [
         name for name in ("trained", "random", AS_SHARP) for _ in range(3)
     ]
@@ -95,6 +96,7 @@ def test_same_input_writes_the_same_files(
     assert before[0] == before[1]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_another_checkpoint_is_compared_with_intervals(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path
 ) -> None:
@@ -114,7 +116,7 @@ def test_another_checkpoint_is_compared_with_intervals(
     assert {path.name for path in folder.iterdir()} == {"difference.csv", "matches.csv", *FILES}
     content = json.loads((folder / "heads.json").read_text())
     assert set(content["sha256"]) == {"inputs", "weights", "other"}
-    rows = list(csv.DictReader((folder / "difference.csv").read_text().splitlines()))
+    rows = rows_of(folder / "difference.csv")
     assert [row["layer"] for row in rows] == ["1", "2", "3", "average"]
     networks = content["networks"]
     expected = (
@@ -132,6 +134,7 @@ def test_checkpoint_against_itself_differs_by_nothing(run: Run, tiny: Tiny, text
     assert out.count("+0.000 to +0.000") == 4
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_failed_writing_leaves_what_was_there(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +164,7 @@ def test_single_text_writes_null_where_no_spread_exists(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert written["networks"]["trained"][METRIC]["std_texts"] == [None, None]
     with (tmp_path / "table.txt").open("w") as file:
-        Console(file=file).print(tables.heads_table(summaries))
+        Console(file=file).print(terminal.heads_table(summaries))
     assert "0.000 ± nan" in (tmp_path / "table.txt").read_text()
 
 

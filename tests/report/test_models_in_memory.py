@@ -16,7 +16,7 @@ from torch import nn
 
 import fourierkernels as fk
 from fourierkernels.diagnostics import summarise_maps
-from fourierkernels.report import HeadReport, csv_tables, head_report
+from fourierkernels.report import HeadReport, head_report, numbers
 
 Tiny = Callable[[str], Path]
 TEXTS = ["a b c d e", "f g", "h i j a b c", "d c b"]
@@ -359,6 +359,7 @@ def test_tokenizer_is_found_where_the_model_lies(
         head_report(tmp_path / "own", TEXTS, tokenizer=tokenizer)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_frames_hold_what_the_files_hold(tiny: Tiny, tmp_path: Path) -> None:
     import pandas
 
@@ -381,8 +382,8 @@ def test_frames_hold_what_the_files_hold(tiny: Tiny, tmp_path: Path) -> None:
 
 def test_added_table_is_a_frame_and_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rows = (["title", "networks"], [["a model", 0]])
-    monkeypatch.setitem(csv_tables.TABLES, "titles", lambda report: rows)
+    monkeypatch.setitem(numbers.TABLES, "titles", lambda report: rows)
     report = HeadReport("a model")
     assert report.frame("titles").networks.tolist() == [0]
-    csv_tables.csv_table("titles")(report, tmp_path / "titles.csv")
+    numbers.csv_table("titles")(report, tmp_path / "titles.csv")
     assert (tmp_path / "titles.csv").read_text() == "title,networks\na model,0\n"

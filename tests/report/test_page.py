@@ -1,9 +1,6 @@
 """One file that asks for nothing, holds what it was given, and runs in a browser."""
 
-import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pages import dumped, embedded, in_a_browser
 
 from fourierkernels.diagnostics import (
     METRICS,
@@ -20,20 +18,19 @@ from fourierkernels.diagnostics import (
     summarise_statistics,
 )
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
-from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning, PruningCurve
+from fourierkernels.diagnostics.profile import Example, HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.report.content import ReportContent
-from fourierkernels.report.digits import decimals
+from fourierkernels.report.figures import CIVIDIS
+from fourierkernels.report.notes import decimals
 from fourierkernels.report.page import (
     document,
     page_html,
     unpack_weights,
     write_page,
 )
-from fourierkernels.report.page.colours import CIVIDIS
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+Make = Callable[..., ReportContent]
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u2028&amp;"
 LABELABLE = {"select", "input", "textarea", "output", "meter", "progress", "button"}
 SCALED = (
@@ -98,17 +95,12 @@ class Elements(HTMLParser):
         return [attributes for tag, attributes, _ in self.found if tag in tags]
 
 
-def embedded(text: str) -> dict[str, Any]:
-    start = text.index('id="data">') + len('id="data">')
-    return json.loads(text[start : text.index("</script>", start)])
-
-
 def labels(n: int, name: str = "t") -> tuple[str, ...]:
     return tuple(f"{name}{k + 1}" for k in range(n))
 
 
 @pytest.fixture
-def make_page(make_maps: Callable[..., np.ndarray]) -> Callable[..., ReportContent]:
+def make_page(make_maps: Callable[..., np.ndarray]) -> Make:
     """A report with all its parts, of random maps; `texts` of them."""
 
     def make(layers: int = 2, heads: int = 4, n: int = 5, texts: int = 3) -> ReportContent:
@@ -154,7 +146,7 @@ def small_page(page: ReportContent, size: float) -> ReportContent:
     return with_summaries(smaller, summaries)
 
 
-def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., ReportContent]) -> None:
+def test_page_asks_for_nothing_from_anywhere(make_page: Make) -> None:
     text = page_html(make_page())
     elements = Elements(text)
     for _, attributes, _ in elements.found:
@@ -172,9 +164,7 @@ def test_page_asks_for_nothing_from_anywhere(make_page: Callable[..., ReportCont
     assert "innerHTML" not in text
 
 
-def test_policy_allows_this_style_and_this_script_alone(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_policy_allows_this_style_and_this_script_alone(make_page: Make) -> None:
     text = page_html(make_page())
     policy = next(a["content"] for a in Elements(text).named("meta") if "http-equiv" in a)
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -188,7 +178,7 @@ def test_policy_allows_this_style_and_this_script_alone(
 
 
 def test_texts_and_tokens_stay_data_whatever_they_hold(
-    make_page: Callable[..., ReportContent], monkeypatch: pytest.MonkeyPatch
+    make_page: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = make_page()
     example = replace(page.first.examples[0], label=EVIL, keys=(EVIL, *labels(4)))
@@ -206,7 +196,7 @@ def test_texts_and_tokens_stay_data_whatever_they_hold(
 
 
 def test_what_looks_like_a_place_to_fill_is_not_filled(
-    make_page: Callable[..., ReportContent], monkeypatch: pytest.MonkeyPatch
+    make_page: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = replace(METRICS[DEFAULT_METRIC], source="@@data@@")
     monkeypatch.setitem(METRICS, DEFAULT_METRIC, row)
@@ -216,7 +206,7 @@ def test_what_looks_like_a_place_to_fill_is_not_filled(
 
 
 @pytest.mark.parametrize("bad", [-0.1, np.nan, np.inf])
-def test_what_is_no_weight_is_refused(make_page: Callable[..., ReportContent], bad: float) -> None:
+def test_what_is_no_weight_is_refused(make_page: Make, bad: float) -> None:
     page = make_page()
     maps = np.array(page.first.examples[0].maps)
     maps[0, 0, 0, 0] = bad
@@ -224,7 +214,7 @@ def test_what_is_no_weight_is_refused(make_page: Callable[..., ReportContent], b
         page_html(changed(page, examples=[replace(page.first.examples[0], maps=maps)]))
 
 
-def test_page_holds_the_maps_it_was_given(make_page: Callable[..., ReportContent]) -> None:
+def test_page_holds_the_maps_it_was_given(make_page: Make) -> None:
     page = make_page()
     for given, found in zip(
         page.first.examples, embedded(page_html(page))["examples"], strict=True
@@ -234,9 +224,7 @@ def test_page_holds_the_maps_it_was_given(make_page: Callable[..., ReportContent
         assert tuple(found["keys"]) == given.keys
 
 
-def test_page_holds_the_distances_statistics_and_importance(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_page_holds_the_distances_statistics_and_importance(make_page: Make) -> None:
     page = make_page()
     found = embedded(page_html(page))
     for row in found["networks"]:
@@ -252,7 +240,7 @@ def test_page_holds_the_distances_statistics_and_importance(
 
 
 def test_drawn_dendrogram_starts_at_the_nearest_pair_and_has_each_head_once(
-    make_page: Callable[..., ReportContent],
+    make_page: Make,
 ) -> None:
     """Average linkage: the first merge is the nearest pair; each head hangs from one bracket."""
     page = make_page()
@@ -271,9 +259,7 @@ def test_drawn_dendrogram_starts_at_the_nearest_pair_and_has_each_head_once(
     assert sorted(ends) == [0, 1, 2, 3]  # each leaf is drawn once, at its place
 
 
-def test_table_shows_means_intervals_differences_and_the_null(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_table_shows_means_intervals_differences_and_the_null(make_page: Make) -> None:
     page = make_page()
     cells = Elements(page_html(page)).texts["td"]
     summary = page.summaries()["trained"]
@@ -289,7 +275,7 @@ def test_table_shows_means_intervals_differences_and_the_null(
 
 @pytest.mark.parametrize("size", [1e-4, 3e-7])
 def test_table_of_small_numbers_shows_three_digits_of_the_largest(
-    make_page: Callable[..., ReportContent], size: float
+    make_page: Make, size: float
 ) -> None:
     page = small_page(make_page(), size)
     cells = Elements(page_html(page)).texts["td"]
@@ -303,7 +289,7 @@ def test_table_of_small_numbers_shows_three_digits_of_the_largest(
     assert any(one == pytest.approx((low, high), abs=5e-3 * size) for one in ends)
 
 
-def test_every_control_has_a_label(make_page: Callable[..., ReportContent]) -> None:
+def test_every_control_has_a_label(make_page: Make) -> None:
     elements = Elements(page_html(make_page()))
     controls = [row for row in elements.found if row[0] in LABELABLE]
     assert len(controls) >= 8
@@ -317,16 +303,14 @@ def test_every_control_has_a_label(make_page: Callable[..., ReportContent]) -> N
     assert any(row.get("aria-live") == "polite" for row in elements.named("p"))
 
 
-def test_ids_are_used_once_and_the_script_finds_all_of_its_own(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_ids_are_used_once_and_the_script_finds_all_of_its_own(make_page: Make) -> None:
     text = page_html(make_page())
     ids = [row["id"] for _, row, _ in Elements(text).found if "id" in row]
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'byId\("([^"]+)"\)', text)) <= set(ids)
 
 
-def test_one_text_has_no_intervals_and_says_so(make_page: Callable[..., ReportContent]) -> None:
+def test_one_text_has_no_intervals_and_says_so(make_page: Make) -> None:
     text = page_html(make_page(texts=1))
     assert "nan" not in "".join(Elements(text).texts["td"]).lower()
     row = next(row for row in embedded(text)["statistics"] if row["name"] == "entropy")
@@ -345,7 +329,7 @@ def test_one_head_or_no_distances_still_give_a_page(make_maps: Callable[..., np.
     assert embedded(text)["networks"] == []
 
 
-def test_page_without_examples_or_statistics(make_page: Callable[..., ReportContent]) -> None:
+def test_page_without_examples_or_statistics(make_page: Make) -> None:
     found = embedded(
         page_html(changed(make_page(), examples=[], statistics={}, pruning=None, null=None))
     )
@@ -353,9 +337,7 @@ def test_page_without_examples_or_statistics(make_page: Callable[..., ReportCont
     assert [row["name"] for row in found["statistics"]] == ["nearest"]
 
 
-def test_networks_of_different_depth_share_one_table(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_networks_of_different_depth_share_one_table(make_page: Make) -> None:
     deep, flat = make_page(layers=3), make_page(layers=1)
     text = page_html(replace(deep, profiles={**deep.profiles, "other": flat.profiles["other"]}))
     assert Elements(text).texts["th"].count("3") == 1
@@ -373,9 +355,7 @@ def test_cross_attention_has_maps_with_two_sides(make_maps: Callable[..., np.nda
     assert back == pytest.approx(maps, abs=1 / 255)
 
 
-def test_a_text_without_room_is_left_out_and_named(
-    make_page: Callable[..., ReportContent],
-) -> None:
+def test_a_text_without_room_is_left_out_and_named(make_page: Make) -> None:
     found = embedded(page_html(make_page(), most=2 * 4 * 3 - 1))["examples"]
     assert [row["shape"] for row in found] == [[2, 4, 1, 1], [2, 4, 0, 0], [2, 4, 0, 0]]
     assert [row["of"] for row in found] == [[5, 5]] * 3
@@ -399,14 +379,14 @@ def test_a_text_without_room_is_left_out_and_named(
     ],
 )
 def test_parts_that_do_not_fit_are_refused(
-    make_page: Callable[..., ReportContent], change: dict[str, Any], message: str
+    make_page: Make, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         changed(make_page(), **change)
 
 
 def test_interrupted_write_leaves_what_was_there(
-    make_page: Callable[..., ReportContent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_page: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "heads.html"
     path.write_text("before")
@@ -421,9 +401,7 @@ def test_interrupted_write_leaves_what_was_there(
     assert path.read_text() == "before"
 
 
-def test_same_page_gives_the_same_file(
-    make_page: Callable[..., ReportContent], tmp_path: Path
-) -> None:
+def test_same_page_gives_the_same_file(make_page: Make, tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_page(tmp_path / name, make_page())
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -436,34 +414,22 @@ def test_colours_are_those_of_the_figures() -> None:
     assert own.reshape(-1, 3) == pytest.approx(published, abs=0.5 / 255)
 
 
-def in_browser(path: Path, choice: str, folder: Path) -> str:
-    """The page after its script has run, as text."""
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        f"--user-data-dir={folder}",
-        "--virtual-time-budget=5000",
-        "--dump-dom",
-    ]
-    command = [str(CHROMIUM), *flags, f"{path.as_uri()}{choice}"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+def opened(folder: Path, choice: str) -> str:
+    """The page of a folder after its script has run, as text."""
+    address = (folder / "page.html").as_uri() + choice
+    return dumped(address, folder / "browser", "--virtual-time-budget=5000")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
-def test_script_runs_in_a_browser_and_says_what_is_shown(
-    make_page: Callable[..., ReportContent], tmp_path: Path
-) -> None:
+@in_a_browser
+def test_script_runs_in_a_browser_and_says_what_is_shown(make_page: Make, tmp_path: Path) -> None:
     page = make_page()
     evil = replace(page.first.examples[1], label=EVIL, keys=(EVIL, *labels(4)))
     page = changed(page, examples=[page.first.examples[0], evil], kind="image")
     write_page(tmp_path / "page.html", page)
     choice = "#text=2&layer=2&head=3&query=4&beside=1&statistic=importance&weights=other"
-    dumped = in_browser(tmp_path / "page.html", choice, tmp_path / "browser")
-    found = Elements(re.sub("[\u2068\u2069]", "", dumped))  # marks that isolate labels
+    text = opened(tmp_path, choice)
+    found = Elements(re.sub("[\u2068\u2069]", "", text))  # marks that isolate labels
     best = int(evil.maps[1, 2, 3].argmax())
     key = evil.keys[best]
     said = next(text for text in found.texts["p"] if text.startswith("Layer 2 of 2"))
@@ -478,16 +444,16 @@ def test_script_runs_in_a_browser_and_says_what_is_shown(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
+@in_a_browser
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e-4, 1e-9])
 def test_ticks_and_cells_of_numbers_of_any_size_are_told_apart(
-    make_page: Callable[..., ReportContent], size: float, tmp_path: Path
+    make_page: Make, size: float, tmp_path: Path
 ) -> None:
     page = small_page(make_page(), size)
     write_page(tmp_path / "page.html", page)
-    dumped = in_browser(tmp_path / "page.html", "#statistic=importance", tmp_path / "browser")
+    text = opened(tmp_path, "#statistic=importance")
     for name, axes in {"scatter": 2, "tree": 1}.items():
-        drawn = re.search(rf'<div[^>]*id="{name}"[^>]*>(.*?)</svg>', dumped, re.DOTALL)
+        drawn = re.search(rf'<div[^>]*id="{name}"[^>]*>(.*?)</svg>', text, re.DOTALL)
         ends = re.findall(r'text-anchor="(end|middle)"[^>]*>([-\d.e+]+)<', drawn[1])
         for side in ("end", "middle")[:axes]:
             labels = [label for anchor, label in ends if anchor == side]
@@ -496,6 +462,6 @@ def test_ticks_and_cells_of_numbers_of_any_size_are_told_apart(
             assert len(ticks) >= 2
             assert steps == pytest.approx([steps[0]] * len(steps), rel=1e-6)
             assert max(map(len, labels)) <= 8
-    table = re.search(r'<table[^>]*id="statistics"[^>]*>(.*?)</table>', dumped, re.DOTALL)
+    table = re.search(r'<table[^>]*id="statistics"[^>]*>(.*?)</table>', text, re.DOTALL)
     cells = [float(cell) for cell in re.findall(r"<td[^>]*>([^<]+)</td>", table[1])]
     assert cells == pytest.approx(page.pruning.importance.values.ravel(), rel=5.1e-3)

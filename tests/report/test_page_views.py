@@ -1,10 +1,6 @@
 """What the page of heads shows: finding, matches, cut maps, and every view in a browser."""
 
-import csv
-import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
@@ -14,28 +10,20 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from pages import dumped, embedded, in_a_browser, rows_of
 
 from fourierkernels.diagnostics import HeadProfile, summarise_maps, summarise_statistics
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
-from fourierkernels.diagnostics.examples import Example
-from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning, PruningCurve
+from fourierkernels.diagnostics.profile import Example, HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.report.content import ReportContent, without_folders
-from fourierkernels.report.csv_tables import csv_table
 from fourierkernels.report.files import write_report
-from fourierkernels.report.numbers import report_numbers
+from fourierkernels.report.numbers import csv_table, report_numbers
 from fourierkernels.report.page import page_fragment, page_html, unpack_weights
 from fourierkernels.report.page.weights import LEAST_SIDE, MOST_WEIGHTS, kept_shapes
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "</script><b onclick=alert(1)>\x00\x07\x1b\x7f\x85\ud800\uffff\u202e&amp;"
 PATH = "/home/someone/models/secret"
 Make = Callable[..., np.ndarray]
-in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
-
-
-def embedded(text: str) -> dict[str, Any]:
-    start = text.index('id="data">') + len('id="data">')
-    return json.loads(text[start : text.index("</script>", start)])
 
 
 def example(maps: np.ndarray, name: str = "t", **parts: Any) -> Example:
@@ -159,8 +147,7 @@ def test_maps_of_both_networks_are_kept_and_share_the_room(report: ReportContent
 
 def test_matches_are_written_as_a_table_and_as_json(report: ReportContent, tmp_path: Path) -> None:
     csv_table("matches")(report, tmp_path / "matches.csv")
-    with (tmp_path / "matches.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "matches.csv")
     assert [(row["layer"], row["head"]) for row in rows[:2]] == [("1", "1"), ("1", "2")]
     assert [(row["other_layer"], row["other_head"]) for row in rows[:2]] == [("2", "4"), ("2", "3")]
     assert {float(row["distance"]) for row in rows} == {0.0}
@@ -262,23 +249,12 @@ def in_browser(text: str, actions: str, folder: Path, *, width: int = 1280) -> s
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', watched, text)
     text = text.replace("</body>", f"<script>{actions}</script></body>")
     (folder / "page.html").write_text(text, encoding="utf-8")
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-quic",
-        f"--user-data-dir={folder / 'browser'}",
-        f"--window-size={width},2000",
-        "--virtual-time-budget=4000",
-        "--dump-dom",
-    ]
-    command = [str(CHROMIUM), *flags, (folder / "page.html").as_uri()]
-    dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    failure = re.search(r'<p id="failure"[^>]*>(.*?)</p>', dumped)
+    flags = (f"--window-size={width},2000", "--virtual-time-budget=4000")
+    shown = dumped((folder / "page.html").as_uri(), folder / "browser", *flags)
+    failure = re.search(r'<p id="failure"[^>]*>(.*?)</p>', shown)
     assert failure is not None
     assert failure[1] == ""
-    return re.sub("[\u2068\u2069]", "", dumped)
+    return re.sub("[\u2068\u2069]", "", shown)
 
 
 def said(dumped: str, name: str) -> str:

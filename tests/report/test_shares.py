@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from fourierkernels.checkpoints.placing import computing_on
-from fourierkernels.checkpoints.running import pad
+from fourierkernels.checkpoints.contexts import computing_on
+from fourierkernels.checkpoints.formats.request import pad
 from fourierkernels.foundation.workers import one_thread
-from fourierkernels.report import HeadReport, head_report, packing, shards, sharing
-from fourierkernels.report.packing import packed, unpacked
+from fourierkernels.report import HeadReport, head_report, shards, sharing
+from fourierkernels.report import options as report_options
+from fourierkernels.report.shards import packed, unpacked
 
 Tiny = Callable[[str], Path]
 # Of uneven lengths, in batches of at most two; some are cut into several windows.
@@ -71,7 +72,7 @@ def same(one: HeadReport, other: HeadReport) -> None:
 def test_shards_add_up_to_one_pass(
     count: int, alone: HeadReport, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "_EACH", count)
+    monkeypatch.setattr(report_options, "_EACH", count)
     told: list[tuple[str, float]] = []
     options = {**OPTIONS, "against": tiny("roberta"), "resume": tmp_path}
     together = head_report(tiny("bert"), TEXTS, progress=lambda *one: told.append(one), **options)
@@ -127,7 +128,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     kept[0].write_bytes(kept[0].read_bytes()[:-9])  # damaged: measured again
     told: list[Any] = []
     # Another number of workers goes on with the shards of the first run.
-    monkeypatch.setattr(sharing, "_EACH", 3)
+    monkeypatch.setattr(report_options, "_EACH", 3)
     found = head_report(tiny("bert"), TEXTS, progress=lambda *one: told.append(one), **options)
     assert len(told) == 3
     with one_thread():
@@ -171,13 +172,14 @@ def test_what_a_shard_refuses_is_one_error_and_leaves_nothing(tiny: Tiny, tmp_pa
     assert not list((tmp_path / "out" / sharing.KEPT).iterdir())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_command_keeps_shards_until_the_report_is_written(
     run: Any, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts, output = tmp_path / "texts.txt", tmp_path / "out"
     texts.write_text("\n".join(TEXTS) + "\n")
     options = ("--text", texts, "--tokens", "whitespace", "--no-baseline")
-    monkeypatch.setattr(sharing, "_EACH", 1)
+    monkeypatch.setattr(report_options, "_EACH", 1)
     _, plain, _ = run(tiny("bert"), *options)
 
     def here(work: Any, pieces: Any, **_: Any) -> Any:  # in this process, to be quick
@@ -270,7 +272,7 @@ def test_packed_values_come_back_bit_by_bit_and_damage_is_told() -> None:
     content = packed(value)
     for damaged in (b"", content[: len(content) // 2], content.replace(b"1.5", b"1.6")):
         with pytest.raises(ValueError, match="content must be what packed returned"):
-            packing.unpacked(damaged)
+            shards.unpacked(damaged)
 
 
 CLUSTER = """

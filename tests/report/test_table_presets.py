@@ -1,18 +1,22 @@
 """Networks of the repository by name, and the preset of the table of FourierFormer."""
 
-import csv
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pages import rows_of
 from study_modules import RESULTS
 from tiny_models_of_ours import language
 
 from fourierkernels.checkpoints import find_checkpoint, load_checkpoint
-from fourierkernels.checkpoints.published import PUBLISHED, PublishedCheckpoint
+from fourierkernels.checkpoints.find import PUBLISHED, PublishedCheckpoint
+from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
+from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.models import save_model
-from fourierkernels.report.table_presets import TABLES, filled, split_presets
+from fourierkernels.report.options import ReportOptions
+from fourierkernels.report.request import TABLES, filled, split_presets
 
 Run = Callable[..., tuple[int, str, str]]
 TABLE = "fourierformer-table"
@@ -48,8 +52,10 @@ def test_installation_without_the_repository_says_so(monkeypatch: pytest.MonkeyP
 
 def test_preset_fills_only_what_was_not_given() -> None:
     table = TABLES[TABLE]
-    options = {"metrics": ["cosine"], "context": None, "spread": "pairs-texts", "seed": 3}
-    assert filled(options, table, given={"metrics"}) == options | {"context": 256}
+    options = ReportOptions(LoadOptions(), ReadOptions(), MeasureOptions(["cosine"], seed=3))
+    expected = replace(options, read=ReadOptions(context=256), spread="pairs-texts")
+    assert filled(options, table, given={"metrics"}) == expected
+    assert filled(options, table, given=()).measure == MeasureOptions(["frobenius"], seed=3)
     assert filled(options, None, given=()) == options
     assert split_presets(["small", TABLE]) == ("small", table)
     assert split_presets([]) == (None, None)
@@ -70,6 +76,7 @@ def few(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return row.name
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_table_is_measured_on_both_splits_and_says_what_it_has_filled(
     few: str, run: Run, tmp_path: Path
 ) -> None:
@@ -84,8 +91,8 @@ def test_table_is_measured_on_both_splits_and_says_what_it_has_filled(
     )
     assert out.index("train text\n") < out.index("test text\n")
     assert out.count("n: 256 to 256 query tokens") == 2
-    with (RESULTS / "language_heads.csv").open() as file:
-        rows = [r for r in csv.DictReader(file) if (r["network"], r["stage"]) == (few, "trained")]
+    of_network = rows_of(RESULTS / "language_heads.csv")
+    rows = [row for row in of_network if (row["network"], row["stage"]) == (few, "trained")]
     for split in ("train", "test"):
         written = json.loads((tmp_path / "out" / split / "heads.json").read_text())
         means = written["networks"]["trained"]["frobenius"]["mean"]

@@ -19,7 +19,7 @@ from torch.nn import functional
 from training_runs import Call, error_of
 
 from fourierkernels.checkpoints import load_checkpoint, load_tokenizer
-from fourierkernels.checkpoints.subwords import piece_tokenizer
+from fourierkernels.checkpoints.vocabularies import piece_tokenizer
 from fourierkernels.mixing import MIXERS
 from fourierkernels.models import load_model
 from fourierkernels.models.tensor_files import read_tensors

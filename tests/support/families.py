@@ -110,7 +110,7 @@ _SECTIONS = {
 _KINDS = {"layer_types": ["linear_attention", "full_attention"]}
 # Family -> entries that `SIZES` has not or has otherwise.
 OVERRIDES: dict[str, Mapping[str, Any]] = {
-    "big_bird": {"attention_type": "original_full"},  # blocks are tried in test_steady.py
+    "big_bird": {"attention_type": "original_full"},  # blocks are tried in test_isolating.py
     "bigbird_pegasus": {"attention_type": "original_full"},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 4},
     "layoutlmv3": {"coordinate_size": 4, "shape_size": 8},
@@ -237,11 +237,11 @@ class Trial:
         """Return the maps of each item, recorded in one batch; or raise why there are none."""
         checkpoint = transformers_checkpoint(self.model, _request(self.part))
         if isinstance(self.items[0], Tensor):
-            with torch.inference_mode(), recording(self.model) as heard:
+            with torch.inference_mode(), recording(self.model) as calls:
                 self.model(pixel_values=self.items[0], **_options(self.model))
             # A pooling head, of one query, is not among the maps that a network returns.
-            calls = [call for call in heard if checkpoint.selects(call) and call.maps.shape[2] > 1]
-            return [[call.maps[0] for call in calls]]
+            kept = [one for one in calls if checkpoint.selects(one) and one.maps.shape[2] > 1]
+            return [[call.maps[0] for call in kept]]
         found = {
             one.index: one
             for one in head_samples(checkpoint, self.items, batch_size=len(self.items))

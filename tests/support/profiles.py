@@ -7,7 +7,7 @@ from typing import Any
 from fourierkernels.checkpoints import Checkpoint, load_checkpoint
 from fourierkernels.diagnostics import HeadProfile, HeadSummary, head_pruning, profile_heads
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
-from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.profile import HeadPruning
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 
 LOADING = ("model_class", "config", "part", "random_weights")

@@ -4,22 +4,29 @@ Models without attention are refused. Their mixing matrices are not attention ma
 dense mixers have one matrix for all heads and texts, and its rows are not probabilities (those of a
 Fourier transform are complex); :func:`fourierkernels.mixing.mixing_matrices` returns them.
 
-To load another model, write a function and add a row to :data:`ADAPTERS`.
+State dicts of the language models that the FourierFormer authors' code trains are read with a
+preset. To load another model, write a function and add a row to :data:`ADAPTERS`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, choose_part, token_fields
-from fourierkernels.checkpoints.formats.request import Config, LoadRequest
-from fourierkernels.checkpoints.preprocessing import read_preprocessing
-from fourierkernels.checkpoints.running import image_checkpoint, pad
+from fourierkernels.checkpoints.checkpoint import Checkpoint, TokenCheckpoint, choose_part
+from fourierkernels.checkpoints.formats.image_networks import ImageCheckpoint, read_preprocessing
+from fourierkernels.checkpoints.formats.request import LoadRequest, pad
+from fourierkernels.checkpoints.options import Config
+from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing import AttentionMixer, TokenMixer
-from fourierkernels.models.saved import build_model, saved_class
+from fourierkernels.models.language import LanguageModel
+from fourierkernels.models.published_language import published_config, published_model
+from fourierkernels.models.saved import CLASS, build_model, saved_class
+from fourierkernels.models.tensor_files import read_metadata, read_tensors, unwrapped
+
+CHANGES = {"heads", "length", "cutoffs", "power", "eps"}  # what no tensor says
 
 
 @dataclass(frozen=True)
@@ -82,44 +89,54 @@ def _class_and_config(request: LoadRequest) -> tuple[str, Config]:
     return saved, config
 
 
-def _language(model: Any, request: LoadRequest) -> Checkpoint:
-    def run(batch: Sequence[Any]) -> LanguageOutput:
-        ids, _ = pad(batch, 0)  # no token attends to later ones
-        return LanguageOutput(model.states(ids), lambda x: model.softmax(x, model.embedding))
+class LanguageCheckpoint(TokenCheckpoint):
+    """A language model, in which no token attends to later ones."""
 
-    fields = token_fields(PARTS["encoder"])
-    if model.config.positions == "from_the_end":
-        fields["batch_key"] = len
-    return Checkpoint(
-        files=request.files,
-        model=model,
-        limit=model.config.length,
-        vocabulary=model.config.vocabulary,
-        run=run,
-        selects=lambda call: True,
-        **fields,
-    )
+    def forward(self, batch: Sequence[Any]) -> LanguageOutput:
+        """Return last states; padding comes behind all tokens."""
+        model = self.model
+        states = model.states(pad(batch, 0)[0])
+        return LanguageOutput(states, lambda x: model.softmax(x, model.embedding))
+
+    def padding_key(self, item: Any) -> Hashable:
+        """Return the length of a text whose positions count from its end."""
+        return len(item) if self.model.config.positions == "from_the_end" else None
 
 
-def _encoder(model: Any, request: LoadRequest) -> Checkpoint:
-    config = getattr(model, "encoder", model).config
+class EncoderCheckpoint(TokenCheckpoint):
+    """An encoder of texts, with a head for its task or without one."""
 
-    def run(batch: Sequence[Any]) -> Any:
-        ids, mask = pad(batch, config.padding_id or 0)
-        return model(ids, padding=None if mask.all() else mask == 0)
+    def forward(self, batch: Sequence[Any]) -> Any:
+        """Run the model with a mask of padding, if there is any."""
+        ids, mask = pad(batch, _encoder_config(self.model).padding_id or 0)
+        return self.model(ids, padding=None if mask.all() else mask == 0)
 
-    fields = token_fields(PARTS["encoder"])
-    if not _masks_padding(model):
-        fields["batch_key"] = len
-    return Checkpoint(
-        files=request.files,
-        model=model,
-        limit=config.length,
-        vocabulary=config.vocabulary,
-        run=run,
-        selects=lambda call: True,
-        **fields,
-    )
+    def padding_key(self, item: Any) -> Hashable:
+        """Return the length of a text if a mixer would read padding."""
+        return None if _masks_padding(self.model) else len(item)
+
+
+class TranslationCheckpoint(TokenCheckpoint):
+    """A part of a translation model, in which no target token attends to later ones."""
+
+    def forward(self, batch: Sequence[Any]) -> Any:
+        """Encode texts, or run the model on pairs."""
+        padding = self.model.config.padding_id
+        if not self.part.pairs:
+            return self.model.encode(pad(batch, padding)[0])
+        source, target = (pad([pair[i] for pair in batch], padding)[0] for i in (0, 1))
+        return self.model(source, target)
+
+    def selects(self, call: AttentionCall) -> bool:
+        """Return whether a call belongs to the part."""
+        side, cross = "decoder." if self.part.pairs else "encoder.", self.part.name == "cross"
+        return call.name.startswith(side) and call.cross == cross
+
+    def padding_key(self, item: Any) -> Hashable:
+        """Return the length of the source if a mixer would read padding."""
+        if _masks_padding(self.model.encoder):
+            return None
+        return len(item[0]) if self.part.pairs else len(item)
 
 
 def _masks_padding(module: nn.Module) -> bool:
@@ -127,44 +144,42 @@ def _masks_padding(module: nn.Module) -> bool:
     return all(mixer.masks_padding for mixer in mixers)
 
 
+def _encoder_config(model: Any) -> Any:
+    return getattr(model, "encoder", model).config
+
+
+def _language(model: Any, request: LoadRequest) -> Checkpoint:
+    limit, words = model.config.length, model.config.vocabulary
+    return LanguageCheckpoint(files=request.files, model=model, limit=limit, vocabulary=words)
+
+
+def _encoder(model: Any, request: LoadRequest) -> Checkpoint:
+    config = _encoder_config(model)
+    limit, words = config.length, config.vocabulary
+    return EncoderCheckpoint(files=request.files, model=model, limit=limit, vocabulary=words)
+
+
 def _vision(model: Any, request: LoadRequest) -> Checkpoint:
     config, home = model.config, request.files.run
     shape = (config.channels, config.image, config.image)
-    return image_checkpoint(
-        model,
-        model,
+    return ImageCheckpoint(
         files=request.files,
+        model=model,
         shape=shape,
         patch=(config.patch, config.patch),
         preprocess=read_preprocessing(home, height=shape[1], width=shape[2], channels=shape[0]),
-    )
+    ).counted()
 
 
 def _translation(model: Any, request: LoadRequest) -> Checkpoint:
-    config = model.config
-    chosen = choose_part(request.part)
-
-    def encode(batch: Sequence[Any]) -> Tensor:
-        states: Tensor = model.encode(pad(batch, config.padding_id)[0])
-        return states
-
-    def translate(batch: Sequence[Any]) -> Any:
-        source, target = (pad([pair[i] for pair in batch], config.padding_id)[0] for i in (0, 1))
-        return model(source, target)
-
-    fields = token_fields(chosen)
-    if not _masks_padding(model.encoder):  # no target token attends to later ones
-        fields["batch_key"] = (lambda pair: len(pair[0])) if chosen.pairs else len
-    side, cross = "decoder." if chosen.pairs else "encoder.", chosen.name == "cross"
-    return Checkpoint(
+    config, part = model.config, choose_part(request.part)
+    return TranslationCheckpoint(
         files=request.files,
         model=model,
         limit=config.length,
         vocabulary=config.vocabulary,
-        run=translate if chosen.pairs else encode,
-        selects=lambda call: call.name.startswith(side) and call.cross == cross,
-        start=(config.start_id,) if chosen.pairs else (),
-        **fields,
+        part=part,
+        start=(config.start_id,) if part.pairs else (),
     )
 
 
@@ -177,3 +192,49 @@ ADAPTERS: dict[str, Callable[[Any, LoadRequest], Checkpoint]] = {
     "TranslationModel": _translation,
     "VisionTransformer": _vision,
 }
+
+
+def load_published(request: LoadRequest) -> Checkpoint:
+    """Load a file of tensors with the names of the published code.
+
+    ``fourierkernels.models.published_names`` has the names.
+
+    Raises
+    ------
+    ValueError
+        If it is not such a file, or an option does not apply to it.
+    """
+    _refuse_others(request)
+    tensors = unwrapped(read_tensors(request.files.path))
+    config = published_config(tensors, preset=str(request.preset), **_changes(request))
+    drawn = request.random_weights
+    model = LanguageModel(config) if drawn else published_model(tensors, config)
+    return ADAPTERS["LanguageModel"](model.float().eval().requires_grad_(False), request)
+
+
+def _changes(request: LoadRequest) -> dict[str, Any]:
+    """Return what a config says in place of the preset."""
+    given = {} if request.config is None else dict(request.config)
+    unknown = sorted(given.keys() - CHANGES)
+    if unknown:
+        raise ValueError(
+            f"config must name {', '.join(sorted(CHANGES))} only with a preset, "
+            f"got {', '.join(unknown)}"
+        )
+    return given
+
+
+def _refuse_others(request: LoadRequest) -> None:
+    file = request.files.path
+    if file.is_dir() or CLASS in read_metadata(file):
+        raise ValueError(
+            "preset must be left out for a checkpoint that names its own architecture, "
+            f"got {request.preset!r} for {request.files}"
+        )
+    if request.model_class is not None:
+        raise ValueError(f"model_class must be left out with a preset, got {request.model_class!r}")
+    if request.part is not None:
+        raise ValueError(
+            "part must be left out for a network that is not an encoder-decoder, "
+            f"got {request.part!r}"
+        )

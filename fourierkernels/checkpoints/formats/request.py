@@ -1,21 +1,22 @@
-"""The arguments of :func:`~fourierkernels.checkpoints.load.load_checkpoint` as one object."""
+"""What all kinds of checkpoints share: the request, padding, and errors of a network."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.word_lists import WordList
 from fourierkernels.models.tensor_files import (
     load_exactly,
     read_tensors,
     without_wrappers,
 )
-
-Config = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -55,3 +56,27 @@ class LoadRequest:
         """Refuse a part, for a network that is not an encoder-decoder."""
         if self.part is not None:
             raise ValueError(f"part must be left out for {self.model_class}, got {self.part!r}")
+
+
+def pad(batch: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    """Return ids ``(B, n)`` padded at their ends, and the mask that is 1 where they are not."""
+    longest = max(map(len, batch))
+    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in batch])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in batch])
+    return ids, mask
+
+
+def as_pair(size: Any) -> tuple[int, int]:
+    """Return height and width of a size given as one number or as a pair."""
+    height, width = (size, size) if isinstance(size, int) else size
+    return int(height), int(width)
+
+
+@contextmanager
+def must_run(rule: str, name: str) -> Iterator[None]:
+    """Turn any exception of a network into a ValueError that begins with the rule it breaks."""
+    try:
+        yield
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0]
+        raise ValueError(f"{rule}, but {name} fails: {reason}") from error

@@ -4,22 +4,68 @@ Each sound is a batch of its own, so that none is padded to the length of anothe
 into the network's input is the feature extractor that the folder prescribes.
 """
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import gcd
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 
 from fourierkernels.checkpoints.checkpoint import AttentionPart, Checkpoint
+from fourierkernels.checkpoints.contexts import offline_and_quiet, one_line
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
+from fourierkernels.checkpoints.formats.request import as_pair
 from fourierkernels.checkpoints.recorders.recording import recording
-from fourierkernels.checkpoints.running import as_pair
-from fourierkernels.checkpoints.sounds import read_sound
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.run_folder import PREPROCESSING
 
 SOUNDS = ("input_values", "input_features")  # what networks that hear call their input
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SoundCheckpoint(Checkpoint):
+    """A network that reads WAV files.
+
+    Attributes
+    ----------
+    input_name : str
+        What it calls its input, one of `SOUNDS`.
+    extract : callable
+        The feature extractor of transformers.
+    """
+
+    input_name: str
+    extract: Any
+
+    @property
+    def reads(self) -> str:
+        """Paths of WAV files."""
+        return "sounds"
+
+    def _features(self, sound: Path) -> Any:
+        rate = self.extract.sampling_rate
+        samples = read_sound(sound, rate=rate)
+        return self.extract(samples, sampling_rate=rate, return_tensors="pt")[self.input_name]
+
+    def forward(self, batch: Sequence[Path]) -> Any:
+        """Read sounds and run the model on them."""
+        return self.model(**{self.input_name: torch.cat([self._features(one) for one in batch])})
+
+    def padding_key(self, item: Path) -> Hashable:
+        """Return the sound itself."""
+        return item
+
+    def labels(self, item: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the bands and frames of a spectrogram, or the seconds of a sound."""
+        with torch.inference_mode(), recording(self.model) as calls:
+            self.forward([item])
+        n = int(calls[-1].maps.shape[-1])  # tokens, as the last layer sees them
+        names = _patches(self.model.config, n) or _times(self.extract, item, n)
+        return names, names
 
 
 def sound_checkpoint(
@@ -41,32 +87,7 @@ def sound_checkpoint(
     """
     if part.pairs:
         raise ValueError(f"part must be encoder for a network that hears, got {part.name!r}")
-    extract = _extractor(files)
-
-    def features(sound: Path) -> Any:
-        samples = read_sound(sound, rate=extract.sampling_rate)
-        return extract(samples, sampling_rate=extract.sampling_rate, return_tensors="pt")[name]
-
-    def run(batch: Sequence[Any]) -> Any:
-        return model(**{name: torch.cat([features(sound) for sound in batch])})
-
-    def labels(sound: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        n = _count_tokens(model, lambda: run([sound]))
-        names = _patches(model.config, n) or _times(extract, sound, n)
-        return names, names
-
-    return Checkpoint(
-        files=files,
-        model=model,
-        limit=None,
-        vocabulary=None,
-        reads="sounds",
-        run=run,
-        selects=lambda call: not call.cross,
-        batch_key=lambda sound: sound,
-        spans=lambda sound: None,
-        labels=labels,
-    )
+    return SoundCheckpoint(files=files, model=model, input_name=name, extract=_extractor(files))
 
 
 def _extractor(files: CheckpointFiles) -> Any:
@@ -80,14 +101,6 @@ def _extractor(files: CheckpointFiles) -> Any:
         return transformers.AutoFeatureExtractor.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-
-
-@torch.inference_mode()
-def _count_tokens(model: Any, run: Callable[[], Any]) -> int:
-    """Return the number of tokens of an input, as the last layer sees it."""
-    with recording(model) as heard:
-        run()
-    return int(heard[-1].maps.shape[-1])
 
 
 def _times(extract: Any, sound: Path, n: int) -> tuple[str, ...]:
@@ -108,3 +121,62 @@ def _patches(config: Any, n: int) -> tuple[str, ...]:
     frames = (config.max_length - width) // config.time_stride + 1
     names = [f"band {band}, frame {frame}" for band in range(bands) for frame in range(frames)]
     return ("class", "distillation", *names) if len(names) + 2 == n else ()
+
+
+_RATES = (1_000, 400_000)  # beyond, a header alone could ask for all memory
+
+
+def read_sound(file: Path, *, rate: int) -> FloatArray:
+    """Return the samples of a WAV file between -1 and 1, ``(samples,)``.
+
+    Channels are averaged, and another rate is changed to `rate` by ``scipy.signal.resample_poly``.
+
+    Parameters
+    ----------
+    rate : int
+        Samples per second that the network hears.
+
+    Raises
+    ------
+    ValueError
+        If the file is no WAV file that scipy reads, or has no samples or some that are not finite.
+    """
+    found, samples = _read(file)
+    mono = _scaled(samples)
+    mono = mono.mean(axis=1) if mono.ndim == 2 else mono
+    if not mono.size or not np.isfinite(mono).all():
+        raise ValueError(f"sounds must have samples, all of them finite, got {file}")
+    if found == rate:
+        return mono
+    from scipy.signal import resample_poly  # takes a while to load
+
+    common = gcd(found, rate)
+    resampled: FloatArray = resample_poly(mono, rate // common, found // common)
+    return resampled
+
+
+def _read(file: Path) -> tuple[int, Any]:
+    from scipy.io import wavfile
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", wavfile.WavFileWarning)  # on chunks of other data
+            rate, samples = wavfile.read(file)
+    except Exception as error:  # scipy's own, of struct and of numpy
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0]
+        raise ValueError(f"sounds must be WAV files, got {file}: {reason}") from error
+    least, most = _RATES
+    if not least <= rate <= most:
+        raise ValueError(
+            f"sounds must have a rate of {least:,} to {most:,} per second, got {rate} in {file}"
+        )
+    return int(rate), samples
+
+
+def _scaled(samples: Any) -> FloatArray:
+    """Return samples between -1 and 1: whole numbers are fractions of the largest."""
+    wide: FloatArray = samples.astype(np.float64)
+    if samples.dtype.kind == "f":
+        return wide
+    half: float = 2.0 ** (8 * samples.dtype.itemsize - 1)
+    return wide / half - (1 if samples.dtype.kind == "u" else 0)

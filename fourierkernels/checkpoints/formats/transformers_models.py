@@ -16,13 +16,16 @@ import torch
 import transformers
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.formats.class_hints import class_hint, take_side
-from fourierkernels.checkpoints.formats.config_size import check_size
-from fourierkernels.checkpoints.formats.index_files import check_index
-from fourierkernels.checkpoints.formats.recomputed import recomputed
+from fourierkernels.checkpoints.contexts import offline_and_quiet, one_line
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.transformers_networks import transformers_checkpoint
-from fourierkernels.checkpoints.offline import offline_and_quiet, one_line
+from fourierkernels.checkpoints.formats.transformers_weights import (
+    check_index,
+    class_hint,
+    recomputed,
+    take_side,
+)
+from fourierkernels.checkpoints.memory import check_size
 from fourierkernels.models.tensor_files import (
     check_uncompressed,
     read_tensors,

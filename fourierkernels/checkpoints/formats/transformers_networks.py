@@ -1,57 +1,112 @@
 """How a network of Hugging Face transformers is run on its items, whatever file it comes from."""
 
 import inspect
+import json
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fourierkernels.checkpoints.checkpoint import (
     AttentionPart,
     Checkpoint,
+    TokenCheckpoint,
     choose_part,
-    token_fields,
 )
-from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.formats.class_hints import sides
-from fourierkernels.checkpoints.formats.decoder_starts import start_ids
-from fourierkernels.checkpoints.formats.masked_images import unmasked
-from fourierkernels.checkpoints.formats.request import LoadRequest
+from fourierkernels.checkpoints.formats.request import LoadRequest, pad
 from fourierkernels.checkpoints.formats.sound_networks import SOUNDS, sound_checkpoint
-from fourierkernels.checkpoints.preprocessing import read_preprocessing
-from fourierkernels.checkpoints.running import as_pair, image_checkpoint, pad
+from fourierkernels.checkpoints.formats.transformers_images import vision_checkpoint
+from fourierkernels.checkpoints.formats.transformers_weights import sides
+from fourierkernels.checkpoints.recorders.call import AttentionCall
 
+_GENERATION = "generation_config.json"
 _LIMITS = ("max_position_embeddings", "max_seq_len")  # the latter of MPT
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransformersCheckpoint(TokenCheckpoint):
+    """A network of transformers that reads token ids, or pairs of them.
+
+    Attributes
+    ----------
+    calls : CallsOfPart
+        Which calls of attention belong to the part.
+    """
+
+    calls: "CallsOfPart"
+
+    def selects(self, call: AttentionCall) -> bool:
+        """Return whether a call belongs to the part."""
+        return self.calls.selects(call)
+
+    def forward(self, batch: Sequence[Any]) -> Any:
+        """Run the model on padded texts, or on padded pairs."""
+        padding = getattr(self.model.config, "pad_token_id", None) or 0
+        if not self.part.pairs:
+            ids, mask = pad(batch, padding)
+            return self.model(input_ids=ids, attention_mask=mask)
+        source, mask = pad([pair[0] for pair in batch], padding)
+        target, target_mask = pad([pair[1] for pair in batch], padding)
+        return self.model(
+            input_ids=source,
+            attention_mask=mask,
+            decoder_input_ids=target,
+            decoder_attention_mask=target_mask,
+            use_cache=False,
+        )
+
+
+@dataclass(frozen=True)
+class CallsOfPart:
+    """The calls of attention that belong to a part of a network.
+
+    Attributes
+    ----------
+    inside : str
+        What the names of its modules begin with.
+    cross : bool
+        Whether their keys belong to another sequence than their queries.
+    """
+
+    inside: str = ""
+    cross: bool = False
+
+    def selects(self, call: AttentionCall) -> bool:
+        """Return whether a call is one of them."""
+        return call.name.startswith(self.inside) and call.cross == self.cross
 
 
 def transformers_checkpoint(model: Any, request: LoadRequest) -> Checkpoint:
     """Return a model of transformers ready to give what the heads of a part compute."""
     model = model.eval().requires_grad_(False)
-    model, chosen, selects = attended_part(model, request.part)
+    model, part, calls = attended_part(model, request.part)
     reads = _main_input(model)
     if reads == "pixel_values":
-        return _vision_checkpoint(model, request.files)
+        return vision_checkpoint(model, request.files)
     if reads in SOUNDS:
-        return sound_checkpoint(model, reads, chosen, request.files)
+        return sound_checkpoint(model, reads, part, request.files)
     model.config.use_cache = False  # keys and values of past tokens would only cost memory
-    return Checkpoint(
+    return TransformersCheckpoint(
         files=request.files,
         model=model,
         limit=_position_limit(model),
         vocabulary=_vocabulary(model),
-        run=_run_pairs(model) if chosen.pairs else _run_tokens(model),
-        selects=selects,
-        start=start_ids(model, request.files.folder) if chosen.pairs else (),
-        **token_fields(chosen),
+        part=part,
+        calls=calls,
+        start=start_ids(model, request.files.folder) if part.pairs else (),
     )
 
 
-def attended_part(model: Any, part: str | None) -> tuple[Any, AttentionPart, Callable[[Any], bool]]:
+def attended_part(model: Any, part: str | None) -> tuple[Any, AttentionPart, CallsOfPart]:
     """Return what has to be run for a part, the part, and which calls of attention belong to it."""
     chosen = _part(model, part)
-    if model.config.is_encoder_decoder and not chosen.pairs:
-        model = _encoder(model)
-    return model, chosen, _selects(model, chosen)
+    if chosen.pairs:
+        decoder = model.get_decoder()
+        inside = next(name for name, module in model.named_modules() if module is decoder) + "."
+        return model, chosen, CallsOfPart(inside, chosen.name == "cross")
+    inner = _encoder(model) if model.config.is_encoder_decoder else model
+    return inner, chosen, CallsOfPart()
 
 
 def _main_input(model: Any) -> str:
@@ -81,28 +136,6 @@ def _encoder(model: Any) -> Any:
     return encoder
 
 
-def _vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
-    config = model.config
-    if not hasattr(config, "image_size"):
-        raise ValueError(
-            f"checkpoint must say the image_size of its images, got {type(model).__name__}"
-        )
-    height, width = as_pair(config.image_size)
-    channels = int(getattr(config, "num_channels", 3))
-    patch = as_pair(config.patch_size) if hasattr(config, "patch_size") else None
-    patches = 0 if patch is None else (height // patch[0]) * (width // patch[1])
-    options, notes = unmasked(model, patches)
-    read = image_checkpoint(
-        model,
-        lambda images: model(pixel_values=images, **options(len(images))),
-        files=files,
-        preprocess=read_preprocessing(files.folder, height=height, width=width, channels=channels),
-        shape=(channels, height, width),
-        patch=patch,
-    )
-    return replace(read, notes=notes)
-
-
 def _part(model: Any, part: str | None) -> AttentionPart:
     chosen = choose_part(part)
     if part is not None and not model.config.is_encoder_decoder:
@@ -114,42 +147,6 @@ def _part(model: Any, part: str | None) -> AttentionPart:
     if chosen.pairs and "decoder" not in names:
         raise ValueError(f"part must be encoder for {type(model).__name__}, got {part!r}")
     return chosen
-
-
-def _run_tokens(model: Any) -> Callable[[Sequence[Any]], Any]:
-    padding = getattr(model.config, "pad_token_id", None) or 0
-
-    def run(batch: Sequence[Any]) -> Any:
-        ids, mask = pad(batch, padding)
-        return model(input_ids=ids, attention_mask=mask)
-
-    return run
-
-
-def _run_pairs(model: Any) -> Callable[[Sequence[Any]], Any]:
-    padding = getattr(model.config, "pad_token_id", None) or 0
-
-    def run(batch: Sequence[Any]) -> Any:
-        source, mask = pad([pair[0] for pair in batch], padding)
-        target, target_mask = pad([pair[1] for pair in batch], padding)
-        return model(
-            input_ids=source,
-            attention_mask=mask,
-            decoder_input_ids=target,
-            decoder_attention_mask=target_mask,
-            use_cache=False,
-        )
-
-    return run
-
-
-def _selects(model: Any, part: AttentionPart) -> Callable[[Any], bool]:
-    if not part.pairs:
-        return lambda call: not call.cross
-    decoder = model.get_decoder()
-    inside = next(name for name, module in model.named_modules() if module is decoder) + "."
-    cross = part.name == "cross"
-    return lambda call: call.name.startswith(inside) and call.cross == cross
 
 
 def _vocabulary(model: Any) -> int:
@@ -172,3 +169,38 @@ def _position_limit(model: Any) -> int | None:
     found = (getattr(config, name, None) for name in _LIMITS)
     limit = next((limit for limit in found if limit is not None), None)
     return int(limit) if limit and limit > 0 else None
+
+
+def start_ids(model: Any, folder: Path | None) -> tuple[int, ...]:
+    """Return what the decoder reads first, then what every output is made to begin with.
+
+    They are named by the generation_config.json of a folder or else by the configuration of the
+    model; none is returned for what neither names.
+
+    Raises
+    ------
+    ValueError
+        If the file is no JSON object.
+    """
+    generation, config = _generation(folder), model.config
+    first, forced = (
+        generation.get(name, getattr(config, name, None))
+        for name in ("decoder_start_token_id", "forced_bos_token_id")
+    )
+    if not isinstance(first, int):  # none, or one for each text of a batch
+        return ()
+    return (first,) if forced is None else (first, int(forced))
+
+
+def _generation(folder: Path | None) -> Mapping[str, Any]:
+    """Return what a folder says on generation."""
+    file = None if folder is None else folder / _GENERATION
+    if file is None or not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file.name} must be a JSON object, got {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{file.name} must be a JSON object, got {type(found).__name__}")
+    return found

@@ -1,7 +1,8 @@
-"""The record of one call of attention, and the row of a recorder."""
+"""The record of one call of attention, what was recorded of a model, and the row of a recorder."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from fourierkernels.foundation.validation import check_choice
 
 _CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
 _SIDES = {"maps": "nm", "queries": "n", "keys": "m", "values": "m", "outputs": "n"}  # of padding
+_SHOWN = 3  # modules named in an error
 
 
 @dataclass(eq=False)
@@ -45,7 +47,7 @@ class AttentionCall:
         Whether texts and heads came in one dimension, read here with texts first; what reads the
         heads may show that heads come first.
     rows : MapRows or None
-        How rows of maps that are not held are computed.
+        How rows of maps that are not kept are computed.
     filler : int
         Queries and keys at the end of the longest text that the model itself has added.
     """
@@ -129,7 +131,7 @@ class Recorder:
     ----------
     attach : callable
         From a module, its name and the list that its calls are added to, a
-        :class:`~.heard.Heard`; returns how to detach.
+        :class:`RecordedCalls`; returns how to detach.
     takes : callable
         Whether a call with these inputs is recorded so; any other is read from the functions that
         the module calls.
@@ -176,3 +178,79 @@ def attention_call(
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     cross = bool(_CROSS.search(name))
     return AttentionCall(name, maps, query, keys, values, outputs, scale, cross, rows=rows)
+
+
+class Suspension:
+    """Whether another recorder is at work, so that the functions it sees are not read twice."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Suspend other recorders."""
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+
+class RecordedCalls(list[AttentionCall]):
+    """Calls of attention in order.
+
+    Attributes
+    ----------
+    unread : dict
+        Name of a module with a softmax that looks like attention, to the reason why what it
+        computes was not understood.
+    suspension : Suspension
+        Kept by a recorder around what it reads itself.
+    slab : int
+        How many queries are computed at once where a recorder need not keep whole maps; 0 if all
+        maps are kept.
+    """
+
+    def __init__(
+        self,
+        calls: Iterable[AttentionCall] = (),
+        unread: dict[str, str] | None = None,
+        *,
+        slab: int = 0,
+    ) -> None:
+        super().__init__(calls)
+        self.unread = {} if unread is None else unread
+        self.slab = slab
+        self.suspension = Suspension()
+
+    def nothing(self, model: nn.Module) -> str:
+        """Return why there is nothing to measure: the end of an error's sentence."""
+        others = f" of this part beside {len(self)} calls of others" if self else ""
+        found = f"got none{others} in {type(model).__name__}"
+        if not self.unread:
+            return found
+        return f"{found}: {unread_sentence(self.unread)}"
+
+
+def unread_sentence(unread: dict[str, str]) -> str:
+    """Return one sentence on the modules whose attention was not understood, reason by reason.
+
+    Examples
+    --------
+    >>> unread_sentence({"a.0": "its weights are changed", "a.1": "its weights are changed"})
+    'softmax seen in a.0 and a.1, not understood because its weights are changed'
+    """
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in unread.items():
+        by_reason.setdefault(reason, []).append(name or "the model itself")
+    return "; ".join(
+        f"softmax seen in {_listed(names)}, not understood because {reason}"
+        for reason, names in by_reason.items()
+    )
+
+
+def _listed(names: list[str]) -> str:
+    shown, more = names[:_SHOWN], len(names) - _SHOWN
+    if more > 0:
+        return f"{', '.join(shown)} and {more} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -19,8 +19,8 @@ from torch._ops import HigherOrderOperator
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from fourierkernels.checkpoints.recorders.call import RecordedCalls
 from fourierkernels.checkpoints.recorders.einsum import as_product, with_own_heads
-from fourierkernels.checkpoints.recorders.heard import Heard
 from fourierkernels.checkpoints.recorders.products import Inside, Pieces
 from fourierkernels.checkpoints.recorders.slabs import softmax_rows, without_numbers
 
@@ -44,19 +44,19 @@ Takes = Callable[[tuple[Any, ...]], bool]
 
 @contextmanager
 def record_functions(
-    model: nn.Module, heard: Heard, *, claimed: dict[int, Takes]
+    model: nn.Module, recorded: RecordedCalls, *, claimed: dict[int, Takes]
 ) -> Iterator[None]:
     """Watch the functions that a model calls, and add its calls of attention to a list.
 
     Parameters
     ----------
-    heard : Heard
-        Nothing is read while its `quiet` is kept: another recorder is at work.
+    recorded : RecordedCalls
+        Nothing is read while its `suspension` lasts: another recorder is at work.
     claimed : dict
         Identity of a module that another recorder reads, to whether it takes some inputs; the
         insides of such a call are left out.
     """
-    watch = _Watch(heard)
+    watch = _Watch(recorded)
     with ExitStack() as stack:
         for name, module in model.named_modules():
             first = name == ""
@@ -79,16 +79,17 @@ def _is_flexible(function: Any) -> bool:
 
 
 class _Watch(TorchFunctionMode):
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, recorded: RecordedCalls) -> None:
         super().__init__()
-        self.pieces, self.quiet, self.slab = Pieces(heard), heard.quiet, heard.slab
+        self.pieces, self.slab = Pieces(recorded), recorded.slab
+        self.suspension = recorded.suspension
         self.inside: list[tuple[Inside, bool]] = []  # the modules that are being run
 
     def entering(self, name: str, *, takes: Takes | None, first: bool) -> Callable[..., None]:
         def hook(module: nn.Module, inputs: Any, given: Any) -> None:
             claimed = takes is not None and takes(inputs)
             self.inside.append((Inside(name, module), claimed))
-            self.quiet.depth += claimed
+            self.suspension.depth += claimed
             if first:
                 read = [part for part in (*inputs, *given.values()) if isinstance(part, Tensor)]
                 self.pieces.leading = tuple(read[0].shape[:2]) if read else ()
@@ -97,14 +98,14 @@ class _Watch(TorchFunctionMode):
 
     def leaving(self, module: nn.Module, inputs: Any, output: Any) -> None:
         _, claimed = self.inside.pop()
-        self.quiet.depth -= claimed
+        self.suspension.depth -= claimed
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), given: Any = None
     ) -> Any:
         given = given or {}
         result = function(*args, **given)
-        if self.quiet.depth or not self.inside:
+        if self.suspension.depth or not self.inside:
             return result
         if _is_flexible(function):
             self._flexible(function, result[0], *args)
@@ -158,7 +159,7 @@ class _Watch(TorchFunctionMode):
         """Attend to the unit matrix in place of the values: what comes out is the map."""
         n = key.shape[2]
         unit = torch.eye(n, dtype=value.dtype, device=value.device).expand(*key.shape[:2], n, n)
-        with self.quiet.kept():
+        with self.suspension.suspended():
             weights = function(query, key, unit, *rest)[0]
         self.pieces.add_call(
             (query, key, value), weights, result, at=self.inside[-1][0], scale=rest[_SCALE]

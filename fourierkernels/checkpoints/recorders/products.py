@@ -4,13 +4,13 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
-from fourierkernels.checkpoints.recorders.heard import Heard
+from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, attention_call
+from fourierkernels.checkpoints.recorders.slabs import MapRows
 
 _ATTENTION = re.compile(r"att(ention|n)", re.IGNORECASE)
 _HEADS = ("num_heads", "n_heads", "heads", "n_head", "nhead", "num_attention_heads")
@@ -52,13 +52,13 @@ class Pieces:
 
     Attributes
     ----------
-    heard : Heard
+    recorded : RecordedCalls
         What complete calls, and reasons where there is none, are added to.
     leading : sequence of int
         The first dimensions of the model's input, one of which counts its texts.
     """
 
-    heard: Heard
+    recorded: RecordedCalls
     leading: Sequence[int] = ()
     products: deque[tuple[Tensor, Tensor, Tensor]] = field(
         default_factory=lambda: deque(maxlen=_KEPT)
@@ -92,18 +92,26 @@ class Pieces:
         """Name what was left over, and calls whose texts and heads cannot be told apart."""
         while self.softmaxes:
             self._give_up(self.softmaxes.popleft())
-        for call in [call for call in self.heard if call.merged]:
-            self.heard.unread[call.name] = _MERGED
-            self.heard.remove(call)
+        for call in [call for call in self.recorded if call.merged]:
+            self.recorded.unread[call.name] = _MERGED
+            self.recorded.remove(call)
 
-    def add_call(self, vectors: tuple[Tensor, ...], weights: Tensor, result: Tensor, **told: Any):  # type: ignore[no-untyped-def]
+    def add_call(
+        self,
+        vectors: tuple[Tensor, ...],
+        weights: Tensor,
+        result: Tensor,
+        *,
+        at: Inside,
+        scale: float,
+        rows: MapRows | None = None,
+    ) -> None:
         """Add a call of attention whose parts are known, whatever their leading dimensions."""
-        at: Inside = told["at"]
         heads = self._heads(weights, at.module)
         if heads is None:
             what = "one map per head" if weights.ndim > 4 else "of a known number of heads"
             reason = f"its weights of shape {tuple(weights.shape)} are not {what}"
-            self.heard.unread[at.name] = reason
+            self.recorded.unread[at.name] = reason
             return
         parts = [
             part.reshape(weights.shape[0] // heads, -1, *part.shape[-2:])
@@ -111,10 +119,9 @@ class Pieces:
             else part.reshape(weights.shape[0], -1, *part.shape[-2:])
             for part in (weights, *vectors, result)
         ]
-        rows = told.get("rows")
-        call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], told["scale"], rows)
+        call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], scale, rows)
         call.merged = weights.ndim == 3 and 1 < heads < weights.shape[0]
-        self.heard.append(call)
+        self.recorded.append(call)
 
     def _may_be_weights(self, tensor: Tensor) -> bool:
         """Tell whether scores of this size were seen, which the tensor is not itself."""
@@ -177,11 +184,11 @@ class Pieces:
     def _give_up(self, one: Softmax) -> None:
         shape = one.weights.shape[-2:]  # that of a call it may have been a part of, as a gate is
         known = any(
-            call.name == one.at.name and call.maps.shape[2:] == shape for call in self.heard
+            call.name == one.at.name and call.maps.shape[2:] == shape for call in self.recorded
         )
         if one.suspicious(self.leading) and not known:
             rows = one.reason is not _UNMET or sums_to_one(one.weights)
-            self.heard.unread[one.at.name] = one.reason if rows else _NO_ROWS
+            self.recorded.unread[one.at.name] = one.reason if rows else _NO_ROWS
 
 
 def _lies_in(inner: Inside, outer: Inside) -> bool:

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.call import AttentionCall
-from fourierkernels.checkpoints.recorders.heard import Heard
+from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls
 from fourierkernels.checkpoints.recorders.products import regrouped
 from fourierkernels.checkpoints.recorders.slabs import MapRows
 
@@ -19,14 +18,14 @@ _WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as many bytes as a 
 _PARTS = ("maps", "queries", "keys", "values", "outputs")
 
 
-def find_projection(heard: Heard) -> Any:
+def find_projection(recorded: RecordedCalls) -> Any:
     """Return a hook that stores the linear layer that reads the joined heads."""
 
     def hook(module: Any, inputs: tuple[Any, ...]) -> None:
-        if not heard or heard[-1].slices is not None or not inputs:
+        if not recorded or recorded[-1].slices is not None or not inputs:
             return
         read = inputs[0]
-        call = _reader_of(heard, read)
+        call = _reader_of(recorded, read)
         if call is not None:
             heads, features = call.outputs.shape[1], call.outputs.shape[-1]
             weight = module.weight.T if isinstance(module, nn.Linear) else module.weight
@@ -35,9 +34,9 @@ def find_projection(heard: Heard) -> Any:
     return hook
 
 
-def _reader_of(heard: Heard, read: Tensor) -> AttentionCall | None:
+def _reader_of(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:
     """Return the last call if its heads are what a layer reads, put in order for that."""
-    call = heard[-1]
+    call = recorded[-1]
     if _reads(read, call.outputs):
         call.merged = False
         return call
@@ -45,7 +44,7 @@ def _reader_of(heard: Heard, read: Tensor) -> AttentionCall | None:
         regrouped(call)
         call.merged = False
         return call
-    return _joined(heard, read) if call.outputs.shape[1] == 1 else None
+    return _joined(recorded, read) if call.outputs.shape[1] == 1 else None
 
 
 def _turned(outputs: Tensor) -> Tensor:
@@ -53,13 +52,13 @@ def _turned(outputs: Tensor) -> Tensor:
     return outputs.reshape(heads, texts, n, features).transpose(0, 1)
 
 
-def _joined(heard: Heard, read: Tensor) -> AttentionCall | None:
+def _joined(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:
     """Make one call of the last ones, one head each, if a layer reads them side by side."""
-    first = heard[-1]
+    first = recorded[-1]
     alone = list(
         takewhile(
             lambda call: call.slices is None and call.outputs.shape == first.outputs.shape,
-            reversed(heard),
+            reversed(recorded),
         )
     )
     count = read.shape[-1] // first.outputs.shape[-1]
@@ -71,7 +70,7 @@ def _joined(heard: Heard, read: Tensor) -> AttentionCall | None:
         setattr(call, name, _side_by_side(group, name))
     call.rows = rows
     call.name = ".".join(_common([one.name.split(".") for one in group]))
-    del heard[-count + 1 :]
+    del recorded[-count + 1 :]
     return call
 
 
@@ -82,7 +81,7 @@ def _common(paths: list[list[str]]) -> list[str]:
 
 
 def _rows_together(group: list[AttentionCall]) -> MapRows | None:
-    """Return the rows of one call with the heads of all, if they are not held."""
+    """Return the rows of one call with the heads of all, if its maps are not kept."""
     rows = [call.rows for call in group if call.rows is not None]
     if not rows:
         return None

@@ -15,13 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from fourierkernels.checkpoints.recorders.block_sparse import BLOCKS
-from fourierkernels.checkpoints.recorders.call import AttentionCall, Recorder
-from fourierkernels.checkpoints.recorders.heard import Heard
-from fourierkernels.checkpoints.recorders.package_attention import CORE
+from fourierkernels.checkpoints.recorders.attention_modules import BLOCKS, CORE, TIMM
+from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, Recorder
 from fourierkernels.checkpoints.recorders.plain_functions import record_functions
 from fourierkernels.checkpoints.recorders.projections import find_projection
-from fourierkernels.checkpoints.recorders.timm_attention import TIMM
 from fourierkernels.checkpoints.recorders.torch_multihead import TORCH
 from fourierkernels.checkpoints.recorders.transformers_interface import record_interface
 
@@ -62,7 +59,7 @@ def attention_calls(model: nn.Module, *inputs: Any, **options: Any) -> list[Atte
 
 
 @contextmanager
-def recording(model: nn.Module, *, slab: int = 0) -> Iterator[Heard]:
+def recording(model: nn.Module, *, slab: int = 0) -> Iterator[RecordedCalls]:
     """Record the attention of a model; yield the list that its calls are added to.
 
     The model is restored afterwards. Gradients, if enabled, flow through what is recorded.
@@ -72,10 +69,10 @@ def recording(model: nn.Module, *, slab: int = 0) -> Iterator[Heard]:
     model : nn.Module
     slab : int
         Run attention on so many queries at a time, where it is not written out in the model, and
-        hold no maps: their rows are computed again when they are asked for, see
-        ``AttentionCall.map_rows``. 0 to hold whole maps.
+        keep no maps: their rows are computed again when they are asked for, see
+        ``AttentionCall.map_rows``. 0 to keep whole maps.
     """
-    heard = Heard(slab=slab)
+    recorded = RecordedCalls(slab=slab)
     claimed = dict[int, Callable[[tuple[Any, ...]], bool]]()
     names = {id(module): name for name, module in model.named_modules()}
     with ExitStack() as stack:
@@ -85,14 +82,14 @@ def recording(model: nn.Module, *, slab: int = 0) -> Iterator[Heard]:
         for module in model.modules():
             row = _find_recorder(module)
             if row is not None:
-                stack.callback(row.attach(module, names[id(module)], heard))
+                stack.callback(row.attach(module, names[id(module)], recorded))
                 claimed[id(module)] = row.takes
             if _is_linear(module):
-                hook = module.register_forward_pre_hook(find_projection(heard))
+                hook = module.register_forward_pre_hook(find_projection(recorded))
                 stack.callback(hook.remove)
-        record_interface(stack, model, names, heard)
-        stack.enter_context(record_functions(model, heard, claimed=claimed))
-        yield heard
+        record_interface(stack, model, names, recorded)
+        stack.enter_context(record_functions(model, recorded, claimed=claimed))
+        yield recorded
 
 
 def _find_recorder(module: nn.Module) -> Recorder | None:

@@ -1,4 +1,4 @@
-"""Attention maps that are not held, but computed again some queries at a time.
+"""Attention maps that are not kept, but computed again some queries at a time.
 
 The maps of one text of 6,000 tokens take 144 MB a head. What they follow from, queries, keys and a
 mask, takes little: a call holds that, and asks for the rows that are looked at.
@@ -24,7 +24,7 @@ class MapRows:
         From the number of a text in the batch, the first query and one past the last, to weights
         ``(H, s, M)``.
     masks : int
-        Masks of all queries and all keys that the model makes, which are held.
+        Masks of all queries and all keys that the model makes and keeps.
     """
 
     compute: Compute

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from fourierkernels.checkpoints.recorders.call import AttentionCall, Recorder
-from fourierkernels.checkpoints.recorders.heard import Heard
+from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, Recorder
 from fourierkernels.checkpoints.recorders.slabs import (
     MapRows,
     all_outputs,
@@ -135,7 +134,7 @@ def _adds_keys(module: nn.MultiheadAttention) -> bool:
     return module.bias_k is not None or bool(module.add_zero_attn)
 
 
-def _record(module: Any, name: str, calls: Heard) -> Callable[[], None]:
+def _record(module: Any, name: str, calls: RecordedCalls) -> Callable[[], None]:
     in_slabs = bool(calls.slab) and not _adds_keys(module)
 
     def ask(_: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:

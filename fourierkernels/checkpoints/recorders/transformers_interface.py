@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.call import AttentionCall, attention_call
-from fourierkernels.checkpoints.recorders.heard import Heard
+from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, attention_call
 from fourierkernels.checkpoints.recorders.slabs import (
     MapRows,
     cut_rows,
@@ -31,7 +30,7 @@ def record_interface(
     stack: ExitStack,
     model: nn.Module,
     names: dict[int, str],
-    calls: Heard,
+    calls: RecordedCalls,
 ) -> None:
     """Record what goes through the attention interface, if the model is one of transformers."""
     transformers = sys.modules.get("transformers")
@@ -67,12 +66,12 @@ def _name_of(model: nn.Module, names: dict[int, str], module: nn.Module) -> str 
     return names.get(id(module))
 
 
-def _recorded(function: Any, name_of: Callable[[Any], str | None], calls: Heard) -> Any:
+def _recorded(function: Any, name_of: Callable[[Any], str | None], calls: RecordedCalls) -> Any:
     def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **given: Any):  # type: ignore[no-untyped-def]
         options = {**given, "output_attentions": True}
         run = partial(function, module)
         rows = None
-        with calls.quiet.kept():
+        with calls.suspension.suspended():
             if calls.slab:
                 named = {"attention_mask": rest[0]} if rest else {}
                 sliced = _Sliced(run, (query, key, value), {**options, **named}, rest[1:])
@@ -123,7 +122,7 @@ class _Sliced:
         return self.run(query[:, :, start:stop], key, value, *self.rest, **options)
 
 
-def _add(calls: Heard, call: AttentionCall) -> None:
+def _add(calls: RecordedCalls, call: AttentionCall) -> None:
     """Add a call; one map that meets two halves of the values, as in DiffLlama, is one call."""
     last = calls[-1] if calls else None
     if last is None or last.name != call.name or last.queries is not call.queries:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
-from fourierkernels.checkpoints.steady import steady
+from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.tokens import InputCounts
 from fourierkernels.diagnostics.distances import MAPS, METRICS
 from fourierkernels.diagnostics.maps import row_entropies
@@ -56,7 +56,7 @@ class SharpnessControl(SlabMeasure):
             return
         if self._random is None:
             raise ValueError("random must be given for a control that takes in samples, got None")
-        self._random = steady(self._random, sample.item)
+        self._random = isolated(self._random, sample.item)
         (self._drawn,) = head_samples(self._random, [sample.item], batch_size=1)
 
     def take(self, slab: MapSlab, sample: HeadSample) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.recorders.gates import check_gateable, gated_heads
-from fourierkernels.diagnostics.pruning import HeadImportance, PruningCurve
+from fourierkernels.diagnostics.profile import HeadImportance, PruningCurve
 from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_choice, check_finite, check_integer
@@ -237,11 +237,11 @@ def _probe(
     model: nn.Module, batch: Any, loss: Loss, selects: Selects, *, about_mean: bool
 ) -> Probe:
     """Run once to see which calls of attention there are."""
-    with torch.no_grad(), recording(model) as heard:
+    with torch.no_grad(), recording(model) as recorded:
         loss(model, batch)
-    calls = [call for call in heard if selects(call)]
+    calls = [call for call in recorded if selects(call)]
     if not calls:
-        raise ValueError(f"model must have attention, {heard.nothing(model)}")
+        raise ValueError(f"model must have attention, {recorded.nothing(model)}")
     check_gateable(calls)
     return Probe(model, loss, calls, about_mean)
 

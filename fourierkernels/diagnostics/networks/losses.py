@@ -19,7 +19,6 @@ from fourierkernels.foundation.validation import check_choice
 
 Loss = Callable[[Any, Any], Tensor]  # from the model and a batch
 Task = tuple[Loss, list[Any]]  # a loss and its batches, one item in each
-
 MASKED = 0.15  # share of the tokens, as in the training of BERT
 
 

@@ -20,9 +20,8 @@ from fourierkernels.diagnostics.distances import (
 )
 from fourierkernels.diagnostics.maps import InapplicableError, has_short_rows
 from fourierkernels.diagnostics.moments import State
-from fourierkernels.diagnostics.networks.heads_of_slabs import HeadsOfSlabs
 from fourierkernels.diagnostics.networks.layers import HeadLayer
-from fourierkernels.diagnostics.networks.passes import SlabMeasure
+from fourierkernels.diagnostics.networks.passes import HeadsOfSlabs, SlabMeasure
 from fourierkernels.diagnostics.networks.samples import HeadSample
 from fourierkernels.diagnostics.resampling import NullAccumulator, NullComparison
 from fourierkernels.diagnostics.slabs import MapSlab, SlabDistances, SlabStatistics
@@ -188,7 +187,7 @@ class Statistics(SlabMeasure):
 
     def end(self, sample: HeadSample) -> None:
         """Take in the statistics of all layers."""
-        self._heads = HeadsOfSlabs()  # the sample is not held any longer
+        self._heads = HeadsOfSlabs()  # lets go of the sample
         if self._accumulator is not None:
             self._accumulator.add(self._slabs.finish(), number=sample.index)
 

@@ -10,11 +10,11 @@ from typing import Any
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import load_tokenizer
+from fourierkernels.checkpoints.options import ReadOptions
 from fourierkernels.checkpoints.tokens import InputCounts, check_known
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.control import SharpnessControl
-from fourierkernels.diagnostics.networks.kept import Examples, Modules
 from fourierkernels.diagnostics.networks.measures import (
     Distances,
     Measure,
@@ -22,9 +22,9 @@ from fourierkernels.diagnostics.networks.measures import (
     SharedMeasure,
     Statistics,
 )
-from fourierkernels.diagnostics.networks.passes import SlabMeasure, pass_over
+from fourierkernels.diagnostics.networks.passes import Examples, Modules, SlabMeasure, pass_over
 from fourierkernels.diagnostics.networks.samples import head_samples
-from fourierkernels.diagnostics.profile import HeadProfile
+from fourierkernels.diagnostics.profile import HeadProfile, MeasureOptions
 
 Progress = Callable[[float], None]
 
@@ -36,11 +36,8 @@ def measure_heads(
     checkpoint: Checkpoint,
     inputs: Iterable[Any],
     measures: Sequence[Measure],
+    read: ReadOptions,
     *,
-    tokens: str = "auto",
-    context: int | None = None,
-    max_tokens: int | None = None,
-    batch_size: int = 16,
     progress: Progress | None = None,
     share: tuple[int, int] = (0, 1),
 ) -> InputCounts:
@@ -50,14 +47,10 @@ def measure_heads(
 
     Parameters
     ----------
-    inputs, context
+    inputs : iterable
         See :func:`~fourierkernels.checkpoints.inputs.read_items`.
     measures : sequence
         Of ``fourierkernels.diagnostics.networks.measures``, or with their `add`.
-    tokens : str
-        See :func:`~fourierkernels.checkpoints.tokenizers.load_tokenizer`.
-    max_tokens : int, optional
-        See :func:`profile_heads`.
     progress : callable, optional
         Called after each sample with the number of inputs finished so far, fractions included.
     share : (int, int)
@@ -75,13 +68,13 @@ def measure_heads(
         For inputs that cannot be used, or whose tokens are mostly unknown.
     """
     counts, tokenizer = InputCounts(), None
-    checkpoint = checkpoint.with_limit(max_tokens)
+    checkpoint, context = checkpoint.with_limit(read.max_tokens), read.context
     if checkpoint.reads_texts:
-        tokenizer = load_tokenizer(checkpoint, tokens=tokens)
+        tokenizer = load_tokenizer(checkpoint, tokens=read.tokens)
         checkpoint = checkpoint.with_tokenizer(tokenizer)
         counts.notes = (tokenizer.note,) if tokenizer.note else ()
     items = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context, counts=counts)
-    samples = head_samples(checkpoint, items, batch_size=batch_size, share=share)
+    samples = head_samples(checkpoint, items, batch_size=read.batch_size, share=share)
     done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
     for sample in samples:
         check_known(counts)
@@ -160,46 +153,38 @@ def profile_heads(
     ValueError
         For a checkpoint or inputs that cannot be used.
     """
-    control = None if random is None else SharpnessControl(random, metrics, seed=seed)
-    asked = head_measures(
-        metrics=metrics,
-        statistics=statistics,
-        permutations=permutations,
-        examples=examples,
-        seed=seed,
-        control=control,
-    )
-    counts = measure_heads(
-        checkpoint,
-        inputs,
-        asked.measures,
-        tokens=tokens,
-        context=context,
-        max_tokens=max_tokens,
-        batch_size=batch_size,
-        progress=progress,
-    )
-    return asked.profile(counts)
+    asked = MeasureOptions(metrics, statistics, permutations, examples, seed)
+    read = ReadOptions(tokens, context, max_tokens, batch_size)
+    return make_profile(checkpoint, inputs, asked, read, progress=progress, random=random)
 
 
-def head_measures(
+def make_profile(
+    checkpoint: Checkpoint,
+    inputs: Iterable[Any],
+    asked: MeasureOptions,
+    read: ReadOptions,
     *,
-    metrics: Sequence[str],
-    statistics: Sequence[str] | str,
-    permutations: int,
-    examples: int,
-    seed: int,
-    control: SharpnessControl | None,
-) -> "HeadMeasures":
+    progress: Progress | None = None,
+    random: Checkpoint | None = None,
+) -> HeadProfile:
+    """Measure what was asked for; see :func:`profile_heads`."""
+    metrics, seed = asked.metric_names, asked.seed
+    control = None if random is None else SharpnessControl(random, metrics, seed=seed)
+    found = head_measures(asked, control)
+    return found.profile(measure_heads(checkpoint, inputs, found.measures, read, progress=progress))
+
+
+def head_measures(asked: MeasureOptions, control: SharpnessControl | None) -> "HeadMeasures":
     """Return what :func:`profile_heads` measures with these options, before the first sample."""
-    if permutations and not metrics:
-        raise ValueError(f"permutations need a metric, got {permutations} and no metrics")
+    metrics, seed = asked.metric_names, asked.seed
+    if asked.permutations and not metrics:
+        raise ValueError(f"permutations need a metric, got {asked.permutations} and no metrics")
     return HeadMeasures(
         distances={name: Distances(name, seed=seed) for name in metrics},
-        statistics=Statistics(statistics, seed=seed),
-        null=_null(metrics, permutations, seed),
+        statistics=Statistics(asked.statistics, seed=seed),
+        null=_null(metrics, asked.permutations, seed),
         control=control,
-        examples=Examples(examples),
+        examples=Examples(asked.examples),
     )
 
 

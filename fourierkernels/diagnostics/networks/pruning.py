@@ -8,16 +8,16 @@ import numpy as np
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.inputs import read_items
+from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.load import load_tokenizer
-from fourierkernels.checkpoints.steady import steady
-from fourierkernels.diagnostics.networks.footprint import check_held
 from fourierkernels.diagnostics.networks.importance import (
     IMPORTANCES,
     head_importance,
     pruning_curve,
 )
+from fourierkernels.diagnostics.networks.layers import check_whole_maps
 from fourierkernels.diagnostics.networks.losses import LossRule, choose_loss
-from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.profile import HeadPruning
 from fourierkernels.foundation.validation import check_integer
 
 
@@ -47,7 +47,7 @@ def head_pruning(
     method : str
         A key of :data:`~fourierkernels.diagnostics.networks.importance.IMPORTANCES`.
     loss : str
-        A key of :data:`~fourierkernels.diagnostics.networks.losses.LOSSES`, or "auto" for the one
+        A key of :data:`~fourierkernels.diagnostics.networks.pruning.LOSSES`, or "auto" for the one
         of the model's class.
     steps : int
         Points of the curves.
@@ -65,8 +65,8 @@ def head_pruning(
     tokenizer = load_tokenizer(checkpoint, tokens=tokens) if checkpoint.reads_texts else None
     read = read_items(checkpoint, inputs, tokenizer=tokenizer, context=context)
     items = _first(read, 2 * check_integer("count", count))
-    check_held(checkpoint, items)
-    checkpoint = steady(checkpoint, items[0])
+    check_whole_maps(checkpoint, items)
+    checkpoint = isolated(checkpoint, items[0])
     made, batches = rule.make(checkpoint, tokenizer, items, seed)
     model, selects = checkpoint.model, checkpoint.selects
     importance = head_importance(

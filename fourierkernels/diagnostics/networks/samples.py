@@ -12,12 +12,18 @@ import torch
 
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.memory import available_memory, in_bytes
-from fourierkernels.checkpoints.recorders.heard import Heard, unread_sentence
-from fourierkernels.checkpoints.steady import steady
+from fourierkernels.checkpoints.recorders.call import RecordedCalls, unread_sentence
 from fourierkernels.diagnostics.maps import InapplicableError
-from fourierkernels.diagnostics.networks.footprint import MOST_WEIGHTS, Footprint, footprint
-from fourierkernels.diagnostics.networks.layers import COMPUTED_SLAB, HeadLayer, slab_rows
+from fourierkernels.diagnostics.networks.layers import (
+    COMPUTED_SLAB,
+    MOST_WEIGHTS,
+    Footprint,
+    HeadLayer,
+    footprint,
+    slab_rows,
+)
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.foundation.validation import check_integer
 
@@ -144,8 +150,7 @@ class HeadSample:
     @property
     def special(self) -> BoolArray | None:
         """Which keys are special tokens, ``(m,)``; None where that is not known."""
-        marks = self.checkpoint.special
-        return None if marks is None else marks(self.item)
+        return self.checkpoint.special(self.item)
 
     @property
     def _alone(self) -> bool:
@@ -179,8 +184,8 @@ def head_samples(
     """Run a checkpoint on inputs and yield what its heads compute on each.
 
     Inputs of similar length share a batch, so they come out of order; `index` of a sample tells
-    which it is. One batch is held at a time. What a head computes on an input depends neither on
-    its batch nor on earlier ones: see ``fourierkernels.checkpoints.steady.steady``.
+    which it is. Memory has one batch at a time. What a head computes on an input depends neither on
+    its batch nor on earlier ones: see ``fourierkernels.checkpoints.isolating.isolated``.
 
     Parameters
     ----------
@@ -203,7 +208,7 @@ def head_samples(
     """
     most, items = check_integer("batch_size", batch_size), iter(items)
     for first in islice(items, 1):
-        checkpoint = steady(checkpoint, first)
+        checkpoint = isolated(checkpoint, first)
         pace = _Pace(checkpoint, most)
         batches = _batches(chain([first], items), pace)
         for batch in islice(batches, share[0], None, share[1]):
@@ -218,7 +223,7 @@ def _samples(checkpoint: Checkpoint, batch: list[Numbered], slab: int) -> Iterat
 
 
 class _Pace:
-    """How many inputs share a batch, and whether they are so long that maps are not held.
+    """How many inputs share a batch, and whether they are so long that maps are not kept.
 
     Parameters
     ----------
@@ -282,12 +287,12 @@ def _batches(items: Iterable[Any], pace: _Pace) -> Iterator[list[Numbered]]:
 
 
 @torch.inference_mode()
-def _calls(checkpoint: Checkpoint, items: list[Any], slab: int) -> Heard:
-    with recording(checkpoint.model, slab=slab) as heard:
+def _calls(checkpoint: Checkpoint, items: list[Any], slab: int) -> RecordedCalls:
+    with recording(checkpoint.model, slab=slab) as recorded:
         checkpoint.run(items)
-    calls = Heard([call for call in heard if checkpoint.selects(call)], heard.unread)
+    calls = RecordedCalls([call for call in recorded if checkpoint.selects(call)], recorded.unread)
     if not calls:
-        raise ValueError(f"checkpoint must have attention, {heard.nothing(checkpoint.model)}")
+        raise ValueError(f"checkpoint must have attention, {recorded.nothing(checkpoint.model)}")
     _check_shapes(checkpoint, calls, items)
     return calls
 
@@ -298,7 +303,7 @@ def _sides(call: AttentionCall) -> tuple[int, int, int]:
     return len(call.maps), n, m
 
 
-def _check_shapes(checkpoint: Checkpoint, calls: Heard, items: list[Any]) -> None:
+def _check_shapes(checkpoint: Checkpoint, calls: RecordedCalls, items: list[Any]) -> None:
     """Refuse maps that are not from every token of a text to every token.
 
     An image may be attended to within windows, and on several scales, if it is run alone.

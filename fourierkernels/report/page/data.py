@@ -6,11 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import dendrogram, leaves_list
 
-from fourierkernels.diagnostics.clusters import nearest_distances, redundancy_against_importance
+from fourierkernels.diagnostics.clusters import (
+    head_linkage,
+    head_positions,
+    nearest_distances,
+    redundancy_against_importance,
+)
+from fourierkernels.diagnostics.comparison import HeadMatches
 from fourierkernels.diagnostics.distances import METRICS
-from fourierkernels.diagnostics.matching import HeadMatches
-from fourierkernels.diagnostics.pruning import HeadImportance, HeadPruning
+from fourierkernels.diagnostics.profile import HeadImportance, HeadPruning
 from fourierkernels.diagnostics.resampling import LEVEL
 from fourierkernels.diagnostics.slabs import padded
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
@@ -19,15 +25,49 @@ from fourierkernels.diagnostics.summary import HeadSummary
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.report.content import ReportContent
+from fourierkernels.report.figures import CIVIDIS
 from fourierkernels.report.finding import head_finding
-from fourierkernels.report.page.colours import CIVIDIS
-from fourierkernels.report.page.drawings import layer_drawings
-from fourierkernels.report.page.examples import page_examples
-from fourierkernels.report.page.weights import LEVELS, MOST_WEIGHTS
+from fourierkernels.report.page.weights import LEVELS, MOST_WEIGHTS, page_examples
 
 DIGITS = 6  # significant ones of the numbers in a page; heads.json has them all
 # Characters that could end the element the JSON stands in, or a line of script.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+def layer_drawings(distances: FloatArray) -> dict[str, Any] | None:
+    """Return coordinates for a layer of distances ``(H, H)``; None for a single head.
+
+    Returns
+    -------
+    dict
+        "leaves", heads from left to right; "x" and "y", ``(H - 1, 4)``, the brackets of the
+        dendrogram with leaf k at x = k; "points", ``(H, 2)``; "stress", how far distances in the
+        plane are from the true ones, sqrt(Σ (d - d')² / Σ d²), or NaN if all are zero.
+
+    Examples
+    --------
+    >>> layer_drawings(np.array([[0.0, 2.0], [2.0, 0.0]]))["y"]
+    [[0.0, 2.0, 2.0, 0.0]]
+    """
+    if len(distances) < 2:
+        return None
+    merges = head_linkage(distances)
+    tree = dendrogram(merges, no_plot=True)
+    points = head_positions(distances)
+    brackets = np.array(tree["icoord"]) / 10 - 0.5  # scipy puts leaf k at 10 k + 5
+    return {
+        "leaves": leaves_list(merges).tolist(),
+        "x": brackets.tolist(),
+        "y": np.array(tree["dcoord"]).tolist(),
+        "points": points.tolist(),
+        "stress": _stress(distances, points),
+    }
+
+
+def _stress(distances: FloatArray, points: FloatArray) -> float:
+    drawn = np.linalg.norm(points[:, None] - points, axis=-1)
+    total = float(np.square(distances).sum())
+    return float(np.sqrt(np.square(distances - drawn).sum() / total)) if total > 0 else float("nan")
 
 
 def page_numbers(report: ReportContent, *, most: int = MOST_WEIGHTS) -> dict[str, Any]:

@@ -5,13 +5,18 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from fourierkernels.diagnostics.comparison import HeadDifference
-from fourierkernels.diagnostics.pruning import HeadPruning
+from fourierkernels.diagnostics.profile import HeadPruning
 from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 from fourierkernels.report.content import ReportContent
-from fourierkernels.report.digits import decimals
 from fourierkernels.report.finding import head_finding
-from fourierkernels.report.notes import module_notes, null_note, pruning_notes, summary_notes
+from fourierkernels.report.notes import (
+    decimals,
+    module_notes,
+    null_note,
+    pruning_notes,
+    summary_notes,
+)
 
 Column = tuple[str, list[str]]  # heading, and a cell for each row
 

@@ -177,7 +177,7 @@ class Talking(Layer):
 def test_heads_mixed_after_the_softmax_are_named_and_not_measured() -> None:
     torch.manual_seed(0)
     layer = Talking("ALiBi").eval()
-    with torch.inference_mode(), recording(layer) as heard:
+    with torch.inference_mode(), recording(layer) as recorded:
         layer(torch.randn(B, N, 8))
-    assert not heard
-    assert heard.unread == {"": "its weights are changed before they meet the values"}
+    assert not recorded
+    assert recorded.unread == {"": "its weights are changed before they meet the values"}

@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import FourierAttention
 from fourierkernels.checkpoints import load_checkpoint, recording
-from fourierkernels.checkpoints.recorders.heard import Heard
+from fourierkernels.checkpoints.recorders.call import RecordedCalls
 from fourierkernels.checkpoints.recorders.slabs import stretches
 
 Tiny = Callable[[str], Path]
@@ -111,7 +111,7 @@ BUILT = [
 ]
 
 
-def check_same(found: Heard, whole: Heard, slab: int) -> None:
+def check_same(found: RecordedCalls, whole: RecordedCalls, slab: int) -> None:
     """Compare the rows of every call with its whole maps."""
     assert len(found) == len(whole) > 0
     for one, other in zip(found, whole, strict=True):

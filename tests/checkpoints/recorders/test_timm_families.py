@@ -32,7 +32,7 @@ NAMED = {
     "volo_d1_224": ({"img_size": 64}, "network.0.0.attn"),
     "nest_tiny": ({"img_size": 64}, "levels.0.transformer_encoder.0.attn"),
 }
-# Their layers are of several shapes, or read windows: what is heard has rows that sum to one.
+# Their layers are of several shapes, or read windows: what is recorded has rows that sum to one.
 MORE = ("swin_tiny_patch4_window7_224", "maxvit_tiny_tf_224", "gcvit_xxtiny", "levit_128s")
 
 
@@ -62,10 +62,10 @@ def softmaxes() -> Iterator[list[Tensor]]:
 def test_maps_are_those_of_the_layers(name: str) -> None:
     sizes, count = FEW[name]
     model, images = network(name, sizes)
-    with torch.inference_mode(), recording(model) as heard:
+    with torch.inference_mode(), recording(model) as recorded:
         output = model(images)
-    assert (len(heard), heard.unread) == (count, {})
-    for call in heard:
+    assert (len(recorded), recorded.unread) == (count, {})
+    for call in recorded:
         torch.testing.assert_close(call.maps @ call.values, call.outputs, rtol=1e-4, atol=1e-5)
     for module in model.modules():
         if hasattr(module, "fused_attn"):
@@ -73,7 +73,7 @@ def test_maps_are_those_of_the_layers(name: str) -> None:
     with torch.inference_mode(), softmaxes() as found:
         torch.testing.assert_close(model(images), output, rtol=1e-4, atol=1e-4)
     if name != "convit_tiny":  # which adds two
-        for call, weights in zip(heard, found, strict=True):
+        for call, weights in zip(recorded, found, strict=True):
             torch.testing.assert_close(call.maps, weights.reshape(call.maps.shape))
 
 
@@ -81,18 +81,18 @@ def test_maps_are_those_of_the_layers(name: str) -> None:
 def test_other_attention_is_named(name: str) -> None:
     sizes, module = NAMED[name]
     model, images = network(name, sizes)
-    with torch.inference_mode(), recording(model) as heard:
+    with torch.inference_mode(), recording(model) as recorded:
         model(images)
-    assert module in heard.unread, heard.unread
+    assert module in recorded.unread, recorded.unread
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MORE)
 def test_windows_are_recorded_one_by_one(name: str) -> None:
     model, images = network(name, {})
-    with torch.inference_mode(), recording(model) as heard:
+    with torch.inference_mode(), recording(model) as recorded:
         model(images)
-    assert heard
-    for call in heard:
+    assert recorded
+    for call in recorded:
         torch.testing.assert_close(call.maps.sum(-1), torch.ones(call.maps.shape[:3]))
         torch.testing.assert_close(call.maps @ call.values, call.outputs, rtol=1e-4, atol=1e-5)

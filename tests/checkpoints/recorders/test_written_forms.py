@@ -208,10 +208,10 @@ def test_texts_and_heads_that_cannot_be_told_apart_are_not_guessed() -> None:
 )
 def test_what_is_not_understood_is_named_with_its_reason(form: str, reason: str) -> None:
     model = nn.ModuleDict({"attention": Unread(form)}).eval()
-    with torch.inference_mode(), recording(model) as heard:
+    with torch.inference_mode(), recording(model) as recorded:
         model["attention"](inputs())
-    assert list(heard) == []
-    assert heard.unread == {"attention": reason}
+    assert list(recorded) == []
+    assert recorded.unread == {"attention": reason}
     with pytest.raises(ValueError, match=f"got none in Unread: softmax seen .* because {reason}"):
         attention_calls(Unread(form).eval(), inputs())
 
@@ -222,7 +222,7 @@ def test_what_is_not_understood_is_not_forgotten_when_the_next_layer_is() -> Non
             return x + 0.0 * super().forward(x).sum()
 
     both = nn.Sequential(Beside("mixed heads"), Layer("copied weights")).eval()
-    with torch.inference_mode(), recording(both) as heard:
+    with torch.inference_mode(), recording(both) as recorded:
         both(inputs())
-    assert [call.name for call in heard] == ["1"]
-    assert heard.unread == {"0": "its weights are changed before they meet the values"}
+    assert [call.name for call in recorded] == ["1"]
+    assert recorded.unread == {"0": "its weights are changed before they meet the values"}

@@ -1,47 +1,48 @@
 """A model in memory as a checkpoint: measured where it is, with the weights that it has now.
 
 Building the checkpoint and running it change the model, so both belong inside
-:func:`~fourierkernels.checkpoints.restoring.left_as_it_was`.
+:func:`~fourierkernels.checkpoints.contexts.left_as_it_was`.
 """
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub
-import numpy as np
 import torch
 import transformers
 from torch import nn
 
-from fourierkernels.checkpoints.batches import Row, joined
-from fourierkernels.checkpoints.checkpoint import AttentionPart, Checkpoint, choose_part
+from fourierkernels.checkpoints.batches import Row
+from fourierkernels.checkpoints.checkpoint import (
+    AttentionPart,
+    Checkpoint,
+    choose_part,
+)
+from fourierkernels.checkpoints.contexts import device_of, offline_and_quiet
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.formats.installed_class import token_network
+from fourierkernels.checkpoints.formats.batch_networks import BatchCheckpoint
+from fourierkernels.checkpoints.formats.installed_models import token_network
 from fourierkernels.checkpoints.formats.package_models import ADAPTERS
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.transformers_networks import (
+    CallsOfPart,
     attended_part,
     transformers_checkpoint,
 )
-from fourierkernels.checkpoints.offline import offline_and_quiet
-from fourierkernels.checkpoints.placing import device_of, on_device
-from fourierkernels.checkpoints.recorders.recording import recording
-from fourierkernels.checkpoints.running import must_run
 from fourierkernels.checkpoints.tokenizer_places import TOKENIZER_FILES, check_tokenizer, holds
 from fourierkernels.checkpoints.tokenizers import as_tokenizer, read_tokenizer
 from fourierkernels.checkpoints.tokens import Tokenizer
-from fourierkernels.foundation.arrays import BoolArray
 from fourierkernels.models import MODELS
 
 _NOWHERE = Path(os.devnull)  # neither a folder nor in one of a training run
 
 
-def held_checkpoint(
+def model_checkpoint(
     model: nn.Module, *, tokenizer: Tokenizer | None = None, part: str | None = None
 ) -> Checkpoint:
     """Return a model in memory that reads texts, pairs of texts, or images in files.
@@ -60,12 +61,12 @@ def held_checkpoint(
     ValueError
         If the model reads something else.
     """
-    checkpoint = replace(_reading(model.eval(), part), files=None, tokenizer=tokenizer)
+    checkpoint = replace(_as_checkpoint(model.eval(), part), files=None, tokenizer=tokenizer)
     if checkpoint.body is not None:
         body = replace(checkpoint.body, files=None, tokenizer=tokenizer)
         checkpoint = replace(checkpoint, body=body)
-    again = partial(held_checkpoint, tokenizer=tokenizer, part=part)
-    placed = on_device(checkpoint, device_of(model))
+    again = partial(model_checkpoint, tokenizer=tokenizer, part=part)
+    placed = checkpoint.on_device(device_of(model))
     return replace(placed, redraw=_redraw(model, _body(model), again))
 
 
@@ -87,24 +88,17 @@ def batch_checkpoint(
         If the model cannot be run on it, has no attention, or attends across rows.
     """
     model.eval().requires_grad_(False)
-    run, chosen, selects = _runner(model, part)
-    bare = Checkpoint(
-        files=None,
-        model=model,
-        limit=None,
-        vocabulary=None,
-        reads="batches",
-        run=run,
-        selects=selects,
-        batch_key=lambda row: row.key,
-        spans=lambda row: None,
-        labels=lambda row: ((), ()),
-        part=chosen,
-    )
-    placed = on_device(bare, device_of(model))
-    named = replace(placed, **_names(chosen, tokenizer, first, _span(placed, first)))
+    inner, chosen, calls = _runner(model, part)
+    bare = BatchCheckpoint(files=None, model=model, inner=inner, part=chosen, calls=calls)
+    placed = bare.on_device(device_of(model))
     again = partial(batch_checkpoint, first=first, tokenizer=tokenizer, part=part)
-    return replace(named, redraw=_redraw(model, model, again))
+    known = tokenizer or Tokenizer(encode=lambda text: [])
+    sides = tuple(map(len, bare.sides(first)))
+    return replace(
+        placed,
+        redraw=_redraw(model, model, again),
+        tokenizer=known if sides == placed.span(first) else None,
+    )
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -116,7 +110,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return unwrapped(inner) if isinstance(inner, nn.Module) else model
 
 
-def held_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
+def model_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
     """Return the tokenizer of a model in memory: the given one, or that of its ``name_or_path``.
 
     The latter is a folder or a name in the local cache of Hugging Face; nothing is downloaded.
@@ -168,7 +162,7 @@ def _local_folder(model: nn.Module) -> Path | None:
     return next((Path(place).parent for place in places if isinstance(place, str)), None)
 
 
-def _reading(model: nn.Module, part: str | None) -> Checkpoint:
+def _as_checkpoint(model: nn.Module, part: str | None) -> Checkpoint:
     name = type(model).__name__
     folder = _local_folder(model)
     files = CheckpointFiles(name, _NOWHERE if folder is None else folder)
@@ -222,68 +216,12 @@ def _redraw(
     return draw
 
 
-def _runner(
-    model: nn.Module, part: str | None
-) -> tuple[Callable[[Sequence[Any]], Any], AttentionPart, Callable[[Any], bool]]:
-    """Return how rows are run, the part of the model, and which calls belong to it."""
-    inner, chosen = model, choose_part(part)
-    selects: Callable[[Any], bool] = _within
+def _runner(model: nn.Module, part: str | None) -> tuple[nn.Module, AttentionPart, CallsOfPart]:
+    """Return what is run on rows, the part of the model, and which calls belong to it."""
     if isinstance(model, transformers.PreTrainedModel):
         model.config.use_cache = False  # keys and values of past tokens would only cost memory
-        inner, chosen, selects = attended_part(model, part)
-    elif part is not None:
+        return attended_part(model, part)
+    chosen = choose_part(part)
+    if part is not None:
         raise ValueError(f"part must be left out for {type(model).__name__}, got {part!r}")
-    decodes = inner is model
-
-    def run(rows: Sequence[Row]) -> Any:
-        place = device_of(model)
-        entries = {name: one.to(place) for name, one in joined(rows).items()}
-        alone = [entries.pop("")] if "" in entries else []
-        read = {k: one for k, one in entries.items() if decodes or not k.startswith("decoder_")}
-        with must_run("network must read the rows of the batches", type(model).__name__):
-            return inner(*alone, **read)
-
-    return run, chosen, selects
-
-
-def _within(call: Any) -> bool:
-    return not call.cross
-
-
-def _span(checkpoint: Checkpoint, row: Row) -> tuple[int, int]:
-    """Run one row; return its numbers of queries and keys."""
-    model, name = checkpoint.model, type(checkpoint.model).__name__
-    with torch.inference_mode(), recording(model) as heard:
-        checkpoint.run([row])
-    calls = [call for call in heard if checkpoint.selects(call)]
-    if not calls:
-        raise ValueError(f"checkpoint must have attention, {heard.nothing(model)}")
-    counts = sorted({len(call.maps) for call in calls})
-    if counts != [1]:
-        raise ValueError(
-            "batches must have one text or image in each row of their tensors, as with "
-            f"batch_first=True, got {counts[-1]} attention maps of one row in {name}"
-        )
-    n, m = calls[0].maps.shape[2:]
-    return int(n), int(m)
-
-
-def _names(
-    part: AttentionPart, tokenizer: Tokenizer | None, first: Row, span: tuple[int, int]
-) -> dict[str, Any]:
-    """Return the fields for labels and special tokens, where tokens are what attends."""
-    known = tokenizer or Tokenizer(encode=lambda text: [])
-    marks = sorted(known.special)
-
-    def sides(row: Row) -> tuple[Any, Any]:
-        return part.sides((row.ids, row.target_ids) if part.pairs else row.ids)
-
-    def special(row: Row) -> BoolArray:
-        return np.isin(np.asarray(sides(row)[1], dtype=np.int64), marks)
-
-    def labels(row: Row) -> tuple[tuple[str, ...], ...]:
-        return tuple(known.names(side) for side in sides(row))
-
-    if tuple(map(len, sides(first))) != span:
-        return {}
-    return {"labels": labels, "special": special if marks else None}
+    return model, chosen, CallsOfPart()

@@ -4,7 +4,6 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ from tolerances import TOLERANCE
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints import attention_calls
-from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, token_fields
+from fourierkernels.checkpoints.checkpoint import Checkpoint, TokenCheckpoint
+from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.load import load_checkpoint
-from fourierkernels.checkpoints.steady import steady
 from fourierkernels.diagnostics import head_samples
 from fourierkernels.diagnostics.networks.profile import profile_heads
 from fourierkernels.report.content import ReportContent
@@ -122,7 +121,7 @@ def test_what_was_found_is_noted_once(name: str, family: Any) -> None:
 
 def test_leak_is_found_in_the_almost_even_maps_of_random_weights(family: Any) -> None:
     drawn, item = family("convbert").with_random_weights(seed=1), texts()[0]
-    (note,) = steady(drawn, item).notes
+    (note,) = isolated(drawn, item).notes
     assert re.match(LEAKS, note)
     maps = maps_of(drawn, [item], 1)[0]
     assert 0.0 < np.abs(maps - 1 / len(item)).max() < 0.1
@@ -174,18 +173,36 @@ SOURCES: dict[str, Callable[[], float]] = {
 }
 
 
-def restless(draw: Callable[[], float]) -> Checkpoint:
+class RestlessCheckpoint(TokenCheckpoint):
+    """One that reads no padding."""
+
+    def forward(self, batch: Any) -> Tensor:
+        return self.model(torch.tensor(batch))
+
+    def padding_key(self, item: Any) -> Any:
+        return len(item)
+
+
+class PaddedCheckpoint(RestlessCheckpoint):
+    """One that says that it masks padding, and fails on it: a list of lists is no tensor then."""
+
+    def padding_key(self, item: Any) -> Any:
+        return None
+
+
+class BrokenCheckpoint(RestlessCheckpoint):
+    """One that does not run."""
+
+    def forward(self, batch: Any) -> Tensor:
+        raise ZeroDivisionError
+
+
+def restless(
+    draw: Callable[[], float], kind: type[RestlessCheckpoint] = RestlessCheckpoint
+) -> Checkpoint:
     torch.manual_seed(0)
     model = Restless(draw).eval().requires_grad_(False)
-    return Checkpoint(
-        files=None,
-        model=model,
-        limit=None,
-        vocabulary=40,
-        run=lambda items: model(torch.tensor(items)),
-        selects=lambda call: True,
-        **token_fields(PARTS["encoder"]) | {"batch_key": len},
-    )
+    return kind(files=None, model=model, vocabulary=40)
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -199,20 +216,20 @@ def test_random_numbers_are_the_same_for_every_input(source: str) -> None:
     assert torch.equal(before[0], torch.get_rng_state())
     assert before[1] == random.getstate()
     np.testing.assert_array_equal(before[2], np.random.get_state()[1])  # noqa: NPY002
-    assert [note[: len(DRAWS)] for note in steady(checkpoint, items[0]).notes] == [DRAWS]
+    assert [note[: len(DRAWS)] for note in isolated(checkpoint, items[0]).notes] == [DRAWS]
 
 
 def test_results_that_no_seed_repeats_are_said_to_differ() -> None:
     numbers = itertools.count()
-    (note,) = steady(restless(lambda: 1.0 / (1 + next(numbers))), texts([7])[0]).notes
+    (note,) = isolated(restless(lambda: 1.0 / (1 + next(numbers))), texts([7])[0]).notes
     assert note.startswith(DRAWS)
     assert "; even so weights differ by up to " in note
 
 
 def test_network_that_fails_on_padding_runs_texts_of_equal_length() -> None:
     model = restless(lambda: 1.0)
-    unequal = replace(model, batch_key=lambda item: None)  # a list of lists is no tensor then
-    found = steady(unequal, texts([7])[0])
+    unequal = restless(lambda: 1.0, PaddedCheckpoint)
+    found = isolated(unequal, texts([7])[0])
     (note,) = found.notes
     assert note == (
         "the network does not run on a padded batch (ValueError): "
@@ -224,12 +241,12 @@ def test_network_that_fails_on_padding_runs_texts_of_equal_length() -> None:
 
 
 def test_padding_is_not_tried_where_texts_of_equal_length_share_a_batch_anyway() -> None:
-    assert steady(replace(restless(lambda: 1.0), batch_key=len), texts([7])[0]).notes == ()
+    assert isolated(restless(lambda: 1.0), texts([7])[0]).notes == ()
 
 
 def test_network_that_does_not_run_fails_where_it_is_measured() -> None:
-    broken = replace(restless(lambda: 1.0), run=lambda items: 1 / 0)
-    assert steady(broken, [1, 2]).notes == ()
+    broken = restless(lambda: 1.0, BrokenCheckpoint)
+    assert isolated(broken, [1, 2]).notes == ()
     with pytest.raises(ZeroDivisionError):
         list(head_samples(broken, [[1, 2]]))
 

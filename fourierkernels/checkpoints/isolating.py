@@ -1,65 +1,30 @@
-"""What a network computes of one input, whatever shares its batch and whatever was run before.
+"""Outputs that depend neither on the batch nor on earlier inputs.
 
 Some networks do not keep to that: convolutions read the padding beside a text, random numbers are
 drawn although nothing is trained, or layers are exchanged for good after a short text. Before a
-network is measured it is tried on one input; ``steady`` returns it with the remedy.
+network is measured it is tried on one input; ``isolated`` returns it with the remedy.
 """
 
-import random
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.checkpoints.contexts import Isolation
 from fourierkernels.checkpoints.recorders.recording import recording
-from fourierkernels.checkpoints.restoring import left_as_it_was
 
 _TRIED = 16  # tokens of the text that a network is tried on; half of them are padded
 _ROUNDINGS = 30.0  # times what the last digit of the embeddings changes: no rounding any more
 _DIGITS = 10.0  # last digits of a weight, which rounding may change whatever the embeddings do
-_SEED = 0
+_SEED = 0  # of an isolated run
 
 _ALONE = "inputs are run one by one, each with the same random numbers"
 _ALIKE = "only texts of equal length share a batch"
-
-
-@dataclass(frozen=True)
-class SteadyRun:
-    """Runs a network on a batch with the same random numbers each time, and leaves it as it was.
-
-    Attributes
-    ----------
-    run : callable
-        The run of a checkpoint.
-    exchanged : set of int
-        Numbers of the runs that left other modules in the network than they found, to look at.
-    """
-
-    model: nn.Module
-    run: Callable[[Sequence[Any]], Any]
-    exchanged: set[int] = field(default_factory=set)
-
-    def __call__(self, items: Sequence[Any]) -> Any:
-        """Run a batch of items."""
-        return self.seeded(items, _SEED)
-
-    def seeded(self, items: Sequence[Any], seed: int) -> Any:
-        """Run a batch of items with the random numbers of a seed."""
-        before = set(map(id, self.model.modules()))
-        with left_as_it_was(self.model, seed=seed):
-            random.seed(seed)
-            np.random.seed(seed)  # noqa: NPY002 (it is the one that networks draw from)
-            output = self.run(items)
-            if set(map(id, self.model.modules())) != before:
-                self.exchanged.add(len(items))
-        return output
 
 
 @dataclass(frozen=True)
@@ -73,18 +38,18 @@ class Trial:
     """
 
     checkpoint: Checkpoint
-    run: SteadyRun
+    isolation: Isolation
     short: Any
     long: Any = None
 
     def maps(self, items: Sequence[Any], *, seed: int = _SEED) -> list[Tensor]:
         """Return the maps of the first item, one per call of attention, without padding."""
         model, spans = self.checkpoint.model, [self.checkpoint.spans(item) for item in items]
-        with torch.inference_mode(), recording(model) as heard:
-            self.run.seeded(items, seed)
-        calls = [call for call in heard if self.checkpoint.selects(call)]
+        with torch.inference_mode(), recording(model) as calls:
+            self.isolation.run(self.checkpoint.run, items, seed)
+        kept = [call for call in calls if self.checkpoint.selects(call)]
         n, m = spans[0] or (None, None)
-        return [call.maps[0, :, :n, :m].clone() for call in calls]
+        return [call.maps[0, :, :n, :m].clone() for call in kept]
 
     @cached_property
     def alone(self) -> list[Tensor]:
@@ -134,14 +99,14 @@ def _draws(trial: Trial) -> str:
 
 def _exchanges(trial: Trial) -> str:
     """Say that a network exchanges its modules."""
-    if not trial.alone or not trial.run.exchanged:
+    if not trial.alone or not trial.isolation.exchanged:
         return ""
     return f"the network exchanges its layers by the length of a text, which is undone: {_ALIKE}"
 
 
 def _leaks(trial: Trial) -> str:
     """Say that padding changes the maps of a text beyond rounding, or cannot be run."""
-    key = trial.checkpoint.batch_key
+    key = trial.checkpoint.padding_key
     if trial.long is None or not trial.alone or key(trial.short) != key(trial.long):
         return ""  # there is no padding where texts of equal length share a batch anyway
     try:
@@ -161,30 +126,26 @@ class Fault:
 
     Attributes
     ----------
-    found : callable
+    seen : callable
         From a trial to one sentence; empty if the network does not do it.
-    key : callable
-        From a checkpoint to the batch key with which it does no harm.
+    alone, by_length : bool
+        With which it does no harm, see :class:`~fourierkernels.checkpoints.contexts.Isolation`.
     """
 
-    found: Callable[[Trial], str]
-    key: Callable[[Checkpoint], Callable[[Any], Hashable]]
-
-
-def _one_by_one(checkpoint: Checkpoint) -> Callable[[Any], Hashable]:
-    numbers = count()
-    return lambda item: next(numbers)
-
-
-def _by_length(checkpoint: Checkpoint) -> Callable[[Any], Hashable]:
-    return lambda item: (checkpoint.batch_key(item), checkpoint.spans(item))
+    seen: Callable[[Trial], str]
+    alone: bool = False
+    by_length: bool = False
 
 
 # The first that a network does decides how its inputs share batches.
-FAULTS = (Fault(_draws, _one_by_one), Fault(_exchanges, _by_length), Fault(_leaks, _by_length))
+FAULTS = (
+    Fault(_draws, alone=True),
+    Fault(_exchanges, by_length=True),
+    Fault(_leaks, by_length=True),
+)
 
 
-def steady(checkpoint: Checkpoint, item: Any) -> Checkpoint:
+def isolated(checkpoint: Checkpoint, item: Any) -> Checkpoint:
     """Return a checkpoint whose results depend neither on the batch nor on earlier inputs.
 
     The network is run a few times on one input: alone, with other random numbers, and padded. What
@@ -196,19 +157,18 @@ def steady(checkpoint: Checkpoint, item: Any) -> Checkpoint:
     item : object
         What the checkpoint reads.
     """
-    if isinstance(checkpoint.run, SteadyRun):
+    if checkpoint.isolation is not None:
         return checkpoint
-    run = SteadyRun(checkpoint.model, checkpoint.run)
-    trial = Trial(checkpoint, run, *_tried(checkpoint, item))
-    steadied = replace(checkpoint, run=run)
+    isolation = Isolation(checkpoint.model)
+    trial = Trial(checkpoint, isolation, *_tried(checkpoint, item))
     try:
         for fault in FAULTS:
-            if note := fault.found(trial):
-                key, notes = fault.key(checkpoint), (*checkpoint.notes, note)
-                return replace(steadied, batch_key=key, notes=notes)
+            if note := fault.seen(trial):
+                kept = replace(isolation, alone=fault.alone, by_length=fault.by_length)
+                return replace(checkpoint, isolation=kept, notes=(*checkpoint.notes, note))
     except Exception:  # the same is raised again where the network is measured, and reported there
-        return steadied
-    return steadied
+        return replace(checkpoint, isolation=isolation)
+    return replace(checkpoint, isolation=isolation)
 
 
 def _tried(checkpoint: Checkpoint, item: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Files of weights of any torch module, given as ``module:Class`` of an installed package.
+"""Files of weights of torch modules of installed packages: ``module:Class`` and ``timm:NAME``.
 
 The module must take token ids or images as its one positional argument. The weights must fit the
 class exactly. No code in the file or beside it is run.
@@ -7,18 +7,21 @@ class exactly. No code in the file or beside it is run.
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.checkpoint import PARTS, Checkpoint, token_fields
+from fourierkernels.checkpoints.checkpoint import Checkpoint, TokenCheckpoint
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.formats.request import Config, LoadRequest
-from fourierkernels.checkpoints.preprocessing import read_preprocessing
-from fourierkernels.checkpoints.running import as_pair, image_checkpoint, must_run, pad
+from fourierkernels.checkpoints.formats.image_networks import ImageCheckpoint, read_preprocessing
+from fourierkernels.checkpoints.formats.request import LoadRequest, as_pair, must_run, pad
+from fourierkernels.checkpoints.options import Config
+from fourierkernels.foundation.extras import needed_for
+from fourierkernels.foundation.image_files import Preprocessing, Resampling
 
 _READS_IDS = "network must read token ids as its one positional argument"
 
@@ -76,23 +79,22 @@ def _lies_in(place: Path, folder: Path) -> bool:
     return any(p.is_relative_to(f) for p in (place.absolute(), place.resolve()) for f in folders)
 
 
+class PlainCheckpoint(TokenCheckpoint):
+    """A network that reads token ids without a mask: a batch has texts of one length."""
+
+    def forward(self, batch: Sequence[Any]) -> Any:
+        """Run the model on ids alone."""
+        return self.model(pad(batch, 0)[0])
+
+    def padding_key(self, item: Any) -> Hashable:
+        """Return the length of a text."""
+        return len(item)
+
+
 def token_network(model: nn.Module, files: CheckpointFiles, name: str) -> Checkpoint:
-    """Return a checkpoint that reads token ids without a mask: a batch has texts of one length."""
+    """Return a checkpoint of a network that takes token ids as its one positional argument."""
     vocabulary, limit = _embeddings(model, name)
-
-    def run(batch: Sequence[Any]) -> Any:
-        return model(pad(batch, 0)[0])
-
-    fields = token_fields(PARTS["encoder"]) | {"batch_key": len}
-    return Checkpoint(
-        files=files,
-        model=model,
-        limit=limit,
-        vocabulary=vocabulary,
-        run=run,
-        selects=lambda call: not call.cross,
-        **fields,
-    )
+    return PlainCheckpoint(files=files, model=model, limit=limit, vocabulary=vocabulary)
 
 
 def _embeddings(model: nn.Module, name: str) -> tuple[int, int | None]:
@@ -136,15 +138,58 @@ def _image_network(model: nn.Module, request: LoadRequest, config: Config) -> Ch
     patch = _first(config, ("patch_size", "patch"))
     if patch is None and patches is not None:
         patch = patches.kernel_size
-    return image_checkpoint(
-        model,
-        model,
+    return ImageCheckpoint(
         files=request.files,
+        model=model,
         preprocess=read_preprocessing(None, height=height, width=width, channels=int(channels)),
         shape=(int(channels), height, width),
         patch=None if patch is None else as_pair(patch),
-    )
+    ).counted()
 
 
 def _first(config: Config, names: Sequence[str]) -> Any:
     return next((config[name] for name in names if name in config), None)
+
+
+def load_timm(request: LoadRequest) -> Checkpoint:
+    """Load a file of weights of ``timm:NAME``; nothing is downloaded."""
+    request.refuse_part()
+    with needed_for(str(request.model_class)):
+        import timm
+    architecture = (request.model_class or "").removeprefix("timm:")
+    if architecture not in timm.list_models():  # other names may be addresses to download from
+        raise ValueError(f"model_class must name a model of timm, got {architecture!r}")
+    config = request.config or {}
+    with must_run("config must hold arguments of the class", f"timm:{architecture}"):
+        model = timm.create_model(architecture, pretrained=False, **config)
+    settings, patches = model.pretrained_cfg, getattr(model, "patch_embed", None)
+    channels, *size = settings["input_size"]
+    channels = int(config.get("in_chans", channels))
+    height, width = as_pair(getattr(patches, "img_size", None) or size)
+    patch = getattr(patches, "patch_size", None)
+    default = read_preprocessing(None, height=height, width=width, channels=channels)
+    return ImageCheckpoint(
+        files=request.files,
+        model=request.fill(model),
+        preprocess=_as_timm_does(settings, default),
+        shape=(channels, height, width),
+        patch=None if patch is None else as_pair(patch),
+    ).counted()
+
+
+def _as_timm_does(settings: Config, default: Preprocessing) -> Preprocessing:
+    """Follow the settings of a model; grey images are normalised with means over the colours."""
+    height, width = as_pair(default.size)
+    mean, std = (
+        tuple(numbers) if len(numbers) == default.channels else (sum(numbers) / len(numbers),)
+        for numbers in (settings["mean"], settings["std"])
+    )
+    changed = replace(
+        default,
+        mean=mean,
+        std=std,
+        resample=Resampling.__members__[settings.get("interpolation", "bilinear").upper()],
+    )
+    if height != width:
+        return changed
+    return replace(changed, size=int(height / settings.get("crop_pct", 1)), crop=(height, width))

@@ -1,0 +1,102 @@
+"""How a model in memory is run on the rows of ready batches."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from fourierkernels.checkpoints.batches import Row, joined
+from fourierkernels.checkpoints.checkpoint import (
+    Checkpoint,
+    Ids,
+    Names,
+)
+from fourierkernels.checkpoints.contexts import device_of
+from fourierkernels.checkpoints.formats.request import must_run
+from fourierkernels.checkpoints.formats.transformers_networks import (
+    CallsOfPart,
+)
+from fourierkernels.checkpoints.recorders.call import AttentionCall
+from fourierkernels.checkpoints.recorders.recording import recording
+from fourierkernels.foundation.arrays import BoolArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BatchCheckpoint(Checkpoint):
+    """A model in memory that reads the rows of ready batches.
+
+    Attributes
+    ----------
+    inner : nn.Module
+        What is run: the model, or its encoder.
+    calls : CallsOfPart
+        Which calls of attention belong to the part.
+    """
+
+    inner: nn.Module
+    calls: CallsOfPart
+
+    @property
+    def reads(self) -> str:
+        """Rows of batches."""
+        return "batches"
+
+    def forward(self, batch: Sequence[Row]) -> Any:
+        """Run the model on rows of equal keys."""
+        place, decodes = device_of(self.model), self.inner is self.model
+        entries = {name: one.to(place) for name, one in joined(batch).items()}
+        alone = [entries.pop("")] if "" in entries else []
+        read = {k: one for k, one in entries.items() if decodes or not k.startswith("decoder_")}
+        with must_run("network must read the rows of the batches", type(self.model).__name__):
+            return self.inner(*alone, **read)
+
+    def selects(self, call: AttentionCall) -> bool:
+        """Return whether a call belongs to the part."""
+        return self.calls.selects(call)
+
+    def padding_key(self, item: Row) -> Hashable:
+        """Return the key of a row."""
+        return item.key
+
+    def sides(self, row: Row) -> tuple[Ids, Ids]:
+        """Return the token ids of the queries and of the keys."""
+        return self.part.sides((row.ids, row.target_ids) if self.part.pairs else row.ids)
+
+    def labels(self, item: Row) -> tuple[Names, Names]:
+        """Return tokens, where tokens are what attends."""
+        if self.tokenizer is None:
+            return (), ()
+        queries, keys = self.sides(item)
+        return self.tokenizer.names(queries), self.tokenizer.names(keys)
+
+    def special(self, item: Row) -> BoolArray | None:
+        """Return the special tokens of the tokenizer, where tokens are what attends."""
+        marks = self.tokenizer.special if self.tokenizer is not None else frozenset()
+        keys = np.asarray(self.sides(item)[1], dtype=np.int64)
+        return np.isin(keys, sorted(marks)) if marks else None
+
+    def span(self, row: Row) -> tuple[int, int]:
+        """Run one row; return its numbers of queries and keys.
+
+        Raises
+        ------
+        ValueError
+            If there is no attention, or some across rows.
+        """
+        with torch.inference_mode(), recording(self.model) as recorded:
+            self.run([row])
+        calls = [call for call in recorded if self.selects(call)]
+        if not calls:
+            raise ValueError(f"checkpoint must have attention, {recorded.nothing(self.model)}")
+        counts = sorted({len(call.maps) for call in calls})
+        if counts != [1]:
+            raise ValueError(
+                "batches must have one text or image in each row of their tensors, as with "
+                f"batch_first=True, got {counts[-1]} attention maps of one row in "
+                f"{type(self.model).__name__}"
+            )
+        n, m = calls[0].maps.shape[2:]
+        return int(n), int(m)
