@@ -3,8 +3,6 @@
 import ast
 import functools
 import itertools
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 

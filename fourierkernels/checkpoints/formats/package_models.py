@@ -197,7 +197,7 @@ ADAPTERS: dict[str, Callable[[Any, LoadRequest], Checkpoint]] = {
 def load_published(request: LoadRequest) -> Checkpoint:
     """Load a file of tensors with the names of the published code.
 
-    ``fourierkernels.models.published_names`` has the names.
+    ``fourierkernels.models.published_language`` has the names.
 
     Raises
     ------
