@@ -24,7 +24,7 @@ from fourierkernels.cli.rates import rate_names, rates
 from fourierkernels.cli.regress import regress
 from fourierkernels.cli.sweep import sweep, sweep_names
 from fourierkernels.cli.theorems import theorem_names, theorems
-from fourierkernels.cli.train import CorporaAtHelp, train
+from fourierkernels.cli.train import StudiesAtHelp, train
 from fourierkernels.cli.translate import translate
 from fourierkernels.foundation.console import discard_output, prepare_streams, visible
 from fourierkernels.foundation.extras import needed_for
@@ -72,7 +72,7 @@ for command in (density, regress):
 app.command(cls=command_with(rate_names))(rates)
 app.command(cls=command_with(theorem_names))(theorems)
 app.command(cls=command_with(sweep_names))(sweep)
-app.command(cls=CorporaAtHelp)(train)
+app.command(cls=StudiesAtHelp)(train)
 app.command()(evaluate)
 app.command()(translate)
 app.command(cls=command_with(head_names))(heads)

@@ -31,10 +31,12 @@ _HOMES = {
     "read_corpus": "fourierkernels.studies.language.corpora",
     "setup": "fourierkernels.studies.engine.run_setup",
     "train": "fourierkernels.studies.engine.run",
-    "train_command": "fourierkernels.studies.engine.train_command",
-    "translate_command": "fourierkernels.studies.translation.translate_command",
     "write_distilled": "fourierkernels.studies.translation.distilled_text",
 }
-__all__ = sorted(_HOMES)
+_MODULES = (
+    "fourierkernels.studies.engine.train_command",
+    "fourierkernels.studies.translation.translate_command",
+)
+__all__ = sorted([*_HOMES, *(module.rpartition(".")[2] for module in _MODULES)])
 
-__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES, extra="train")
+__getattr__, __dir__ = loaded_on_first_use(__name__, _HOMES, modules=_MODULES, extra="train")

@@ -13,7 +13,8 @@ from training_runs import error_of
 from fourierkernels.studies.control.control_data import ControlData, prepare
 from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.control.names import read_name
-from fourierkernels.studies.control.updates import ControlUpdates, collate, one_pass
+from fourierkernels.studies.control.windows import collate, control_updates, one_pass
+from fourierkernels.studies.engine.epochs import Epochs
 
 K = 5
 
@@ -28,8 +29,8 @@ def data() -> ControlData:
     return prepare(as_episodes(episodes(40)))
 
 
-def updates(data: ControlData, seed: int = 0, **changes: Any) -> ControlUpdates:
-    return ControlUpdates(data, **{"context": K, "steps": 50, "batch": 8} | changes, seed=seed)
+def updates(data: ControlData, seed: int = 0, **changes: Any) -> Epochs:
+    return control_updates(data, **{"context": K, "steps": 50, "batch": 8} | changes, seed=seed)
 
 
 def window_of_theirs(data: ControlData, first: int, end: int, start: int) -> dict[str, Any]:

@@ -427,7 +427,7 @@ def test_one_file_of_several_has_to_be_named(two: Path) -> None:
 def test_layout_can_be_added_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = as_episodes(episodes(3))
     row = DataSet(
-        title="t", had="h", layout="l", recognises=lambda place: True, open=lambda place: mine
+        title="t", source="h", layout="l", recognises=lambda place: True, open=lambda place: mine
     )
     monkeypatch.setattr(sets, "CONTROL_SETS", {"mine": row, **CONTROL_SETS})
     assert read_episodes(tmp_path) is mine

@@ -3,13 +3,15 @@
 The rows are made up for these tests, in the format of the files that gluebenchmark.com distributes.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from training_runs import error_of
 
-from fourierkernels.studies.glue.labelled import LabelledTexts, LabelledUpdates, is_task, open_task
+from fourierkernels.studies.glue.labelled import LabelledTexts, is_task, open_task
+from fourierkernels.studies.glue.study import PRESETS, STUDY
 from fourierkernels.studies.glue.tables import Row, read_rows
 from fourierkernels.studies.glue.tasks import TASKS, Task
 from fourierkernels.studies.masked.pieces import FIRST, PADDING, SEPARATOR, learn_pieces
@@ -198,8 +200,9 @@ def test_labels_that_the_training_file_lacks_are_refused(tmp_path: Path) -> None
 
 def test_each_row_comes_once_in_an_epoch(tmp_path: Path) -> None:
     data = opened(task_folder(tmp_path))
-    updates = LabelledUpdates(data, steps=30, batch=4, seed=0)
-    epochs = [[updates._member(38 * epoch + i) for i in range(38)] for epoch in (0, 1)]
+    recipe = replace(PRESETS["sentences"].recipe, steps=30, batch=4)
+    updates = STUDY.batches(PRESETS["sentences"], data, recipe)
+    epochs = [[updates.order(38 * epoch + i) for i in range(38)] for epoch in (0, 1)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(38))
     assert epochs[0] != epochs[1]
     assert len(updates) == 120

@@ -120,13 +120,13 @@ def test_model_begins_with_the_pre_trained_encoder(start: Path, folder: Path) ->
     asked = glue_run(folder, start)
     assert asked.mixer == "fnet"
     data = read_data(asked)
-    model = glue.build(PRESETS["sentences"], data, "fnet", {})
+    model = glue.STUDY.build(PRESETS["sentences"], data, "fnet", {})
     theirs = load_model(start / "model.safetensors").encoder.state_dict()
     ours = model.encoder.state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert (data.length, data.vocabulary.words) == (64, ("cat", "other"))
     assert "mixer must be that of the start, fnet, got 'softmax'" in error_of(
-        lambda: glue.build(PRESETS["sentences"], data, "softmax", {})
+        lambda: glue.STUDY.build(PRESETS["sentences"], data, "softmax", {})
     )
 
 
@@ -220,8 +220,8 @@ def test_scores_are_predicted_and_rows_without_labels_answered(
 
 def test_several_processes_add_up_to_one(start: Path, folder: Path) -> None:
     data = read_data(glue_run(folder, start))
-    model = glue.build(PRESETS["sentences"], data, "fnet", {}).double().eval()
-    goal = glue.objective(PRESETS["sentences"], data, PRESETS["sentences"].recipe)
+    model = glue.STUDY.build(PRESETS["sentences"], data, "fnet", {}).double().eval()
+    goal = glue.STUDY.objective(PRESETS["sentences"], data, PRESETS["sentences"].recipe)
     with torch.no_grad():
         whole = goal.validate(model, 0, 1)
         parts = [goal.validate(model, process, 4) for process in range(4)]

@@ -12,6 +12,7 @@ from image_runs import mini, noise
 from PIL import Image
 
 from fourierkernels.studies.images.augmentation import Augmentation
+from fourierkernels.studies.images.batches import ImageUpdates, preprocessing, read_batch
 from fourierkernels.studies.images.blending import (
     Blend,
     draw_blend,
@@ -20,7 +21,6 @@ from fourierkernels.studies.images.blending import (
 )
 from fourierkernels.studies.images.distortions import DISTORTIONS, Distortion, distort
 from fourierkernels.studies.images.labelled import LabelledImages, Pixels
-from fourierkernels.studies.images.updates import ImageUpdates, preprocessing, read_batch
 
 SIDE, N = 8, 50
 PLAIN = Augmentation()

@@ -29,8 +29,8 @@ from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.masked import study as masked
 from fourierkernels.studies.masked.document_files import DocumentFiles
-from fourierkernels.studies.masked.masked_measures import masked_sums, predictions
 from fourierkernels.studies.masked.masking import NOTHING
+from fourierkernels.studies.masked.measurement import Measurement, masked_sums, predictions
 from fourierkernels.studies.masked.pieces import PADDING
 from fourierkernels.studies.masked.presets import (
     LOSS,
@@ -41,7 +41,6 @@ from fourierkernels.studies.masked.presets import (
     WORD_ACCURACY,
     WORD_LOSS,
 )
-from fourierkernels.studies.masked.updates import Measurement
 
 # [leethorp2021fnet]_ table 2, as printed.
 PRINTED = """
@@ -85,7 +84,7 @@ def bert(folder: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 def model_of(data: DocumentFiles, mixer: str, **options: Any) -> torch.nn.Module:
     torch.manual_seed(1)
-    return masked.build(PRESETS["tiny"], data, mixer, options).eval()
+    return masked.STUDY.build(PRESETS["tiny"], data, mixer, options).eval()
 
 
 def by_name(rows: list[Measured]) -> dict[tuple[str, str], Measured]:
@@ -190,8 +189,8 @@ def test_results_are_found_again_and_say_what_was_read(
 def test_loss_is_the_sum_of_the_means_over_words_and_pairs(data: DocumentFiles) -> None:
     recipe = replace(PRESETS["tiny"].recipe, batch=4)
     model = model_of(data, "softmax")
-    goal = masked.objective(PRESETS["tiny"], data, recipe)
-    batches = masked.batches(PRESETS["tiny"], data, recipe)
+    goal = masked.STUDY.objective(PRESETS["tiny"], data, recipe)
+    batches = masked.STUDY.batches(PRESETS["tiny"], data, recipe)
     whole = batches.__getitems__(range(4))
     found = predictions(model, whole)
     known = whole["words"] != NOTHING
@@ -207,7 +206,7 @@ def test_loss_is_the_sum_of_the_means_over_words_and_pairs(data: DocumentFiles) 
 
 def test_several_processes_add_up_to_one(data: DocumentFiles) -> None:
     model = model_of(data, "fnet").double()
-    goal = masked.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
+    goal = masked.STUDY.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
     whole = goal.validate(model, 0, 1)
     parts = [goal.validate(model, process, 3) for process in range(3)]
     assert np.sum(parts, axis=0) == pytest.approx(np.array(whole))
@@ -243,7 +242,7 @@ def test_only_mixers_without_a_mask_read_padding(
 def test_hybrid_has_attention_in_its_last_layers(data: DocumentFiles) -> None:
     config = model_of(data, "fnet_hybrid", attention_layers=1).encoder.config
     assert (config.mixer, config.attention_layers) == ("fnet", 1)
-    assert masked.mixers()[-1] == "fnet_hybrid"
+    assert masked.STUDY.mixers()[-1] == "fnet_hybrid"
     with pytest.raises(TypeError, match="option of mixer fnet must be one of"):
         setup("masked", mixer="fnet", mixer_options={"attention_layers": 1})
     assert "attention_layers must be at most 2, got 3" in error_of(
@@ -253,20 +252,22 @@ def test_hybrid_has_attention_in_its_last_layers(data: DocumentFiles) -> None:
 
 def test_every_mixer_of_an_encoder_has_a_model(data: DocumentFiles) -> None:
     (batch,) = Measurement(data, "test", wrong="swapped", most=2).batches(2)
-    for mixer in masked.mixers():
+    for mixer in masked.STUDY.mixers():
         found = predictions(model_of(data, mixer), batch)
         assert found.words.isfinite().all()
-    assert {"softmax", "fnet", "linear", "random", "none"} <= set(masked.mixers()) & set(MIXERS)
+    assert {"softmax", "fnet", "linear", "random", "none"} <= set(masked.STUDY.mixers()) & set(
+        MIXERS
+    )
 
 
 def test_published_numbers_stand_beside_c4_alone(data: DocumentFiles) -> None:
     preset = replace(PRESETS["tiny"], published=PRESETS["base"].published)
     model = model_of(data, "fnet")
-    assert not any(row.published for row in masked.measure(preset, data, "fnet", model))
+    assert not any(row.published for row in masked.STUDY.measure(preset, data, "fnet", model))
     c4 = replace(data, corpus="c4")
-    found = by_name(masked.measure(preset, c4, "fnet", model))
+    found = by_name(masked.STUDY.measure(preset, c4, "fnet", model))
     assert (found["test", LOSS].published, found["test", WORD_ACCURACY].published) == (2.45, 58)
-    few = masked.measure(preset, c4, "fnet", model, positions=3)
+    few = masked.STUDY.measure(preset, c4, "fnet", model, positions=3)
     assert {row.positions for row in few if row.metric == LOSS} == {3}
     assert not any(row.published for row in few)
 
@@ -285,11 +286,11 @@ def test_other_subwords_are_refused(run: Path, tmp_path: Path, cache: Path) -> N
 
 def test_unsuitable_recipes_are_refused(data: DocumentFiles) -> None:
     recipe = replace(PRESETS["tiny"].recipe, order="streams")
-    assert error_of(lambda: masked.batches(PRESETS["tiny"], data, recipe)) == (
+    assert error_of(lambda: masked.STUDY.batches(PRESETS["tiny"], data, recipe)) == (
         "ValueError: order must be shuffled for masked sequences, got 'streams'"
     )
     assert "data must be named for this preset" in error_of(
-        lambda: masked.read(PRESETS["base"], None)
+        lambda: masked.STUDY.read(PRESETS["base"], None)
     )
     assert "start must be in the folder of a training run" in error_of(
         lambda: setup("masked", start=Path("nowhere"), mixer="fnet")
@@ -315,7 +316,7 @@ def test_command_trains_plans_and_evaluates(folder: Path, tmp_path: Path, call: 
     status, out, err = call("evaluate", output, "--split", "test", "--positions", 4)
     assert (status, err) == (0, "")
     assert re.search(r"test +│ masked accuracy \(%\) +│ [\d.]+ +│", out)
-    flat = re.sub(r"\s+", " ", call("train", "--help")[1])
+    flat = re.sub(r"\s+", " ", call("train", "masked", "--list")[1])
     assert "allenai/c4" in flat
 
 

@@ -27,7 +27,7 @@ from fourierkernels.studies.series.archives import ARCHIVES
 from fourierkernels.studies.series.presets import ACCURACY, PAPER, PRESETS, SeriesPreset
 from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import SeriesData, read_series
-from fourierkernels.studies.series.updates import collate
+from fourierkernels.studies.series.study import collate
 
 # [nguyen2022fourierformer]_ table 3, as printed; the means of its last line beside it.
 TABLE_3 = """
@@ -170,18 +170,18 @@ def test_other_training_series_are_refused(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mixer", ["fourier", "fnet", "random"])
 def test_class_of_a_series_does_not_depend_on_the_others(mixer: str, data: SeriesData) -> None:
     torch.manual_seed(1)
-    model = series.build(PRESETS["tiny"], data, mixer, {}).eval()
+    model = series.STUDY.build(PRESETS["tiny"], data, mixer, {}).eval()
     split = data.splits["test"]
-    batch = series._logits(model, collate(split, range(6)))
-    alone = [series._logits(model, collate(split, [place])) for place in range(6)]
+    batch = series.STUDY.logits(model, collate(split, range(6)))
+    alone = [series.STUDY.logits(model, collate(split, [place])) for place in range(6)]
     assert batch.std() > 1e-2
     torch.testing.assert_close(batch, torch.cat(alone), rtol=1e-4, atol=1e-5)
 
 
 def test_several_processes_add_up_to_one(data: SeriesData) -> None:
     torch.manual_seed(0)
-    model = series.build(PRESETS["tiny"], data, "softmax", {}).double().eval()
-    goal = series.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
+    model = series.STUDY.build(PRESETS["tiny"], data, "softmax", {}).double().eval()
+    goal = series.STUDY.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
     with torch.no_grad():
         whole = goal.validate(model, 0, 1)
         parts = [goal.validate(model, process, 5) for process in range(5)]
@@ -191,14 +191,16 @@ def test_several_processes_add_up_to_one(data: SeriesData) -> None:
 
 def test_published_numbers_stand_beside_what_they_were_measured_as(data: SeriesData) -> None:
     preset = replace(PRESETS["tiny"], published=PRESETS["JapaneseVowels"].published)
-    model = series.build(preset, data, "fourier", {})
-    found = by_name(series.measure(preset, data, "fourier", model))
+    model = series.STUDY.build(preset, data, "fourier", {})
+    found = by_name(series.STUDY.measure(preset, data, "fourier", model))
     assert [key for key, row in found.items() if row.published] == [("test", ACCURACY)]
     assert found["test", ACCURACY].published == 99.37
-    few = by_name(series.measure(preset, data, "fourier", model, positions=5))
+    few = by_name(series.STUDY.measure(preset, data, "fourier", model, positions=5))
     assert few["test", ACCURACY].positions == 5
     assert few["test", ACCURACY].published is None
-    other = series.measure(preset, data, "gaussian", series.build(preset, data, "gaussian", {}))
+    other = series.STUDY.measure(
+        preset, data, "gaussian", series.STUDY.build(preset, data, "gaussian", {})
+    )
     assert not any(row.published for row in other)
 
 
@@ -217,8 +219,8 @@ def test_command_trains_plans_and_evaluates(folder: Path, tmp_path: Path, call: 
     assert (status, err.startswith("error: data must be a folder of .ts files")) == (2, True)
 
 
-def test_help_names_the_presets_and_where_data_are_had(call: Call) -> None:
-    out = call("train", "--help")[1]
+def test_list_names_the_presets_and_where_data_are_had(call: Call) -> None:
+    out = call("train", "series", "--list")[1]
     flat = re.sub(r"\s+", " ", out)
     assert "timeseriesclassification.com" in flat
     assert all(name in flat for name in PAPER)
@@ -233,7 +235,7 @@ def test_plan_is_of_a_whole_update(folder: Path) -> None:
 
 def test_unsuitable_recipes_and_options_are_refused(data: SeriesData) -> None:
     recipe = replace(PRESETS["tiny"].recipe, order="streams")
-    message = error_of(lambda: series.batches(PRESETS["tiny"], data, recipe))
+    message = error_of(lambda: series.STUDY.batches(PRESETS["tiny"], data, recipe))
     assert message == "ValueError: order must be shuffled for series, got 'streams'"
     with pytest.raises(TypeError, match="option of mixer fourier must be one of"):
         setup("series", mixer="fourier", mixer_options={"sigma": 1})
@@ -263,7 +265,7 @@ def test_archive_can_be_added_from_outside(
 ) -> None:
     mine = replace(read_series(folder), corpus="mine")
     row = DataSet(
-        title="t", had="h", layout="l", recognises=lambda place: True, open=lambda *given: mine
+        title="t", source="h", layout="l", recognises=lambda place: True, open=lambda *given: mine
     )
     monkeypatch.setattr(series, "ARCHIVES", {"mine": row, **ARCHIVES})
-    assert series.read(PRESETS["tiny"], tmp_path) is mine
+    assert series.STUDY.read(PRESETS["tiny"], tmp_path) is mine

@@ -143,7 +143,7 @@ def _small(summary: str, sizes: dict[str, Any], steps: int, rate: float) -> Cont
     )
 
 
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, ControlPreset] = {
     "tiny": _small(
         "1 layer, 32 features, 10 steps, 500 updates: a minute or so on one core",
         {"dim": 32, "layers": 1, "heads": 2, "context": 10},

@@ -1,4 +1,4 @@
-"""One row for all tables of data sets: where a set is had, how it lies on disk, how it is opened.
+"""One row for all tables of data sets: where to get a set, how it lies on disk, how it is opened.
 
 A study names its table; the command line, its help and the tests read the rows.
 """
@@ -23,8 +23,8 @@ class DataSet(Generic[Opened]):
     ----------
     title : str
         What the data are.
-    had : str
-        Where they are had.
+    source : str
+        Where to get them.
     layout : str
         How they lie on disk.
     open : callable
@@ -37,7 +37,7 @@ class DataSet(Generic[Opened]):
     """
 
     title: str
-    had: str
+    source: str
     layout: str
     open: Callable[..., Opened]
     recognises: Callable[[Path], bool] = _never

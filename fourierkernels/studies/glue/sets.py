@@ -6,7 +6,7 @@ from fourierkernels.studies.glue.labelled import LabelledTexts, is_task, open_ta
 GLUE: dict[str, DataSet[LabelledTexts]] = {
     "glue": DataSet(
         title="the tasks of GLUE, or other labelled sentences in the layout of SST-2",
-        had="https://gluebenchmark.com/tasks; experiments/data_classification.py has two others",
+        source="https://gluebenchmark.com/tasks; experiments/data_classification.py has two others",
         layout="train.tsv, dev.tsv and, if there is one, test.tsv, or such folders (CoLA, SST-2, "
         "MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI)",
         recognises=is_task,

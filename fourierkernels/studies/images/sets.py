@@ -12,21 +12,21 @@ from fourierkernels.studies.images.labelled import LabelledImages
 IMAGE_SETS: dict[str, DataSet[LabelledImages]] = {
     "imagenet": DataSet(
         title="ImageNet (ILSVRC2012), the set of the paper, in the archives that are distributed",
-        had="https://image-net.org (an account is needed)",
+        source="https://image-net.org (an account is needed)",
         layout="ILSVRC2012_img_train.tar, ILSVRC2012_img_val.tar, ILSVRC2012_devkit_t12.tar.gz",
         recognises=has_archives,
         open=open_archives,
     ),
     "folder": DataSet(
         title="a folder of JPEG or PNG files for each class, as ImageNet is unpacked for DeiT",
-        had="your own",
+        source="your own",
         layout="train/CLASS/*.JPEG, val/CLASS/*.JPEG and, if there is one, test/CLASS/*.JPEG",
         recognises=has_classes,
         open=open_classes,
     ),
     "idx": DataSet(
         title="Fashion-MNIST, MNIST and others in their format",
-        had="https://github.com/zalandoresearch/fashion-mnist, or Debian's package "
+        source="https://github.com/zalandoresearch/fashion-mnist, or Debian's package "
         "dataset-fashion-mnist, which experiments/data_images.py fetches",
         layout="train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
         "t10k-labels-idx1-ubyte (or .gz)",
@@ -35,7 +35,7 @@ IMAGE_SETS: dict[str, DataSet[LabelledImages]] = {
     ),
     "digits": DataSet(
         title="handwritten digits of 8 × 8 pixels",
-        had="in scikit-learn",
+        source="in scikit-learn",
         layout="no folder",
         open=open_digits,
         needs_folder=False,

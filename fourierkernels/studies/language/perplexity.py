@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fourierkernels.foundation.progress import bar
 from fourierkernels.models.language import LanguageModel
-from fourierkernels.studies.engine.segments import Batch, Tokens, passes, windows
+from fourierkernels.studies.engine.epochs import Batch
+from fourierkernels.studies.language.segments import Tokens, passes, windows
 
 # Tokens evaluated at a time. On a CPU the logits of few stay in its caches: half the time.
 _TOKENS = {"cpu": 512}
@@ -23,7 +24,7 @@ _MANY = 8192  # elsewhere
 
 
 def plain_loss(
-    model: nn.Module, tokens: Tokens, *, length: int, part: tuple[int, int] = (0, 1)
+    model: LanguageModel, tokens: Tokens, *, length: int, part: tuple[int, int] = (0, 1)
 ) -> tuple[float, int]:
     """Return the sum of -log p over consecutive segments, and how many words were predicted.
 
@@ -43,7 +44,7 @@ def plain_loss(
 
 
 def sliding_loss(
-    model: nn.Module, tokens: Tokens, *, length: int, positions: int | None = None
+    model: LanguageModel, tokens: Tokens, *, length: int, positions: int | None = None
 ) -> tuple[float, int]:
     """Return the sum of -log p by a sliding window, and how many words were predicted.
 
@@ -74,7 +75,7 @@ def sliding_loss(
 
 
 def perplexities(
-    model: nn.Module, tokens: Tokens, *, length: int, positions: int | None = None
+    model: LanguageModel, tokens: Tokens, *, length: int, positions: int | None = None
 ) -> Iterator[tuple[str, float, int]]:
     """Yield the name of each perplexity, its value, and how many words it is of."""
     training = model.training
@@ -89,20 +90,19 @@ def perplexities(
         model.train(training)
 
 
-def _at_a_time(model: nn.Module, length: int) -> int:
+def _at_a_time(model: LanguageModel, length: int) -> int:
     tokens = _TOKENS.get(next(model.parameters()).device.type, _MANY)
     return max(tokens // length, 1)
 
 
-def _losses(model: nn.Module, batch: Batch) -> Tensor:
+def _losses(model: LanguageModel, batch: Batch) -> Tensor:
     device = next(model.parameters()).device
     losses: Tensor = model(batch["tokens"].to(device), batch["targets"].to(device))
     return losses
 
 
-def _last_losses(model: nn.Module, batch: Batch) -> Tensor:
+def _last_losses(model: LanguageModel, batch: Batch) -> Tensor:
     """Return -log p of the last targets, ``(B,)``; the softmax is computed for them alone."""
-    assert isinstance(model, LanguageModel)
     device = next(model.parameters()).device
     states = model.states(batch["tokens"].to(device))[:, -1]
     return model.softmax.nll(states, batch["targets"][:, -1].to(device), model.embedding)

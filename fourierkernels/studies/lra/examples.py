@@ -6,11 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fourierkernels.foundation.files import file_digest
+from fourierkernels.studies.engine.epochs import Batch
 
+FIRST, SECOND = "tokens", "other"  # of a batch: the sequences, and the second ones of pairs
 BYTE_TOKENS = 257  # bytes and padding
+_USES = {"train": "train on", "valid": "validate by", "test": "test by"}
 Tokens = NDArray[np.int64]
 Labels = NDArray[np.int64]
 
@@ -123,4 +128,24 @@ def check_splits(source: Path | str, splits: Mapping[str, ArenaSplit]) -> None:
             raise ValueError(f"data must have an example to {_USES[name]}, got none in {source}")
 
 
-_USES = {"train": "train on", "valid": "validate by", "test": "test by"}
+def collate(split: ArenaSplit, members: Sequence[int], *, length: int) -> Batch:
+    """Return sequences as one batch, cut off at a length, with 0 behind the shorter ones.
+
+    Returns
+    -------
+    dict
+        "tokens" ``(B, N)``, for pairs "other" ``(B, N)`` as well, and "classes" ``(B,)``; N is that
+        of the longest.
+    """
+    examples = [tuple(side[:length] for side in split.open(place)) for place in members]
+    longest = max(len(side) for example in examples for side in example)
+    sides = zip((FIRST, SECOND), zip(*examples, strict=True), strict=False)
+    batch = {name: _padded(rows, longest) for name, rows in sides}
+    return {**batch, "classes": torch.from_numpy(split.labels[list(members)])}
+
+
+def _padded(rows: Sequence[Tokens], longest: int) -> Tensor:
+    tokens = torch.zeros(len(rows), longest, dtype=torch.int64)
+    for padded, row in zip(tokens, rows, strict=True):
+        padded[: len(row)] = torch.from_numpy(row)
+    return tokens

@@ -98,7 +98,9 @@ def pixel_tokens(image: NDArray[np.uint8]) -> Tokens:
 def grey(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return grey values ``(n,)`` of colours ``(3, n)``, as tf.image.rgb_to_grayscale rounds them.
 
-    That rule is from memory: the weighted mean as a share of 255, times 255.5, rounded down.
+    ``image_ops_impl.py`` of https://github.com/tensorflow/tensorflow: the weighted mean as a share
+    of 255, times 255.5 (``convert_image_dtype``: "avoid rounding problems in the cast"), rounded
+    down.
     """
     shares = np.tensordot(_GREY, colours.astype(np.float64), axes=1) / 255
     return np.minimum(shares * 255.5, 255).astype(np.uint8)

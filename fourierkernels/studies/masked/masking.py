@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fourierkernels.studies.engine.segments import Batch
+from fourierkernels.studies.engine.epochs import Batch
 from fourierkernels.studies.masked.pairs import Draw
 from fourierkernels.studies.masked.pieces import FIRST, MARKS, MASK, PADDING, SEPARATOR
 

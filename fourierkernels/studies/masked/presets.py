@@ -65,10 +65,13 @@ class MaskedPreset(Preset):
 
     Attributes
     ----------
+    most_words : int
+        Subwords.
     wrong : {"other_document", "swapped"}
         What the second segment is where it is not what comes next.
     """
 
+    most_words: int = 32_000
     wrong: str = "other_document"
 
 
@@ -126,7 +129,6 @@ def _paper(size: str, summary: str, dim: int, heads: int) -> MaskedPreset:
         model={"preset": f"bert_{size}"},
         recipe=_PAPER,
         mixer_options=fourier_options(dim, heads),
-        most_words=32_000,
         positions=6_400,
         published=_published(size),
     )
@@ -156,7 +158,7 @@ _TINY = replace(
     log_every=50,
 )
 _BASE = _paper("base", "the paper's base models: 12 layers, 768 features, C4", 768, 12)
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, MaskedPreset] = {
     "tiny": _small(
         "2 layers of 64 features, length 64, 150 subwords: a minute or two on one core",
         {"dim": 64, "hidden": 256, "layers": 2, "heads": 4, "length": 64},

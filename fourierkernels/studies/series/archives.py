@@ -17,7 +17,7 @@ def has_problems(folder: Path) -> bool:
 ARCHIVES: dict[str, DataSet[SeriesData]] = {
     "uea": DataSet(
         title="problems of the UEA archive, multivariate time series with a class each",
-        had="https://www.timeseriesclassification.com; experiments/data_series.py fetches "
+        source="https://www.timeseriesclassification.com; experiments/data_series.py fetches "
         "JapaneseVowels and BasicMotions",
         layout="NAME_TRAIN.ts and NAME_TEST.ts, in the folder or in its folder NAME",
         recognises=has_problems,

@@ -178,7 +178,7 @@ def _small(summary: str, sizes: dict[str, Any], steps: int, rate: float) -> Seri
     )
 
 
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, SeriesPreset] = {
     "tiny": _small(
         "any problem; 1 layer, 32 features, 80 updates: seconds on one core",
         {"dim": 32, "layers": 1, "heads": 2, "hidden": 64},

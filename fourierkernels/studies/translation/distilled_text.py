@@ -15,7 +15,6 @@ from fourierkernels.foundation.files import write_folder
 from fourierkernels.foundation.run_folder import SUBWORDS
 from fourierkernels.models import TranslationModel
 from fourierkernels.studies.engine.run_setup import load_setup, run_folder
-from fourierkernels.studies.registry import choose_preset, choose_study
 from fourierkernels.studies.texts.token_files import SPLITS
 from fourierkernels.studies.translation.bpe import Bpe
 from fourierkernels.studies.translation.building import split_texts
@@ -87,11 +86,11 @@ def _texts(teacher: Path, data: str | Path | None, cache: Path | None) -> PairSo
     """Return a corpus that the teacher can read."""
     home = run_folder(teacher)
     run, digest = load_setup(home)
-    study, named = choose_study(run.study), run.data if data is None else data
-    files = study.read(choose_preset(study, run.preset), named, cache=cache)
+    study = run.chosen_study
+    named = study.named(run.chosen_preset, run.data if data is None else data)
+    files = study.read(run.chosen_preset, named, cache=cache)
     if files.digest != digest:
         study.check(home, files)
-    assert named is not None  # read refuses it
     return open_bitext(named)[1]
 
 

@@ -1,25 +1,28 @@
 """Segments of a text as batches: each token with the one that follows it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.utils.data import Dataset
 
 from fourierkernels.foundation.validation import check_choice, check_integer
+from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
 
 Tokens = NDArray[np.unsignedinteger[Any]]
-Batch = dict[str, Tensor]
 
 
-class Segments(Dataset[Batch]):
-    """Segments of a text, in the order in which a run reads them: epoch after epoch.
-
-    The order is fixed by the seed alone, whatever the number of processes and wherever a run is
-    resumed; consecutive segments make batches.
+def segments(
+    tokens: Tokens,
+    *,
+    length: int,
+    batch: int,
+    order: str,
+    steps: int | None = None,
+    seed: int = 0,
+) -> Epochs:
+    """Return the segments of a text in the order in which a run reads them, epoch after epoch.
 
     Parameters
     ----------
@@ -45,65 +48,29 @@ class Segments(Dataset[Batch]):
     ValueError
         If the text is too short for one batch.
     """
+    check_integer("length", length), check_integer("batch", batch)
+    streams = check_choice("order", order, ["streams", "shuffled"]) == "streams"
+    starts, ends = (_streams if streams else _pieces)(len(tokens), length, batch)
+    count = len(starts)
+    if count == 0:
+        raise ValueError(
+            f"text must have at least one batch of {batch} segments of {length} tokens, "
+            f"got {len(tokens)} tokens"
+        )
 
-    def __init__(
-        self,
-        tokens: Tokens,
-        *,
-        length: int,
-        batch: int,
-        order: str,
-        steps: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        self._tokens, self._length = tokens, check_integer("length", length)
-        self._batch = check_integer("batch", batch)
-        streams = check_choice("order", order, ["streams", "shuffled"]) == "streams"
-        self._starts, self._ends = (_streams if streams else _pieces)(len(tokens), length, batch)
-        self.epoch = len(self._starts)
-        if self.epoch == 0:
-            raise ValueError(
-                f"text must have at least one batch of {batch} segments of {length} tokens, "
-                f"got {len(tokens)} tokens"
-            )
-        self._count = self.epoch if steps is None else check_integer("steps", steps) * batch
-        self._seed = None if streams else seed
-        self._drawn: tuple[int, NDArray[np.int64]] = (-1, np.arange(self.epoch))
-
-    @property
-    def updates_per_epoch(self) -> float:
-        """Updates in which the text is read once."""
-        return self.epoch / self._batch
-
-    def __len__(self) -> int:
-        return self._count
-
-    def probe(self, most: int) -> tuple[Batch, float]:
-        """Return a batch of at most `most` segments, and how many such batches an update has."""
-        few = min(most, self._batch)
-        return self.__getitems__(range(few)), self._batch / few
-
-    def __getitems__(self, indices: Sequence[int]) -> Batch:
+    def collate(members: list[int]) -> Batch:
         """Return segments ``(B, N)`` and their targets, of the length of the shortest."""
-        chosen = np.array([self._segment(int(index)) for index in indices])
-        starts, n = self._starts[chosen], self._length
-        n = min(n, int((self._ends[chosen] - starts).min()))
-        return _pair(np.stack([self._tokens[start : start + n + 1] for start in starts]))
+        firsts = starts[members]
+        n = min(length, int((ends[members] - firsts).min()))
+        return _pair(np.stack([tokens[first : first + n + 1] for first in firsts]))
 
-    def _segment(self, index: int) -> int:
-        """Return which segment of the text comes at a place of the run."""
-        epoch, place = divmod(index, self.epoch)
-        if self._seed is None:
-            return place
-        if self._drawn[0] != epoch:
-            rng = np.random.default_rng([self._seed, epoch])
-            self._drawn = epoch, rng.permutation(self.epoch)
-        return int(self._drawn[1][place])
-
-
-def one_batch(batch: Batch) -> Batch:
-    """Return a batch that a data set has put together already, as a collator does."""
-    return batch
+    return Epochs(
+        collate,
+        examples=count,
+        steps=count // batch if steps is None else steps,
+        batch=batch,
+        order=(lambda place: place % count) if streams else shuffled(count, seed),
+    )
 
 
 def passes(tokens: Tokens, *, length: int, batch: int) -> Iterator[Batch]:
