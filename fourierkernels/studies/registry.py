@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from fourierkernels.foundation.validation import check_choice
 
 if TYPE_CHECKING:
-    from fourierkernels.studies.engine.study import Preset, Study
+    from fourierkernels.studies.engine.study import Study
+from fourierkernels.studies.engine.recipe import Preset
 
 
 @dataclass(frozen=True)

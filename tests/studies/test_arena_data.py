@@ -385,7 +385,7 @@ def test_a_broken_image_is_told_when_it_is_opened(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fourierkernels.studies.lra.lines.MOST_BYTES", 100)
+    monkeypatch.setattr("fourierkernels.studies.lra.examples.MOST_BYTES", 100)
     assert "must have fewer than 100 bytes, got more" in error_of(
         lambda: read_arena(pairs(tmp_path))
     )

@@ -19,9 +19,9 @@ from training_runs import Call, error_of
 from fourierkernels.mixing import mixer_names
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.studies.engine.planning import plan
+from fourierkernels.studies.engine.recipe import SCHEDULES
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import Setup, setup
-from fourierkernels.studies.engine.schedules import SCHEDULES
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.lra import study as lra
 from fourierkernels.studies.lra.examples import ArenaData, collate

@@ -11,8 +11,8 @@ from tiny_control import GLIDER, LIMIT, as_episodes, episodes
 from training_runs import error_of
 
 from fourierkernels.studies.control.control_data import ControlData, prepare
+from fourierkernels.studies.control.d4rl import read_name
 from fourierkernels.studies.control.environments import ENVIRONMENTS
-from fourierkernels.studies.control.names import read_name
 from fourierkernels.studies.control.windows import collate, control_updates, one_pass
 from fourierkernels.studies.engine.epochs import Epochs
 

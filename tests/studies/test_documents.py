@@ -20,9 +20,8 @@ from fourierkernels.studies.masked.document_files import (
     open_document_files,
 )
 from fourierkernels.studies.masked.documents import DocumentSource
-from fourierkernels.studies.masked.masking import NOTHING, example, guesses, sequence
+from fourierkernels.studies.masked.masking import NOTHING, SegmentPairs, example, guesses, sequence
 from fourierkernels.studies.masked.measurement import MaskedUpdates, Measurement
-from fourierkernels.studies.masked.pairs import SegmentPairs
 from fourierkernels.studies.masked.pieces import (
     FIRST,
     MARKS,

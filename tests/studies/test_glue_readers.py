@@ -12,8 +12,7 @@ from training_runs import error_of
 
 from fourierkernels.studies.glue.labelled import LabelledTexts, is_task, open_task
 from fourierkernels.studies.glue.study import PRESETS, STUDY
-from fourierkernels.studies.glue.tables import Row, read_rows
-from fourierkernels.studies.glue.tasks import TASKS, Task
+from fourierkernels.studies.glue.tasks import TASKS, Row, Task, read_rows
 from fourierkernels.studies.masked.pieces import FIRST, PADDING, SEPARATOR, learn_pieces
 
 # Task -> name of the labelled file, its lines, and its rows as texts and labels.

@@ -22,9 +22,9 @@ from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.studies.engine.checkpoints import last_checkpoint
 from fourierkernels.studies.engine.optimisers import create_optimiser
 from fourierkernels.studies.engine.planning import plan
+from fourierkernels.studies.engine.recipe import SCHEDULES
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
-from fourierkernels.studies.engine.schedules import SCHEDULES
 from fourierkernels.studies.images import study as images
 from fourierkernels.studies.images.batches import read_batch
 from fourierkernels.studies.images.labelled import LabelledImages

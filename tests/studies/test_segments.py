@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fourierkernels.studies.language.segments import passes, segments, windows
+from fourierkernels.studies.language.perplexity import passes, segments, windows
 
 TEXT = np.arange(1, 104, dtype=np.uint16)
 

@@ -23,10 +23,9 @@ from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.series import study as series
-from fourierkernels.studies.series.archives import ARCHIVES
 from fourierkernels.studies.series.presets import ACCURACY, PAPER, PRESETS, SeriesPreset
 from fourierkernels.studies.series.problems import PROBLEMS
-from fourierkernels.studies.series.series_data import SeriesData, read_series
+from fourierkernels.studies.series.series_data import ARCHIVES, SeriesData, read_series
 from fourierkernels.studies.series.study import collate
 
 # [nguyen2022fourierformer]_ table 3, as printed; the means of its last line beside it.

@@ -18,7 +18,7 @@ from translation_runs import mini, mini_run
 
 from fourierkernels.models.tensor_files import write_tensors
 from fourierkernels.studies.engine import run as runs
-from fourierkernels.studies.engine.sharding import whole
+from fourierkernels.studies.engine.state import whole
 from fourierkernels.studies.engine.study import Objective
 from fourierkernels.studies.engine.teacher import choose_teacher
 from fourierkernels.studies.engine.trainer import Engine

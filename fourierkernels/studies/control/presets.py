@@ -47,8 +47,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 
 _POWER = 4
 _DIVERGED = 100.0  # times the error of the mean action, which is small where actions vary little

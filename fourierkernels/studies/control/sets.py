@@ -3,12 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from fourierkernels.studies.control.episodes import Episodes
+from fourierkernels.studies.control.d4rl import Named, open_hdf5, open_pickle, read_name
+from fourierkernels.studies.control.episodes import Episodes, open_recorded
 from fourierkernels.studies.control.generating import kept_generated
-from fourierkernels.studies.control.hdf5 import open_hdf5
-from fourierkernels.studies.control.names import Named, read_name
-from fourierkernels.studies.control.pickles import open_pickle
-from fourierkernels.studies.control.recorded import open_recorded
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
 from fourierkernels.studies.texts.token_files import cache_folder
 

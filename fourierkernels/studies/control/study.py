@@ -25,15 +25,8 @@ from fourierkernels.studies.control.sets import CONTROL_SETS
 from fourierkernels.studies.control.windows import control_updates, one_pass
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch, Epochs
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import (
-    Measured,
-    Objective,
-    Study,
-    Terms,
-    check_shuffled,
-    padded_options,
-)
+from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.study import Measured, Objective, Study, Terms, padded_options
 
 ERROR, BASELINE = "squared error of actions", "squared error of the mean action"
 SHARE = "squared error (% of the mean action's)"

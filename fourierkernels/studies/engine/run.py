@@ -23,10 +23,11 @@ from fourierkernels.studies.engine.checkpoints import (
     MODEL,
     checkpoint_folder,
     checkpoint_steps,
+    is_over,
     last_checkpoint,
     read_curve,
+    write_curve,
 )
-from fourierkernels.studies.engine.curve import is_over, write_curve
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
 from fourierkernels.studies.engine.optimisers import as_precision
 from fourierkernels.studies.engine.run_setup import (
@@ -36,9 +37,8 @@ from fourierkernels.studies.engine.run_setup import (
     run_folder,
     save_setup,
 )
-from fourierkernels.studies.engine.start import check_start
 from fourierkernels.studies.engine.study import Measured
-from fourierkernels.studies.engine.teacher import compared
+from fourierkernels.studies.engine.teacher import check_start, compared
 from fourierkernels.studies.engine.trainer import Engine
 
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")

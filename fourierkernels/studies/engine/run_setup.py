@@ -11,9 +11,8 @@ from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import SETUP, find_run
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.start import Start, choose_start
 from fourierkernels.studies.engine.study import StartedStudy, Study, TaughtStudy
-from fourierkernels.studies.engine.teacher import Teacher
+from fourierkernels.studies.engine.teacher import Start, Teacher, choose_start
 from fourierkernels.studies.registry import STUDIES, choose_preset, choose_study
 
 FORMAT = 1

@@ -7,49 +7,17 @@ named ``STUDY``, and a row of :data:`~fourierkernels.studies.registry.STUDIES`.
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
 from torch import Tensor, nn
 
 from fourierkernels.foundation.files import write_text
 from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch, Epochs
-from fourierkernels.studies.engine.recipe import Recipe
-
-
-@dataclass(frozen=True)
-class Preset:
-    """One size of a study; a study with further settings has a subclass with them.
-
-    Attributes
-    ----------
-    summary : str
-        What it is for, in a line.
-    model : mapping
-        Hyperparameters of the model, but for the mixer and what the data decide.
-    recipe : Recipe
-        How it is trained.
-    mixer_options : mapping of str to mapping
-        Options of mixers, by their names.
-    data : str or None
-        Data that are read where none are named; None where some have to be named.
-    positions : int or None
-        Windows, sentences or images of each split that are measured; all if None.
-    published : mapping of str to mapping
-        The paper's numbers by mixer and by what the study names them.
-    """
-
-    summary: str
-    model: Mapping[str, Any]
-    recipe: Recipe
-    mixer_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    data: str | None = None
-    positions: int | None = None
-    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 
 
 class StudyData(Protocol):
@@ -348,26 +316,7 @@ class StartedStudy(Study[PresetT, DataT, ModelT]):
         """Return the data of a run, as the model in `start` reads them."""
 
 
-def evenly_spread(size: int, positions: int | None) -> list[int]:
-    """Return so many places of a split, evenly spread; all of them for None.
-
-    Examples
-    --------
-    >>> evenly_spread(9, 3)
-    [0, 4, 8]
-    """
-    count = size if positions is None else min(positions, size)
-    chosen: list[int] = np.linspace(0, size - 1, count).round().astype(int).tolist()
-    return chosen
-
-
 def padded_options(preset: Preset, mixer: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a mixer; one that cannot leave padding out gets zeros in its place."""
     zeros = {} if "zero_padding" not in (MIXERS[mixer].options or {}) else {"zero_padding": True}
     return {**zeros, **preset.mixer_options.get(mixer, {}), **options}
-
-
-def check_shuffled(recipe: Recipe, items: str) -> None:
-    """Refuse a recipe that asks for streams, which texts have."""
-    if recipe.order != "shuffled":
-        raise ValueError(f"order must be shuffled for {items}, got {recipe.order!r}")

@@ -11,9 +11,8 @@ from fourierkernels.studies.engine.overview import overview, overview_table, stu
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate, train
 from fourierkernels.studies.engine.run_setup import Setup, load_setup, setup
-from fourierkernels.studies.engine.start import choose_start
 from fourierkernels.studies.engine.study import Measured
-from fourierkernels.studies.engine.teacher import amend_teacher
+from fourierkernels.studies.engine.teacher import amend_teacher, choose_start
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -30,13 +30,13 @@ from fourierkernels.studies.engine.checkpoints import (
     MODEL,
     OPTIMISER,
     RANDOM,
+    Keeper,
     last_good,
     read_checkpoint,
     write_checkpoint,
+    write_curve,
 )
-from fourierkernels.studies.engine.curve import write_curve
 from fourierkernels.studies.engine.epochs import Batch, one_batch
-from fourierkernels.studies.engine.keeper import Keeper
 from fourierkernels.studies.engine.optimisers import (
     DivergenceError,
     create_optimiser,
@@ -45,22 +45,20 @@ from fourierkernels.studies.engine.optimisers import (
 )
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.rhythm import Lines, Rhythm, trainer_arguments
-from fourierkernels.studies.engine.sharding import (
+from fourierkernels.studies.engine.state import (
     check_sharding,
     gather_for,
     gather_model,
     gather_optimiser,
     own_part,
-    shard_model,
-    shard_optimiser,
-    skeleton,
-    whole,
-)
-from fourierkernels.studies.engine.state import (
     pack_optimiser,
     pack_random,
     restore_random,
+    shard_model,
+    shard_optimiser,
+    skeleton,
     unpack_optimiser,
+    whole,
 )
 from fourierkernels.studies.engine.study import Objective
 
@@ -107,7 +105,7 @@ class Engine(Trainer):  # type: ignore[misc]
     ------
     ValueError
         If a batch cannot be divided by the processes and the accumulation, or FSDP is asked for
-        where there is none (:func:`~fourierkernels.studies.engine.sharding.check_sharding`); while
+        where there is none (:func:`~fourierkernels.studies.engine.state.check_sharding`); while
         it trains, if the run diverges
         (:class:`~fourierkernels.studies.engine.optimisers.DivergenceError`).
     OSError

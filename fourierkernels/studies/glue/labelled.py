@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from fourierkernels.foundation.files import file_digest
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.foundation.words import Vocabulary
+from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch
-from fourierkernels.studies.glue.tables import Row, read_rows
-from fourierkernels.studies.glue.tasks import TASKS, Task
+from fourierkernels.studies.glue.tasks import TASKS, Row, Task, read_rows
 from fourierkernels.studies.masked.pieces import FIRST, PADDING, SEPARATOR, Pieces
 
 HELD_OUT = 20  # one training row in so many chooses the update that is kept
@@ -238,3 +238,15 @@ def _hold_out(count: int) -> tuple[Any, Any]:
         raise ValueError(f"training file must have two rows at least, got {count}")
     order = np.random.default_rng(0).permutation(count)
     return np.sort(order[held:]), np.sort(order[:held])
+
+
+GLUE: dict[str, DataSet[LabelledTexts]] = {
+    "glue": DataSet(
+        title="the tasks of GLUE, or other labelled sentences in the layout of SST-2",
+        source="https://gluebenchmark.com/tasks; experiments/data_classification.py has two others",
+        layout="train.tsv, dev.tsv and, if there is one, test.tsv, or such folders (CoLA, SST-2, "
+        "MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI)",
+        recognises=is_task,
+        open=open_task,
+    ),
+}

@@ -16,8 +16,7 @@ that GLUE's validation rows, on which the table is measured, decide nothing; one
 
 from dataclasses import dataclass, replace
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
 from fourierkernels.studies.glue.labelled import HELD_OUT
 from fourierkernels.studies.glue.tasks import TASKS, Task

@@ -22,22 +22,14 @@ from fourierkernels.foundation.run_folder import CLASSES, IDS, PIECES
 from fourierkernels.models import EncoderClassifier, PretrainingEncoder
 from fourierkernels.models.saved import load_model, saved_class
 from fourierkernels.studies.engine.classification import Classification
-from fourierkernels.studies.engine.data_sets import DataSet, find_row
+from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
 from fourierkernels.studies.engine.epochs import Batch, Epochs, FeistelOrder
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.start import start_files
-from fourierkernels.studies.engine.study import (
-    Measured,
-    Objective,
-    StartedStudy,
-    Terms,
-    check_shuffled,
-    evenly_spread,
-)
+from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.study import Measured, Objective, StartedStudy, Terms
+from fourierkernels.studies.engine.teacher import start_files
 from fourierkernels.studies.glue.glue_measures import MEASURES
-from fourierkernels.studies.glue.labelled import Encoded, LabelledTexts
+from fourierkernels.studies.glue.labelled import GLUE, Encoded, LabelledTexts
 from fourierkernels.studies.glue.presets import PRESETS, GluePreset
-from fourierkernels.studies.glue.sets import GLUE
 from fourierkernels.studies.masked import study as masked
 from fourierkernels.studies.masked.pieces import PADDING, Pieces
 

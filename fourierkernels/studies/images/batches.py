@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.image_files import Preprocessing, Resampling
 from fourierkernels.studies.engine.epochs import Batch, DrawnOrder, Epochs
-from fourierkernels.studies.images.augmentation import Augmentation
-from fourierkernels.studies.images.blending import Blend, draw_blend
+from fourierkernels.studies.images.augmentation import Augmentation, Blend, draw_blend
 from fourierkernels.studies.images.labelled import LabelledImages
 
 _CROPPED = 0.875  # of the shorter side, in validation: eval_crop_ratio of DeiT's main.py

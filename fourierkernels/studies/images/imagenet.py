@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourierkernels.studies.images.folders import FileList, digest_of, read_image
-from fourierkernels.studies.images.labelled import LabelledImages
+from fourierkernels.studies.images.labelled import FileList, LabelledImages, digest_of, read_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image

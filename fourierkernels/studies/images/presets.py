@@ -60,8 +60,7 @@ Queries and keys are then of unit size, so R begins at 0.5, as in the small lang
 from dataclasses import dataclass, field
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.images.augmentation import Augmentation
 
 

@@ -24,7 +24,7 @@ from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured, Terms
-from fourierkernels.studies.images.blending import soft_cross_entropy, soft_targets
+from fourierkernels.studies.images.augmentation import soft_cross_entropy, soft_targets
 from fourierkernels.studies.images.labelled import LabelledImages
 from fourierkernels.studies.images.presets import PRESETS, ImagePreset
 from fourierkernels.studies.images.sets import IMAGE_SETS, read_labelled

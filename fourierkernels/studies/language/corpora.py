@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
-from fourierkernels.studies.texts.plain import has_texts, open_texts
+from fourierkernels.studies.texts.plain import has_texts, is_wikitext, open_texts, open_wikitext
 from fourierkernels.studies.texts.python_text import open_python
 from fourierkernels.studies.texts.source import Source
 from fourierkernels.studies.texts.token_files import TokenFiles, build_token_files
-from fourierkernels.studies.texts.wikitext import is_wikitext, open_wikitext
 
 
 @dataclass(frozen=True, kw_only=True)

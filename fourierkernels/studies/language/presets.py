@@ -58,8 +58,7 @@ of steps. Queries and keys are then of unit size, which in the paper's small mod
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured, Objective, Scored, TaughtStudy, Terms
 from fourierkernels.studies.language.corpora import CORPORA, Corpus, read_corpus, splitting
-from fourierkernels.studies.language.perplexity import perplexities, plain_loss
+from fourierkernels.studies.language.perplexity import Tokens, perplexities, plain_loss, segments
 from fourierkernels.studies.language.presets import PRESETS, LanguagePreset
-from fourierkernels.studies.language.segments import Tokens, segments
 from fourierkernels.studies.texts.token_files import TokenFiles
 
 _PAPER_CORPUS = "wikitext-103"

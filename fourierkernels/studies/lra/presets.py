@@ -51,8 +51,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 
 ACCURACY = "accuracy (%)"
 _POWER = 4

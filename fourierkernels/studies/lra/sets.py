@@ -6,10 +6,20 @@ from fourierkernels.studies.engine.data_sets import DataSet, find_row
 from fourierkernels.studies.lra.contours import open_contours
 from fourierkernels.studies.lra.examples import ArenaData
 from fourierkernels.studies.lra.listops import has_listops, open_listops, open_small
-from fourierkernels.studies.lra.pathfinder import has_pathfinder, open_pathfinder
-from fourierkernels.studies.lra.pixels import has_cifar, open_cifar, open_digit_pixels
-from fourierkernels.studies.lra.retrieval import has_pairs, open_pairs
-from fourierkernels.studies.lra.texts import has_texts, open_python_bytes, open_texts
+from fourierkernels.studies.lra.pixels import (
+    has_cifar,
+    has_pathfinder,
+    open_cifar,
+    open_digit_pixels,
+    open_pathfinder,
+)
+from fourierkernels.studies.lra.texts import (
+    has_pairs,
+    has_texts,
+    open_pairs,
+    open_python_bytes,
+    open_texts,
+)
 
 _RELEASE = "https://storage.googleapis.com/long-range-arena/lra_release.gz"
 

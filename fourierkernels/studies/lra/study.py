@@ -16,16 +16,10 @@ from fourierkernels.foundation.run_folder import ARENA as ARENA_FILE
 from fourierkernels.models import ArenaClassifier, arena_config
 from fourierkernels.models.lra import ArenaConfig
 from fourierkernels.studies.engine.classification import Classification
-from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread
 from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import (
-    Measured,
-    Terms,
-    check_shuffled,
-    evenly_spread,
-    padded_options,
-)
+from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.study import Measured, Terms, padded_options
 from fourierkernels.studies.lra.examples import FIRST, SECOND, ArenaData, collate
 from fourierkernels.studies.lra.presets import ACCURACY, PRESETS, PUBLISHED_COUNTS, ArenaPreset
 from fourierkernels.studies.lra.sets import ARENA_SETS, read_arena

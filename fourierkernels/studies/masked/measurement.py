@@ -15,8 +15,15 @@ from torch.nn import functional
 from fourierkernels.models.encoder import PretrainingEncoder, PretrainingLogits
 from fourierkernels.studies.engine.epochs import Batch, Epochs, FeistelOrder
 from fourierkernels.studies.masked.document_files import DocumentFiles
-from fourierkernels.studies.masked.masking import NOTHING, Example, collate, example, guesses
-from fourierkernels.studies.masked.pairs import Draw, SegmentPairs
+from fourierkernels.studies.masked.masking import (
+    NOTHING,
+    Draw,
+    Example,
+    SegmentPairs,
+    collate,
+    example,
+    guesses,
+)
 from fourierkernels.studies.masked.pieces import PADDING
 
 _TRAINED, _MEASURED = 0, 1  # else a run and a measurement could draw the same numbers
@@ -36,7 +43,7 @@ class MaskedUpdates(Epochs):
     seed : int
         Of the order, the pairs and the masks.
     wrong : str
-        See :mod:`~fourierkernels.studies.masked.pairs`.
+        See :mod:`~fourierkernels.studies.masked.masking`.
     """
 
     def __init__(

@@ -50,8 +50,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 
 LOSS, WORD_LOSS, WORD_ACCURACY = "loss", "masked loss", "masked accuracy (%)"
 PAIR_LOSS, PAIR_ACCURACY = "next-segment loss", "next-segment accuracy (%)"

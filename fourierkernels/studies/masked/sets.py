@@ -15,8 +15,7 @@ from fourierkernels.studies.masked.documents import (
     open_texts,
     open_wikitext,
 )
-from fourierkernels.studies.texts.plain import has_texts
-from fourierkernels.studies.texts.wikitext import is_wikitext
+from fourierkernels.studies.texts.plain import has_texts, is_wikitext
 
 # The first row that recognises a folder reads it.
 DOCUMENTS: dict[str, DataSet[DocumentSource]] = {

@@ -25,8 +25,8 @@ from fourierkernels.models import PretrainingEncoder, encoder_config
 from fourierkernels.models.encoder import EncoderConfig
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch, Epochs
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Measured, Objective, Study, Terms, check_shuffled
+from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.study import Measured, Objective, Study, Terms
 from fourierkernels.studies.masked.document_files import DocumentFiles
 from fourierkernels.studies.masked.documents import DocumentSource
 from fourierkernels.studies.masked.masking import NOTHING, sequence

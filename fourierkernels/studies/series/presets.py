@@ -52,8 +52,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import HELD_OUT
 

@@ -16,22 +16,14 @@ from torch.nn import functional
 
 from fourierkernels.foundation.run_folder import SERIES
 from fourierkernels.models import SeriesClassifier, series_config
-from fourierkernels.studies.engine.checkpoints import last_checkpoint, read_curve
+from fourierkernels.studies.engine.checkpoints import OF_TEST, last_checkpoint, read_curve
 from fourierkernels.studies.engine.classification import Classification
-from fourierkernels.studies.engine.curve import OF_TEST
-from fourierkernels.studies.engine.data_sets import DataSet, find_row
+from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
 from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import (
-    Measured,
-    Terms,
-    check_shuffled,
-    evenly_spread,
-    padded_options,
-)
-from fourierkernels.studies.series.archives import ARCHIVES
+from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.study import Measured, Terms, padded_options
 from fourierkernels.studies.series.presets import ACCURACY, PRESETS, SeriesPreset
-from fourierkernels.studies.series.series_data import HELD_OUT, SeriesData, SeriesSplit
+from fourierkernels.studies.series.series_data import ARCHIVES, HELD_OUT, SeriesData, SeriesSplit
 
 CORRECT = "correct series"
 LAST, BEST = f"{ACCURACY}, last update", f"{ACCURACY}, best epoch of the test set"

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
 from fourierkernels.studies.translation.building import build_pair_files
-from fourierkernels.studies.translation.filters import LengthRule
 from fourierkernels.studies.translation.iwslt import is_iwslt, open_iwslt
 from fourierkernels.studies.translation.lines import has_lines, open_lines
 from fourierkernels.studies.translation.pair_files import PairFiles
-from fourierkernels.studies.translation.pairs import PairSource
+from fourierkernels.studies.translation.pairs import LengthRule, PairSource
 from fourierkernels.studies.translation.presets import SIZE
 from fourierkernels.studies.translation.tmx import has_tmx, open_tmx
 from fourierkernels.studies.translation.wmt import is_wmt, open_wmt

@@ -48,8 +48,7 @@ it does without dropout, takes small batches and many updates, and lets the rate
 from dataclasses import dataclass
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.translation.classes import BUDGET
 
 SIZE = 35_000  # of the vocabulary, [chen_attention]_ section 4.1
