@@ -122,15 +122,23 @@ def train(
     _train(run, output, plan=plan, resume=resume, limit=limit_steps, tensorboard=tensorboard)
 
 
-def _train(run: "Setup", output: Path | None, *, plan: bool, **options: Any) -> None:
-    """Show what a run will cost, or train."""
+def _train(
+    run: "Setup",
+    output: Path | None,
+    *,
+    plan: bool,
+    resume: bool,
+    limit: int | None,
+    tensorboard: bool,
+) -> None:
+    """Show what a run will cost, or train and show what has been measured."""
     from fourierkernels.studies import train_command
 
-    console = standard_output()
     if plan:
-        console.print(train_command.plan_table(run))
+        standard_output().print(train_command.plan_table(run))
         return
     folder = output or Path(f"{run.study}-{run.preset}-{run.mixer}")
-    if measured := train_command.train(run, folder, **options):
-        console.print(train_command.results_table(measured))
-        console.print(f"written: {folder}", soft_wrap=True, markup=False)
+    measured = train_command.train(run, folder, resume=resume, limit=limit, tensorboard=tensorboard)
+    if measured:  # by the first process
+        standard_output().print(train_command.results_table(measured))
+        standard_output().print(f"written: {folder}", soft_wrap=True, markup=False)

@@ -115,7 +115,7 @@ def test_every_training_step_is_as_likely_to_begin_a_window(data: ControlData) -
     counts = np.zeros(len(data.to_go))
     split = data.splits["train"]
     for index in range(len(source)):
-        counts[split.members[source._draw(index)]] += 1
+        counts[split.members[source.order(index)]] += 1
     assert (counts[split.members] > 0).all()
     assert counts.sum() == counts[split.members].sum() == len(source)
     expected = len(source) / split.steps

@@ -18,8 +18,6 @@ from fourierkernels import head_report
 from fourierkernels.checkpoints import load_checkpoint
 from fourierkernels.models import count_parameters
 from fourierkernels.models.saved import load_model
-from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies.engine.checkpoints import last_checkpoint
 from fourierkernels.studies.engine.optimisers import create_optimiser
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.recipe import SCHEDULES
@@ -227,21 +225,6 @@ def test_fourier_attention_learns_the_digits(tmp_path: Path) -> None:
     measured = train_images(setup("images", mixer="fourier"), tmp_path / "run")
     values = {(row.split, row.metric): row.value for row in measured}
     assert values["test", "top-1"] > 80
-
-
-@pytest.mark.slow
-def test_resumed_run_equals_an_uninterrupted_one(finished: Path, tmp_path: Path) -> None:
-    """With mixing, erasing, distortions and stochastic depth."""
-    train_images(mini_run(), tmp_path / "parts", limit=3)
-    train_images(mini_run(), tmp_path / "parts", resume=True)
-    one, other = (last_checkpoint(folder) for folder in (finished, tmp_path / "parts"))
-    for name in ("model", "optimiser", "random"):
-        pair = [step.tensors(f"{name}.safetensors") for step in (one, other)]
-        assert all(torch.equal(tensor, pair[1][key]) for key, tensor in pair[0].items())
-    best = [read_tensors(folder / "model.safetensors") for folder in (finished, tmp_path / "parts")]
-    assert all(torch.equal(tensor, best[1][key]) for key, tensor in best[0].items())
-    for name in ("results.csv", "curve.csv"):
-        assert (finished / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
 
 
 def test_run_leaves_its_numbers_and_what_they_are_of(finished: Path) -> None:

@@ -21,7 +21,7 @@ from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.language import study as language
 from fourierkernels.studies.language.corpora import read_corpus
-from fourierkernels.studies.registry import STUDIES, StudyRow
+from fourierkernels.studies.registry import STUDIES
 from fourierkernels.studies.texts.token_files import TokenFiles
 
 
@@ -184,15 +184,6 @@ def test_plan_is_the_time_of_all_steps_without_what_only_the_first_calls_cost(
     monkeypatch.setattr(language, "smoothed_loss", timed)
     found = plan(short_run(texts, steps=10, batch=16), cache=cache)
     assert found.seconds == pytest.approx(10 * 16 * 1e-3)
-
-
-def test_study_can_be_added_from_outside(
-    texts: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mine = StudyRow("mine", "fourierkernels.studies.language.study")
-    monkeypatch.setitem(STUDIES.rows, "mine", mine)
-    run = replace(short_run(texts, steps=2), study="mine")
-    assert len(train_here(run, tmp_path / "run", cache)) == 4
 
 
 def test_run_remembers_the_whole_path_of_its_text(

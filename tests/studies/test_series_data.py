@@ -169,15 +169,6 @@ def updates(data: SeriesData, seed: int) -> Epochs:
     return STUDY.batches(PRESETS["tiny"], data, recipe)
 
 
-def test_epochs_follow_each_other_and_each_has_every_series_once(data: SeriesData) -> None:
-    epochs = updates(data, seed=3)
-    assert (len(epochs), epochs.updates_per_epoch) == (300, 4.8)
-    places = [epochs.order(index) for index in range(300)]
-    epochs = [places[start : start + 48] for start in range(0, 288, 48)]
-    assert all(sorted(epoch) == list(range(48)) for epoch in epochs)
-    assert len({tuple(epoch) for epoch in epochs}) == 6
-
-
 def test_order_is_of_the_seed_alone_wherever_a_run_goes_on(data: SeriesData) -> None:
     one, other = (updates(data, seed=3) for _ in range(2))
     whole = [one.__getitems__(range(10 * i, 10 * i + 10)) for i in range(30)]

@@ -18,7 +18,6 @@ from training_runs import Call, error_of
 from fourierkernels.models import load_model
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.studies.engine.data_sets import DataSet
-from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
@@ -26,7 +25,6 @@ from fourierkernels.studies.series import study as series
 from fourierkernels.studies.series.presets import ACCURACY, PAPER, PRESETS, SeriesPreset
 from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import ARCHIVES, SeriesData, read_series
-from fourierkernels.studies.series.study import collate
 
 # [nguyen2022fourierformer]_ table 3, as printed; the means of its last line beside it.
 TABLE_3 = """
@@ -111,24 +109,6 @@ def test_small_model_learns_in_seconds(folder: Path, tmp_path: Path) -> None:
     assert found["test", series.BEST].value >= found["test", series.LAST].value
 
 
-@pytest.mark.slow
-def test_run_that_is_resumed_ends_the_same_to_the_bit(
-    run: Path, folder: Path, tmp_path: Path
-) -> None:
-    again = series_run(folder, "softmax", preset="normed")
-    output = tmp_path / "run"
-    train_series(again, output, limit=5)
-    train_series(again, output, resume=True, limit=7)
-    train_series(again, output, resume=True)
-    for name in ("curve.csv", "results.csv", "series.json", "study.json"):
-        assert (output / name).read_bytes() == (run / name).read_bytes(), name
-    for name in ("model", "checkpoint-12/model", "checkpoint-12/optimiser"):
-        ours, theirs = (read_tensors(place / f"{name}.safetensors") for place in (output, run))
-        assert ours.keys() == theirs.keys()
-        assert all(torch.equal(ours[key], theirs[key]) for key in ours), name
-    assert any("running_var" in key for key in read_tensors(run / "model.safetensors"))
-
-
 def test_results_are_found_again_and_say_what_was_read(run: Path, data: SeriesData) -> None:
     with (run / "results.csv").open() as file:
         found = {(r["split"], r["metric"]): float(r["value"]) for r in csv.DictReader(file)}
@@ -164,28 +144,6 @@ def test_other_training_series_are_refused(run: Path, tmp_path: Path) -> None:
     message = error_of(lambda: evaluate(run, data=other))
     assert f"data must be read as those of the run in {run}" in message
     assert message.endswith("got others: mean, deviation")
-
-
-@pytest.mark.parametrize("mixer", ["fourier", "fnet", "random"])
-def test_class_of_a_series_does_not_depend_on_the_others(mixer: str, data: SeriesData) -> None:
-    torch.manual_seed(1)
-    model = series.STUDY.build(PRESETS["tiny"], data, mixer, {}).eval()
-    split = data.splits["test"]
-    batch = series.STUDY.logits(model, collate(split, range(6)))
-    alone = [series.STUDY.logits(model, collate(split, [place])) for place in range(6)]
-    assert batch.std() > 1e-2
-    torch.testing.assert_close(batch, torch.cat(alone), rtol=1e-4, atol=1e-5)
-
-
-def test_several_processes_add_up_to_one(data: SeriesData) -> None:
-    torch.manual_seed(0)
-    model = series.STUDY.build(PRESETS["tiny"], data, "softmax", {}).double().eval()
-    goal = series.STUDY.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
-    with torch.no_grad():
-        whole = goal.validate(model, 0, 1)
-        parts = [goal.validate(model, process, 5) for process in range(5)]
-    assert np.sum(parts, axis=0) == pytest.approx(np.array(whole))
-    assert whole[1] == 12
 
 
 def test_published_numbers_stand_beside_what_they_were_measured_as(data: SeriesData) -> None:
@@ -225,17 +183,7 @@ def test_list_names_the_presets_and_where_data_are_had(call: Call) -> None:
     assert all(name in flat for name in PAPER)
 
 
-def test_plan_is_of_a_whole_update(folder: Path) -> None:
-    torch.set_num_threads(1)
-    found = plan(series_run(folder, "softmax"))
-    assert (found.words, found.tokens) == (3, 48)
-    assert found.epochs == pytest.approx(12 * 16 / 48)
-
-
-def test_unsuitable_recipes_and_options_are_refused(data: SeriesData) -> None:
-    recipe = replace(PRESETS["tiny"].recipe, order="streams")
-    message = error_of(lambda: series.STUDY.batches(PRESETS["tiny"], data, recipe))
-    assert message == "ValueError: order must be shuffled for series, got 'streams'"
+def test_unsuitable_options_are_refused() -> None:
     with pytest.raises(TypeError, match="option of mixer fourier must be one of"):
         setup("series", mixer="fourier", mixer_options={"sigma": 1})
 

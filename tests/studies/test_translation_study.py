@@ -16,8 +16,6 @@ from translation_runs import mini, mini_run, train_mini
 pytest.importorskip("sacrebleu")
 
 from fourierkernels.models import TRANSLATION_PRESETS, load_model, translation_loss
-from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies.engine.checkpoints import last_checkpoint
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
@@ -113,23 +111,6 @@ def test_study_learns(mixer: str, corpus: Path, cache: Path, tmp_path: Path) -> 
     assert values["valid", "perplexity"] == pytest.approx(math.exp(min(losses)), rel=1e-4)
     accuracy = [float(row["valid_accuracy"]) for row in curve if row["valid_accuracy"]]
     assert values["valid", "token accuracy"] == pytest.approx(100 * accuracy[1])
-
-
-def test_resumed_run_equals_an_uninterrupted_one(
-    translator: Path, corpus: Path, cache: Path, tmp_path: Path
-) -> None:
-    train_mini(mini_run(corpus), tmp_path / "parts", cache, limit=5)
-    train_mini(mini_run(corpus), tmp_path / "parts", cache, resume=True)
-    one, other = (last_checkpoint(folder) for folder in (translator, tmp_path / "parts"))
-    for name in ("model", "optimiser", "random"):
-        pair = [step.tensors(f"{name}.safetensors") for step in (one, other)]
-        assert all(torch.equal(tensor, pair[1][key]) for key, tensor in pair[0].items())
-    best = [
-        read_tensors(folder / "model.safetensors") for folder in (translator, tmp_path / "parts")
-    ]
-    assert all(torch.equal(tensor, best[1][key]) for key, tensor in best[0].items())
-    for name in ("results.csv", "translations-test.csv"):
-        assert (translator / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
 
 
 def test_run_leaves_what_its_numbers_are_of(

@@ -80,6 +80,7 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
+_POWER = 4
 PRECISIONS = ("float32", "bfloat16", "float64")
 ORDERS = ("streams", "shuffled")
 OPTIMISERS = ("adam", "adamw", "radam")
@@ -239,3 +240,12 @@ def check_shuffled(recipe: Recipe, items: str) -> None:
     """Refuse a recipe that asks for streams, which texts have."""
     if recipe.order != "shuffled":
         raise ValueError(f"order must be shuffled for {items}, got {recipe.order!r}")
+
+
+def as_sharp_as_softmax(dim: int, heads: int) -> dict[str, dict[str, Any]]:
+    """Return options of Fourier attention, x⁴, that begins as sharp as softmax does.
+
+    Both then have the same curvature at zero: l √D R²/3 = 1 with D features of a head.
+    """
+    radius = math.sqrt(3 / (_POWER * math.sqrt(dim / heads)))
+    return {"fourier": {"power": _POWER, "radius": radius, "radius_shape": "scalar"}}

@@ -94,7 +94,8 @@ def pack_random() -> Tensors:
     """Return the state of all random numbers of this process."""
     version, words, gauss = random.getstate()
     kind, key, position, has_gauss, cached = np.random.get_state(legacy=True)  # noqa: NPY002
-    assert (version, kind) == (3, "MT19937")
+    if (version, kind) != (3, "MT19937"):
+        raise ValueError(f"generators must be version 3 and MT19937, got {version} and {kind}")
     found = {
         "python": torch.tensor(words),
         "python_gauss": torch.tensor([] if gauss is None else [gauss], dtype=torch.float64),

@@ -51,10 +51,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Preset, Recipe
+from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 
 ACCURACY = "accuracy (%)"
-_POWER = 4
 _BASE_RATE = 0.05
 _EPOCHS = 200
 _DIVERGED = 100.0  # times an even guess
@@ -95,15 +94,9 @@ PUBLISHED_COUNTS = {
 }
 
 
-def options_of(dim: int, heads: int) -> dict[str, dict[str, Any]]:
-    """Return Fourier attention that is as sharp at the start as softmax, l √D R²/3 = 1."""
-    radius = math.sqrt(3 / (_POWER * math.sqrt(dim / heads)))
-    return {"fourier": {"power": _POWER, "radius": radius, "radius_shape": "scalar"}}
-
-
 def small_options(dim: int, heads: int) -> dict[str, dict[str, Any]]:
-    """Return those, and fewer random features, as sequences are short."""
-    return {**options_of(dim, heads), "performer": {"features": 64}}
+    """Return options for short sequences, for which fewer random features do."""
+    return {**as_sharp_as_softmax(dim, heads), "performer": {"features": 64}}
 
 
 def _of_text(steps: int, warmup: int, every: int) -> Recipe:
@@ -152,7 +145,7 @@ def _published(name: str, task: str, summary: str, recipe: Recipe, size: int) ->
         summary=summary,
         model={"preset": name},
         recipe=recipe,
-        mixer_options=options_of(size, 1),
+        mixer_options=as_sharp_as_softmax(size, 1),
         published={
             mixer: {ACCURACY: value} for mixer, value in numbers.items() if value is not None
         },

@@ -45,17 +45,14 @@ frequencies of subwords with 0.02. The 150 subwords of "tiny" are hardly more th
 the text, so that a few thousand masked places are enough to learn from.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from fourierkernels.studies.engine.recipe import Preset, Recipe
+from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 
 LOSS, WORD_LOSS, WORD_ACCURACY = "loss", "masked loss", "masked accuracy (%)"
 PAIR_LOSS, PAIR_ACCURACY = "next-segment loss", "next-segment accuracy (%)"
 METRICS = (LOSS, WORD_LOSS, PAIR_LOSS, WORD_ACCURACY, PAIR_ACCURACY)
-_POWER = 4
 
 
 @dataclass(frozen=True)
@@ -105,12 +102,6 @@ _PAPER = Recipe(
 )
 
 
-def fourier_options(dim: int, heads: int) -> dict[str, dict[str, Any]]:
-    """Return the paper's Fourier attention, at the start as sharp as softmax is."""
-    radius = math.sqrt(3 / (_POWER * math.sqrt(dim / heads)))
-    return {"fourier": {"power": _POWER, "radius": radius, "radius_shape": "scalar"}}
-
-
 def _published(size: str) -> dict[str, Mapping[str, float]]:
     scales = (1.0, 1.0, 1.0, 100.0, 100.0)
     return {
@@ -127,7 +118,7 @@ def _paper(size: str, summary: str, dim: int, heads: int) -> MaskedPreset:
         summary=summary,
         model={"preset": f"bert_{size}"},
         recipe=_PAPER,
-        mixer_options=fourier_options(dim, heads),
+        mixer_options=as_sharp_as_softmax(dim, heads),
         positions=6_400,
         published=_published(size),
     )
@@ -138,7 +129,7 @@ def _small(summary: str, sizes: dict[str, int], words: int, recipe: Recipe) -> M
         summary=summary,
         model={"preset": "bert_128x2", "start_std": 0.1, **sizes},
         recipe=recipe,
-        mixer_options=fourier_options(sizes["dim"], sizes["heads"]),
+        mixer_options=as_sharp_as_softmax(sizes["dim"], sizes["heads"]),
         data="python-documents",
         most_words=words,
         positions=400,
