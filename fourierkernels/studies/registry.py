@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fourierkernels.foundation.extras import needed_for
 from fourierkernels.foundation.validation import check_choice
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ class Studies(Mapping[str, "Study[Any, Any, Any]"]):
         self.rows = dict(rows)
 
     def __getitem__(self, name: str) -> "Study[Any, Any, Any]":
-        study: Study[Any, Any, Any] = import_module(self.rows[name].module).STUDY
+        row = self.rows[name]
+        with needed_for("fourierkernels.studies", extra="train"):
+            study: Study[Any, Any, Any] = import_module(row.module).STUDY
         return study
 
     def __iter__(self) -> Iterator[str]:
