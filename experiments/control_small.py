@@ -46,8 +46,8 @@ from fourierkernels.foundation.provenance import write_study
 from fourierkernels.models import load_model
 from fourierkernels.studies import Setup, setup, train
 from fourierkernels.studies.control.control_data import read_control
+from fourierkernels.studies.control.episodes import write_recorded
 from fourierkernels.studies.control.generating import generate
-from fourierkernels.studies.control.recorded import write_recorded
 from fourierkernels.studies.control.study import BASELINE, ERROR
 from fourierkernels.studies.engine.study import Measured
 

@@ -25,8 +25,8 @@ import argparse
 from pathlib import Path
 
 from fourierkernels.studies.control.environments import ENVIRONMENTS
+from fourierkernels.studies.control.episodes import write_recorded
 from fourierkernels.studies.control.generating import BEHAVIOURS, Search, generate
-from fourierkernels.studies.control.recorded import write_recorded
 
 QUICK = Search(rounds=2, policies=4, kept=2, steps=10)
 

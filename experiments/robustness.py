@@ -58,7 +58,7 @@ from _robustness import (
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.models import LanguageModel, load_model
 from fourierkernels.studies import setup, train
-from fourierkernels.studies.images.updates import read_batch
+from fourierkernels.studies.images.batches import read_batch
 from fourierkernels.studies.registry import choose_preset, choose_study
 
 ROOT = Path(__file__).parents[1]

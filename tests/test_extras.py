@@ -100,7 +100,7 @@ NAMES = {
     "fk.checkpoints.load_checkpoint": "heads",
     "fk.diagnostics.head_importance": "heads",
     "import_module('fourierkernels.studies').train": "train",
-    "import_module('fourierkernels.studies').STUDIES": "train",
+    "import_module('fourierkernels.studies').STUDIES['language']": "train",
     "fk.theory.symbolic": "symbolic",
     "fk.plotting.plot_weight_maps({'a': np.eye(2)})": "plot",
     "fk.tables.read_columns('a.csv', ['a'])": "data",

@@ -21,7 +21,7 @@ from fourierkernels.cli.heads import head_names, heads
 from fourierkernels.cli.output import command_with
 from fourierkernels.cli.sweep import sweep, sweep_names
 from fourierkernels.cli.theorems import rate_names, rates, theorem_names, theorems
-from fourierkernels.cli.train import CorporaAtHelp, train
+from fourierkernels.cli.train import StudiesAtHelp, train
 from fourierkernels.cli.translate import translate
 from fourierkernels.foundation.console import discard_output, prepare_streams, visible
 from fourierkernels.foundation.extras import needed_for
@@ -69,7 +69,7 @@ for command in (density, regress):
 app.command(cls=command_with(rate_names))(rates)
 app.command(cls=command_with(theorem_names))(theorems)
 app.command(cls=command_with(sweep_names))(sweep)
-app.command(cls=CorporaAtHelp)(train)
+app.command(cls=StudiesAtHelp)(train)
 app.command()(evaluate)
 app.command()(translate)
 app.command(cls=command_with(head_names))(heads)

@@ -12,87 +12,62 @@ if TYPE_CHECKING:
     from fourierkernels.studies import Setup
 
 
-class CorporaAtHelp(TyperCommand):
-    """Fills studies, presets and corpora into the help when it is displayed."""
+class StudiesAtHelp(TyperCommand):
+    """Fills the studies into the help when it is displayed; none of them is imported for that."""
 
     def format_help(self, *arguments: Any) -> None:
-        """Fill in the names and where data are had, then write the help."""
-        from fourierkernels.studies import STUDIES
-        from fourierkernels.studies.engine.overview import data_rows
+        """Fill in names and titles, then write the help."""
+        from fourierkernels.studies.registry import STUDIES
 
-        studies = [
-            f"{name}: {study.title}. Presets: "
-            + "; ".join(f"{size}, {preset.summary}" for size, preset in study.presets.items())
-            + f". Mixers: {', '.join(study.mixers())}."
-            for name, study in STUDIES.items()
-        ]
-        corpora = [
-            f"{name}: {row.title}. Had: {row.had}. Layout: {row.layout}."
-            for name, row in data_rows().items()
-        ]
-        self.epilog = "\n\n".join(("Studies.", *studies, "Data.", *corpora))
+        rows = (f"{name}: {row.title}." for name, row in STUDIES.rows.items())
+        self.epilog = "\n\n".join(("Studies; train STUDY --list shows all of one.", *rows))
         super().format_help(*arguments)
 
 
 _Study = Annotated[
     str | None, typer.Argument(help="A study, see below.", show_default="required but for --list")
 ]
-_Data = Annotated[
-    str | None, typer.Option(help="Folder of the data, or a corpus without one; see below.")
-]
+_Data = Annotated[str | None, typer.Option(help="Folder of the data, or data without one.")]
 _Mixer = Annotated[str | None, typer.Option(help="Token mixer; fourier by default.")]
 _Options = Annotated[
     list[str] | None,
-    typer.Option("--mixer-option", help="NAME=VALUE for the mixer, as power=2; repeat for more."),
+    typer.Option("--mixer-option", help="NAME=VALUE, as power=2; repeat for more."),
 ]
-_Preset = Annotated[
-    str | None, typer.Option(help="Size of the study; tiny by default, digits of images.")
-]
-_Output = Annotated[
-    Path | None, typer.Option(help="Folder of the run; STUDY-PRESET-MIXER by default.")
-]
+_Preset = Annotated[str | None, typer.Option(help="Size of the study; each has its default.")]
+_Output = Annotated[Path | None, typer.Option(help="Folder of the run; STUDY-PRESET-MIXER else.")]
 _Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")]
-_Limit = Annotated[
-    int | None, typer.Option(min=1, help="Stop after so many updates in all, to be resumed later.")
-]
+_Limit = Annotated[int | None, typer.Option(min=1, help="Stop after so many updates in all.")]
 _Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
-_Plan = Annotated[
-    bool, typer.Option("--plan", help="Show parameters, tokens, memory and time; do not train.")
-]
+_Plan = Annotated[bool, typer.Option("--plan", help="Show size, memory and time; do not train.")]
 _List = Annotated[
     bool,
     typer.Option(
         "--list",
-        help="Show each study's state: its presets, which of its data are in --data or in a folder "
-        "there, and the results of runs in --output or in the current folder.",
+        help="Show all studies, or presets, mixers and data of one; which data are in --data; "
+        "results of runs in --output, else here.",
     ),
 ]
 _Board = Annotated[
-    bool,
-    typer.Option(
-        "--tensorboard", help="Write TensorBoard's files too; needs the extra of that name."
-    ),
+    bool, typer.Option("--tensorboard", help="Write TensorBoard's files; needs its extra.")
 ]
 _Teacher = Annotated[
     Path | None,
     typer.Option(
-        help="Learn from a trained model, too: folder of its run or of a checkpoint, or its file "
-        "of weights. It has to read the same words; its mixer and size may be others."
+        help="Learn from a trained model, too: its run, a checkpoint or a file of weights. It must "
+        "share the vocabulary; mixer and size may differ."
     ),
 ]
 _Weight = Annotated[
-    float | None, typer.Option(help="Share of the teacher in the loss, in (0, 1]; 0.5 by default.")
+    float | None, typer.Option(help="Teacher's share of the loss, (0, 1]; 0.5 by default.")
+]
+_Temperature = Annotated[
+    float | None, typer.Option(help="Divides the logits of both; 1 by default.")
 ]
 _From = Annotated[
     Path | None,
     typer.Option(
-        "--from",
-        help="Begin with a pre-trained model: folder of a run of study masked or of a checkpoint, "
-        "or its file of weights. The study glue needs one, and takes its mixer.",
+        "--from", help="Pre-trained run of study masked, with whose mixer the study glue begins."
     ),
-]
-_Temperature = Annotated[
-    float | None, typer.Option(help="Divides the logits of teacher and model; 1 by default.")
 ]
 
 
@@ -116,20 +91,20 @@ def train(
 ) -> None:
     """Train a model of a study and measure it; keep its best and its last checkpoint.
 
-    Several processes: torchrun --nproc-per-node 2 -m fourierkernels.cli train STUDY. On GPUs they
-    may share the parameters: accelerate launch --use_fsdp --fsdp_version 2 -m fourierkernels.cli
-    train STUDY.
+    Several processes: torchrun --nproc-per-node 2 -m fourierkernels.cli train STUDY.
+    Shared parameters on GPUs: accelerate launch --use_fsdp --fsdp_version 2 -m
+    fourierkernels.cli train STUDY.
 
-    With a teacher the loss is that of distillation, word by word: (1 - w) times the study's and
-    w T² times the divergence of the model from the teacher at temperature T. The run keeps the
-    digest of its weights; resumed, it needs the same ones.
+    With a teacher the loss is that of distillation, word by word: (1 - w) times the study's
+    and w T² times the divergence from the teacher at temperature T.
 
     Example: fourierkernels train language --mixer fourier --preset tiny
     """
     from fourierkernels.studies import train_command  # loads torch
 
     if list_studies:
-        standard_output().print(train_command.studies_table(data, output))
+        shown = train_command.studies_table(study, data, output)
+        standard_output().print(shown, markup=False, highlight=False)
         return
     run = train_command.choose_run(
         study,
@@ -147,15 +122,23 @@ def train(
     _train(run, output, plan=plan, resume=resume, limit=limit_steps, tensorboard=tensorboard)
 
 
-def _train(run: "Setup", output: Path | None, *, plan: bool, **options: Any) -> None:
-    """Show what a run will cost, or train."""
+def _train(
+    run: "Setup",
+    output: Path | None,
+    *,
+    plan: bool,
+    resume: bool,
+    limit: int | None,
+    tensorboard: bool,
+) -> None:
+    """Show what a run will cost, or train and show what has been measured."""
     from fourierkernels.studies import train_command
 
-    console = standard_output()
     if plan:
-        console.print(train_command.plan_table(run))
+        standard_output().print(train_command.plan_table(run))
         return
     folder = output or Path(f"{run.study}-{run.preset}-{run.mixer}")
-    if measured := train_command.train(run, folder, **options):
-        console.print(train_command.results_table(measured))
-        console.print(f"written: {folder}", soft_wrap=True, markup=False)
+    measured = train_command.train(run, folder, resume=resume, limit=limit, tensorboard=tensorboard)
+    if measured:  # by the first process
+        standard_output().print(train_command.results_table(measured))
+        standard_output().print(f"written: {folder}", soft_wrap=True, markup=False)

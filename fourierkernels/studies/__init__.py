@@ -14,13 +14,13 @@ Examples
 from fourierkernels.foundation.lazy import loaded_on_first_use
 
 _HOMES = {
-    "ARCHIVES": "fourierkernels.studies.series.archives",
+    "ARCHIVES": "fourierkernels.studies.series.series_data",
     "BITEXTS": "fourierkernels.studies.translation.corpora",
     "CONTROL_SETS": "fourierkernels.studies.control.sets",
     "CORPORA": "fourierkernels.studies.language.corpora",
     "IMAGE_SETS": "fourierkernels.studies.images.sets",
     "STUDIES": "fourierkernels.studies.registry",
-    "SCHEDULES": "fourierkernels.studies.engine.schedules",
+    "SCHEDULES": "fourierkernels.studies.engine.recipe",
     "Recipe": "fourierkernels.studies.engine.recipe",
     "Setup": "fourierkernels.studies.engine.run_setup",
     "Teacher": "fourierkernels.studies.engine.teacher",
@@ -31,7 +31,7 @@ _HOMES = {
     "read_corpus": "fourierkernels.studies.language.corpora",
     "setup": "fourierkernels.studies.engine.run_setup",
     "train": "fourierkernels.studies.engine.run",
-    "write_distilled": "fourierkernels.studies.translation.distilled_text",
+    "write_distilled": "fourierkernels.studies.translation.translate_command",
 }
 _MODULES = (
     "fourierkernels.studies.engine.train_command",

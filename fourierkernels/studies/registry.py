@@ -1,33 +1,103 @@
-"""The table of studies; adding one is adding a file and a row."""
+"""The table of studies: where each lies. A study is imported when it is first asked for."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fourierkernels.foundation.extras import needed_for
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.studies.control.study import STUDY as CONTROL
-from fourierkernels.studies.engine.study import Preset, Study
-from fourierkernels.studies.glue.study import STUDY as GLUE
-from fourierkernels.studies.images.study import STUDY as IMAGES
-from fourierkernels.studies.language.study import STUDY as LANGUAGE
-from fourierkernels.studies.lra.study import STUDY as LRA
-from fourierkernels.studies.masked.study import STUDY as MASKED
-from fourierkernels.studies.series.study import STUDY as SERIES
-from fourierkernels.studies.translation.study import STUDY as TRANSLATION
 
-STUDIES: dict[str, Study] = {
-    "language": LANGUAGE,
-    "translation": TRANSLATION,
-    "images": IMAGES,
-    "series": SERIES,
-    "control": CONTROL,
-    "masked": MASKED,
-    "glue": GLUE,
-    "lra": LRA,
-}
+if TYPE_CHECKING:
+    from fourierkernels.studies.engine.study import Study
+from fourierkernels.studies.engine.recipe import Preset
 
 
-def choose_study(name: str) -> Study:
+@dataclass(frozen=True)
+class StudyRow:
+    """One row of :data:`STUDIES`.
+
+    Attributes
+    ----------
+    title : str
+        What is studied, in a line.
+    module : str
+        Where its ``STUDY`` is; another package may have it.
+    """
+
+    title: str
+    module: str
+
+
+class Studies(Mapping[str, "Study[Any, Any, Any]"]):
+    """Studies by their names.
+
+    Attributes
+    ----------
+    rows : dict of str to StudyRow
+        Where they lie; one row more is one study more.
+    """
+
+    def __init__(self, rows: Mapping[str, StudyRow]) -> None:
+        self.rows = dict(rows)
+
+    def __getitem__(self, name: str) -> "Study[Any, Any, Any]":
+        row = self.rows[name]
+        with needed_for("fourierkernels.studies", extra="train"):
+            study: Study[Any, Any, Any] = import_module(row.module).STUDY
+        return study
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+STUDIES = Studies(
+    {
+        "language": StudyRow(
+            "Language modelling: the FourierFormer paper's tables 1, 4 and 5",
+            "fourierkernels.studies.language.study",
+        ),
+        "translation": StudyRow(
+            'Translation: "Do You Really Need Attention?", tables 2 and 3',
+            "fourierkernels.studies.translation.study",
+        ),
+        "images": StudyRow(
+            "Image classification: the FourierFormer paper's table 2",
+            "fourierkernels.studies.images.study",
+        ),
+        "series": StudyRow(
+            "Time series: the FourierFormer paper's table 3, ten problems of the UEA archive",
+            "fourierkernels.studies.series.study",
+        ),
+        "control": StudyRow(
+            "Control: the FourierFormer paper's table 4, decision transformers on D4RL",
+            "fourierkernels.studies.control.study",
+        ),
+        "masked": StudyRow(
+            "Masked pre-training: the FNet paper's table 2",
+            "fourierkernels.studies.masked.study",
+        ),
+        "glue": StudyRow(
+            "Fine-tuning on GLUE: the FNet paper's table 4",
+            "fourierkernels.studies.glue.study",
+        ),
+        "lra": StudyRow(
+            "Long-Range Arena: the FNet paper's table 6",
+            "fourierkernels.studies.lra.study",
+        ),
+    }
+)
+
+
+def choose_study(name: str) -> "Study[Any, Any, Any]":
     """Return a study by its name."""
     return STUDIES[check_choice("study", name, list(STUDIES))]
 
 
-def choose_preset(study: Study, name: str) -> Preset:
+def choose_preset(study: "Study[Any, Any, Any]", name: str) -> "Preset":
     """Return a preset of a study by its name."""
-    return study.presets[check_choice("preset", name, list(study.presets))]
+    chosen: Preset = study.presets[check_choice("preset", name, list(study.presets))]
+    return chosen

@@ -15,11 +15,11 @@ from training_runs import error_of
 from fourierkernels.studies.lra import contours, sets
 from fourierkernels.studies.lra import listops as ops
 from fourierkernels.studies.lra.contours import SMALL, draw_image
-from fourierkernels.studies.lra.examples import ArenaData, byte_tokens
+from fourierkernels.studies.lra.examples import ArenaData, byte_tokens, collate
 from fourierkernels.studies.lra.listops import SYMBOLS, Grammar, draw_expressions, read_expression
 from fourierkernels.studies.lra.pixels import grey
 from fourierkernels.studies.lra.sets import ARENA_SETS, read_arena
-from fourierkernels.studies.lra.updates import ArenaUpdates, collate
+from fourierkernels.studies.lra.study import PRESETS, STUDY
 
 WRITERS: dict[str, Callable[[Path], Path]] = {
     "listops": listops,
@@ -205,14 +205,16 @@ def test_pairs_are_padded_to_the_longest_of_both(folders: dict[str, Path]) -> No
 
 
 def test_order_is_that_of_the_seed_wherever_a_run_goes_on() -> None:
-    split = read_arena("listops_small").splits["valid"]
-    options = {"length": 64, "steps": 40, "batch": 20}
-    first, other = (ArenaUpdates(split, seed=seed, **options) for seed in (1, 2))
-    one, two = (own.__getitems__(range(490, 510))["tokens"] for own in (first, other))
-    again = ArenaUpdates(split, seed=1, **options).__getitems__(range(490, 510))["tokens"]
+    data, preset = read_arena("listops_small"), PRESETS["tiny"]
+    data = replace(data, splits={"train": data.splits["valid"]})
+    recipe = replace(preset.recipe, steps=40, batch=20)
+    first, other = (STUDY.batches(preset, data, replace(recipe, seed=seed)) for seed in (1, 2))
+    one, two = (batches.__getitems__(range(490, 510))["tokens"] for batches in (first, other))
+    same = STUDY.batches(preset, data, replace(recipe, seed=1))
+    again = same.__getitems__(range(490, 510))["tokens"]
     assert np.array_equal(one, again)
     assert one.shape != two.shape or not np.array_equal(one, two)
-    everything = [first._member(index) for index in range(500)]
+    everything = [first.order(index) for index in range(500)]
     assert sorted(everything) == list(range(500))
 
 
@@ -383,7 +385,7 @@ def test_a_broken_image_is_told_when_it_is_opened(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fourierkernels.studies.lra.lines.MOST_BYTES", 100)
+    monkeypatch.setattr("fourierkernels.studies.lra.examples.MOST_BYTES", 100)
     assert "must have fewer than 100 bytes, got more" in error_of(
         lambda: read_arena(pairs(tmp_path))
     )

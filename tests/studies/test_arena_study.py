@@ -16,15 +16,13 @@ from scipy.stats import binomtest
 from tiny_arena import arena_run, listops, pairs, texts, train_arena
 from training_runs import Call, error_of
 
-from fourierkernels.mixing import mixer_names
 from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies.engine.planning import plan
+from fourierkernels.studies.engine.recipe import SCHEDULES
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import Setup, setup
-from fourierkernels.studies.engine.schedules import SCHEDULES
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.lra import study as lra
-from fourierkernels.studies.lra.examples import ArenaData
+from fourierkernels.studies.lra.examples import ArenaData, collate
 from fourierkernels.studies.lra.presets import (
     ACCURACY,
     ARENA,
@@ -34,7 +32,6 @@ from fourierkernels.studies.lra.presets import (
     TASKS,
 )
 from fourierkernels.studies.lra.sets import read_arena
-from fourierkernels.studies.lra.updates import collate
 
 # [leethorp2021fnet]_ table 6, as printed, with its averages without Path-X.
 TABLE_6 = """
@@ -120,8 +117,11 @@ def test_a_run_learns() -> None:
     preset = PRESETS["tiny"]
     recipe = replace(preset.recipe, steps=200)
     torch.manual_seed(0)
-    model = lra.build(preset, data, "softmax", {})
-    goal, updates = lra.objective(preset, data, recipe), lra.batches(preset, data, recipe)
+    model = lra.STUDY.build(preset, data, "softmax", {})
+    goal, updates = (
+        lra.STUDY.objective(preset, data, recipe),
+        lra.STUDY.batches(preset, data, recipe),
+    )
     optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
     for number in range(200):
         optimiser.zero_grad()
@@ -134,24 +134,6 @@ def test_a_run_learns() -> None:
     assert lra.wilson(int(correct), count)[0] > shares.max() + 0.05
 
 
-@pytest.mark.slow
-def test_run_that_is_resumed_ends_the_same_to_the_bit(
-    run: Path, folder: Path, tmp_path: Path
-) -> None:
-    output, again = tmp_path / "run", performer_run(folder)
-    train_arena(again, output, limit=5)
-    train_arena(again, output, resume=True, limit=7)
-    train_arena(again, output, resume=True)
-    for name in ("curve.csv", "results.csv", "arena.json", "study.json"):
-        assert (output / name).read_bytes() == (run / name).read_bytes(), name
-    for name in ("model", "checkpoint-12/model", "checkpoint-12/optimiser"):
-        ours, theirs = (read_tensors(place / f"{name}.safetensors") for place in (output, run))
-        assert ours.keys() == theirs.keys()
-        assert all(torch.equal(ours[key], theirs[key]) for key in ours), name
-    first = read_tensors(run / "checkpoint-12/model.safetensors")
-    assert int(next(value for key, value in first.items() if key.endswith("passes"))) == 12
-
-
 def test_results_are_found_again_and_say_what_was_read(run: Path) -> None:
     with (run / "results.csv").open() as file:
         found = {(r["split"], r["metric"]): float(r["value"]) for r in csv.DictReader(file)}
@@ -161,42 +143,21 @@ def test_results_are_found_again_and_say_what_was_read(run: Path) -> None:
     assert (config["task"], config["classes"], config["length"]) == ("listops", 10, 64)
     assert config["sequences_cut_off"] == {"train": 0, "valid": 0, "test": 0}
     assert config["chance_loss"] == pytest.approx(math.log(10))
-
-
-@pytest.mark.parametrize("mixer", mixer_names(causal=False))
-def test_class_of_a_sequence_does_not_depend_on_the_others(mixer: str, data: ArenaData) -> None:
-    torch.manual_seed(1)
-    model = lra.build(PRESETS["tiny"], data, mixer, {}).double().eval()
-    split = data.splits["test"]
-    with torch.no_grad():
-        batch = lra.logits_of(model, collate(split, range(6), length=64))
-        alone = [lra.logits_of(model, collate(split, [i], length=64)) for i in range(6)]
-    assert len(set(split.lengths[:6].tolist())) > 2
-    assert (batch.std(dim=0) > 1e-4).any() == (mixer != "none")
-    torch.testing.assert_close(batch, torch.cat(alone), rtol=1e-9, atol=1e-11)
+    first = read_tensors(run / "checkpoint-12/model.safetensors")
+    assert int(next(value for key, value in first.items() if key.endswith("passes"))) == 12
 
 
 def test_class_of_a_pair_does_not_depend_on_the_others(tmp_path: Path) -> None:
     data = read_arena(pairs(tmp_path))
     torch.manual_seed(1)
     for mixer in ("softmax", "fnet"):
-        model = lra.build(PRESETS["retrieval_small"], data, mixer, {}).double().eval()
+        model = lra.STUDY.build(PRESETS["retrieval_small"], data, mixer, {}).double().eval()
         split = data.splits["test"]
         with torch.no_grad():
-            batch = lra.logits_of(model, collate(split, range(4), length=128))
-            alone = [lra.logits_of(model, collate(split, [i], length=128)) for i in range(4)]
+            batch = lra.STUDY.logits(model, collate(split, range(4), length=128))
+            alone = [lra.STUDY.logits(model, collate(split, [i], length=128)) for i in range(4)]
         assert batch.std() > 1e-3
         torch.testing.assert_close(batch, torch.cat(alone), rtol=1e-9, atol=1e-11)
-
-
-def test_several_processes_add_up_to_one(data: ArenaData) -> None:
-    torch.manual_seed(0)
-    model = lra.build(PRESETS["tiny"], data, "softmax", {}).double().eval()
-    goal = lra.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
-    whole = goal.validate(model, 0, 1)
-    parts = [goal.validate(model, process, 5) for process in range(5)]
-    assert np.sum(parts, axis=0) == pytest.approx(np.array(whole))
-    assert whole[1] == 13
 
 
 def test_published_numbers_stand_beside_sets_of_the_published_size(
@@ -204,15 +165,15 @@ def test_published_numbers_stand_beside_sets_of_the_published_size(
 ) -> None:
     preset = replace(PRESETS["tiny"], published=PRESETS["listops"].published)
     torch.manual_seed(0)  # a network that is right once: its interval then has it inside
-    model = lra.build(preset, data, "fnet", {})
-    assert not any(row.published for row in lra.measure(preset, data, "fnet", model))
+    model = lra.STUDY.build(preset, data, "fnet", {})
+    assert not any(row.published for row in lra.STUDY.measure(preset, data, "fnet", model))
     monkeypatch.setitem(PUBLISHED_COUNTS, "listops", (60, 20))
-    found = by_name(lra.measure(preset, data, "fnet", model))
+    found = by_name(lra.STUDY.measure(preset, data, "fnet", model))
     assert [key for key, row in found.items() if row.published] == [("test", ACCURACY)]
     assert found["test", ACCURACY].published == 35.33
     low, high = found["test", lra.LOW].value, found["test", lra.HIGH].value
     assert low < found["test", ACCURACY].value < high
-    few = by_name(lra.measure(preset, data, "fnet", model, positions=5))
+    few = by_name(lra.STUDY.measure(preset, data, "fnet", model, positions=5))
     assert few["test", ACCURACY].positions == 5
     assert few["test", ACCURACY].published is None
 
@@ -241,7 +202,7 @@ def test_data_of_another_task_or_size_are_refused(tmp_path: Path) -> None:
         ("pathx", "contours", "must have images of 16384 pixels, .* got 16 x 16"),
     ):
         with pytest.raises(ValueError, match=message):
-            lra.read(PRESETS[preset], named)
+            lra.STUDY.read(PRESETS[preset], named)
 
 
 def test_another_set_can_be_measured_only_if_it_is_read_alike(run: Path, tmp_path: Path) -> None:
@@ -268,16 +229,6 @@ def test_longer_texts_are_cut_and_the_results_say_so(tmp_path: Path) -> None:
     assert cut["train"] > 0
 
 
-def test_unsuitable_recipes_and_options_are_refused(data: ArenaData) -> None:
-    recipe = replace(PRESETS["tiny"].recipe, order="streams")
-    message = error_of(lambda: lra.batches(PRESETS["tiny"], data, recipe))
-    assert message == "ValueError: order must be shuffled for the arena, got 'streams'"
+def test_unsuitable_options_are_refused() -> None:
     with pytest.raises(TypeError, match="option of mixer performer must be one of"):
         setup("lra", mixer="performer", mixer_options={"sigma": 1})
-
-
-def test_plan_is_of_a_whole_update(folder: Path) -> None:
-    torch.set_num_threads(1)
-    found = plan(arena_run(folder))
-    assert (found.words, found.tokens) == (10, 60)
-    assert found.epochs == pytest.approx(12 * 8 / 60)

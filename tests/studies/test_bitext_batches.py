@@ -16,11 +16,11 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 from fourierkernels.models import TranslationModel, translation_config
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.studies.engine.checkpoints import last_checkpoint
-from fourierkernels.studies.engine.objective import Objective
+from fourierkernels.studies.engine.epochs import Batch, one_batch
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.segments import Batch, one_batch
+from fourierkernels.studies.engine.study import Objective
 from fourierkernels.studies.engine.trainer import Engine
-from fourierkernels.studies.translation.batches import PairBatches, collate, one_pass, source_rows
+from fourierkernels.studies.translation.batches import PairUpdates, collate, one_pass, source_rows
 from fourierkernels.studies.translation.classes import BatchRule, length_class, padded_length
 from fourierkernels.studies.translation.pair_files import PairFiles
 
@@ -58,11 +58,11 @@ def test_budget_holds_a_pair(options: dict[str, int], place: int, message: str) 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_every_batch_fills_the_budget(files: PairFiles, batch: int) -> None:
     """To the last pair that fits, also where a class has fewer pairs than a batch."""
-    data = PairBatches(files, steps=60, batch=batch, rule=BatchRule(budget=2000))
+    data = PairUpdates(files, steps=60, batch=batch, rule=BatchRule(budget=2000))
     assert len(data) == 60 * batch
     assert min(files.classes["train"]) < 2000 // 70
     for index in range(len(data)):
-        found = data[index]
+        found = data.collate([index])
         length = found["source"].shape[1] - 2
         assert len(found["source"]) == 2000 // (length + 20)
         assert len(found["source"]) * (length + 20) >= 0.95 * 2000
@@ -72,9 +72,9 @@ def test_every_batch_fills_the_budget(files: PairFiles, batch: int) -> None:
 def test_epochs_have_every_pair_as_often(files: PairFiles, batch: int) -> None:
     """After 30 epochs, 30 times, but for the last pairs, which fill no update yet."""
     classes = files.classes["train"]
-    sizes = PairBatches(files, steps=1, rule=RULE).sizes
+    sizes = PairUpdates(files, steps=1, rule=RULE).sizes
     updates = {place: 30 * classes[place] // (size * batch) for place, size in sizes.items()}
-    data = PairBatches(files, steps=sum(updates.values()), batch=batch, rule=RULE)
+    data = PairUpdates(files, steps=sum(updates.values()), batch=batch, rule=RULE)
     seen = Counter(np.concatenate([data.members(i) for i in range(len(data))]).tolist())
     assert abs(30 * data.updates_per_epoch - sum(updates.values())) < len(classes)
     for place, number in updates.items():
@@ -86,7 +86,7 @@ def test_epochs_have_every_pair_as_often(files: PairFiles, batch: int) -> None:
 
 def test_batches_depend_on_seed_and_number_alone(files: PairFiles) -> None:
     def batches(seed: int, order: list[int], steps: int = 40) -> dict[int, list[int]]:
-        data = PairBatches(files, steps=steps, rule=RULE, seed=seed)
+        data = PairUpdates(files, steps=steps, rule=RULE, seed=seed)
         return {index: data.members(index).tolist() for index in order}
 
     forwards = batches(1, list(range(40)))
@@ -96,8 +96,8 @@ def test_batches_depend_on_seed_and_number_alone(files: PairFiles) -> None:
 
 
 def test_an_epoch_mixes_the_classes(files: PairFiles) -> None:
-    data = PairBatches(files, steps=40, rule=RULE)
-    lengths = [data[i]["source"].shape[1] for i in range(40)]
+    data = PairUpdates(files, steps=40, rule=RULE)
+    lengths = [data.collate([i])["source"].shape[1] for i in range(40)]
     assert len(set(lengths)) > 3
     assert lengths != sorted(lengths)
     assert lengths[:20] != lengths[20:]
@@ -105,15 +105,15 @@ def test_an_epoch_mixes_the_classes(files: PairFiles) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_load_the_same_batches(files: PairFiles, workers: int) -> None:
-    data = PairBatches(files, steps=6, rule=RULE)
+    data = PairUpdates(files, steps=6, rule=RULE)
     loader = DataLoader(data, batch_size=1, collate_fn=one_batch, num_workers=workers)
     for index, found in enumerate(loader):
-        assert all(torch.equal(found[name], data[index][name]) for name in found)
+        assert all(torch.equal(found[name], data.collate([index])[name]) for name in found)
 
 
 def test_processes_share_each_update_and_each_class(files: PairFiles) -> None:
     """As accelerate deals out batches: all processes have the same class in each step."""
-    data = PairBatches(files, steps=12, batch=4, rule=RULE)
+    data = PairUpdates(files, steps=12, batch=4, rule=RULE)
     sampler = BatchSampler(SequentialSampler(data), 1, False)
     shards = [list(BatchSamplerShard(sampler, 4, process)) for process in range(4)]
     assert sorted(index for shard in shards for (index,) in shard) == list(range(48))
@@ -121,21 +121,17 @@ def test_processes_share_each_update_and_each_class(files: PairFiles) -> None:
     assert shapes[0] == shapes[1] == shapes[2] == shapes[3]
 
 
-def test_several_batches_for_a_process_at_once_are_refused(files: PairFiles) -> None:
-    data = PairBatches(files, steps=2, batch=4, rule=RULE)
-    with pytest.raises(
-        ValueError, match=r"accumulation times processes must be .* 4, got 2 batches"
-    ):
-        data.__getitems__([0, 1])
+def test_a_batch_beyond_the_run_is_refused(files: PairFiles) -> None:
+    data = PairUpdates(files, steps=2, batch=4, rule=RULE)
     with pytest.raises(IndexError, match=r"index must be in \[0, 8\), got 8"):
-        data[8]
+        data.collate([8])
 
 
 def test_sentences_stand_between_marks_and_padding(files: PairFiles) -> None:
     tokens, index = files.tokens("train"), files.index("train")
-    data = PairBatches(files, steps=30, rule=RULE)
+    data = PairUpdates(files, steps=30, rule=RULE)
     for number in range(30):
-        found, members = data[number], data.members(number)
+        found, members = data.collate([number]), data.members(number)
         assert found["source"].dtype == found["target"].dtype == torch.int64
         for row, (start, n, m) in enumerate(index[members].tolist()):
             source, target = tokens[start : start + n], tokens[start + n : start + n + m]
@@ -155,9 +151,9 @@ def without_padding(row: Tensor) -> list[int]:
 def test_a_sentence_is_padded_alike_in_every_batch(files: PairFiles) -> None:
     """Also alone, as it is when it is translated: a DFT sees its padding."""
     index, tokens = files.index("train"), files.tokens("train")
-    data = PairBatches(files, steps=20, rule=RULE)
+    data = PairUpdates(files, steps=20, rule=RULE)
     for number in range(20):
-        row, place = data[number]["source"][0], data.members(number)[0]
+        row, place = data.collate([number])["source"][0], data.members(number)[0]
         start, n, _ = index[place].tolist()
         alone = source_rows([tokens[start : start + n].tolist()])
         assert torch.equal(alone[0], row)
@@ -203,7 +199,7 @@ def run(
         batches = list(one_pass(files, "valid", rule=RULE, part=(process, processes)))
         return sum(float(loss(model, batch)) for batch in batches), len(batches)
 
-    data = PairBatches(files, steps=recipe.steps, batch=recipe.batch, rule=RULE, seed=recipe.seed)
+    data = PairUpdates(files, steps=recipe.steps, batch=recipe.batch, rule=RULE, seed=recipe.seed)
     goal = Objective(loss, validate, float(np.log(len(files.bpe))))
     engine = Engine(tiny_model(files), goal, data, recipe, output, limit=limit)
     engine.train(resume_from_checkpoint=resume or None)
@@ -237,14 +233,14 @@ def test_accumulated_batches_make_the_update_of_their_mean(
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    data = PairBatches(files, steps=3, batch=2, rule=RULE, seed=3)
+    data = PairUpdates(files, steps=3, batch=2, rule=RULE, seed=3)
     engine = Engine(model, Objective(loss, lambda *given: (1.0, 1), 9.0), data, recipe, tmp_path)
     by_hand = tiny_model(files).double().eval()
     optimiser = torch.optim.Adam(by_hand.parameters(), lr=3e-3)
     engine.train()
     for step in range(3):
         optimiser.zero_grad()
-        (sum(loss(by_hand, data[2 * step + part]) for part in (0, 1)) / 2).backward()
+        (sum(loss(by_hand, data.collate([2 * step + part])) for part in (0, 1)) / 2).backward()
         optimiser.step()
     for ours, theirs in zip(model.parameters(), by_hand.parameters(), strict=True):
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-10)

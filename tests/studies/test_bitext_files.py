@@ -13,9 +13,8 @@ from tiny_bitext import lines, tiny_files, write_lines
 from fourierkernels.studies.translation import building
 from fourierkernels.studies.translation.bpe import Bpe, learn_bpe
 from fourierkernels.studies.translation.corpora import open_bitext, read_bitext
-from fourierkernels.studies.translation.pair_files import open_pair_files
+from fourierkernels.studies.translation.pair_files import INDEX, Shards, open_pair_files
 from fourierkernels.studies.translation.pairs import Pair
-from fourierkernels.studies.translation.shards import INDEX, Shards
 from fourierkernels.studies.translation.splitting import (
     COPY,
     CROSSED,

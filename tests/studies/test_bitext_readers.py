@@ -17,9 +17,15 @@ from tiny_bitext import lines, write_lines
 
 from fourierkernels.studies.translation import corpora
 from fourierkernels.studies.translation.corpora import BITEXTS, open_bitext, read_bitext
-from fourierkernels.studies.translation.filters import TEXT_FILTERS, LengthRule, filter_table, sieve
 from fourierkernels.studies.translation.iwslt import TEST_SETS
-from fourierkernels.studies.translation.pairs import LONGEST_LINE, Pair
+from fourierkernels.studies.translation.pairs import (
+    LONGEST_LINE,
+    TEXT_FILTERS,
+    LengthRule,
+    Pair,
+    filter_table,
+    sieve,
+)
 from fourierkernels.studies.translation.tmx import INCOMPLETE
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

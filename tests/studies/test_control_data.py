@@ -11,9 +11,10 @@ from tiny_control import GLIDER, LIMIT, as_episodes, episodes
 from training_runs import error_of
 
 from fourierkernels.studies.control.control_data import ControlData, prepare
+from fourierkernels.studies.control.d4rl import read_name
 from fourierkernels.studies.control.environments import ENVIRONMENTS
-from fourierkernels.studies.control.names import read_name
-from fourierkernels.studies.control.updates import ControlUpdates, collate, one_pass
+from fourierkernels.studies.control.windows import collate, control_updates, one_pass
+from fourierkernels.studies.engine.epochs import Epochs
 
 K = 5
 
@@ -28,8 +29,8 @@ def data() -> ControlData:
     return prepare(as_episodes(episodes(40)))
 
 
-def updates(data: ControlData, seed: int = 0, **changes: Any) -> ControlUpdates:
-    return ControlUpdates(data, **{"context": K, "steps": 50, "batch": 8} | changes, seed=seed)
+def updates(data: ControlData, seed: int = 0, **changes: Any) -> Epochs:
+    return control_updates(data, **{"context": K, "steps": 50, "batch": 8} | changes, seed=seed)
 
 
 def window_of_theirs(data: ControlData, first: int, end: int, start: int) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def test_every_training_step_is_as_likely_to_begin_a_window(data: ControlData) -
     counts = np.zeros(len(data.to_go))
     split = data.splits["train"]
     for index in range(len(source)):
-        counts[split.members[source._draw(index)]] += 1
+        counts[split.members[source.order(index)]] += 1
     assert (counts[split.members] > 0).all()
     assert counts.sum() == counts[split.members].sum() == len(source)
     expected = len(source) / split.steps

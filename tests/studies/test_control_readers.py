@@ -17,13 +17,12 @@ from payload import Payload
 from tiny_control import GLIDER, Parts, as_episodes, episodes, flat, write_hdf5, write_pickle
 from training_runs import error_of
 
-from fourierkernels.studies.control import hdf5, sets
+from fourierkernels.studies.control import d4rl, sets
 from fourierkernels.studies.control.control_data import prepare
 from fourierkernels.studies.control.environments import ENVIRONMENTS
-from fourierkernels.studies.control.episodes import Episodes, checked
+from fourierkernels.studies.control.episodes import Episodes, checked, open_recorded, write_recorded
 from fourierkernels.studies.control.generating import BEHAVIOURS, Search, generate, kept_generated
 from fourierkernels.studies.control.plain_pickle import read_plain_pickle
-from fourierkernels.studies.control.recorded import open_recorded, write_recorded
 from fourierkernels.studies.control.sets import CONTROL_SETS, read_episodes
 from fourierkernels.studies.engine.data_sets import DataSet
 
@@ -247,7 +246,7 @@ def test_episode_of_one_step_is_read(tmp_path: Path) -> None:
 
 
 def test_hdf5_is_cut_where_an_episode_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdf5, "SLAB", 7)
+    monkeypatch.setattr(d4rl, "SLAB", 7)
     found, last = episodes(6), episodes(1, seed=3)[0]
     parts = flat(found)
     rest = {name: np.concatenate([parts[name], 0 * last[name]]) for name in last if name in parts}
@@ -427,7 +426,7 @@ def test_one_file_of_several_has_to_be_named(two: Path) -> None:
 def test_layout_can_be_added_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = as_episodes(episodes(3))
     row = DataSet(
-        title="t", had="h", layout="l", recognises=lambda place: True, open=lambda place: mine
+        title="t", source="h", layout="l", recognises=lambda place: True, open=lambda place: mine
     )
     monkeypatch.setattr(sets, "CONTROL_SETS", {"mine": row, **CONTROL_SETS})
     assert read_episodes(tmp_path) is mine

@@ -31,8 +31,7 @@ from fourierkernels.studies.control.control_data import ControlData, prepare
 from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.control.presets import PAPER, PRESETS
 from fourierkernels.studies.control.rollouts import play
-from fourierkernels.studies.control.updates import collate
-from fourierkernels.studies.engine.planning import plan
+from fourierkernels.studies.control.windows import collate
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import load_setup, setup
 from fourierkernels.studies.engine.study import Measured
@@ -106,7 +105,7 @@ def test_presets_are_the_scripts_of_the_two_codes(data: ControlData) -> None:
     sizes = {"paper": (256, 4, 1e-3), "chen": (128, 1, 1e-4)}
     for name, (dim, heads, rate) in sizes.items():
         preset = PRESETS[name]
-        model = control.build(preset, data, "softmax", {})
+        model = control.STUDY.build(preset, data, "softmax", {})
         config, recipe = model.config, preset.recipe
         assert (config.dim, config.heads, config.layers, config.context) == (dim, heads, 3, 20)
         assert (config.dropout, config.attention_dropout, config.bounded) == (0.1, None, True)
@@ -135,22 +134,6 @@ def test_small_model_learns_and_plays_in_seconds(file: Path, tmp_path: Path) -> 
     score = found["test", "score, 18 asked for"].value
     assert score == pytest.approx(GLIDER.normalised(played.value))
     assert played.value > found["test", "return, 6 asked for"].value + 3
-
-
-@pytest.mark.slow
-def test_run_that_is_resumed_ends_the_same_to_the_bit(
-    run: Path, file: Path, tmp_path: Path
-) -> None:
-    again, output = control_run(file, "softmax"), tmp_path / "run"
-    train_control(again, output, limit=5)
-    train_control(again, output, resume=True, limit=7)
-    train_control(again, output, resume=True)
-    for name in ("curve.csv", "results.csv", "control.json", "study.json"):
-        assert (output / name).read_bytes() == (run / name).read_bytes(), name
-    for name in ("model", "checkpoint-12/model", "checkpoint-12/optimiser"):
-        ours, theirs = (read_tensors(place / f"{name}.safetensors") for place in (output, run))
-        assert ours.keys() == theirs.keys()
-        assert all(torch.equal(ours[key], theirs[key]) for key in ours), name
 
 
 def test_results_are_found_again_and_say_what_was_read(run: Path, data: ControlData) -> None:
@@ -201,10 +184,10 @@ def test_loss_and_its_gradient_depend_on_valid_steps_alone(mixer: str, data: Con
     assert issubclass(PaddingIgnoredWarning, UserWarning)
     torch.manual_seed(0)
     preset = PRESETS["tiny"]
-    model = control.build(preset, data, mixer, {}).double().eval()
-    batch = control.batches(preset, data, preset.recipe).__getitems__(range(6))
+    model = control.STUDY.build(preset, data, mixer, {}).double().eval()
+    batch = control.STUDY.batches(preset, data, preset.recipe).__getitems__(range(6))
     assert int(batch["padding"].sum()) > 0
-    goal = control.objective(preset, data, preset.recipe)
+    goal = control.STUDY.objective(preset, data, preset.recipe)
     first = goal.loss(model, batch)
     first.backward()
     gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
@@ -222,28 +205,17 @@ def test_loss_and_its_gradient_depend_on_valid_steps_alone(mixer: str, data: Con
 
 def test_loss_is_the_mean_square_over_valid_steps(data: ControlData) -> None:
     preset = PRESETS["tiny"]
-    model = control.build(preset, data, "softmax", {}).eval()
-    batch = control.batches(preset, data, preset.recipe).__getitems__(range(9))
+    model = control.STUDY.build(preset, data, "softmax", {}).eval()
+    batch = control.STUDY.batches(preset, data, preset.recipe).__getitems__(range(9))
     keys = ("returns", "states", "actions", "steps")
     found = model(*(batch[key] for key in keys), padding=batch["padding"]).actions
     total, count = 0.0, 0
     for row, step in np.argwhere(~batch["padding"].numpy()):
         total += (found[row, step] - batch["actions"][row, step]).square().sum().item()
         count += 2
-    goal = control.objective(preset, data, preset.recipe)
+    goal = control.STUDY.objective(preset, data, preset.recipe)
     assert goal.loss(model, batch).item() == pytest.approx(total / count, rel=1e-5)
     assert goal.even == data.error_of_mean("train")
-
-
-def test_several_processes_add_up_to_one(data: ControlData) -> None:
-    torch.manual_seed(0)
-    model = control.build(PRESETS["tiny"], data, "fourier", {}).double().eval()
-    goal = control.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
-    with torch.no_grad():
-        whole = goal.validate(model, 0, 1)
-        parts = [goal.validate(model, process, 5) for process in range(5)]
-    assert np.sum(parts, axis=0) == pytest.approx(np.array(whole))
-    assert whole[1] == data.counts["valid"]
 
 
 @pytest.mark.parametrize("mixer", ["softmax", "gaussian", "fourier", "hard_gaussian"])
@@ -254,7 +226,7 @@ def test_playing_step_by_step_is_one_pass_over_what_was_read(
     """Each action is the one that a pass over the K steps before it predicts at its end."""
     torch.manual_seed(1)
     preset = replace(PRESETS["tiny"], model={**PRESETS["tiny"].model, "context": context})
-    model = control.build(preset, data, mixer, {}).double().eval()
+    model = control.STUDY.build(preset, data, mixer, {}).double().eval()
     played = play(model, data, target=9.0, episodes=5, seed=3)
     parts = [torch.from_numpy(p).double() for p in (played.to_go, played.states, played.actions)]
     steps = torch.arange(parts[0].shape[1])
@@ -270,7 +242,7 @@ def test_playing_step_by_step_is_one_pass_over_what_was_read(
 
 def test_episodes_side_by_side_are_those_alone(data: ControlData) -> None:
     torch.manual_seed(1)
-    model = control.build(PRESETS["tiny"], data, "fourier", {}).double().eval()
+    model = control.STUDY.build(PRESETS["tiny"], data, "fourier", {}).double().eval()
     torch.nn.init.constant_(model.predict_action.bias, 1.0)  # pushes until some have left
     together = play(model, data, target=9.0, episodes=6, seed=0)
     assert len(set(together.lengths.tolist())) > 1  # they do not end together
@@ -285,7 +257,7 @@ def test_episodes_side_by_side_are_those_alone(data: ControlData) -> None:
 def test_what_is_played_is_read_as_what_was_recorded(data: ControlData) -> None:
     """The states are the simulator's, normalised; the target falls by each reward."""
     torch.manual_seed(1)
-    model = control.build(PRESETS["tiny"], data, "softmax", {}).eval()
+    model = control.STUDY.build(PRESETS["tiny"], data, "softmax", {}).eval()
     played = play(model, data, target=9.0, episodes=2, seed=5)
     for place in range(2):
         world = GLIDER.make()
@@ -305,7 +277,7 @@ def test_context_of_training_and_of_playing_are_one(data: ControlData) -> None:
     from fourierkernels.studies.control.rollouts import act
 
     torch.manual_seed(2)
-    model = control.build(PRESETS["tiny"], data, "fourier", {}).eval()
+    model = control.STUDY.build(PRESETS["tiny"], data, "fourier", {}).eval()
     start, end = int(data.episodes.starts[4]), int(data.episodes.ends[4])
     own = slice(start, end)
     states = data.normalised(data.episodes.observations[own])[None]
@@ -325,7 +297,7 @@ def test_context_of_training_and_of_playing_are_one(data: ControlData) -> None:
 
 
 def test_returns_that_cannot_be_asked_for_are_refused(data: ControlData) -> None:
-    model = control.build(PRESETS["tiny"], data, "softmax", {})
+    model = control.STUDY.build(PRESETS["tiny"], data, "softmax", {})
     assert "target must be finite" in error_of(
         lambda: play(model, data, target=float("nan"), episodes=1)
     )
@@ -337,13 +309,13 @@ def test_returns_that_cannot_be_asked_for_are_refused(data: ControlData) -> None
 def test_published_numbers_stand_beside_what_they_were_measured_as(data: ControlData) -> None:
     published = {"fourier": {data.corpus: 89.7}, "softmax": {"hopper-medium-v2": 61.47}}
     preset = replace(PRESETS["tiny"], published=published, episodes=2)
-    model = control.build(preset, data, "fourier", {})
-    found = by_name(control.measure(preset, data, "fourier", model))
+    model = control.STUDY.build(preset, data, "fourier", {})
+    found = by_name(control.STUDY.measure(preset, data, "fourier", model))
     assert [key for key, row in found.items() if row.published] == [("test", "score, 18 asked for")]
-    few = by_name(control.measure(preset, data, "fourier", model, positions=3))
+    few = by_name(control.STUDY.measure(preset, data, "fourier", model, positions=3))
     assert few["test", "return, 6 asked for"].positions == 3
     assert not any(row.published for row in few.values())
-    assert not any(r.published for r in control.measure(preset, data, "softmax", model))
+    assert not any(r.published for r in control.STUDY.measure(preset, data, "softmax", model))
 
 
 def test_command_trains_plans_and_evaluates(file: Path, tmp_path: Path, call: Call) -> None:
@@ -371,17 +343,10 @@ def test_heads_of_a_run_are_refused_in_one_line(run: Path, tmp_path: Path, call:
     assert "got 'DecisionTransformer'" in err
 
 
-def test_help_names_the_presets_and_where_data_are_had(call: Call) -> None:
-    flat = re.sub(r"\s+", " ", call("train", "--help")[1])
+def test_list_names_the_presets_and_where_data_are_had(call: Call) -> None:
+    flat = re.sub(r"\s+", " ", call("train", "control", "--list")[1])
     assert "experiments/data_control.py" in flat
     assert "rail.eecs.berkeley.edu" in flat
-
-
-def test_plan_is_of_a_whole_update(file: Path, data: ControlData) -> None:
-    torch.set_num_threads(1)
-    found = plan(control_run(file, "softmax"))
-    assert (found.words, found.tokens) == (2, data.counts["train"])
-    assert found.epochs == pytest.approx(12 * 32 / data.counts["train"])
 
 
 def test_a_missing_simulator_is_told_before_training(
@@ -396,12 +361,9 @@ def test_a_missing_simulator_is_told_before_training(
 
 def test_unsuitable_recipes_and_options_are_refused(data: ControlData) -> None:
     tiny = PRESETS["tiny"]
-    recipe = replace(tiny.recipe, order="streams")
-    message = error_of(lambda: control.batches(tiny, data, recipe))
-    assert message == "ValueError: order must be shuffled for episodes, got 'streams'"
     recipe = replace(tiny.recipe, label_smoothing=0.1)
     assert "label_smoothing must be 0 for actions, got 0.1" in error_of(
-        lambda: control.objective(tiny, data, recipe)
+        lambda: control.STUDY.objective(tiny, data, recipe)
     )
     with pytest.raises(TypeError, match="option of mixer fourier must be one of"):
         setup("control", mixer="fourier", mixer_options={"sigma": 1})

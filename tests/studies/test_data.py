@@ -18,8 +18,11 @@ from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.studies.language import corpora
 from fourierkernels.studies.language.corpora import CORPORA, read_corpus
 from fourierkernels.studies.texts.plain import words_of
-from fourierkernels.studies.texts.token_files import build_token_files, open_token_files
-from fourierkernels.studies.texts.vocabulary import count_words
+from fourierkernels.studies.texts.token_files import (
+    build_token_files,
+    count_words,
+    open_token_files,
+)
 
 LINES = {
     "train": " = Title = \n \n The cat sat , the <unk> Cat . \n the cat \n",

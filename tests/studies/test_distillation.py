@@ -22,16 +22,14 @@ from fourierkernels.studies import registry
 from fourierkernels.studies.engine.checkpoints import last_checkpoint
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
 from fourierkernels.studies.engine.planning import plan
-from fourierkernels.studies.engine.run_setup import Setup, load_setup
+from fourierkernels.studies.engine.run_setup import Setup, load_setup, setup
 from fourierkernels.studies.engine.teacher import Teacher, choose_teacher
 from fourierkernels.studies.engine.train_command import choose_run
-from fourierkernels.studies.language import study as language
 from fourierkernels.studies.translation import study as translation
-from fourierkernels.studies.translation.batches import one_pass
+from fourierkernels.studies.translation.batches import PairUpdates, one_pass
 from fourierkernels.studies.translation.classes import BatchRule
 from fourierkernels.studies.translation.corpora import read_bitext
 from fourierkernels.studies.translation.pair_files import PairFiles
-from fourierkernels.studies.translation.updates import PairUpdates
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +71,7 @@ def of_other_data(teacher: Path, **results: Any) -> Path:
 def test_loss_does_not_depend_on_padding_and_parts(run: Setup, files: PairFiles) -> None:
     """Whatever the processes and accumulated batches that share an update."""
     run = replace(run, recipe=replace(run.recipe, steps=2, batch=4, precision="float64"))
-    model = translation.build(mini(), files, run.mixer, {}).double().eval()
+    model = translation.STUDY.build(mini(), files, run.mixer, {}).double().eval()
     loss = objective_of(run, files, model, load_teacher(run, files)).loss
     updates = PairUpdates(files, steps=2, batch=4, rule=BatchRule(400), seed=0)
     for update in range(2):
@@ -117,7 +115,8 @@ def divergence(teacher: nn.Module, model: nn.Module, files: PairFiles) -> float:
     for batch in one_pass(files, "valid", rule=BatchRule(400)):
         counted = batch | {"tokens": torch.ones(1)}
         theirs, ours = (
-            translation.scores(net, counted).scores.log_softmax(-1) for net in (teacher, model)
+            translation.STUDY.scores(net, counted).scores.log_softmax(-1)
+            for net in (teacher, model)
         )
         total += kl_div(ours, theirs, reduction="sum", log_target=True).item()
         tokens += len(ours)
@@ -139,7 +138,7 @@ def test_student_comes_nearer_to_its_teacher(
             train_mini(run, tmp_path / name, cache)
         found[name] = divergence(teacher, load_model(tmp_path / name / "model.safetensors"), files)
     torch.manual_seed(run.recipe.seed)
-    before = translation.build(mini(), files, "dft_encoder", {}).eval()
+    before = translation.STUDY.build(mini(), files, "dft_encoder", {}).eval()
     assert found["taught"] < found["alone"]
     assert found["taught"] < divergence(teacher, before, files) / 2
 
@@ -147,7 +146,7 @@ def test_student_comes_nearer_to_its_teacher(
 def test_watch_for_divergence_allows_for_the_temperature(run: Setup, files: PairFiles) -> None:
     """The loss of an even guess is at most (1 - w + w T²) log V; that of the validation log V."""
     assert run.teacher is not None
-    model = translation.build(mini(), files, run.mixer, {})
+    model = translation.STUDY.build(mini(), files, run.mixer, {})
     teacher = load_teacher(run, files)
     words = math.log(len(files.vocabulary))
     for temperature, factor in ((2.0, 2.5), (0.5, 1.0)):
@@ -184,7 +183,7 @@ def test_run_says_who_taught_and_keeps_the_student_alone(
     assert config["teacher"] == asdict(run.teacher)
     assert (run.teacher.weight, run.teacher.temperature) == (0.5, 2.0)
     assert run.teacher.path == str(translator.resolve())
-    bare = translation.build(mini(), files, run.mixer, {})
+    bare = translation.STUDY.build(mini(), files, run.mixer, {})
     assert last_checkpoint(student).tensors("model.safetensors").keys() == bare.state_dict().keys()
     assert config["parameters"] == count_parameters(bare)
     assert json.loads((translator / "results.json").read_text())["config"]["teacher"] is None
@@ -220,7 +219,7 @@ def test_teacher_costs_memory_and_no_parameters(
     file = copied / "model.safetensors"
     plans, sizes = [plan(replace(run, teacher=None), cache=cache)], []
     for preset in (mini(), deep):
-        teacher = translation.build(preset, files, "attention", {})
+        teacher = translation.STUDY.build(preset, files, "attention", {})
         save_model(teacher, file)
         plans.append(plan(replace(run, teacher=choose_teacher(copied)), cache=cache))
         sizes.append(4 * count_parameters(teacher))
@@ -233,7 +232,7 @@ def test_teacher_is_still_and_shares_nothing(run: Setup, files: PairFiles) -> No
     """The same numbers each time, whatever the student's mode; and no gradients."""
     teacher = load_teacher(run, files)
     assert isinstance(teacher, nn.Module)
-    model = translation.build(mini(), files, run.mixer, {}).train()
+    model = translation.STUDY.build(mini(), files, run.mixer, {}).train()
     batch, _ = PairUpdates(files, steps=1, batch=1, rule=BatchRule(400), seed=0).probe(3)
     objective_of(run, files, model, teacher).loss(model, batch).backward()  # type: ignore[no-untyped-call]
     assert not teacher.training
@@ -287,7 +286,7 @@ def test_teacher_that_reads_less_is_refused(
     run: Setup, copied: Path, files: PairFiles, cache: Path, tmp_path: Path
 ) -> None:
     short = replace(mini(), model={**mini().model, "length": 16})
-    save_model(translation.build(short, files, "attention", {}), copied / "model.safetensors")
+    save_model(translation.STUDY.build(short, files, "attention", {}), copied / "model.safetensors")
     message = refused(replace(run, teacher=choose_teacher(copied)), cache, tmp_path / "run")
     assert message.endswith("teacher must read 32 tokens or more, got 16")
 
@@ -334,12 +333,9 @@ def test_resumption_needs_the_same_share_of_the_teacher(
     assert rule in refused(replace(run, teacher=teacher), cache, student, resume=True)
 
 
-def test_study_without_scores_takes_no_teacher(
-    run: Setup, texts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(registry.STUDIES, "language", replace(language.STUDY, scores=None))
-    message = error_of(lambda: short_run(texts, teacher=run.teacher))
-    rule = "study must be one of translation for a teacher, got 'language'"
+def test_study_without_scores_takes_no_teacher(run: Setup) -> None:
+    message = error_of(lambda: setup("images", teacher=run.teacher))
+    rule = "study must be one of language, translation for a teacher, got 'images'"
     assert message == f"ValueError: {rule}"
 
 

@@ -12,10 +12,9 @@ pytest.importorskip("sacrebleu")
 from fourierkernels.studies.engine.distillation import load_teacher
 from fourierkernels.studies.engine.teacher import choose_teacher
 from fourierkernels.studies.translation.corpora import read_bitext
-from fourierkernels.studies.translation.distilled_text import write_distilled
 from fourierkernels.studies.translation.pair_files import PairFiles
 from fourierkernels.studies.translation.text_translation import translate_lines
-from fourierkernels.studies.translation.translate_command import load_translator
+from fourierkernels.studies.translation.translate_command import load_translator, write_distilled
 
 
 @pytest.fixture(scope="module")

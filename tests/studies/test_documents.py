@@ -12,6 +12,7 @@ from tiny_documents import LENGTH, SIZE, document, read_tiny, write_documents
 from training_runs import error_of
 
 from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.engine.epochs import FeistelOrder
 from fourierkernels.studies.masked import documents
 from fourierkernels.studies.masked.document_files import (
     DocumentFiles,
@@ -19,8 +20,8 @@ from fourierkernels.studies.masked.document_files import (
     open_document_files,
 )
 from fourierkernels.studies.masked.documents import DocumentSource
-from fourierkernels.studies.masked.masking import NOTHING, example, guesses, sequence
-from fourierkernels.studies.masked.pairs import SegmentPairs
+from fourierkernels.studies.masked.masking import NOTHING, SegmentPairs, example, guesses, sequence
+from fourierkernels.studies.masked.measurement import MaskedUpdates, Measurement
 from fourierkernels.studies.masked.pieces import (
     FIRST,
     MARKS,
@@ -31,8 +32,6 @@ from fourierkernels.studies.masked.pieces import (
     learn_pieces,
 )
 from fourierkernels.studies.masked.sets import DOCUMENTS, read_documents
-from fourierkernels.studies.masked.shuffling import order_key, shuffled
-from fourierkernels.studies.masked.updates import MaskedUpdates, Measurement
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +143,7 @@ def test_a_corpus_from_outside_is_a_row(cache: Path, monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(4)
     lines = [(number, line) for number in range(9) for line in document(rng)]
     source = DocumentSource("mine", "mine", lambda split: iter(lines))
-    row = DataSet(title="", had="", layout="", open=lambda folder: source, needs_folder=False)
+    row = DataSet(title="", source="", layout="", open=lambda folder: source, needs_folder=False)
     monkeypatch.setitem(DOCUMENTS, "mine", row)
     assert read_documents("mine", size=SIZE, length=LENGTH, folder=cache).documents["test"] == 9
 
@@ -315,16 +314,14 @@ def test_eight_tenths_are_masked_one_replaced_one_kept(files: DocumentFiles) -> 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 64, 1000])
 def test_shuffled_order_is_a_permutation(count: int) -> None:
-    orders = [
-        [shuffled(place, count, order_key(seed, 0)) for place in range(count)] for seed in (0, 1)
-    ]
+    orders = [[FeistelOrder(count, seed)(place) for place in range(count)] for seed in (0, 1)]
     assert all(sorted(order) == list(range(count)) for order in orders)
     assert count < 10 or orders[0] != orders[1]
 
 
 def test_shuffled_places_are_even() -> None:
     """Over many orders, each item comes equally often at a place."""
-    counts = np.bincount([shuffled(2, 6, order_key(seed)) for seed in range(6000)], minlength=6)
+    counts = np.bincount([FeistelOrder(6, seed)(2) for seed in range(6000)], minlength=6)
     assert (abs(counts - 1000) < 5 * 1000**0.5).all()
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from training_runs import error_of
 
-from fourierkernels.studies.glue.labelled import LabelledTexts, LabelledUpdates, is_task, open_task
-from fourierkernels.studies.glue.tables import Row, read_rows
-from fourierkernels.studies.glue.tasks import TASKS, Task
+from fourierkernels.studies.glue.labelled import LabelledTexts, is_task, open_task
+from fourierkernels.studies.glue.tasks import TASKS, Row, Task, read_rows
 from fourierkernels.studies.masked.pieces import FIRST, PADDING, SEPARATOR, learn_pieces
 
 # Task -> name of the labelled file, its lines, and its rows as texts and labels.
@@ -194,16 +193,6 @@ def test_labels_that_the_training_file_lacks_are_refused(tmp_path: Path) -> None
     write(tmp_path, "train.tsv", "sentence\tlabel\n" + "a\tx\n" * 5)
     write(tmp_path, "dev.tsv", "sentence\tlabel\na\tx\n")
     assert "must have two values at least, got 1" in error_of(lambda: opened(tmp_path, "sentences"))
-
-
-def test_each_row_comes_once_in_an_epoch(tmp_path: Path) -> None:
-    data = opened(task_folder(tmp_path))
-    updates = LabelledUpdates(data, steps=30, batch=4, seed=0)
-    epochs = [[updates._member(38 * epoch + i) for i in range(38)] for epoch in (0, 1)]
-    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(38))
-    assert epochs[0] != epochs[1]
-    assert len(updates) == 120
-    assert updates.updates_per_epoch == 9.5
 
 
 def test_a_task_from_outside_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,16 +11,16 @@ import torch
 from image_runs import mini, noise
 from PIL import Image
 
-from fourierkernels.studies.images.augmentation import Augmentation
-from fourierkernels.studies.images.blending import (
+from fourierkernels.studies.images.augmentation import (
+    Augmentation,
     Blend,
     draw_blend,
     soft_cross_entropy,
     soft_targets,
 )
+from fourierkernels.studies.images.batches import ImageUpdates, preprocessing, read_batch
 from fourierkernels.studies.images.distortions import DISTORTIONS, Distortion, distort
 from fourierkernels.studies.images.labelled import LabelledImages, Pixels
-from fourierkernels.studies.images.updates import ImageUpdates, preprocessing, read_batch
 
 SIDE, N = 8, 50
 PLAIN = Augmentation()

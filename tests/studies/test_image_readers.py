@@ -26,10 +26,10 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from training_runs import error_of
 
+from fourierkernels.studies.engine.data_sets import held_out
 from fourierkernels.studies.images import imagenet, sets
-from fourierkernels.studies.images.idx import read_idx
-from fourierkernels.studies.images.labelled import IMAGENET_MEAN, LabelledImages, held_out
-from fourierkernels.studies.images.sets import IMAGE_SETS, read_labelled
+from fourierkernels.studies.images.labelled import IMAGENET_MEAN, LabelledImages
+from fourierkernels.studies.images.sets import IMAGE_SETS, read_idx, read_labelled
 
 SPLITS = ("train", "valid", "test")
 

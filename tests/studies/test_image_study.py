@@ -18,19 +18,15 @@ from fourierkernels import head_report
 from fourierkernels.checkpoints import load_checkpoint
 from fourierkernels.models import count_parameters
 from fourierkernels.models.saved import load_model
-from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies.engine.checkpoints import last_checkpoint
 from fourierkernels.studies.engine.optimisers import create_optimiser
 from fourierkernels.studies.engine.planning import plan
+from fourierkernels.studies.engine.recipe import SCHEDULES
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
-from fourierkernels.studies.engine.schedules import SCHEDULES
-from fourierkernels.studies.images import image_measures
 from fourierkernels.studies.images import study as images
-from fourierkernels.studies.images.image_measures import accuracy_sums, hits
+from fourierkernels.studies.images.batches import read_batch
 from fourierkernels.studies.images.labelled import LabelledImages
 from fourierkernels.studies.images.sets import IMAGE_SETS, read_labelled
-from fourierkernels.studies.images.updates import read_batch
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +62,7 @@ def test_models_of_the_paper_have_its_sizes(
     preset: str, heads: int, mixer: str, digits: LabelledImages
 ) -> None:
     with torch.device("meta"):
-        model = images.build(images.PRESETS[preset], imagenet(digits), mixer, {})
+        model = images.STUDY.build(images.PRESETS[preset], imagenet(digits), mixer, {})
     config = model.config
     assert (config.layers, config.dim, config.hidden, config.heads) == (12, 192, 768, heads)
     assert (config.tokens, config.classes, config.channels) == (197, 1000, 3)
@@ -85,7 +81,7 @@ def test_fourier_models_of_the_paper_start_as_published(digits: LabelledImages) 
 def test_every_preset_builds_and_describes_itself(preset: str, digits: LabelledImages) -> None:
     row = images.PRESETS[preset]
     with torch.device("meta"):
-        model = images.build(row, digits, "fourier", {"radius": 0.5})
+        model = images.STUDY.build(row, digits, "fourier", {"radius": 0.5})
     assert model.config.classes == 10
     assert len(row.summary) > 20
     assert row.recipe.optimiser == "adamw"
@@ -120,7 +116,7 @@ def test_rates_are_those_of_the_published_loop(epoch: int) -> None:
 
 def test_positions_class_token_and_vectors_do_not_decay(digits: LabelledImages) -> None:
     row = images.PRESETS["digits"]
-    model = images.build(row, digits, "fourier", {})
+    model = images.STUDY.build(row, digits, "fourier", {})
     groups = create_optimiser(nn.Sequential(model), row.recipe).param_groups
     kept = {id(p) for p in groups[1]["params"]}
     assert [group["weight_decay"] for group in groups] == [0.05, 0.0]
@@ -147,41 +143,41 @@ def test_hits_are_those_of_a_sorted_list_with_ties_in_random_order() -> None:
             likely_hits(row, int(label), k)
             for row, label in zip(logits.tolist(), labels, strict=True)
         ]
-        assert hits(logits, labels, k).tolist() == pytest.approx(expected)
+        assert images.hits(logits, labels, k).tolist() == pytest.approx(expected)
 
 
 def test_what_is_no_number_is_no_hit() -> None:
     nan = float("nan")
     logits = torch.tensor([[nan, nan, nan], [1.0, nan, 0.0], [nan, 2.0, 1.0]])
-    assert hits(logits, torch.tensor([0, 0, 1]), 1).tolist() == [0.0, 0.0, 0.0]
-    assert hits(torch.zeros(1, 10), torch.tensor([3]), 1).tolist() == pytest.approx([0.1])
+    assert images.hits(logits, torch.tensor([0, 0, 1]), 1).tolist() == [0.0, 0.0, 0.0]
+    assert images.hits(torch.zeros(1, 10), torch.tensor([3]), 1).tolist() == pytest.approx([0.1])
 
 
 def test_sums_do_not_depend_on_batches_or_processes(
     digits: LabelledImages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = images.build(images.PRESETS["digits"], digits, "fourier", {})
-    whole = accuracy_sums(model, digits, "valid", side=8)
-    parts = [accuracy_sums(model, digits, "valid", side=8, part=(i, 3)) for i in range(3)]
+    model = images.STUDY.build(images.PRESETS["digits"], digits, "fourier", {})
+    given = (model, images.PRESETS["digits"], digits, "valid")
+    whole = images.STUDY.sums(*given, range(179))
+    parts = [images.STUDY.sums(*given, range(i, 179, 3)) for i in range(3)]
     assert [sum(column) for column in zip(*parts, strict=True)] == pytest.approx(whole, rel=1e-6)
-    monkeypatch.setattr(image_measures, "_BATCH", 7)
-    assert accuracy_sums(model, digits, "valid", side=8) == pytest.approx(whole, rel=1e-6)
+    monkeypatch.setattr(images.STUDY, "at_a_time", 7)
+    assert images.STUDY.sums(*given, range(179)) == pytest.approx(whole, rel=1e-6)
     batch = read_batch(digits, "valid", range(179), 8)
     logits = model(batch["images"]).double()
     losses = nn.functional.cross_entropy(logits, batch["labels"], reduction="sum")
     right = (logits.argmax(dim=1) == batch["labels"]).sum()
-    assert whole[:3] == pytest.approx((losses.item(), 179, right.item()))
+    assert whole[:2] == pytest.approx((losses.item(), right.item()))
 
 
 def test_few_images_are_spread_over_the_split(digits: LabelledImages) -> None:
     """They lie in the order of their classes in a folder."""
-    found = [place for batch in image_measures._batches(1000, 10, (0, 1)) for place in batch]
-    assert found == list(range(0, 1000, 100))
-    rows = images.measure(
+    assert images.measured_places(1000, 10) == list(range(0, 1000, 100))
+    rows = images.STUDY.measure(
         images.PRESETS["digits"],
         digits,
         "softmax",
-        images.build(images.PRESETS["digits"], digits, "softmax", {}),
+        images.STUDY.build(images.PRESETS["digits"], digits, "softmax", {}),
         splits=("test",),
         positions=20,
     )
@@ -195,20 +191,20 @@ def test_few_images_are_spread_over_the_split(digits: LabelledImages) -> None:
 def test_top_5_is_left_out_of_five_classes_and_missing_splits_are_told(tmp_path: Path) -> None:
     data = read_labelled(write_classes(tmp_path / "x", {"train": 1, "val": 1}))
     row = images.PRESETS["digits"]
-    model = images.build(row, data, "softmax", {})
-    metrics = [(r.split, r.metric) for r in images.measure(row, data, "softmax", model)]
+    model = images.STUDY.build(row, data, "softmax", {})
+    metrics = [(r.split, r.metric) for r in images.STUDY.measure(row, data, "softmax", model)]
     assert metrics == [("valid", "top-1"), ("valid", "cross-entropy")]
-    message = error_of(lambda: images.measure(row, data, "softmax", model, splits=("test",)))
+    message = error_of(lambda: images.STUDY.measure(row, data, "softmax", model, splits=("test",)))
     assert "split must be one of train, valid for these images, got test" in message
 
 
 def test_published_numbers_stand_beside_imagenet_alone(digits: LabelledImages) -> None:
     row, data = images.PRESETS["deit_tiny"], imagenet(digits)
-    assert images._published(row, data, "softmax", "valid") == {"top-1": 72.23, "top-5": 91.13}
-    assert images._published(row, data, "fourier", "valid")["top-1"] == 73.25
-    assert images._published(row, data, "softmax", "train") == {}
-    assert images._published(row, data, "gaussian", "valid") == {}
-    assert images._published(row, digits, "softmax", "valid") == {}
+    assert images.published(row, data, "softmax", "valid") == {"top-1": 72.23, "top-5": 91.13}
+    assert images.published(row, data, "fourier", "valid")["top-1"] == 73.25
+    assert images.published(row, data, "softmax", "train") == {}
+    assert images.published(row, data, "gaussian", "valid") == {}
+    assert images.published(row, digits, "softmax", "valid") == {}
 
 
 # --- runs -------------------------------------------------------------------------------------
@@ -229,21 +225,6 @@ def test_fourier_attention_learns_the_digits(tmp_path: Path) -> None:
     measured = train_images(setup("images", mixer="fourier"), tmp_path / "run")
     values = {(row.split, row.metric): row.value for row in measured}
     assert values["test", "top-1"] > 80
-
-
-@pytest.mark.slow
-def test_resumed_run_equals_an_uninterrupted_one(finished: Path, tmp_path: Path) -> None:
-    """With mixing, erasing, distortions and stochastic depth."""
-    train_images(mini_run(), tmp_path / "parts", limit=3)
-    train_images(mini_run(), tmp_path / "parts", resume=True)
-    one, other = (last_checkpoint(folder) for folder in (finished, tmp_path / "parts"))
-    for name in ("model", "optimiser", "random"):
-        pair = [step.tensors(f"{name}.safetensors") for step in (one, other)]
-        assert all(torch.equal(tensor, pair[1][key]) for key, tensor in pair[0].items())
-    best = [read_tensors(folder / "model.safetensors") for folder in (finished, tmp_path / "parts")]
-    assert all(torch.equal(tensor, best[1][key]) for key, tensor in best[0].items())
-    for name in ("results.csv", "curve.csv"):
-        assert (finished / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
 
 
 def test_run_leaves_its_numbers_and_what_they_are_of(finished: Path) -> None:
@@ -269,9 +250,9 @@ def test_images_of_other_classes_or_sizes_are_refused(
     few = write_classes(tmp_path / "x", {"train": 1, "val": 1})
     message = error_of(lambda: evaluate(finished, data=few))
     assert f"data must have the 10 classes of {finished / 'classes.txt'}, got 3 in x" in message
-    message = error_of(lambda: images.read(images.PRESETS["fashion"], "digits"))
+    message = error_of(lambda: images.STUDY.read(images.PRESETS["fashion"], "digits"))
     assert "must have images of 28 x 28 pixels, which this preset reads, got 8 x 8" in message
-    message = error_of(lambda: images.read(images.PRESETS["deit_tiny"], None))
+    message = error_of(lambda: images.STUDY.read(images.PRESETS["deit_tiny"], None))
     assert "data must be a folder of images for this preset: --data FOLDER" in message
 
 
@@ -325,8 +306,8 @@ def test_photographs_of_any_size_become_a_measured_model(call: Call, tmp_path: P
     assert "layer" in out
 
 
-def test_help_tells_where_images_are_had(call: Call) -> None:
-    text = " ".join(call("train", "--help")[1].split())
+def test_list_tells_where_images_are_had(call: Call) -> None:
+    text = " ".join(call("train", "images", "--list")[1].split())
     for name, row in IMAGE_SETS.items():
         assert f"{name}: {row.title}" in text
     assert "images: Image classification" in text

@@ -19,7 +19,6 @@ from fourierkernels.studies.engine import planning
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
-from fourierkernels.studies.engine.study import Study
 from fourierkernels.studies.language import study as language
 from fourierkernels.studies.language.corpora import read_corpus
 from fourierkernels.studies.registry import STUDIES
@@ -48,7 +47,7 @@ def test_presets_of_the_paper_have_its_values(
     assert (recipe.steps, recipe.batch, recipe.warmup) == (steps, batch, 2_000)
     assert (recipe.learning_rate, recipe.clip, recipe.optimiser) == (2.5e-4, 0.25, "adam")
     with torch.device("meta"):
-        config = language.build(row, paper_text(text), "fourier", {}).config
+        config = language.STUDY.build(row, paper_text(text), "fourier", {}).config
     assert (config.layers, config.heads, config.hidden) == (16, 8, 2048)
     assert (config.dim, config.length) == (dim, length)
     assert config.cutoffs == (20_000, 40_000, 200_000)
@@ -58,26 +57,26 @@ def test_presets_of_the_paper_have_its_values(
 
 def test_published_numbers_stand_beside_the_paper_s_text_alone(text: TokenFiles) -> None:
     preset = replace(language.PRESETS["tiny"], published=language.PRESETS["small"].published)
-    model = language.build(preset, text, "softmax", {})
-    rows = language.measure(preset, text, "softmax", model)
+    model = language.STUDY.build(preset, text, "softmax", {})
+    rows = language.STUDY.measure(preset, text, "softmax", model)
     assert all(row.published is None for row in rows)
-    rows = language.measure(preset, replace(text, corpus="wikitext-103"), "softmax", model)
+    rows = language.STUDY.measure(preset, replace(text, corpus="wikitext-103"), "softmax", model)
     assert [row.published for row in rows] == [None, 33.15, None, 34.29]
-    few = language.measure(
+    few = language.STUDY.measure(
         preset, replace(text, corpus="wikitext-103"), "softmax", model, positions=9
     )
     assert all(row.published is None for row in few)
 
 
 def test_smoothed_loss_is_a_mean_with_an_even_guess(text: TokenFiles) -> None:
-    model = language.build(language.PRESETS["tiny"], text, "softmax", {}).eval()
+    model = language.STUDY.build(language.PRESETS["tiny"], text, "softmax", {}).eval()
     batch = {"tokens": torch.tensor([[3, 5, 4]]), "targets": torch.tensor([[5, 4, 2]])}
     scores = model.log_probabilities(batch["tokens"])
     share = torch.full_like(scores, 0.1 / scores.shape[-1])
     share.scatter_add_(-1, batch["targets"][..., None], torch.full((1, 3, 1), 0.9))
     expected = -(share * scores).sum(-1).mean()
-    torch.testing.assert_close(language._loss(model, batch, 0.1), expected)
-    plain = language._loss(model, batch, 0.0)
+    torch.testing.assert_close(language.smoothed_loss(model, batch, 0.1), expected)
+    plain = language.smoothed_loss(model, batch, 0.0)
     torch.testing.assert_close(plain, model(batch["tokens"], batch["targets"]).mean())
 
 
@@ -161,7 +160,7 @@ def test_plan_counts_the_parameters_of_the_model(
 ) -> None:
     torch.set_num_threads(1)
     found = plan(short_run(texts), cache=cache)
-    model = language.build(language.PRESETS["tiny"], text, "softmax", {})
+    model = language.STUDY.build(language.PRESETS["tiny"], text, "softmax", {})
     assert found.parameters == count_parameters(model)
     assert found.tokens == text.counts["train"]
     assert found.epochs == pytest.approx(12 * 4 * 32 / text.counts["train"], rel=0.02)
@@ -174,7 +173,7 @@ def test_plan_is_the_time_of_all_steps_without_what_only_the_first_calls_cost(
     texts: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a clock that a sequence moves by 1 ms, and each of the first three passes by 200 more."""
-    plain, clock, calls = language._loss, [0.0], []
+    plain, clock, calls = language.smoothed_loss, [0.0], []
 
     def timed(model: torch.nn.Module, batch: Any, *rest: Any) -> torch.Tensor:
         calls.append(1)
@@ -182,18 +181,9 @@ def test_plan_is_the_time_of_all_steps_without_what_only_the_first_calls_cost(
         return plain(model, batch, *rest)
 
     monkeypatch.setattr(planning.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(language, "_loss", timed)
+    monkeypatch.setattr(language, "smoothed_loss", timed)
     found = plan(short_run(texts, steps=10, batch=16), cache=cache)
     assert found.seconds == pytest.approx(10 * 16 * 1e-3)
-
-
-def test_study_can_be_added_from_outside(
-    texts: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mine: Study = replace(STUDIES["language"], title="mine")
-    monkeypatch.setitem(STUDIES, "mine", mine)
-    run = replace(short_run(texts, steps=2), study="mine")
-    assert len(train_here(run, tmp_path / "run", cache)) == 4
 
 
 def test_run_remembers_the_whole_path_of_its_text(
@@ -222,4 +212,4 @@ def test_unknown_names_are_listed() -> None:
 
 def test_paper_presets_need_data_to_be_named() -> None:
     with pytest.raises(ValueError, match="data must be named for this preset: --data FOLDER"):
-        language.read(language.PRESETS["small"], None)
+        language.STUDY.read(language.PRESETS["small"], None)

@@ -5,7 +5,6 @@ import json
 import math
 import re
 import shutil
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,15 +21,13 @@ from fourierkernels.checkpoints import load_checkpoint, load_tokenizer
 from fourierkernels.checkpoints.vocabularies import piece_tokenizer
 from fourierkernels.mixing import MIXERS
 from fourierkernels.models import load_model
-from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.masked import study as masked
 from fourierkernels.studies.masked.document_files import DocumentFiles
-from fourierkernels.studies.masked.masked_measures import masked_sums, predictions
 from fourierkernels.studies.masked.masking import NOTHING
+from fourierkernels.studies.masked.measurement import Measurement, masked_sums, predictions
 from fourierkernels.studies.masked.pieces import PADDING
 from fourierkernels.studies.masked.presets import (
     LOSS,
@@ -41,7 +38,6 @@ from fourierkernels.studies.masked.presets import (
     WORD_ACCURACY,
     WORD_LOSS,
 )
-from fourierkernels.studies.masked.updates import Measurement
 
 # [leethorp2021fnet]_ table 2, as printed.
 PRINTED = """
@@ -85,7 +81,7 @@ def bert(folder: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 def model_of(data: DocumentFiles, mixer: str, **options: Any) -> torch.nn.Module:
     torch.manual_seed(1)
-    return masked.build(PRESETS["tiny"], data, mixer, options).eval()
+    return masked.STUDY.build(PRESETS["tiny"], data, mixer, options).eval()
 
 
 def by_name(rows: list[Measured]) -> dict[tuple[str, str], Measured]:
@@ -145,22 +141,6 @@ def test_small_model_learns_what_the_frequencies_of_subwords_do_not_tell(
     )
 
 
-@pytest.mark.slow
-def test_run_that_is_resumed_ends_the_same_to_the_bit(
-    run: Path, folder: Path, cache: Path, tmp_path: Path
-) -> None:
-    output = tmp_path / "run"
-    train_tiny(masked_run(folder), output, cache, limit=1)
-    train_tiny(masked_run(folder), output, cache, resume=True, limit=4)
-    train_tiny(masked_run(folder), output, cache, resume=True)
-    for name in ("curve.csv", "results.csv", "spiece.model", "test.ids", "study.json"):
-        assert (output / name).read_bytes() == (run / name).read_bytes(), name
-    for name in ("model", "checkpoint-6/model", "checkpoint-6/optimiser"):
-        ours, theirs = (read_tensors(place / f"{name}.safetensors") for place in (output, run))
-        assert ours.keys() == theirs.keys()
-        assert all(torch.equal(ours[key], theirs[key]) for key in ours), name
-
-
 def test_results_are_found_again_and_say_what_was_read(
     run: Path, data: DocumentFiles, cache: Path
 ) -> None:
@@ -190,8 +170,8 @@ def test_results_are_found_again_and_say_what_was_read(
 def test_loss_is_the_sum_of_the_means_over_words_and_pairs(data: DocumentFiles) -> None:
     recipe = replace(PRESETS["tiny"].recipe, batch=4)
     model = model_of(data, "softmax")
-    goal = masked.objective(PRESETS["tiny"], data, recipe)
-    batches = masked.batches(PRESETS["tiny"], data, recipe)
+    goal = masked.STUDY.objective(PRESETS["tiny"], data, recipe)
+    batches = masked.STUDY.batches(PRESETS["tiny"], data, recipe)
     whole = batches.__getitems__(range(4))
     found = predictions(model, whole)
     known = whole["words"] != NOTHING
@@ -203,26 +183,6 @@ def test_loss_is_the_sum_of_the_means_over_words_and_pairs(data: DocumentFiles) 
     assert loss == pytest.approx((words[..., 0][known].mean() + pairs).item())
     parts = [goal.loss(model, batches.__getitems__([place])).item() for place in range(4)]
     assert sum(parts) / 4 == pytest.approx(loss, rel=1e-5)
-
-
-def test_several_processes_add_up_to_one(data: DocumentFiles) -> None:
-    model = model_of(data, "fnet").double()
-    goal = masked.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
-    whole = goal.validate(model, 0, 1)
-    parts = [goal.validate(model, process, 3) for process in range(3)]
-    assert np.sum(parts, axis=0) == pytest.approx(np.array(whole))
-
-
-@pytest.mark.parametrize("mixer", ["softmax", "fnet", "fnet_hybrid", "random", "none", "fourier"])
-def test_prediction_does_not_depend_on_the_other_sequences(mixer: str, data: DocumentFiles) -> None:
-    model = model_of(data, mixer)
-    (batch,) = Measurement(data, "test", wrong="other_document").batches(1000)
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        whole = predictions(model, batch)
-        alone = predictions(model, {name: rows[2:3] for name, rows in batch.items()})
-    torch.testing.assert_close(alone.words[0], whole.words[2], rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(alone.next_sentence[0], whole.next_sentence[2], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("mixer", "reads"), [("softmax", False), ("fnet", True)])
@@ -243,7 +203,7 @@ def test_only_mixers_without_a_mask_read_padding(
 def test_hybrid_has_attention_in_its_last_layers(data: DocumentFiles) -> None:
     config = model_of(data, "fnet_hybrid", attention_layers=1).encoder.config
     assert (config.mixer, config.attention_layers) == ("fnet", 1)
-    assert masked.mixers()[-1] == "fnet_hybrid"
+    assert masked.STUDY.mixers()[-1] == "fnet_hybrid"
     with pytest.raises(TypeError, match="option of mixer fnet must be one of"):
         setup("masked", mixer="fnet", mixer_options={"attention_layers": 1})
     assert "attention_layers must be at most 2, got 3" in error_of(
@@ -253,20 +213,22 @@ def test_hybrid_has_attention_in_its_last_layers(data: DocumentFiles) -> None:
 
 def test_every_mixer_of_an_encoder_has_a_model(data: DocumentFiles) -> None:
     (batch,) = Measurement(data, "test", wrong="swapped", most=2).batches(2)
-    for mixer in masked.mixers():
+    for mixer in masked.STUDY.mixers():
         found = predictions(model_of(data, mixer), batch)
         assert found.words.isfinite().all()
-    assert {"softmax", "fnet", "linear", "random", "none"} <= set(masked.mixers()) & set(MIXERS)
+    assert {"softmax", "fnet", "linear", "random", "none"} <= set(masked.STUDY.mixers()) & set(
+        MIXERS
+    )
 
 
 def test_published_numbers_stand_beside_c4_alone(data: DocumentFiles) -> None:
     preset = replace(PRESETS["tiny"], published=PRESETS["base"].published)
     model = model_of(data, "fnet")
-    assert not any(row.published for row in masked.measure(preset, data, "fnet", model))
+    assert not any(row.published for row in masked.STUDY.measure(preset, data, "fnet", model))
     c4 = replace(data, corpus="c4")
-    found = by_name(masked.measure(preset, c4, "fnet", model))
+    found = by_name(masked.STUDY.measure(preset, c4, "fnet", model))
     assert (found["test", LOSS].published, found["test", WORD_ACCURACY].published) == (2.45, 58)
-    few = masked.measure(preset, c4, "fnet", model, positions=3)
+    few = masked.STUDY.measure(preset, c4, "fnet", model, positions=3)
     assert {row.positions for row in few if row.metric == LOSS} == {3}
     assert not any(row.published for row in few)
 
@@ -283,25 +245,13 @@ def test_other_subwords_are_refused(run: Path, tmp_path: Path, cache: Path) -> N
     assert "data must be those the run in" in message
 
 
-def test_unsuitable_recipes_are_refused(data: DocumentFiles) -> None:
-    recipe = replace(PRESETS["tiny"].recipe, order="streams")
-    assert error_of(lambda: masked.batches(PRESETS["tiny"], data, recipe)) == (
-        "ValueError: order must be shuffled for masked sequences, got 'streams'"
-    )
+def test_data_that_are_not_named_and_starts_are_refused() -> None:
     assert "data must be named for this preset" in error_of(
-        lambda: masked.read(PRESETS["base"], None)
+        lambda: masked.STUDY.read(PRESETS["base"], None)
     )
     assert "start must be in the folder of a training run" in error_of(
         lambda: setup("masked", start=Path("nowhere"), mixer="fnet")
     )
-
-
-def test_plan_is_of_a_whole_update(folder: Path, cache: Path) -> None:
-    torch.set_num_threads(1)
-    found = plan(masked_run(folder), cache=cache)
-    files = read_tiny(folder, cache, size=150, length=64)
-    assert (found.words, found.tokens) == (len(files.pieces), files.counts["train"])
-    assert found.epochs == pytest.approx(6 * 4 / files.spans["train"])
 
 
 def test_command_trains_plans_and_evaluates(folder: Path, tmp_path: Path, call: Call) -> None:
@@ -315,7 +265,7 @@ def test_command_trains_plans_and_evaluates(folder: Path, tmp_path: Path, call: 
     status, out, err = call("evaluate", output, "--split", "test", "--positions", 4)
     assert (status, err) == (0, "")
     assert re.search(r"test +│ masked accuracy \(%\) +│ [\d.]+ +│", out)
-    flat = re.sub(r"\s+", " ", call("train", "--help")[1])
+    flat = re.sub(r"\s+", " ", call("train", "masked", "--list")[1])
     assert "allenai/c4" in flat
 
 

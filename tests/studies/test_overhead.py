@@ -35,11 +35,11 @@ class Calls(TorchDispatchMode):
 
 def parts(run: Setup, cache: Path) -> tuple[nn.Module, Any, Any]:
     preset = language.PRESETS["tiny"]
-    data = language.read(preset, run.data, cache=cache)
+    data = language.STUDY.read(preset, run.data, cache=cache)
     torch.manual_seed(0)
-    model = language.build(preset, data, run.mixer, {})
-    goal = language.objective(preset, data, run.recipe)
-    return model, goal, language.batches(preset, data, run.recipe)
+    model = language.STUDY.build(preset, data, run.mixer, {})
+    goal = language.STUDY.objective(preset, data, run.recipe)
+    return model, goal, language.STUDY.batches(preset, data, run.recipe)
 
 
 def bare_loop(model: nn.Module, goal: Any, data: Any, recipe: Recipe) -> None:

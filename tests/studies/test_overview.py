@@ -75,19 +75,19 @@ def test_command_lists_studies_and_needs_no_name_for_it(call: Call, tmp_path: Pa
 @pytest.mark.parametrize("name", data_rows())
 def test_every_row_says_where_it_is_had_and_how_it_lies(name: str) -> None:
     row = data_rows()[name]
-    assert all(len(text) > 5 for text in (row.title, row.had, row.layout))
-    for script in re.findall(r"experiments/\w+\.py", row.had):
+    assert all(len(text) > 5 for text in (row.title, row.source, row.layout))
+    for script in re.findall(r"experiments/\w+\.py", row.source):
         assert (EXPERIMENTS.parent / script).is_file()
 
 
 def test_no_two_rows_have_one_name() -> None:
-    names = [name for study in STUDIES.values() for name in study.data()]
-    tables = {id(study.data()): len(study.data()) for study in STUDIES.values()}
+    names = [name for study in STUDIES.values() for name in study.data_sets()]
+    tables = {id(study.data_sets()): len(study.data_sets()) for study in STUDIES.values()}
     assert len(set(names)) == sum(tables.values())
 
 
 def test_first_row_that_recognises_a_folder_reads_it(tmp_path: Path) -> None:
-    row = DataSet(title="t", had="h", layout="x.dat", open=lambda folder: folder)
+    row = DataSet(title="t", source="h", layout="x.dat", open=lambda folder: folder)
     known = replace(row, recognises=lambda folder: True)
     rows = {"never": row, "first": known, "second": known}
     assert find_row(rows, tmp_path) == ("first", tmp_path)

@@ -140,13 +140,13 @@ def test_diverging_run_stops_with_step_and_gradient_norm(
 def test_parameters_that_are_not_finite_are_not_saved(
     texts: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, calls = language._loss, []
+    plain, calls = language.smoothed_loss, []
 
     def failing(model: torch.nn.Module, *rest: object) -> torch.Tensor:
         calls.append(1)
         return plain(model, *rest) * (float("nan") if len(calls) == 5 else 1.0)
 
-    monkeypatch.setattr(language, "_loss", failing)
+    monkeypatch.setattr(language, "smoothed_loss", failing)
     message = error_of(lambda: train_here(short_run(texts), tmp_path / "run", cache))
     assert "diverged at step 5: loss nan" in message
     saved = last_checkpoint(tmp_path / "run")

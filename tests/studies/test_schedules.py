@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from fourierkernels.studies.engine.optimisers import create_optimiser, create_schedule
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.schedules import SCHEDULES
+from fourierkernels.studies.engine.recipe import SCHEDULES, Recipe
 
 STEPS, WARMUP = 50, 10
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fourierkernels.studies.engine.segments import Segments, passes, windows
+from fourierkernels.studies.language.perplexity import passes, segments, windows
 
 TEXT = np.arange(1, 104, dtype=np.uint16)
 
@@ -25,19 +25,19 @@ def ordered(
 @pytest.mark.parametrize("batch", [1, 3, 4, 10])
 @pytest.mark.parametrize("length", [1, 7, 25, 40])
 def test_streams_are_those_of_the_published_iterator(batch: int, length: int) -> None:
-    segments = Segments(TEXT, length=length, batch=batch, order="streams")
+    data = segments(TEXT, length=length, batch=batch, order="streams")
     expected = list(ordered(TEXT, batch, length))
-    assert len(segments) == len(expected) * batch
+    assert len(data) == len(expected) * batch
     for number, (tokens, targets) in enumerate(expected):
-        found = segments.__getitems__(range(number * batch, (number + 1) * batch))
+        found = data.__getitems__(range(number * batch, (number + 1) * batch))
         assert torch.equal(found["tokens"], tokens)
         assert torch.equal(found["targets"], targets)
 
 
 def test_shuffled_epochs_cover_the_text_but_for_the_last_batch() -> None:
-    segments = Segments(TEXT, length=10, batch=4, order="shuffled", steps=5, seed=1)
-    assert (len(segments), segments.epoch) == (20, 8)
-    epochs = [segments.__getitems__(range(8)), segments.__getitems__(range(8, 16))]
+    data = segments(TEXT, length=10, batch=4, order="shuffled", steps=5, seed=1)
+    assert (len(data), data.examples) == (20, 8)
+    epochs = [data.__getitems__(range(8)), data.__getitems__(range(8, 16))]
     for found in epochs:
         assert sorted(found["tokens"].flatten().tolist()) == TEXT[:80].tolist()
         assert torch.equal(found["targets"], found["tokens"] + 1)
@@ -46,8 +46,8 @@ def test_shuffled_epochs_cover_the_text_but_for_the_last_batch() -> None:
 
 def test_order_depends_on_the_seed_alone() -> None:
     def order(seed: int, places: list[int]) -> list[list[int]]:
-        segments = Segments(TEXT, length=10, batch=4, order="shuffled", steps=5, seed=seed)
-        return [segments.__getitems__([place])["tokens"][0].tolist() for place in places]
+        data = segments(TEXT, length=10, batch=4, order="shuffled", steps=5, seed=seed)
+        return [data.__getitems__([place])["tokens"][0].tolist() for place in places]
 
     places = list(range(20))
     assert order(1, places) == order(1, places[::-1])[::-1]
@@ -75,4 +75,4 @@ def test_windows_move_on_by_one_word(positions: int | None) -> None:
 @pytest.mark.parametrize("order", ["streams", "shuffled"])
 def test_text_that_is_too_short_is_refused(order: str) -> None:
     with pytest.raises(ValueError, match=r"text must have at least one batch of 8 .* got 8 tokens"):
-        Segments(TEXT[:8], length=50, batch=8, order=order)
+        segments(TEXT[:8], length=50, batch=8, order=order)

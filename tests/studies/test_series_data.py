@@ -1,5 +1,7 @@
 """A problem of time series is split, filled and standardised without a look at the test."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from tiny_series import HEADER, LABELS, write_problem
 from training_runs import error_of
 
+from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import (
     HELD_OUT,
@@ -17,8 +20,8 @@ from fourierkernels.studies.series.series_data import (
     read_series,
     statistics,
 )
+from fourierkernels.studies.series.study import PRESETS, STUDY, collate
 from fourierkernels.studies.series.ts_files import TsFile, read_ts
-from fourierkernels.studies.series.updates import SeriesUpdates, collate, one_pass
 
 
 @pytest.fixture(scope="module")
@@ -161,25 +164,19 @@ def test_a_problem_of_the_archive_that_is_cut_off_is_refused(problem: str, tmp_p
     assert "got 2: the file is cut off" in message
 
 
-def test_epochs_follow_each_other_and_each_has_every_series_once(data: SeriesData) -> None:
-    split = data.splits["train"]
-    updates = SeriesUpdates(split, steps=30, batch=10, seed=3)
-    assert (len(updates), updates.updates_per_epoch) == (300, 4.8)
-    places = [updates._member(index) for index in range(300)]
-    epochs = [places[start : start + 48] for start in range(0, 288, 48)]
-    assert all(sorted(epoch) == list(range(48)) for epoch in epochs)
-    assert len({tuple(epoch) for epoch in epochs}) == 6
+def updates(data: SeriesData, seed: int) -> Epochs:
+    recipe = replace(PRESETS["tiny"].recipe, steps=30, batch=10, seed=seed)
+    return STUDY.batches(PRESETS["tiny"], data, recipe)
 
 
 def test_order_is_of_the_seed_alone_wherever_a_run_goes_on(data: SeriesData) -> None:
-    split = data.splits["train"]
-    one, other = (SeriesUpdates(split, steps=30, batch=10, seed=3) for _ in range(2))
+    one, other = (updates(data, seed=3) for _ in range(2))
     whole = [one.__getitems__(range(10 * i, 10 * i + 10)) for i in range(30)]
     for step in (29, 4, 5, 20):
         halves = [other.__getitems__(range(10 * step + k, 10 * step + k + 5)) for k in (0, 5)]
         classes = np.concatenate([half["classes"] for half in halves])
         assert np.array_equal(classes, whole[step]["classes"])
-    fresh = SeriesUpdates(split, steps=30, batch=10, seed=4).__getitems__(range(10))
+    fresh = updates(data, seed=4).__getitems__(range(10))
     assert fresh["series"].shape != whole[0]["series"].shape or not np.array_equal(
         fresh["series"], whole[0]["series"]
     )
@@ -198,9 +195,19 @@ def test_batch_has_zeros_and_padding_behind_the_end(data: SeriesData) -> None:
         assert LABELS[int(label)] == data.classes[split.labels[place]]
 
 
-def test_one_pass_has_every_series_once_in_order(data: SeriesData) -> None:
-    split = data.splits["test"]
-    batches = list(one_pass(split, batch=8))
-    assert [len(batch["classes"]) for batch in batches] == [8, 8, 8, 6]
-    assert np.array_equal(np.concatenate([b["classes"] for b in batches]), split.labels)
-    assert len(list(one_pass(split, batch=8, members=[]))) == 0
+def test_a_measurement_has_every_series_once_in_order(
+    data: SeriesData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split, seen = data.splits["test"], []
+
+    def read(preset: object, data: object, name: str, members: Sequence[int]) -> Batch:
+        seen.append(collate(split, members)["classes"])
+        return collate(split, members)
+
+    monkeypatch.setattr(STUDY, "examples", read)
+    monkeypatch.setattr(STUDY, "at_a_time", 8)
+    model = STUDY.build(PRESETS["tiny"], data, "softmax", {})
+    STUDY.sums(model, PRESETS["tiny"], data, "test", range(30))
+    assert [len(classes) for classes in seen] == [8, 8, 8, 6]
+    assert np.array_equal(np.concatenate(seen), split.labels)
+    assert STUDY.sums(model, PRESETS["tiny"], data, "test", []) == (0, 0)

@@ -18,16 +18,13 @@ from training_runs import Call, error_of
 from fourierkernels.models import load_model
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.studies.engine.data_sets import DataSet
-from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.series import study as series
-from fourierkernels.studies.series.archives import ARCHIVES
 from fourierkernels.studies.series.presets import ACCURACY, PAPER, PRESETS, SeriesPreset
 from fourierkernels.studies.series.problems import PROBLEMS
-from fourierkernels.studies.series.series_data import SeriesData, read_series
-from fourierkernels.studies.series.updates import collate
+from fourierkernels.studies.series.series_data import ARCHIVES, SeriesData, read_series
 
 # [nguyen2022fourierformer]_ table 3, as printed; the means of its last line beside it.
 TABLE_3 = """
@@ -112,24 +109,6 @@ def test_small_model_learns_in_seconds(folder: Path, tmp_path: Path) -> None:
     assert found["test", series.BEST].value >= found["test", series.LAST].value
 
 
-@pytest.mark.slow
-def test_run_that_is_resumed_ends_the_same_to_the_bit(
-    run: Path, folder: Path, tmp_path: Path
-) -> None:
-    again = series_run(folder, "softmax", preset="normed")
-    output = tmp_path / "run"
-    train_series(again, output, limit=5)
-    train_series(again, output, resume=True, limit=7)
-    train_series(again, output, resume=True)
-    for name in ("curve.csv", "results.csv", "series.json", "study.json"):
-        assert (output / name).read_bytes() == (run / name).read_bytes(), name
-    for name in ("model", "checkpoint-12/model", "checkpoint-12/optimiser"):
-        ours, theirs = (read_tensors(place / f"{name}.safetensors") for place in (output, run))
-        assert ours.keys() == theirs.keys()
-        assert all(torch.equal(ours[key], theirs[key]) for key in ours), name
-    assert any("running_var" in key for key in read_tensors(run / "model.safetensors"))
-
-
 def test_results_are_found_again_and_say_what_was_read(run: Path, data: SeriesData) -> None:
     with (run / "results.csv").open() as file:
         found = {(r["split"], r["metric"]): float(r["value"]) for r in csv.DictReader(file)}
@@ -167,38 +146,18 @@ def test_other_training_series_are_refused(run: Path, tmp_path: Path) -> None:
     assert message.endswith("got others: mean, deviation")
 
 
-@pytest.mark.parametrize("mixer", ["fourier", "fnet", "random"])
-def test_class_of_a_series_does_not_depend_on_the_others(mixer: str, data: SeriesData) -> None:
-    torch.manual_seed(1)
-    model = series.build(PRESETS["tiny"], data, mixer, {}).eval()
-    split = data.splits["test"]
-    batch = series._logits(model, collate(split, range(6)))
-    alone = [series._logits(model, collate(split, [place])) for place in range(6)]
-    assert batch.std() > 1e-2
-    torch.testing.assert_close(batch, torch.cat(alone), rtol=1e-4, atol=1e-5)
-
-
-def test_several_processes_add_up_to_one(data: SeriesData) -> None:
-    torch.manual_seed(0)
-    model = series.build(PRESETS["tiny"], data, "softmax", {}).double().eval()
-    goal = series.objective(PRESETS["tiny"], data, PRESETS["tiny"].recipe)
-    with torch.no_grad():
-        whole = goal.validate(model, 0, 1)
-        parts = [goal.validate(model, process, 5) for process in range(5)]
-    assert np.sum(parts, axis=0) == pytest.approx(np.array(whole))
-    assert whole[1] == 12
-
-
 def test_published_numbers_stand_beside_what_they_were_measured_as(data: SeriesData) -> None:
     preset = replace(PRESETS["tiny"], published=PRESETS["JapaneseVowels"].published)
-    model = series.build(preset, data, "fourier", {})
-    found = by_name(series.measure(preset, data, "fourier", model))
+    model = series.STUDY.build(preset, data, "fourier", {})
+    found = by_name(series.STUDY.measure(preset, data, "fourier", model))
     assert [key for key, row in found.items() if row.published] == [("test", ACCURACY)]
     assert found["test", ACCURACY].published == 99.37
-    few = by_name(series.measure(preset, data, "fourier", model, positions=5))
+    few = by_name(series.STUDY.measure(preset, data, "fourier", model, positions=5))
     assert few["test", ACCURACY].positions == 5
     assert few["test", ACCURACY].published is None
-    other = series.measure(preset, data, "gaussian", series.build(preset, data, "gaussian", {}))
+    other = series.STUDY.measure(
+        preset, data, "gaussian", series.STUDY.build(preset, data, "gaussian", {})
+    )
     assert not any(row.published for row in other)
 
 
@@ -217,24 +176,14 @@ def test_command_trains_plans_and_evaluates(folder: Path, tmp_path: Path, call: 
     assert (status, err.startswith("error: data must be a folder of .ts files")) == (2, True)
 
 
-def test_help_names_the_presets_and_where_data_are_had(call: Call) -> None:
-    out = call("train", "--help")[1]
+def test_list_names_the_presets_and_where_data_are_had(call: Call) -> None:
+    out = call("train", "series", "--list")[1]
     flat = re.sub(r"\s+", " ", out)
     assert "timeseriesclassification.com" in flat
     assert all(name in flat for name in PAPER)
 
 
-def test_plan_is_of_a_whole_update(folder: Path) -> None:
-    torch.set_num_threads(1)
-    found = plan(series_run(folder, "softmax"))
-    assert (found.words, found.tokens) == (3, 48)
-    assert found.epochs == pytest.approx(12 * 16 / 48)
-
-
-def test_unsuitable_recipes_and_options_are_refused(data: SeriesData) -> None:
-    recipe = replace(PRESETS["tiny"].recipe, order="streams")
-    message = error_of(lambda: series.batches(PRESETS["tiny"], data, recipe))
-    assert message == "ValueError: order must be shuffled for series, got 'streams'"
+def test_unsuitable_options_are_refused() -> None:
     with pytest.raises(TypeError, match="option of mixer fourier must be one of"):
         setup("series", mixer="fourier", mixer_options={"sigma": 1})
 
@@ -263,7 +212,7 @@ def test_archive_can_be_added_from_outside(
 ) -> None:
     mine = replace(read_series(folder), corpus="mine")
     row = DataSet(
-        title="t", had="h", layout="l", recognises=lambda place: True, open=lambda *given: mine
+        title="t", source="h", layout="l", recognises=lambda place: True, open=lambda *given: mine
     )
     monkeypatch.setattr(series, "ARCHIVES", {"mine": row, **ARCHIVES})
-    assert series.read(PRESETS["tiny"], tmp_path) is mine
+    assert series.STUDY.read(PRESETS["tiny"], tmp_path) is mine

@@ -16,7 +16,7 @@ from training_runs import error_of, short_run, start, train_here
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.studies.engine.checkpoints import SavedStep, last_checkpoint
 from fourierkernels.studies.engine.run_setup import Setup
-from fourierkernels.studies.engine.sharding import check_sharding
+from fourierkernels.studies.engine.state import check_sharding
 from fourierkernels.studies.language import study as language
 
 TOGETHER = Path(train_together.__file__)

@@ -15,8 +15,8 @@ from fourierkernels.studies.engine import train_command
 from fourierkernels.studies.language.corpora import CORPORA
 
 
-def test_help_tells_where_data_are_had_and_how_they_lie(call: Call) -> None:
-    status, out, _ = call("train", "--help")
+def test_list_of_a_study_tells_where_data_are_had_and_how_they_lie(call: Call) -> None:
+    status, out, _ = call("train", "language", "--list")
     text = " ".join(out.split())
     assert status == 0
     for name, row in CORPORA.items():

@@ -101,8 +101,8 @@ def test_trained_model_is_measured_again(call: Call, translator: Path, tmp_path:
     assert table.read_text().splitlines() == [row for row in rows if not row.startswith("valid")]
 
 
-def test_help_and_plan_know_pairs_of_sentences(call: Call, corpus: Path, tmp_path: Path) -> None:
-    text = " ".join(call("train", "--help")[1].split())
+def test_list_and_plan_know_pairs_of_sentences(call: Call, corpus: Path, tmp_path: Path) -> None:
+    text = " ".join(call("train", "translation", "--list")[1].split())
     for name, row in BITEXTS.items():
         assert f"{name}: {row.title}" in text
     assert "translation: Translation" in text

@@ -16,12 +16,11 @@ from translation_runs import mini, mini_run, train_mini
 pytest.importorskip("sacrebleu")
 
 from fourierkernels.models import TRANSLATION_PRESETS, load_model, translation_loss
-from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies.engine.checkpoints import last_checkpoint
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.translation import study as translation
+from fourierkernels.studies.translation.batches import PairUpdates
 from fourierkernels.studies.translation.bleu import bleu_of, sentence_counts
 from fourierkernels.studies.translation.classes import BatchRule, padded_length
 from fourierkernels.studies.translation.corpora import read_bitext
@@ -30,11 +29,9 @@ from fourierkernels.studies.translation.text_translation import translate_lines
 from fourierkernels.studies.translation.translate_command import load_translator
 from fourierkernels.studies.translation.translation_measures import (
     compare_translations,
-    measure,
     read_translations,
     validation_sums,
 )
-from fourierkernels.studies.translation.updates import PairUpdates
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +56,7 @@ def test_models_of_the_report_have_its_sizes(mixer: str, files: PairFiles) -> No
     vocabulary = replace(files.vocabulary, words=tuple(map(str, range(35_000))))
     data = replace(files, bpe=type("Stub", (), {"vocabulary": vocabulary})())
     with torch.device("meta"):
-        model = translation.build(translation.PRESETS["base"], data, mixer, {})
+        model = translation.STUDY.build(translation.PRESETS["base"], data, mixer, {})
     config = model.config
     assert (config.layers, config.dim, config.hidden, config.dropout) == (6, 512, 2048, 0.1)
     assert config.source_lengths[:3] == tuple(padded_length(n) for n in (5, 10, 15))
@@ -70,8 +67,8 @@ def test_models_of_the_report_have_its_sizes(mixer: str, files: PairFiles) -> No
 def test_loss_of_an_update_is_the_mean_over_its_target_tokens(files: PairFiles) -> None:
     """Whatever the processes and accumulated batches that share it."""
     preset, recipe = mini(), replace(mini().recipe, steps=3, batch=4)
-    model = translation.build(preset, files, "dft_both", {}).eval()
-    loss = translation.objective(preset, files, recipe).loss
+    model = translation.STUDY.build(preset, files, "dft_both", {}).eval()
+    loss = translation.STUDY.objective(preset, files, recipe).loss
     updates = PairUpdates(files, steps=3, batch=4, rule=BatchRule(400), seed=0)
     for update in range(3):
         whole = updates.__getitems__(range(4 * update, 4 * update + 4))
@@ -88,7 +85,7 @@ def test_loss_of_an_update_is_the_mean_over_its_target_tokens(files: PairFiles) 
 
 
 def test_validation_sums_what_each_sentence_alone_has(files: PairFiles) -> None:
-    model = translation.build(mini(), files, "dft_encoder", {}).eval()
+    model = translation.STUDY.build(mini(), files, "dft_encoder", {}).eval()
     rules = (BatchRule(400), BatchRule(80))
     with torch.no_grad():
         whole, single = (validation_sums(model, files, "test", rule=rule) for rule in rules)
@@ -116,23 +113,6 @@ def test_study_learns(mixer: str, corpus: Path, cache: Path, tmp_path: Path) -> 
     assert values["valid", "token accuracy"] == pytest.approx(100 * accuracy[1])
 
 
-def test_resumed_run_equals_an_uninterrupted_one(
-    translator: Path, corpus: Path, cache: Path, tmp_path: Path
-) -> None:
-    train_mini(mini_run(corpus), tmp_path / "parts", cache, limit=5)
-    train_mini(mini_run(corpus), tmp_path / "parts", cache, resume=True)
-    one, other = (last_checkpoint(folder) for folder in (translator, tmp_path / "parts"))
-    for name in ("model", "optimiser", "random"):
-        pair = [step.tensors(f"{name}.safetensors") for step in (one, other)]
-        assert all(torch.equal(tensor, pair[1][key]) for key, tensor in pair[0].items())
-    best = [
-        read_tensors(folder / "model.safetensors") for folder in (translator, tmp_path / "parts")
-    ]
-    assert all(torch.equal(tensor, best[1][key]) for key, tensor in best[0].items())
-    for name in ("results.csv", "translations-test.csv"):
-        assert (translator / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
-
-
 def test_run_leaves_what_its_numbers_are_of(
     translator: Path, files: PairFiles, cache: Path
 ) -> None:
@@ -156,14 +136,16 @@ def test_run_leaves_what_its_numbers_are_of(
 
 def test_published_numbers_stand_beside_the_report_s_corpus_alone(files: PairFiles) -> None:
     preset = replace(mini(), published=translation.PRESETS["base"].published)
-    model = translation.build(preset, files, "dft_encoder", {})
+    model = translation.STUDY.build(preset, files, "dft_encoder", {})
     wmt = replace(files, corpus="wmt")
     shown = [
         {r.metric: r.published for r in rows if r.published is not None}
         for rows in (
-            measure(preset, files, "dft_encoder", model, splits=("test",)),
-            measure(preset, wmt, "dft_encoder", model, splits=("test",), positions=3),
-            measure(preset, wmt, "dft_encoder", model, splits=("test",)),
+            translation.STUDY.measure(preset, files, "dft_encoder", model, splits=("test",)),
+            translation.STUDY.measure(
+                preset, wmt, "dft_encoder", model, splits=("test",), positions=3
+            ),
+            translation.STUDY.measure(preset, wmt, "dft_encoder", model, splits=("test",)),
         )
     ]
     assert shown[:2] == [{}, {}]
@@ -175,7 +157,7 @@ def test_translation_of_a_line_does_not_depend_on_the_others(
     mixer: str, files: PairFiles, corpus: Path
 ) -> None:
     torch.manual_seed(1)
-    model = translation.build(mini(), files, mixer, {}).double().eval()
+    model = translation.STUDY.build(mini(), files, mixer, {}).double().eval()
     lines = (corpus / "text.en").read_text().splitlines()[:12]
     lines[3], lines[7] = "", "   "
     together = list(translate_lines(model, files.bpe, lines, beam=2))
@@ -187,7 +169,7 @@ def test_translation_of_a_line_does_not_depend_on_the_others(
 
 
 def test_lines_are_read_as_they_are_needed(files: PairFiles) -> None:
-    model = translation.build(mini(), files, "attention", {}).eval()
+    model = translation.STUDY.build(mini(), files, "attention", {}).eval()
     read = []
 
     def endless() -> Iterator[str]:
@@ -201,7 +183,7 @@ def test_lines_are_read_as_they_are_needed(files: PairFiles) -> None:
 
 
 def test_long_lines_are_cut_off_with_a_warning(files: PairFiles) -> None:
-    model = translation.build(mini(), files, "dft_both", {}).eval()
+    model = translation.STUDY.build(mini(), files, "dft_both", {}).eval()
     told: list[tuple[int, int, int]] = []
     lines = ["du", "du " * 100]
     found = list(translate_lines(model, files.bpe, lines, beam=1, warn=lambda *t: told.append(t)))
@@ -220,10 +202,10 @@ def test_plan_is_of_a_whole_update(corpus: Path, cache: Path, files: PairFiles) 
 
 def test_options_are_those_of_a_placement(files: PairFiles) -> None:
     options = {"attention_layers": 1, "source_lengths": "own"}
-    config = translation.build(mini(), files, "dft_both", options).config
+    config = translation.STUDY.build(mini(), files, "dft_both", options).config
     assert (config.attention_layers, config.source_lengths) == (1, "own")
     own = {"mixer_options": {"zero_padding": False}}
-    assert translation.build(mini(), files, "dft_both", own).config.mixer_options == {
+    assert translation.STUDY.build(mini(), files, "dft_both", own).config.mixer_options == {
         "zero_padding": False
     }
     assert list(translation.STUDY.mixers()) == list(TRANSLATION_PRESETS)
@@ -244,8 +226,11 @@ def test_another_corpus_is_refused_by_its_subwords(
 
 
 def test_missing_folder_is_told_with_where_it_is_had() -> None:
-    message = error_of(lambda: translation.read(translation.PRESETS["base"], None))
-    assert "data must be a folder of sentences and their translations: --data FOLDER" in message
+    message = error_of(lambda: translation.STUDY.read(translation.PRESETS["base"], None))
+    assert (
+        "data must be a folder of sentences and their translations for this preset: --data"
+        in message
+    )
 
 
 def test_missing_sacrebleu_is_told_before_the_training(
@@ -274,7 +259,7 @@ def test_a_fixed_reader_advances_by_the_ratio_of_the_lengths_of_the_corpus(
     assert len(tokens) == sum(int(n) + int(m) for _, n, m in index)
     ratio = sum(int(n) for _, n, _ in index) / sum(int(m) for _, _, m in index)
     assert files.length_ratio == pytest.approx(ratio, rel=1e-12)
-    build, preset = translation.build, translation.PRESETS["tiny"]
+    build, preset = translation.STUDY.build, translation.PRESETS["tiny"]
     reader = build(preset, files, "hard_gaussian_reader", {}).decoder[0].reader
     assert (reader.ratio, reader.centres) == (round(ratio, 4), (-1, 0, 1))
     own = build(preset, files, "hard_gaussian_reader", {"reader_options": {"ratio": 2.0}})

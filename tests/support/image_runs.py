@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.io import savemat
 
+from fourierkernels.studies.engine.recipe import Preset
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import Setup, setup
-from fourierkernels.studies.engine.study import Preset
 from fourierkernels.studies.images import imagenet
 from fourierkernels.studies.images import study as images
 from fourierkernels.studies.images.augmentation import Augmentation

@@ -18,8 +18,8 @@ from translation_runs import mini, mini_run
 
 from fourierkernels.models.tensor_files import write_tensors
 from fourierkernels.studies.engine import run as runs
-from fourierkernels.studies.engine.objective import Objective
-from fourierkernels.studies.engine.sharding import whole
+from fourierkernels.studies.engine.state import whole
+from fourierkernels.studies.engine.study import Objective
 from fourierkernels.studies.engine.teacher import choose_teacher
 from fourierkernels.studies.engine.trainer import Engine
 from fourierkernels.studies.language import study as language
@@ -68,11 +68,11 @@ def gradients(texts: Path, cache: Path, output: Path, engine: type[Watching] = W
     torch.set_num_threads(1)
     run = short_run(texts, steps=3, **FEW)
     preset = without_dropout()
-    data = language.read(preset, run.data, cache=cache)
+    data = language.STUDY.read(preset, run.data, cache=cache)
     torch.manual_seed(run.recipe.seed)
-    model = language.build(preset, data, "fourier", {}).double()
-    goal: Objective = language.objective(preset, data, run.recipe)
-    batches = language.batches(preset, data, run.recipe)
+    model = language.STUDY.build(preset, data, "fourier", {}).double()
+    goal: Objective = language.STUDY.objective(preset, data, run.recipe)
+    batches = language.STUDY.batches(preset, data, run.recipe)
     trainer = engine(model, goal, batches, run.recipe, output)
     trainer.train()
     if trainer.is_world_process_zero():

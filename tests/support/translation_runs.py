@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from tiny_bitext import lines, write_lines
 
+from fourierkernels.studies.engine.recipe import Preset
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import Setup, setup
-from fourierkernels.studies.engine.study import Preset
 from fourierkernels.studies.translation import study as translation
 
 PAIRS = 200

@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.control.environments import ENVIRONMENTS, Environment
-from fourierkernels.studies.control.episodes import Episodes, checked, join
-from fourierkernels.studies.control.recorded import open_recorded, write_recorded
+from fourierkernels.studies.control.episodes import (
+    Episodes,
+    checked,
+    join,
+    open_recorded,
+    write_recorded,
+)
 
 BEHAVIOURS = ("random", "medium", "replay")
 _PARTS = ("observations", "actions", "rewards")

@@ -43,14 +43,11 @@ the seeds. Not as there:
 The presets "tiny" and "small" are ours; they read any data set, and without one the generated.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 
-_POWER = 4
 _DIVERGED = 100.0  # times the error of the mean action, which is small where actions vary little
 
 
@@ -82,12 +79,6 @@ PAPER = {
 VERSION = "-v2"  # of the data, in F's download_d4rl_datasets.py
 
 
-def _fourier(dim: int, heads: int) -> dict[str, dict[str, Any]]:
-    """Return the paper's Fourier attention, as sharp at the start as softmax is."""
-    radius = math.sqrt(3 / (_POWER * math.sqrt(dim / heads)))
-    return {"fourier": {"power": _POWER, "radius": radius, "radius_shape": "scalar"}}
-
-
 def _published() -> dict[str, dict[str, float]]:
     return {
         mixer: {f"{name}{VERSION}": row[column] for name, row in PAPER.items()}
@@ -113,7 +104,7 @@ def _as_in_code(sizes: dict[str, Any], rate: float, summary: str, **more: Any) -
             log_every=1_000,
             divergence=_DIVERGED,
         ),
-        mixer_options=_fourier(sizes["dim"], sizes["heads"]),
+        mixer_options=as_sharp_as_softmax(sizes["dim"], sizes["heads"]),
         episodes=100,
         **more,
     )
@@ -138,12 +129,12 @@ def _small(summary: str, sizes: dict[str, Any], steps: int, rate: float) -> Cont
             log_every=steps // 20,
             divergence=_DIVERGED,
         ),
-        mixer_options=_fourier(sizes["dim"], sizes["heads"]),
+        mixer_options=as_sharp_as_softmax(sizes["dim"], sizes["heads"]),
         data="generated",
     )
 
 
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, ControlPreset] = {
     "tiny": _small(
         "1 layer, 32 features, 10 steps, 500 updates: a minute or so on one core",
         {"dim": 32, "layers": 1, "heads": 2, "context": 10},

@@ -1,23 +1,33 @@
-"""Folders of checkpoints: .safetensors and JSON, written completely or not at all.
+"""What a run leaves on disk as it goes: checkpoints, those of them that stay, and its curve.
+
+Folders of checkpoints: .safetensors and JSON, written completely or not at all.
 
 A checkpoint has ``model.safetensors`` (weights, class and configuration of the model, as
 :func:`fourierkernels.models.save_model` writes them), ``optimiser.safetensors``,
 ``random.safetensors``, ``trainer_state.json`` (the curve so far and the best step) and
 ``checkpoint.json``, which names the others with their digests.
+
+Which checkpoints stay: the best, the last, and those before the last until it has proved good.
+
+A checkpoint may hold parameters that an update has ruined without one of them being infinite. It is
+good when they have been validated, or when the next update from them was healthy.
 """
 
+import csv
+import io
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from fourierkernels.foundation.files import file_digest, write_folder
+from fourierkernels.foundation.files import file_digest, write_folder, write_text
 from fourierkernels.models.tensor_files import read_metadata, read_tensors
+from fourierkernels.studies.engine.recipe import Recipe
 
 FORMAT = 1
 MANIFEST = "checkpoint.json"
@@ -179,3 +189,93 @@ def _check_files(folder: Path, files: Mapping[str, str]) -> None:
             raise ValueError(f"{folder} must have {name}, got no such file")
         if file_digest(path) != digest:
             raise ValueError(f"{path} must be as it was written, got a file cut off or changed")
+
+
+class Keeper:
+    """Deletes checkpoints in time.
+
+    Parameters
+    ----------
+    output : Path
+        Where they lie.
+    deletes : bool
+        Whether this is the process that does it.
+    """
+
+    def __init__(self, output: Path, *, deletes: bool) -> None:
+        self._output, self._deletes = output, deletes
+        self._last: int | None = None  # not yet proved good
+        self._kept: set[int] = set()
+
+    def saved(self, step: int, best: int | None, *, proved: bool) -> None:
+        """Take note of a new checkpoint and of the best one."""
+        self._last, self._kept = step, {step, step if best is None else best}
+        if proved:
+            self.prove()
+
+    def prove(self) -> None:
+        """Delete what came before the last checkpoint, which is good, and is not the best."""
+        if self._last is not None and self._deletes:
+            keep_only(self._output, self._kept)
+        self._last = None
+
+    def reject(self, step: int) -> None:
+        """Delete the last checkpoint if the update that failed was the first one from it."""
+        if self._last is not None and self._last + 1 == step and self._deletes:
+            shutil.rmtree(checkpoint_folder(self._output, self._last))
+
+
+CURVE_TABLE = "curve.csv"
+OF_TEST = "test_"
+_VALIDATED, _OWN_LOSS = "eval_", "eval_loss"
+# Column -> what the Trainer calls it; what else an objective validates has a column valid_NAME, or
+# NAME if it is of the test.
+_COLUMNS = {
+    "step": "step",
+    "loss": "loss",
+    "grad_norm": "grad_norm",
+    "learning_rate": "learning_rate",
+    "valid_loss": _OWN_LOSS,
+}
+
+
+def curve_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row per step of the history that the Trainer keeps."""
+    rows: dict[int, dict[str, Any]] = {}
+    entries = [entry for entry in history if "loss" in entry or _OWN_LOSS in entry]
+    columns = _columns(entries)
+    for entry in entries:
+        row = rows.setdefault(entry["step"], dict.fromkeys(columns, ""))
+        row |= {ours: entry[theirs] for ours, theirs in columns.items() if theirs in entry}
+    return [rows[step] for step in sorted(rows)]
+
+
+def is_over(recipe: Recipe, step: int, history: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether all updates are made, or the last validations were without progress."""
+    if step >= recipe.steps:
+        return True
+    losses = [entry[_OWN_LOSS] for entry in history if _OWN_LOSS in entry]
+    if recipe.patience is None or not losses:
+        return False
+    return len(losses) - 1 - losses.index(min(losses)) >= recipe.patience
+
+
+def write_curve(output: Path, history: Iterable[Mapping[str, Any]]) -> None:
+    """Write the table, replacing the one of an earlier checkpoint."""
+    text = io.StringIO()
+    rows = curve_rows(history)
+    columns = list(rows[0]) if rows else list(_COLUMNS)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(output / CURVE_TABLE, text.getvalue())
+
+
+def _columns(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the columns, and what the Trainer calls them, for all that was validated."""
+    names = (name for entry in entries for name in entry if name.startswith(_VALIDATED))
+    return _COLUMNS | {_column(name.removeprefix(_VALIDATED)): name for name in names}
+
+
+def _column(name: str) -> str:
+    return name if name.startswith(OF_TEST) else f"valid_{name}"

@@ -1,4 +1,4 @@
-"""One row for all tables of data sets: where a set is had, how it lies on disk, how it is opened.
+"""One row for all tables of data sets: where to get a set, how it lies on disk, how it is opened.
 
 A study names its table; the command line, its help and the tests read the rows.
 """
@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 Opened = TypeVar("Opened", covariant=True)
+_HELD_OUT = 10  # one training example in so many is for validation where no file says which
+_SPLIT_SEED = 0  # of the draw of these, the same for every run
 
 
 def _never(folder: Path) -> bool:
@@ -23,8 +28,8 @@ class DataSet(Generic[Opened]):
     ----------
     title : str
         What the data are.
-    had : str
-        Where they are had.
+    source : str
+        Where to get them.
     layout : str
         How they lie on disk.
     open : callable
@@ -37,7 +42,7 @@ class DataSet(Generic[Opened]):
     """
 
     title: str
-    had: str
+    source: str
     layout: str
     open: Callable[..., Opened]
     recognises: Callable[[Path], bool] = _never
@@ -75,3 +80,30 @@ def find_row(rows: Mapping[str, DataSet[Any]], data: str | Path) -> tuple[str, P
         f"data must be a folder that a reader knows ({layouts}), "
         f"got {place} with {', '.join(names) or 'nothing in it'}"
     )
+
+
+def held_out(n: int, parts: int = 1) -> list[NDArray[np.int64]]:
+    """Return the places of the training examples, and of `parts` tenths that are held out.
+
+    Parameters
+    ----------
+    n : int
+        Examples in all.
+    """
+    drawn = np.random.default_rng(_SPLIT_SEED).permutation(n)
+    size = max(n // _HELD_OUT, 1)
+    rest, *held = np.split(drawn, [n - (parts - i) * size for i in range(parts)])
+    return [np.sort(places) for places in (rest, *held)]
+
+
+def evenly_spread(size: int, positions: int | None) -> list[int]:
+    """Return so many places of a split, evenly spread; all of them for None.
+
+    Examples
+    --------
+    >>> evenly_spread(9, 3)
+    [0, 4, 8]
+    """
+    count = size if positions is None else min(positions, size)
+    chosen: list[int] = np.linspace(0, size - 1, count).round().astype(int).tolist()
+    return chosen

@@ -17,12 +17,11 @@ from fourierkernels.foundation.files import file_digest
 from fourierkernels.foundation.run_folder import RESULTS, read_results
 from fourierkernels.models.losses import distillation_sum
 from fourierkernels.models.saved import load_model
-from fourierkernels.studies.engine.objective import Objective
+from fourierkernels.studies.engine.epochs import Batch
 from fourierkernels.studies.engine.optimisers import as_precision
 from fourierkernels.studies.engine.run_setup import Setup, load_setup
-from fourierkernels.studies.engine.segments import Batch
+from fourierkernels.studies.engine.study import Objective, TaughtStudy
 from fourierkernels.studies.engine.teacher import Teacher, teacher_files
-from fourierkernels.studies.registry import choose_preset, choose_study
 
 
 def load_teacher(run: Setup, data: Any) -> nn.Module | None:
@@ -59,29 +58,32 @@ def objective_of(run: Setup, data: Any, model: nn.Module, teacher: nn.Module | N
     ValueError
         If the teacher does not predict what the model is to predict.
     """
-    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
-    goal = study.objective(preset, data, run.recipe)
-    if teacher is None:
+    study = run.chosen_study
+    goal = study.objective(run.chosen_preset, data, run.recipe)
+    if teacher is None or run.teacher is None or not isinstance(study, TaughtStudy):
         return goal
-    assert run.teacher is not None
     _check_alike(teacher, model)
-    return _distilled(goal, run, run.teacher, teacher)
+    return _distilled(goal, study, run.recipe.label_smoothing, run.teacher, teacher)
 
 
-def _distilled(goal: Objective, run: Setup, chosen: Teacher, teacher: nn.Module) -> Objective:
-    scores = choose_study(run.study).scores
-    assert scores is not None  # a Setup has no teacher otherwise
+def _distilled(
+    goal: Objective,
+    study: TaughtStudy[Any, Any, Any],
+    smoothing: float,
+    chosen: Teacher,
+    teacher: nn.Module,
+) -> Objective:
     weight, temperature = chosen.weight, chosen.temperature
 
     def loss(model: nn.Module, batch: Batch) -> Tensor:
         with torch.no_grad():
-            theirs = scores(teacher, batch).scores
-        own = scores(model, batch)
+            theirs = study.scores(teacher, batch).scores
+        own = study.scores(model, batch)
         total = distillation_sum(
             own.scores,
             theirs,
             own.words,
-            smoothing=run.recipe.label_smoothing,
+            smoothing=smoothing,
             weight=weight,
             temperature=temperature,
         )
@@ -100,7 +102,7 @@ def _check_data(home: Path, run: Setup, data: Any) -> None:
             f"got other data and no {RESULTS}.json in {home}"
         )
     try:
-        choose_study(run.study).check(home, data)
+        run.chosen_study.check(home, data)
     except ValueError as error:
         raise ValueError(f"teacher must read the data of the run: {error}") from error
 

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.schedules import SCHEDULES
+from fourierkernels.studies.engine.recipe import SCHEDULES, Recipe
 
 OPTIMISER_CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourierkernels.foundation.run_folder import RESULTS, SETUP
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.run_setup import Setup, load_setup
@@ -46,11 +47,13 @@ class StudyState:
 
 def data_rows() -> dict[str, DataSet[Any]]:
     """Return the rows of all data that a study can be trained on, by their names."""
-    return {name: row for study in STUDIES.values() for name, row in study.data().items()}
+    return {name: row for study in STUDIES.values() for name, row in study.data_sets().items()}
 
 
-def overview(data: Path | None = None, runs: Path = Path()) -> list[StudyState]:
-    """Return the state of every study.
+def overview(
+    data: Path | None = None, runs: Path = Path(), *, study: str | None = None
+) -> list[StudyState]:
+    """Return the state of every study, or of one.
 
     Parameters
     ----------
@@ -58,27 +61,20 @@ def overview(data: Path | None = None, runs: Path = Path()) -> list[StudyState]:
         Folder of data, or of folders of data, that is looked through.
     runs : Path
         Folder of a run, or of folders of runs.
+    study : str, optional
+        Name of the only study that is asked for.
 
     Raises
     ------
     ValueError
-        If there is no such folder of data.
+        If there is no such folder of data, or no such study.
     """
     if data is not None and not data.is_dir():
         raise ValueError(f"data must be a folder to look through for --list, got {data}")
     places = [] if data is None else [data, *sorted(p for p in data.iterdir() if p.is_dir())]
     trained = list(_runs(runs))
-    return [
-        StudyState(
-            name,
-            study.title,
-            tuple(study.presets),
-            tuple(study.mixers()),
-            tuple(_data_lines(study, places)),
-            (*_result_lines(name, trained), *_committed(study)),
-        )
-        for name, study in STUDIES.items()
-    ]
+    names = list(STUDIES) if study is None else [check_choice("study", study, list(STUDIES))]
+    return [_state(name, places, trained) for name in names]
 
 
 def overview_table(states: list[StudyState]) -> "Table":
@@ -96,15 +92,51 @@ def overview_table(states: list[StudyState]) -> "Table":
     return table
 
 
-def _data_lines(study: Study, places: list[Path]) -> Iterator[str]:
+def study_text(state: StudyState) -> str:
+    """Return all that can be chosen in a study, where to get its data, and what is there."""
+    study = STUDIES[state.name]
+    presets = (f"  {name}: {preset.summary}" for name, preset in study.presets.items())
+    data = (
+        f"  {name}: {row.title}. Source: {row.source}. Layout: {row.layout}."
+        for name, row in study.data_sets().items()
+    )
+    return "\n".join(
+        (
+            f"{state.name}: {state.title}.",
+            f"Presets ({study.default} by default):",
+            *presets,
+            f"Mixers: {', '.join(state.mixers)}",
+            "Data:",
+            *data,
+            "Data found:",
+            *(f"  {line}" for line in state.data),
+            "Results:",
+            *(f"  {line}" for line in state.results or ("none here",)),
+        )
+    )
+
+
+def _state(name: str, places: list[Path], runs: list[tuple[Path, Setup]]) -> StudyState:
+    study = STUDIES[name]
+    return StudyState(
+        name,
+        STUDIES.rows[name].title,
+        tuple(study.presets),
+        tuple(study.mixers()),
+        tuple(_data_lines(study, places)),
+        (*_result_lines(name, runs), *_committed(study)),
+    )
+
+
+def _data_lines(study: Study[Any, Any, Any], places: list[Path]) -> Iterator[str]:
     """Each place is read by the first row that recognises it, as in a training."""
-    found: dict[str, list[str]] = {name: [] for name in study.data()}
+    found: dict[str, list[str]] = {name: [] for name in study.data_sets()}
     for place in places:
-        name = next((n for n, row in study.data().items() if row.recognises(place)), None)
+        name = next((n for n, row in study.data_sets().items() if row.recognises(place)), None)
         if name is not None:
             found[name].append(str(place))
     missing = "not found" if places else "not looked for, --data names no folder"
-    for name, row in study.data().items():
+    for name, row in study.data_sets().items():
         where = "in a package" if not row.needs_folder else ", ".join(found[name]) or missing
         yield f"{name}: {where}"
 
@@ -139,7 +171,7 @@ def _number(folder: Path) -> Iterator[str]:
     yield f"{first['split']} {first['metric']} {float(first['value']):.2f}"
 
 
-def _committed(study: Study) -> Iterator[str]:
+def _committed(study: Study[Any, Any, Any]) -> Iterator[str]:
     """Return where the comparison of the study's models lies, in a checkout of the repository."""
     script = _EXPERIMENTS / f"{study.experiment}.py"
     if (_EXPERIMENTS / "results" / f"{study.experiment}.csv").is_file():

@@ -11,12 +11,10 @@ from torch import Tensor, nn
 
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
-from fourierkernels.studies.engine.objective import Objective
+from fourierkernels.studies.engine.epochs import Batch
 from fourierkernels.studies.engine.optimisers import as_precision
 from fourierkernels.studies.engine.run_setup import Setup, read_data
-from fourierkernels.studies.engine.segments import Batch
-from fourierkernels.studies.engine.study import Terms
-from fourierkernels.studies.registry import choose_preset, choose_study
+from fourierkernels.studies.engine.study import Objective, Terms
 
 _PROBE = 8  # sequences of the passes that are timed
 _MOST_PASSES, _MOST_SECONDS = 9, 2.0  # no further pass after either
@@ -66,7 +64,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
     ValueError
         If the data cannot be read, or the teacher does not read them.
     """
-    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    study, preset = run.chosen_study, run.chosen_preset
     data = read_data(run, cache=cache)
     recipe = run.recipe
     teacher = load_teacher(run, data)

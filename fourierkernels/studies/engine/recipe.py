@@ -1,12 +1,86 @@
-"""How a model is trained: every number that decides a result, in one frozen object."""
+"""How a model is trained: every number that decides a result, in one frozen object.
 
-from collections.abc import Collection
-from dataclasses import asdict, dataclass, fields
+Learning rates over a run, as factors of the largest one.
+
+Adding a schedule is adding a row to :data:`SCHEDULES`.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from fourierkernels.foundation.validation import check_choice, check_integer, check_number
-from fourierkernels.studies.engine.schedules import SCHEDULES
 
+# From the number of updates already made, the updates of the warm-up and those of the whole run to
+# the factor of the next update's rate.
+Schedule = Callable[[int, int, int], float]
+
+
+def _warm(schedule: Schedule) -> Schedule:
+    """Rise linearly before what a schedule does afterwards."""
+
+    def warmed(done: int, warmup: int, steps: int) -> float:
+        return (done + 1) / (warmup + 1) if done < warmup else schedule(done, warmup, steps)
+
+    return warmed
+
+
+def _cosine(done: int, warmup: int, steps: int) -> float:
+    share = (done - warmup) / max(steps - warmup, 1)
+    return (1 + math.cos(math.pi * min(share, 1.0))) / 2
+
+
+def _linear(done: int, warmup: int, steps: int) -> float:
+    return max(steps - done, 0) / max(steps - warmup, 1)
+
+
+def _inverse_root(done: int, warmup: int, steps: int) -> float:
+    return math.sqrt(max(warmup, 1) / max(done, warmup, 1))
+
+
+def _transformer_xl(done: int, warmup: int, steps: int) -> float:
+    """Return the factor of the published language models, ``src/train.py`` of lmtool-fwp.
+
+    Their cosine runs from the first update and not from the end of the warm-up, and the first
+    update, before the warm-up has set a rate, has the largest one.
+    """
+    if 0 < done < warmup:
+        return done / warmup
+    return 1.0 if done == 0 else (1 + math.cos(math.pi * min(done / steps, 1.0))) / 2
+
+
+_DEIT_WARMUP = 5  # epochs
+_DEIT_FIRST, _DEIT_LAST = 1e-3, 1e-2  # rates of 1e-6 and 1e-5, as factors of 1e-3
+
+
+def _deit(done: int, warmup: int, steps: int) -> float:
+    """Return the factor of DeiT, whose rates change by epochs; the warm-up has five.
+
+    ``main.py`` of https://github.com/facebookresearch/deit sets a rate after the epoch of its
+    number, so each comes an epoch late. The cosine runs from the first epoch
+    (``timm/scheduler/cosine_lr.py`` of https://github.com/huggingface/pytorch-image-models).
+    """
+    epoch = max(warmup // _DEIT_WARMUP, 1)
+    number = max(done // epoch - 1, 0)
+    if number < _DEIT_WARMUP:
+        return _DEIT_FIRST + (1 - _DEIT_FIRST) * number / _DEIT_WARMUP
+    share = min(number * epoch / steps, 1.0)
+    return _DEIT_LAST + (1 - _DEIT_LAST) * (1 + math.cos(math.pi * share)) / 2
+
+
+SCHEDULES: dict[str, Schedule] = {
+    "constant": _warm(lambda done, warmup, steps: 1.0),
+    "linear": _warm(_linear),
+    "cosine": _warm(_cosine),
+    # [vaswani2017attention]_ section 5.3: the rate falls as the root of the number of updates.
+    "inverse_root": _warm(_inverse_root),
+    "transformer_xl": _transformer_xl,
+    "deit": _deit,
+}
+
+
+_POWER = 4
 PRECISIONS = ("float32", "bfloat16", "float64")
 ORDERS = ("streams", "shuffled")
 OPTIMISERS = ("adam", "adamw", "radam")
@@ -27,7 +101,7 @@ class Recipe:
     learning_rate : float
         The largest rate.
     schedule : str
-        A key of :data:`~fourierkernels.studies.engine.schedules.SCHEDULES`.
+        A key of :data:`~fourierkernels.studies.engine.recipe.SCHEDULES`.
     warmup : int
         Updates until the rate is at its largest.
     optimiser : {"adam", "adamw", "radam"}
@@ -129,3 +203,49 @@ _CHOICES: dict[str, Collection[str]] = {  # a schedule may be added later
     "precision": PRECISIONS,
     "order": ORDERS,
 }
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One size of a study; a study with further settings has a subclass with them.
+
+    Attributes
+    ----------
+    summary : str
+        What it is for, in a line.
+    model : mapping
+        Hyperparameters of the model, but for the mixer and what the data decide.
+    recipe : Recipe
+        How it is trained.
+    mixer_options : mapping of str to mapping
+        Options of mixers, by their names.
+    data : str or None
+        Data that are read where none are named; None where some have to be named.
+    positions : int or None
+        Windows, sentences or images of each split that are measured; all if None.
+    published : mapping of str to mapping
+        The paper's numbers by mixer and by what the study names them.
+    """
+
+    summary: str
+    model: Mapping[str, Any]
+    recipe: Recipe
+    mixer_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    data: str | None = None
+    positions: int | None = None
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+def check_shuffled(recipe: Recipe, items: str) -> None:
+    """Refuse a recipe that asks for streams, which texts have."""
+    if recipe.order != "shuffled":
+        raise ValueError(f"order must be shuffled for {items}, got {recipe.order!r}")
+
+
+def as_sharp_as_softmax(dim: int, heads: int) -> dict[str, dict[str, Any]]:
+    """Return options of Fourier attention, x⁴, that begins as sharp as softmax does.
+
+    Both then have the same curvature at zero: l √D R²/3 = 1 with D features of a head.
+    """
+    radius = math.sqrt(3 / (_POWER * math.sqrt(dim / heads)))
+    return {"fourier": {"power": _POWER, "radius": radius, "radius_shape": "scalar"}}

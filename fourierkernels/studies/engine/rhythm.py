@@ -10,7 +10,7 @@ from transformers import TrainerCallback, TrainingArguments
 
 from fourierkernels.foundation.device import default_device
 from fourierkernels.foundation.extras import require
-from fourierkernels.studies.engine.curve import is_over
+from fourierkernels.studies.engine.checkpoints import is_over
 from fourierkernels.studies.engine.recipe import Recipe
 
 _ALWAYS: dict[str, Any] = {

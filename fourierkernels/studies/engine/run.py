@@ -23,10 +23,11 @@ from fourierkernels.studies.engine.checkpoints import (
     MODEL,
     checkpoint_folder,
     checkpoint_steps,
+    is_over,
     last_checkpoint,
     read_curve,
+    write_curve,
 )
-from fourierkernels.studies.engine.curve import is_over, write_curve
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
 from fourierkernels.studies.engine.optimisers import as_precision
 from fourierkernels.studies.engine.run_setup import (
@@ -36,11 +37,9 @@ from fourierkernels.studies.engine.run_setup import (
     run_folder,
     save_setup,
 )
-from fourierkernels.studies.engine.start import check_start
 from fourierkernels.studies.engine.study import Measured
-from fourierkernels.studies.engine.teacher import compared
+from fourierkernels.studies.engine.teacher import check_start, compared
 from fourierkernels.studies.engine.trainer import Engine
-from fourierkernels.studies.registry import choose_preset, choose_study
 
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 
@@ -92,7 +91,7 @@ def train(
         If a checkpoint cannot be written; the last one is kept.
     """
     first = int(os.environ.get("RANK", "0")) == 0
-    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    study, preset = run.chosen_study, run.chosen_preset
     if run.start is not None:
         check_start(run.start)
     data = read_data(run, cache=cache)
@@ -107,7 +106,7 @@ def train(
     with claimed(output) if first else nullcontext():
         if first:
             _begin(output, run, data)
-        batches: Any = study.batches(preset, data, run.recipe)
+        batches = study.batches(preset, data, run.recipe)
         engine = Engine(
             model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard
         )
@@ -148,7 +147,7 @@ def evaluate(
     home = run_folder(checkpoint)
     run, digest = load_setup(home)
     file = weights_file(checkpoint)
-    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    study, preset = run.chosen_study, run.chosen_preset
     text = read_data(run, data=data, start=checkpoint, cache=cache)
     if text.digest != digest:
         study.check(home, text)
@@ -160,7 +159,7 @@ def _begin(output: Path, run: Setup, data: Any) -> None:
     """Write what a run is into its folder."""
     remove_unfinished(output)
     save_setup(output, run, data.digest)
-    choose_study(run.study).prepare(output, data)
+    run.chosen_study.prepare(output, data)
 
 
 def _train(engine: Engine, output: Path, *, resume: bool, limit: int | None) -> None:
@@ -209,7 +208,7 @@ def _measure(
     output: Path, run: Setup, data: Any, device: torch.device, seconds: tuple[float, float]
 ) -> list[Measured]:
     """Keep the best model, measure it, and write the results."""
-    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    study, preset = run.chosen_study, run.chosen_preset
     best = _keep_best(output).to(device)
     measured = study.measure(
         preset, data, run.mixer, best, positions=preset.positions, folder=output
@@ -231,7 +230,7 @@ def _write_results(
     output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
 ) -> None:
     model, (seconds, processor_seconds) = facts["model"], facts["seconds"]
-    last, study = last_checkpoint(output), choose_study(run.study)
+    last, study = last_checkpoint(output), run.chosen_study
     config = {
         "study": run.study,
         "preset": run.preset,
@@ -252,7 +251,7 @@ def _write_results(
         "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
         "peak_mib": _peak_mib(),
         "processes": last.processes,
-        **study.facts(choose_preset(study, run.preset), data),
+        **study.facts(run.chosen_preset, data),
     }
     rows = [asdict(row) for row in measured]
     packages = (*_PACKAGES, *study.packages)

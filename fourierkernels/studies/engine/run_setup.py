@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import SETUP, find_run
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.start import Start, choose_start
-from fourierkernels.studies.engine.teacher import Teacher
+from fourierkernels.studies.engine.study import StartedStudy, Study, TaughtStudy
+from fourierkernels.studies.engine.teacher import Start, Teacher, choose_start
 from fourierkernels.studies.registry import STUDIES, choose_preset, choose_study
 
 FORMAT = 1
@@ -54,16 +55,24 @@ class Setup:
     start: Start | None = None
 
     def __post_init__(self) -> None:
-        study = choose_study(self.study)
-        if self.teacher is not None and study.scores is None:
-            able = ", ".join(name for name, row in STUDIES.items() if row.scores is not None)
-            raise ValueError(f"study must be one of {able} for a teacher, got {self.study!r}")
-        if self.start is not None and not study.starts:
-            able = ", ".join(name for name, row in STUDIES.items() if row.starts)
-            raise ValueError(f"study must be one of {able} for a start, got {self.study!r}")
+        study = self.chosen_study
+        for name, kind in (("teacher", TaughtStudy), ("start", StartedStudy)):
+            if getattr(self, name) is not None and not isinstance(study, kind):
+                able = ", ".join(other for other, row in STUDIES.items() if isinstance(row, kind))
+                raise ValueError(f"study must be one of {able} for a {name}, got {self.study!r}")
         choose_preset(study, self.preset)
         check_choice("mixer", self.mixer, study.mixers())
         study.check_options(self.mixer, self.mixer_options)
+
+    @cached_property
+    def chosen_study(self) -> Study[Any, Any, Any]:
+        """The study of that name."""
+        return choose_study(self.study)
+
+    @cached_property
+    def chosen_preset(self) -> Any:
+        """The preset of that name, of the class that the study has."""
+        return choose_preset(self.chosen_study, self.preset)
 
 
 def setup(
@@ -87,8 +96,9 @@ def setup(
     >>> setup("language", preset="small", mixer="softmax", seed=2).recipe.steps
     500000
     """
-    size = choose_study(study).default if preset is None else preset
-    recipe = replace(choose_preset(choose_study(study), size).recipe, **changes)
+    chosen = choose_study(study)
+    size = chosen.default if preset is None else preset
+    recipe = replace(choose_preset(chosen, size).recipe, **changes)
     named = None if data is None else _place(data)
     own = _mixer_of(start) if mixer is None else mixer
     begun = None if start is None else choose_start(start)
@@ -121,11 +131,11 @@ def read_data(
     ValueError
         If they cannot be read.
     """
-    study = choose_study(run.study)
+    study, named = run.chosen_study, run.data if data is None else data
+    if not isinstance(study, StartedStudy):
+        return study.read(run.chosen_preset, named, cache=cache)
     begun = None if run.start is None else Path(run.start.path)
-    options = {"start": start or begun} if study.starts else {}
-    named = run.data if data is None else data
-    return study.read(choose_preset(study, run.preset), named, cache=cache, **options)
+    return study.read(run.chosen_preset, named, cache=cache, start=start or begun)
 
 
 def _place(data: str | Path) -> str:

@@ -1,58 +1,47 @@
-"""What a study is: models in several sizes, data, recipes, a metric and published numbers."""
+"""What a study is: models in several sizes, data, recipes, a metric and published numbers.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+A new study is a folder whose module ``study`` has an instance of a subclass of :class:`Study`,
+named ``STUDY``, and a row of :data:`~fourierkernels.studies.registry.STUDIES`.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
+from fourierkernels.foundation.files import write_text
+from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
 from fourierkernels.studies.engine.data_sets import DataSet
-from fourierkernels.studies.engine.objective import Objective, Scored
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.segments import Batch
-from fourierkernels.studies.images.augmentation import Augmentation
+from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 
 
-@dataclass(frozen=True)
-class Preset:
-    """One size of a study.
+class StudyData(Protocol):
+    """What the engine reads of the data of any study."""
 
-    Attributes
-    ----------
-    summary : str
-        What it is for, in a line.
-    model : mapping
-        Hyperparameters of the model, but for the mixer and what the data decide.
-    recipe : Recipe
-        How it is trained.
-    mixer_options : mapping of str to mapping
-        Options of mixers, by their names.
-    data : str or None
-        A corpus that is read where none is named; None where one has to be named.
-    most_words : int or None
-        Largest vocabulary; the corpus's own if None.
-    positions : int or None
-        Windows of a sliding evaluation, sentences of each split that are translated, or images
-        that are classified; all if None.
-    budget : int or None
-        Tokens of a batch, where its size follows the length of its sequences.
-    augmentation : Augmentation or None
-        What is done to training images; nothing if None.
-    published : mapping of str to mapping
-        The paper's numbers by mixer and by what the study names them.
-    """
+    @property
+    def corpus(self) -> str:
+        """Name of the data set."""
 
-    summary: str
-    model: Mapping[str, Any]
-    recipe: Recipe
-    mixer_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    data: str | None = None
-    most_words: int | None = None
-    positions: int | None = None
-    budget: int | None = None
-    augmentation: Augmentation | None = None
-    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    @property
+    def source(self) -> str:
+        """What was read, for messages and results."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the data and of how they are read."""
+
+    @property
+    def vocabulary(self) -> Sized:
+        """What models predict one of."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Items of each split."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +71,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a study calls that of which its models predict one, and that of which its data are.
+    """Nouns for what models predict and what data consist of, in plans, results and messages.
 
     Attributes
     ----------
@@ -90,96 +79,244 @@ class Terms:
         "vocabulary" and "words", for instance.
     data, items : str
         "training text" and "tokens".
+    place : str
+        What ``--data`` has to name.
     """
 
     outputs_of: str = "vocabulary"
     outputs: str = "words"
     data: str = "training text"
     items: str = "tokens"
-
-
-class Updates(Protocol):
-    """The training batches of a run, in their order: a data set of torch."""
-
-    @property
-    def updates_per_epoch(self) -> float:
-        """Updates in which the data are read once."""
-
-    def __len__(self) -> int: ...
-
-    def __getitems__(self, indices: Sequence[int]) -> Batch:
-        """Return one batch of the items of some places."""
-
-    def probe(self, most: int) -> tuple[Batch, float]:
-        """Return a batch of at most `most` sequences, and how many such batches an update has."""
+    place: str = "a folder"
 
 
 @dataclass(frozen=True)
-class Study:
-    """One row of :data:`~fourierkernels.studies.registry.STUDIES`.
+class Scored:
+    """What a model predicts for the words of a batch.
 
     Attributes
     ----------
-    title : str
-        What is studied, in a line.
+    scores : Tensor
+        Logits or log-probabilities of all words, ``(n, V)``, without rows of padding.
+    words : Tensor
+        The words that come, ``(n,)``.
+    count : Tensor
+        By which a sum over the n words is divided for the mean that is minimised.
+    """
+
+    scores: Tensor
+    words: Tensor
+    count: Tensor
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a run minimises and validates: all that the Trainer knows of a study.
+
+    Attributes
+    ----------
+    loss : callable
+        From a model and a batch to the mean loss, a scalar.
+    validate : callable
+        From a model, the number of this process and the number of all processes to the sum of the
+        losses of its share of the validation split, to how many there are, and to a sum for each
+        of `further`.
+    even : float
+        Loss of an even guess.
+    further : tuple of str
+        Names of what else the validation sums up, such as "accuracy"; the curve has their means.
+    """
+
+    loss: Callable[[Any, Batch], Tensor]
+    validate: Callable[[Any, int, int], tuple[float, ...]]
+    even: float
+    further: tuple[str, ...] = ()
+
+
+PresetT = TypeVar("PresetT", bound=Preset)
+DataT = TypeVar("DataT", bound=StudyData)
+ModelT = TypeVar("ModelT", bound=nn.Module)
+
+
+class Study(ABC, Generic[PresetT, DataT, ModelT]):
+    """A study: its models, its data, and what of them is measured.
+
+    Attributes
+    ----------
     presets : mapping
         Its sizes.
-    mixers : callable
-        Returns the names of the mixers that its models can have.
-    read : callable
-        From a preset and what was given as data (or None) to the data.
-    build : callable
-        From a preset, the data, a mixer and its options to a model with random weights.
-    batches : callable
-        From a preset, the data and a recipe to the training batches.
-    objective : callable
-        From a preset, the data and a recipe to what is minimised and validated.
-    measure : callable
-        From a preset, the data, a mixer and a trained model to the numbers of the paper's table.
-        Its options are `splits`, `positions` and `folder`, that of the run, or None: there it
-        leaves what other commands read.
-    check_options : callable
-        From a mixer and its options, raises ValueError or TypeError if it has no such options.
-    prepare : callable
-        Writes into the folder of a run, before it starts, how its data are read: the vocabulary.
-    check : callable
-        From the folder of a run and other data, raises ValueError if its model cannot read them.
-    facts : callable
-        From a preset and the data to what ``results.json`` says besides.
-    packages : tuple of str
-        Distributions whose versions it names besides.
-    scores : callable or None
-        From a model and a batch to the scores of all words, which a teacher's are compared with;
-        None if no model of the study learns from a teacher.
     default : str
         The preset that is taken where none is named.
+    causal : bool
+        Whether its models predict what comes next, which not all mixers can.
     terms : Terms
-        What its data are called in plans and results.
-    data : callable
-        Returns the table of the data it can be trained on.
+        What its data are called.
+    packages : tuple of str
+        Distributions whose versions ``results.json`` names besides those of the engine.
     experiment : str
         The script in ``experiments/`` that compares its models in small, and whose results have
         its name.
-    starts : bool
-        Whether its models begin with those of another run, which `read` takes as `start`.
+    description : str
+        File in the folder of a run that says how its data are read (:meth:`reading`).
+    normalises : bool
+        Whether that depends on statistics of the training data.
     """
 
-    title: str
-    presets: Mapping[str, Preset]
-    mixers: Callable[[], list[str]]
-    read: Callable[..., Any]
-    build: Callable[[Preset, Any, str, Mapping[str, Any]], nn.Module]
-    batches: Callable[[Preset, Any, Recipe], Updates]
-    objective: Callable[[Preset, Any, Recipe], Objective]
-    measure: Callable[..., list[Measured]]
-    check_options: Callable[[str, Mapping[str, Any]], object]
-    prepare: Callable[[Path, Any], None]
-    check: Callable[[Path, Any], None]
-    facts: Callable[[Preset, Any], Mapping[str, Any]] = lambda preset, data: {}
-    packages: tuple[str, ...] = ()
-    scores: Callable[[nn.Module, Batch], Scored] | None = None
+    presets: Mapping[str, PresetT]
     default: str = "tiny"
+    causal: bool = False
     terms: Terms = Terms()
-    data: Callable[[], Mapping[str, DataSet[Any]]] = dict
+    packages: tuple[str, ...] = ()
     experiment: str = ""
-    starts: bool = False
+    description: str = ""
+    normalises: bool = False
+
+    def mixers(self) -> list[str]:
+        """Return the names of the mixers that its models can have."""
+        return mixer_names(causal=self.causal)
+
+    def check_options(self, mixer: str, options: Mapping[str, Any]) -> None:
+        """Refuse options that a mixer does not have.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the option, and those that there are.
+        """
+        check_options(mixer, options)
+
+    @abstractmethod
+    def data_sets(self) -> Mapping[str, DataSet[Any]]:
+        """Return the table of the data that it can be trained on."""
+
+    @abstractmethod
+    def read(self, preset: PresetT, data: str | Path | None, *, cache: Path | None = None) -> DataT:
+        """Return the data of a run; those of the preset for None.
+
+        Raises
+        ------
+        ValueError
+            If none are named for a preset that needs some, or they cannot be read.
+        ImportError
+            If a package is missing that reading, or measuring later, needs.
+        """
+
+    @abstractmethod
+    def build(self, preset: PresetT, data: DataT, mixer: str, options: Mapping[str, Any]) -> ModelT:
+        """Return a model with random weights for what the data have."""
+
+    @abstractmethod
+    def batches(self, preset: PresetT, data: DataT, recipe: Recipe) -> Epochs:
+        """Return the training batches, in the order of the run.
+
+        Raises
+        ------
+        ValueError
+            If the recipe asks for an order that the data do not have.
+        """
+
+    @abstractmethod
+    def objective(self, preset: PresetT, data: DataT, recipe: Recipe) -> Objective:
+        """Return what is minimised and validated."""
+
+    @abstractmethod
+    def measure(
+        self,
+        preset: PresetT,
+        data: DataT,
+        mixer: str,
+        model: ModelT,
+        *,
+        splits: tuple[str, ...] = ("valid", "test"),
+        positions: int | None = None,
+        folder: Path | None = None,
+    ) -> list[Measured]:
+        """Return the numbers of the paper's table for a trained model.
+
+        Parameters
+        ----------
+        positions : int, optional
+            How many items of each split, evenly spread over it, are measured; all by default.
+        folder : Path, optional
+            That of the run, where what other commands read is left.
+        """
+
+    def facts(self, preset: PresetT, data: DataT) -> Mapping[str, Any]:
+        """Return what the numbers of a run also depend on, for its ``results.json``."""
+        return {}
+
+    def reading(self, data: DataT) -> Mapping[str, Any]:
+        """Return how data are read, as far as a trained model depends on it."""
+        return {}
+
+    def prepare(self, folder: Path, data: DataT) -> None:
+        """Write into the folder of a run, before it starts, how its data are read."""
+        write_text(folder / self.description, json.dumps(self.reading(data), indent=2) + "\n")
+
+    def check(self, folder: Path, data: DataT) -> None:
+        """Refuse data that the model of the run in a folder cannot read.
+
+        Raises
+        ------
+        ValueError
+            What differs is named.
+        """
+        file, ours = folder / self.description, self.reading(data)
+        same = f", by the same {self.terms.data}" if self.normalises else ""
+        try:
+            known = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            items = self.terms.data.removeprefix("training ")
+            raise ValueError(f"{file} must say how {items} are read, got {error!r}") from error
+        theirs = known if isinstance(known, dict) else {}
+        wrong = [name for name in ours if theirs.get(name) != ours[name]]
+        if wrong:
+            raise ValueError(
+                f"data must be read as those of the run in {folder}{same}, "
+                f"got others: {', '.join(wrong)}"
+            )
+
+    def named(self, preset: PresetT, data: str | Path | None) -> str | Path:
+        """Return the data that are named, or those of the preset.
+
+        Raises
+        ------
+        ValueError
+            If neither names any.
+        """
+        chosen = preset.data if data is None else data
+        if chosen is None:
+            raise ValueError(
+                f"data must be {self.terms.place} for this preset: --data FOLDER (--list after the "
+                "study's name says where to get it), got none"
+            )
+        return chosen
+
+
+class TaughtStudy(Study[PresetT, DataT, ModelT]):
+    """A study whose models can learn from a teacher, too, word by word."""
+
+    @abstractmethod
+    def scores(self, model: ModelT, batch: Batch) -> Scored:
+        """Return the scores of all words, which are compared with those of the teacher."""
+
+
+class StartedStudy(Study[PresetT, DataT, ModelT]):
+    """A study whose models begin with those of another run."""
+
+    @abstractmethod
+    def read(
+        self,
+        preset: PresetT,
+        data: str | Path | None,
+        *,
+        cache: Path | None = None,
+        start: Path | None = None,
+    ) -> DataT:
+        """Return the data of a run, as the model in `start` reads them."""
+
+
+def padded_options(preset: Preset, mixer: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a mixer; one that cannot leave padding out gets zeros in its place."""
+    zeros = {} if "zero_padding" not in (MIXERS[mixer].options or {}) else {"zero_padding": True}
+    return {**zeros, **preset.mixer_options.get(mixer, {}), **options}

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.studies.engine.overview import overview, overview_table
+from fourierkernels.studies.engine.overview import overview, overview_table, study_text
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate, train
 from fourierkernels.studies.engine.run_setup import Setup, load_setup, setup
-from fourierkernels.studies.engine.start import choose_start
 from fourierkernels.studies.engine.study import Measured
-from fourierkernels.studies.engine.teacher import amend_teacher
+from fourierkernels.studies.engine.teacher import amend_teacher, choose_start
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -122,9 +121,13 @@ def plan_table(run: Setup) -> "Table":
     return table
 
 
-def studies_table(data: str | None, runs: Path | None) -> "Table":
-    """Return what there is of each study, with the data in a folder and the runs in another."""
-    return overview_table(overview(None if data is None else Path(data), runs or Path()))
+def studies_table(study: str | None, data: str | None, runs: Path | None) -> "Table | str":
+    """Return what there is of each study, with the data in a folder and the runs in another.
+
+    Of a study that is named, all that can be chosen in it is shown as well.
+    """
+    states = overview(None if data is None else Path(data), runs or Path(), study=study)
+    return overview_table(states) if study is None else study_text(states[0])
 
 
 def results_table(measured: Iterable[Measured]) -> "Table":

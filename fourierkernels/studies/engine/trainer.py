@@ -4,7 +4,7 @@ The loop, the launch by ``torchrun`` or ``accelerate``, distribution (DDP, FSDP)
 clipping and mixed precision are those of transformers and accelerate. Replaced are the files of a
 checkpoint (no pickle is written or read, and each tensor is whole), the optimiser and its rates
 (those of a :class:`~fourierkernels.studies.engine.recipe.Recipe`) and the validation (that of an
-:class:`~fourierkernels.studies.engine.objective.Objective`).
+:class:`~fourierkernels.studies.engine.study.Objective`).
 """
 
 import warnings
@@ -30,13 +30,13 @@ from fourierkernels.studies.engine.checkpoints import (
     MODEL,
     OPTIMISER,
     RANDOM,
+    Keeper,
     last_good,
     read_checkpoint,
     write_checkpoint,
+    write_curve,
 )
-from fourierkernels.studies.engine.curve import write_curve
-from fourierkernels.studies.engine.keeper import Keeper
-from fourierkernels.studies.engine.objective import Objective, WithLoss
+from fourierkernels.studies.engine.epochs import Batch, one_batch
 from fourierkernels.studies.engine.optimisers import (
     DivergenceError,
     create_optimiser,
@@ -45,24 +45,40 @@ from fourierkernels.studies.engine.optimisers import (
 )
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.rhythm import Lines, Rhythm, trainer_arguments
-from fourierkernels.studies.engine.segments import Batch, one_batch
-from fourierkernels.studies.engine.sharding import (
+from fourierkernels.studies.engine.state import (
     check_sharding,
     gather_for,
     gather_model,
     gather_optimiser,
     own_part,
-    shard_model,
-    shard_optimiser,
-    skeleton,
-    whole,
-)
-from fourierkernels.studies.engine.state import (
     pack_optimiser,
     pack_random,
     restore_random,
+    shard_model,
+    shard_optimiser,
+    skeleton,
     unpack_optimiser,
+    whole,
 )
+from fourierkernels.studies.engine.study import Objective
+
+
+class WithLoss(nn.Module):
+    """A model whose forward pass returns the loss of a batch, as the Trainer asks for."""
+
+    accepts_loss_kwargs = False  # read by the Trainer: a mean per batch, not a sum to be scaled
+
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.model, self._objective = model, objective
+
+    def forward(self, **batch: Tensor) -> dict[str, Tensor]:
+        """Return the loss of a batch."""
+        return {"loss": self._objective.loss(self.model, batch)}
+
+    def validate(self, process: int, processes: int) -> tuple[float, ...]:
+        """Return sums over the share of a process, of the losses and of ones first."""
+        return self._objective.validate(self.model, process, processes)
 
 
 class Engine(Trainer):  # type: ignore[misc]
@@ -89,7 +105,7 @@ class Engine(Trainer):  # type: ignore[misc]
     ------
     ValueError
         If a batch cannot be divided by the processes and the accumulation, or FSDP is asked for
-        where there is none (:func:`~fourierkernels.studies.engine.sharding.check_sharding`); while
+        where there is none (:func:`~fourierkernels.studies.engine.state.check_sharding`); while
         it trains, if the run diverges
         (:class:`~fourierkernels.studies.engine.optimisers.DivergenceError`).
     OSError

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from fourierkernels.foundation.files import file_digest
-from fourierkernels.foundation.validation import check_choice, check_integer
+from fourierkernels.foundation.validation import check_choice
 from fourierkernels.foundation.words import Vocabulary
-from fourierkernels.studies.engine.segments import Batch
-from fourierkernels.studies.glue.tables import Row, read_rows
-from fourierkernels.studies.glue.tasks import TASKS, Task
+from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.engine.epochs import Batch
+from fourierkernels.studies.glue.tasks import TASKS, Row, Task, read_rows
 from fourierkernels.studies.masked.pieces import FIRST, PADDING, SEPARATOR, Pieces
-from fourierkernels.studies.masked.shuffling import order_key, shuffled
 
 HELD_OUT = 20  # one training row in so many chooses the update that is kept
 _MOST_HELD = 2_000
@@ -124,6 +122,11 @@ class LabelledTexts:
         return {name: len(split) for name, split in self.splits.items()}
 
     @property
+    def scored(self) -> bool:
+        """Whether numbers are predicted, not classes."""
+        return self.task.labels == ()
+
+    @property
     def outputs(self) -> int:
         """Numbers that a model returns."""
         return len(self.vocabulary)
@@ -182,44 +185,6 @@ def open_task(
     )
 
 
-class LabelledUpdates(Dataset[Batch]):
-    """The training rows, epoch after epoch, each in a new order; batches run on between them.
-
-    Parameters
-    ----------
-    data : LabelledTexts
-        The task.
-    steps, batch, seed : int
-        Updates of the run, rows of each, and what the orders follow from.
-    """
-
-    def __init__(self, data: LabelledTexts, *, steps: int, batch: int, seed: int) -> None:
-        self._rows, self._length = data.splits["train"], data.length
-        self._batch, self._seed = check_integer("batch", batch), seed
-        self._count = check_integer("steps", steps) * batch
-
-    @property
-    def updates_per_epoch(self) -> float:
-        """Updates in which each row comes once."""
-        return len(self._rows) / self._batch
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitems__(self, indices: Sequence[int]) -> Batch:
-        """Return the rows of some places of the run."""
-        return self._rows.batch([self._member(int(index)) for index in indices], self._length)
-
-    def probe(self, most: int) -> tuple[Batch, float]:
-        """Return a batch of at most `most` rows, and how many such batches an update has."""
-        few = min(most, self._batch)
-        return self.__getitems__(range(few)), self._batch / few
-
-    def _member(self, index: int) -> int:
-        epoch, place = divmod(index, len(self._rows))
-        return shuffled(place, len(self._rows), order_key(self._seed, epoch))
-
-
 def _classes(home: Path, task: Task, tables: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
     """Return the classes: those of the task, or those that the training file has."""
     if task.labels is not None:
@@ -273,3 +238,15 @@ def _hold_out(count: int) -> tuple[Any, Any]:
         raise ValueError(f"training file must have two rows at least, got {count}")
     order = np.random.default_rng(0).permutation(count)
     return np.sort(order[held:]), np.sort(order[:held])
+
+
+GLUE: dict[str, DataSet[LabelledTexts]] = {
+    "glue": DataSet(
+        title="the tasks of GLUE, or other labelled sentences in the layout of SST-2",
+        source="https://gluebenchmark.com/tasks; experiments/data_classification.py has two others",
+        layout="train.tsv, dev.tsv and, if there is one, test.tsv, or such folders (CoLA, SST-2, "
+        "MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI)",
+        recognises=is_task,
+        open=open_task,
+    ),
+}

@@ -1,7 +1,7 @@
 """Recipes of fine-tuning on GLUE, [leethorp2021fnet]_ section 4.1.2.
 
 A preset for each task. The paper has "the same settings as in" [devlin2019bert]_: batch 32, three
-epochs, the best of the rates 5e-5, 3e-5 and 2e-5 (remembered rather than read from there), each
+epochs, the best of the rates 5e-5, 3e-5 and 2e-5 (its appendix A.3, as others quote it), each
 tried three times (Base) or six (Large), the best of all reported, without early stopping. The code
 of its authors (folder ``f_net`` of https://github.com/google-research/google-research,
 ``configs/classification.py`` and ``run_classifier.py``) has batch 64, rate 1e-5, three epochs, a
@@ -16,8 +16,7 @@ that GLUE's validation rows, on which the table is measured, decide nothing; one
 
 from dataclasses import dataclass, replace
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
 from fourierkernels.studies.glue.labelled import HELD_OUT
 from fourierkernels.studies.glue.tasks import TASKS, Task
@@ -88,6 +87,6 @@ def _small(name: str, task: Task) -> GluePreset:
     )
 
 
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, GluePreset] = {
     name: _paper(name, task) if task.rows else _small(name, task) for name, task in TASKS.items()
 }

@@ -6,30 +6,30 @@ that classifies is new. As in pre-training, all sequences have that one length.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn import functional
 
 from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import CLASSES, IDS, PIECES
 from fourierkernels.models import EncoderClassifier, PretrainingEncoder
 from fourierkernels.models.saved import load_model, saved_class
-from fourierkernels.studies.engine.data_sets import find_row
-from fourierkernels.studies.engine.objective import Objective
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.segments import Batch
-from fourierkernels.studies.engine.sequences import check_shuffled, evenly_spread
-from fourierkernels.studies.engine.start import start_files
-from fourierkernels.studies.engine.study import Measured, Preset, Study, Terms
+from fourierkernels.studies.engine.classification import Classification
+from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
+from fourierkernels.studies.engine.epochs import Batch, Epochs, FeistelOrder
+from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.study import Measured, Objective, StartedStudy, Terms
+from fourierkernels.studies.engine.teacher import start_files
 from fourierkernels.studies.glue.glue_measures import MEASURES
-from fourierkernels.studies.glue.labelled import Encoded, LabelledTexts, LabelledUpdates
+from fourierkernels.studies.glue.labelled import GLUE, Encoded, LabelledTexts
 from fourierkernels.studies.glue.presets import PRESETS, GluePreset
-from fourierkernels.studies.glue.sets import GLUE
 from fourierkernels.studies.masked import study as masked
 from fourierkernels.studies.masked.pieces import PADDING, Pieces
 
@@ -39,188 +39,221 @@ _LINES = 64  # of test.ids
 _TOKENS = 8192  # measured at a time; no number depends on it
 
 
-def read(
-    preset: Preset,
-    data: str | Path | None,
-    *,
-    cache: Path | None = None,
-    start: Path | None = None,
-) -> LabelledTexts:
-    """Return the texts of a task as the subwords of a pre-trained run.
+class GlueStudy(
+    Classification[GluePreset, LabelledTexts, EncoderClassifier],
+    StartedStudy[GluePreset, LabelledTexts, EncoderClassifier],
+):
+    """Classifiers of sentences and of pairs of them, measured as GLUE measures each task."""
 
-    Raises
-    ------
-    ValueError
-        If no folder or no run is named, or one of them cannot be read.
-    """
-    assert isinstance(preset, GluePreset)
-    if start is None:
-        raise ValueError(
-            "start must be a run of study masked: --from RUN (fourierkernels train masked), "
-            "got none"
+    presets = PRESETS
+    default = "sentences"
+    terms = Terms("labels", "classes", "training rows", "rows", "a folder of GLUE's .tsv files")
+    packages = ("sentencepiece",)
+    experiment = "masked_small"
+    labels = "labels"
+
+    def mixers(self) -> list[str]:
+        """Return those of the encoders that it begins with."""
+        return masked.STUDY.mixers()
+
+    def check_options(self, mixer: str, options: Mapping[str, Any]) -> None:
+        """Refuse options that the encoder does not have."""
+        masked.STUDY.check_options(mixer, options)
+
+    def data_sets(self) -> Mapping[str, DataSet[LabelledTexts]]:
+        """Return the layouts of labelled texts."""
+        return GLUE
+
+    def read(
+        self,
+        preset: GluePreset,
+        data: str | Path | None,
+        *,
+        cache: Path | None = None,
+        start: Path | None = None,
+    ) -> LabelledTexts:
+        """Return the texts of a task as the subwords of a pre-trained run."""
+        if start is None:
+            raise ValueError(
+                "start must be a run of study masked: --from RUN (fourierkernels train masked), "
+                "got none"
+            )
+        named, (home, file) = self.named(preset, data), start_files(start)
+        name, place = find_row(GLUE, named)
+        return GLUE[name].open(
+            place,
+            preset.task,
+            Pieces.load(home / PIECES),
+            length=int(saved_class(file)[1]["length"]),
+            start=file,
         )
-    if data is None:
-        raise ValueError(
-            "data must be a folder of GLUE's .tsv files: --data FOLDER (--help says where they are "
-            "had), got none"
+
+    def build(
+        self, preset: GluePreset, data: LabelledTexts, mixer: str, options: Mapping[str, Any]
+    ) -> EncoderClassifier:
+        """Return the pre-trained encoder below a new layer.
+
+        Raises
+        ------
+        ValueError
+            If the encoder has another mixer, or was not pre-trained by study masked.
+        """
+        if data.start is None:
+            raise ValueError(f"start must be a run of study masked, got none for {data.source}")
+        trained = load_model(data.start)
+        if not isinstance(trained, PretrainingEncoder):
+            raise ValueError(
+                f"start must be a run of study masked, got a {type(trained).__name__} in "
+                f"{data.start}"
+            )
+        config = trained.encoder.config
+        found = masked.HYBRID if config.attention_layers else config.mixer
+        if found != mixer:
+            raise ValueError(f"mixer must be that of the start, {found}, got {mixer!r}")
+        model = EncoderClassifier(config, classes=data.outputs)
+        model.encoder.load_state_dict(trained.encoder.state_dict())
+        return model
+
+    def batches(self, preset: GluePreset, data: LabelledTexts, recipe: Recipe) -> Epochs:
+        """Return the training rows, in the order of the run."""
+        check_shuffled(recipe, "labelled texts")
+        rows = data.splits["train"]
+        return Epochs(
+            lambda members: rows.batch(members, data.length),
+            examples=len(rows),
+            steps=recipe.steps,
+            batch=recipe.batch,
+            order=FeistelOrder(len(rows), recipe.seed),
         )
-    home, file = start_files(start)
-    name, place = find_row(GLUE, data)
-    return GLUE[name].open(
-        place,
-        preset.task,
-        Pieces.load(home / PIECES),
-        length=int(saved_class(file)[1]["length"]),
-        start=file,
-    )
 
-
-def build(
-    preset: Preset, data: LabelledTexts, mixer: str, options: Mapping[str, Any]
-) -> EncoderClassifier:
-    """Return the pre-trained encoder below a new layer.
-
-    Raises
-    ------
-    ValueError
-        If the encoder has another mixer, or was not pre-trained by study masked.
-    """
-    assert data.start is not None
-    trained = load_model(data.start)
-    if not isinstance(trained, PretrainingEncoder):
-        raise ValueError(
-            f"start must be a run of study masked, got a {type(trained).__name__} in {data.start}"
+    def logits(self, model: EncoderClassifier, batch: Batch) -> Tensor:
+        """Return the logits of rows, ``(B, classes)``, or their scores, ``(B, 1)``."""
+        device, tokens = model.head.weight.device, batch["tokens"]
+        outputs: Tensor = model(
+            tokens.to(device),
+            segments=batch["segments"].to(device),
+            padding=(tokens == PADDING).to(device),
         )
-    config = trained.encoder.config
-    found = masked.HYBRID if config.attention_layers else config.mixer
-    if found != mixer:
-        raise ValueError(f"mixer must be that of the start, {found}, got {mixer!r}")
-    model = EncoderClassifier(config, classes=data.outputs)
-    model.encoder.load_state_dict(trained.encoder.state_dict())
-    return model
+        return outputs
+
+    def examples(
+        self, preset: GluePreset, data: LabelledTexts, split: str, members: Sequence[int]
+    ) -> Batch:
+        """Return rows as one batch."""
+        return data.splits[split].batch(members, data.length)
+
+    def loss(self, model: EncoderClassifier, batch: Batch, smoothing: float) -> Tensor:
+        """Return the mean cross-entropy, or squared error of a score."""
+        return _losses(self.logits(model, batch), batch["labels"], smoothing).mean()
+
+    def sums(
+        self,
+        model: EncoderClassifier,
+        preset: GluePreset,
+        data: LabelledTexts,
+        split: str,
+        members: Sequence[int],
+    ) -> tuple[float, ...]:
+        """Return the sum of the losses of rows, and how many classes are right."""
+        rows = data.splits[split]
+        outputs = self.outputs(model, rows, members, data.length)
+        labels = rows.labels[list(members)]
+        total = float(_losses(outputs, torch.from_numpy(labels)).sum())
+        return total, float((_guesses(outputs) == labels).sum())
+
+    def even_loss(self, data: LabelledTexts) -> float:
+        """Return the loss of an even guess, or of the mean score."""
+        labels = data.splits["train"].labels
+        even = np.mean((labels - labels.mean()) ** 2) if data.scored else math.log(data.outputs)
+        return max(float(even), 1e-6)
+
+    def objective(self, preset: GluePreset, data: LabelledTexts, recipe: Recipe) -> Objective:
+        """Return the loss and its validation, beside the accuracy where there are classes."""
+        goal = super().objective(preset, data, recipe)
+        if not data.scored:
+            return goal
+
+        def validate(model: EncoderClassifier, process: int, processes: int) -> tuple[float, ...]:
+            return goal.validate(model, process, processes)[:2]
+
+        return replace(goal, validate=validate, further=())
+
+    @torch.no_grad()
+    def outputs(
+        self, model: EncoderClassifier, rows: Encoded, members: Sequence[int], length: int
+    ) -> Tensor:
+        """Return the outputs of some rows in float64."""
+        size = max(_TOKENS // length, 1)
+        outputs = [
+            self.logits(model, rows.batch(members[first : first + size], length)).double().cpu()
+            for first in range(0, len(members), size)
+        ]
+        return torch.cat(outputs) if outputs else torch.empty(0, 1, dtype=torch.float64)
+
+    def measure(
+        self,
+        preset: GluePreset,
+        data: LabelledTexts,
+        mixer: str,
+        model: EncoderClassifier,
+        *,
+        splits: tuple[str, ...] = ("valid", "test"),
+        positions: int | None = None,
+        folder: Path | None = None,
+    ) -> list[Measured]:
+        """Return the measures of a task on what is held out and on GLUE's validation rows, "test".
+
+        Parameters
+        ----------
+        positions : int, optional
+            Rows of each split that are measured, evenly spread over the file; all by default.
+        folder : Path, optional
+            That of the run, into which are written what is predicted for rows without labels, as
+            GLUE's server reads it, and the first rows of the first test file as numbers, for other
+            commands.
+        """
+        if folder is not None:
+            _write_ids(folder / IDS, data)
+            for file, rows in data.unlabelled.items():
+                outputs = self.outputs(model.eval(), rows, range(len(rows)), data.length)
+                _write_predictions(folder / f"predicted_{file}", data, outputs)
+        paper = preset.published.get(mixer, {}) if positions is None else {}
+        measured: list[Measured] = []
+        for name, split in data.splits.items():
+            if name.partition(",")[0] in splits:
+                members = evenly_spread(len(split), positions)
+                outputs = self.outputs(model.eval(), split, members, data.length)
+                labels = split.labels[members]
+                measured += _numbers(name, data, outputs, labels, paper.get(name))
+        return measured
+
+    def prepare(self, folder: Path, data: LabelledTexts) -> None:
+        """Write the subwords and the classes of a run into its folder."""
+        data.pieces.save(folder / PIECES)
+        write_text(folder / CLASSES, "".join(f"{name}\n" for name in data.vocabulary.words))
+
+    def check(self, folder: Path, data: LabelledTexts) -> None:
+        """Refuse texts of other classes, or other subwords, than those of a run."""
+        written = tuple((folder / CLASSES).read_text(encoding="utf-8").splitlines())
+        if written != data.vocabulary.words:
+            raise ValueError(
+                f"data must have the {len(written)} classes of {folder / CLASSES}, "
+                f"got {', '.join(data.vocabulary.words)} in {data.source}"
+            )
+        Pieces.load(folder / PIECES).vocabulary.check_same(data.pieces.vocabulary, folder)
+
+    def facts(self, preset: GluePreset, data: LabelledTexts) -> Mapping[str, Any]:
+        """Return what the numbers of a run also depend on."""
+        return {
+            "length": data.length,
+            "broken_rows": data.broken,
+            "rows_cut_off": {name: split.cut for name, split in data.splits.items()},
+            "unlabelled": {name: len(rows) for name, rows in data.unlabelled.items()},
+            "largest_class_of_test": _largest(data),
+        }
 
 
-def batches(preset: Preset, data: LabelledTexts, recipe: Recipe) -> LabelledUpdates:
-    """Return the training rows, in the order of the run.
-
-    Raises
-    ------
-    ValueError
-        If the recipe asks for streams.
-    """
-    check_shuffled(recipe, "labelled texts")
-    return LabelledUpdates(data, steps=recipe.steps, batch=recipe.batch, seed=recipe.seed)
-
-
-def objective(preset: Preset, data: LabelledTexts, recipe: Recipe) -> Objective:
-    """Return the mean cross-entropy, or squared error of a score, and its validation."""
-    held, scored = data.splits["valid"], data.task.labels == ()
-
-    def loss(model: nn.Module, batch: Batch) -> Tensor:
-        return _losses(_outputs(model, batch), batch["labels"], recipe.label_smoothing).mean()
-
-    def validate(model: nn.Module, process: int, processes: int) -> tuple[float, ...]:
-        outputs = _all_outputs(model, held, data.length, (process, processes))
-        labels = torch.from_numpy(held.labels[process::processes])
-        total, right = float(_losses(outputs, labels).sum()), _guesses(outputs) == labels.numpy()
-        return total, len(labels), *(() if scored else (float(right.sum()),))
-
-    labels = data.splits["train"].labels
-    even = float(np.mean((labels - labels.mean()) ** 2)) if scored else math.log(data.outputs)
-    return Objective(loss, validate, max(even, 1e-6), further=() if scored else ("accuracy",))
-
-
-def measure(
-    preset: Preset,
-    data: LabelledTexts,
-    mixer: str,
-    model: nn.Module,
-    *,
-    splits: tuple[str, ...] = ("valid", "test"),
-    positions: int | None = None,
-    folder: Path | None = None,
-) -> list[Measured]:
-    """Return the measures of a task on what is held out and on GLUE's validation rows, "test".
-
-    Parameters
-    ----------
-    positions : int, optional
-        Rows of each split that are measured, evenly spread over the file; all by default.
-    folder : Path, optional
-        That of the run, into which are written what is predicted for rows without labels, as GLUE's
-        server reads it, and the first rows of the first test file as numbers, for other commands.
-    """
-    if folder is not None:
-        _write_ids(folder / IDS, data)
-        for file, asked in data.unlabelled.items():
-            _write_predictions(folder / f"predicted_{file}", data, model.eval(), asked)
-    paper = preset.published.get(mixer, {}) if positions is None else {}
-    rows: list[Measured] = []
-    for name, split in data.splits.items():
-        if name.partition(",")[0] in splits:
-            rows += _measured(name, split, data, model.eval(), positions, paper.get(name))
-    return rows
-
-
-def prepare(folder: Path, data: LabelledTexts) -> None:
-    """Write the subwords and the classes of a run into its folder."""
-    data.pieces.save(folder / PIECES)
-    write_text(folder / CLASSES, "".join(f"{name}\n" for name in data.vocabulary.words))
-
-
-def check(folder: Path, data: LabelledTexts) -> None:
-    """Refuse texts of other classes, or other subwords, than those of a run."""
-    written = tuple((folder / CLASSES).read_text(encoding="utf-8").splitlines())
-    if written != data.vocabulary.words:
-        raise ValueError(
-            f"data must have the {len(written)} classes of {folder / CLASSES}, "
-            f"got {', '.join(data.vocabulary.words)} in {data.source}"
-        )
-    Pieces.load(folder / PIECES).vocabulary.check_same(data.pieces.vocabulary, folder)
-
-
-def facts(preset: Preset, data: LabelledTexts) -> Mapping[str, Any]:
-    """Return what the numbers of a run also depend on."""
-    return {
-        "length": data.length,
-        "broken_rows": data.broken,
-        "rows_cut_off": {name: split.cut for name, split in data.splits.items()},
-        "unlabelled": {name: len(rows) for name, rows in data.unlabelled.items()},
-        "largest_class_of_test": _largest(data),
-    }
-
-
-STUDY = Study(
-    title="Fine-tuning on GLUE: the FNet paper's table 4",
-    presets=PRESETS,
-    mixers=masked.mixers,
-    read=read,
-    build=build,
-    batches=batches,
-    objective=objective,
-    measure=measure,
-    facts=facts,
-    check_options=masked.check_options,
-    prepare=prepare,
-    check=check,
-    packages=("sentencepiece",),
-    default="sentences",
-    terms=Terms("labels", "classes", "training rows", "rows"),
-    data=lambda: GLUE,
-    experiment="masked_small",
-    starts=True,
-)
-
-
-def _outputs(model: nn.Module, batch: Batch) -> Tensor:
-    assert isinstance(model, EncoderClassifier)
-    device, tokens = model.head.weight.device, batch["tokens"]
-    outputs: Tensor = model(
-        tokens.to(device),
-        segments=batch["segments"].to(device),
-        padding=(tokens == PADDING).to(device),
-    )
-    return outputs
+STUDY = GlueStudy()
 
 
 def _losses(outputs: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -236,42 +269,25 @@ def _guesses(outputs: Tensor) -> Any:
     return (outputs[:, 0] if outputs.shape[1] == 1 else outputs.argmax(dim=1)).double().numpy()
 
 
-@torch.no_grad()
-def _all_outputs(
-    model: nn.Module, rows: Encoded, length: int, part: tuple[int, int] = (0, 1)
-) -> Tensor:
-    """Return the outputs of a file's sequences, or of the share of a process, in float64."""
-    members, size = range(part[0], len(rows), part[1]), max(_TOKENS // length, 1)
-    found = [
-        _outputs(model, rows.batch(members[first : first + size], length)).double().cpu()
-        for first in range(0, len(members), size)
-    ]
-    return torch.cat(found) if found else torch.empty(0, 1, dtype=torch.float64)
-
-
-def _measured(
+def _numbers(
     name: str,
-    split: Encoded,
     data: LabelledTexts,
-    model: nn.Module,
-    most: int | None,
+    outputs: Tensor,
+    labels: NDArray[np.float64],
     paper: float | None,
 ) -> list[Measured]:
-    own = split.of(np.array(evenly_spread(len(split), most), dtype=np.int64))
-    count = len(own)
-    outputs = _all_outputs(model, own, data.length)
     guessed, (main, *_) = _guesses(outputs), data.task.measures
-    loss = float(_losses(outputs, torch.from_numpy(own.labels)).mean())
-    values = {measure: MEASURES[measure](guessed, own.labels) for measure in data.task.measures}
+    loss = float(_losses(outputs, torch.from_numpy(labels)).mean())
+    values = {measure: MEASURES[measure](guessed, labels) for measure in data.task.measures}
     return [
-        Measured(name, measure, value, count, paper if measure == main else None)
+        Measured(name, measure, value, len(labels), paper if measure == main else None)
         for measure, value in (values | {LOSS: loss}).items()
     ]
 
 
 def _largest(data: LabelledTexts) -> float | None:
     """Return the share of the most frequent class of the first file of validation rows."""
-    if data.task.labels == ():
+    if data.scored:
         return None
     labels = _first_test(data).labels
     return round(100 * float(np.bincount(labels.astype(int)).max() / len(labels)), 2)
@@ -288,9 +304,8 @@ def _first_test(data: LabelledTexts) -> Encoded:
     return next(split for name, split in data.splits.items() if name.startswith(_TEST))
 
 
-def _write_predictions(path: Path, data: LabelledTexts, model: nn.Module, rows: Encoded) -> None:
-    guessed = _guesses(_all_outputs(model, rows, data.length))
-    scored, words = data.task.labels == (), data.vocabulary.words
-    named = [f"{value:.3f}" if scored else words[int(value)] for value in guessed]
+def _write_predictions(path: Path, data: LabelledTexts, outputs: Tensor) -> None:
+    words = data.vocabulary.words
+    named = [f"{value:.3f}" if data.scored else words[int(value)] for value in _guesses(outputs)]
     lines = (f"{index}\t{name}\n" for index, name in enumerate(named))
     write_text(path, "index\tprediction\n" + "".join(lines))

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourierkernels.studies.images.folders import FileList, digest_of, read_image
-from fourierkernels.studies.images.labelled import LabelledImages
+from fourierkernels.studies.images.labelled import FileList, LabelledImages, digest_of, read_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -99,9 +98,7 @@ def _kit(file: Path) -> dict[str, bytes]:
             if member.name in (_LABELS, _CLASSES) and member.isfile():
                 if member.size > _MOST:
                     raise ValueError(f"{file}: {member.name} must have at most {_MOST} bytes")
-                content = archive.extractfile(member)
-                assert content is not None  # a regular file has content
-                found[member.name] = content.read()
+                found[member.name] = _content(archive, member).read()
     for name in (_LABELS, _CLASSES):
         if name not in found:
             raise ValueError(f"{file} must have {name}, got none")
@@ -137,6 +134,14 @@ def _label_numbers(content: bytes, names: Mapping[int, str], file: Path) -> list
     return list(map(int, lines))
 
 
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    """Return what a member has; a link into nothing has nothing."""
+    content = archive.extractfile(member)
+    if content is None:
+        raise ValueError(f"{member.name} of an archive must be a file, got a link into nothing")
+    return content
+
+
 def _training(file: Path, classes: tuple[str, ...]) -> Members:
     """Return the images of the archive of archives, class by class."""
     found = Members(file, [], [], [], [])
@@ -145,9 +150,8 @@ def _training(file: Path, classes: tuple[str, ...]) -> Members:
             name = member.name.removesuffix(".tar")
             if name not in classes or not member.isfile():
                 raise ValueError(f"{file} must have archives of its classes, got {member.name}")
-            content, label = outer.extractfile(member), classes.index(name)
-            assert content is not None  # a regular file has content
-            with tarfile.open(fileobj=content, mode="r:") as inner:
+            label = classes.index(name)
+            with tarfile.open(fileobj=_content(outer, member), mode="r:") as inner:
                 for image in _images(inner, member.size, file):
                     found.add(f"{name}/{image.name}", label, image, member.offset_data)
     lacking = set(range(len(classes))) - set(found.labels)

@@ -1,9 +1,16 @@
-"""Labelled images that are opened one at a time, by split and place."""
+"""Labelled images that are opened one at a time, by split and place, and folders of them.
+
+Folders of images, one for each class: the layout of ImageNet after unpacking.
+
+No image is held in memory: a folder is listed, and a file is read where a batch needs it.
+"""
 
 import hashlib
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +20,6 @@ if TYPE_CHECKING:
 
 # Of ImageNet's pixels in [0, 1]: timm/data/constants.py, which DeiT's datasets.py takes.
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_HELD_OUT = 10  # one training image in so many is for validation where no file says which
-_SPLIT_SEED = 0  # of the draw of these, the same for every run
 
 Labels = NDArray[np.int64]
 
@@ -106,15 +111,147 @@ class Pixels:
         )
 
 
-def held_out(n: int, parts: int = 1) -> list[NDArray[np.int64]]:
-    """Return the places of the training images, and of `parts` tenths that are held out.
+_NAMES = {"train": ("train",), "valid": ("val", "valid", "validation"), "test": ("test",)}
+# A few of ImageNet's .JPEG files are PNG.
+FORMATS = ("JPEG", "PNG")
+_SUFFIXES = (".jpeg", ".jpg", ".png")
+
+
+@dataclass(frozen=True)
+class FileList:
+    """Files of one split.
+
+    Attributes
+    ----------
+    folder : Path
+        That of the split, or the archive that has it.
+    names : list of str
+        Paths in it, ``CLASS/FILE``.
+    sizes : list of int
+        Bytes of each.
+    labels : list of int
+        Class of each.
+    """
+
+    folder: Path
+    names: list[str]
+    sizes: list[int]
+    labels: list[int]
+
+
+def has_classes(folder: Path) -> bool:
+    """Return whether a folder has a folder of training images that are sorted by class."""
+    train = folder / "train"
+    return train.is_dir() and any(path.is_dir() for path in train.iterdir())
+
+
+def open_classes(folder: Path) -> LabelledImages:
+    """Return the images under train/CLASS, val/CLASS and, if there is one, test/CLASS.
+
+    Classes are numbered in the order of their names. The digest is that of the paths and sizes of
+    the files, whose bytes are not read.
+
+    Raises
+    ------
+    ValueError
+        If there is no validation folder, a class has no training image, a class is not among those
+        of the training images, or a file is no image by its suffix.
+    """
+    homes = {split: _home(folder, names) for split, names in _NAMES.items()}
+    train, valid = homes["train"], homes["valid"]
+    if train is None or valid is None:
+        raise ValueError(f"{folder} must have train and val, got {_some_names(folder)}")
+    classes = tuple(sorted(entry.name for entry in _entries(train) if entry.is_dir()))
+    lists = {s: list_files(home, classes) for s, home in homes.items() if home is not None}
+    missing = set(range(len(classes))) - set(lists["train"].labels)
+    if missing:
+        raise ValueError(f"{train / classes[min(missing)]} must have images, got none")
+
+    def open_place(split: str, place: int) -> "Image":
+        return read_image(lists[split].folder / lists[split].names[place])
+
+    return LabelledImages(
+        "folder",
+        folder.resolve().name,
+        digest_of(lists),
+        classes,
+        {split: np.array(found.labels, dtype=np.int64) for split, found in lists.items()},
+        open_place,
+    )
+
+
+def read_image(file: Path, content: IO[bytes] | None = None) -> "Image":
+    """Return an image upright and in colour, all of it read.
 
     Parameters
     ----------
-    n : int
-        Images in all.
+    content : file, optional
+        Its bytes, where they do not lie in a file of that name.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or no JPEG or PNG; the message has its path.
     """
-    drawn = np.random.default_rng(_SPLIT_SEED).permutation(n)
-    size = max(n // _HELD_OUT, 1)
-    rest, *held = np.split(drawn, [n - (parts - i) * size for i in range(parts)])
-    return [np.sort(places) for places in (rest, *held)]
+    from PIL import ImageOps
+
+    from fourierkernels.foundation.image_files import open_image
+
+    with open_image(file, content=content, formats=FORMATS) as image:
+        return ImageOps.exif_transpose(image).convert("RGB")
+
+
+def list_files(home: Path, classes: Sequence[str]) -> FileList:
+    """Return the files of one split.
+
+    Raises
+    ------
+    ValueError
+        If a folder is no class, or a file no image by its suffix; hidden ones are left out.
+    """
+    numbers = {name: number for number, name in enumerate(classes)}
+    found = FileList(home, [], [], [])
+    for entry in _entries(home):
+        if entry.name not in numbers:
+            raise ValueError(
+                f"{home} must have folders of the {len(classes)} classes in train only, "
+                f"got {entry.name}"
+            )
+        for file in _entries(entry.path):
+            if not file.name.lower().endswith(_SUFFIXES) or not file.is_file():
+                raise ValueError(f"{file.path} must be a file in {', '.join(_SUFFIXES)}, got none")
+            found.names.append(f"{entry.name}/{file.name}")
+            found.sizes.append(file.stat().st_size)
+            found.labels.append(numbers[entry.name])
+    if not found.names:
+        raise ValueError(f"{home} must have images in folders of classes, got none")
+    return found
+
+
+def digest_of(lists: Mapping[str, FileList]) -> str:
+    """Return the SHA-256 of the names and sizes of files."""
+    digest = hashlib.sha256()
+    for split, found in lists.items():
+        for name, size in zip(found.names, found.sizes, strict=True):
+            digest.update(f"{split}/{name} {size}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _entries(folder: str | Path) -> Iterator[os.DirEntry[str]]:
+    """Yield what lies in a folder, in the order of names, without what is hidden."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from sorted(
+                (entry for entry in entries if not entry.name.startswith(".")),
+                key=lambda entry: entry.name,
+            )
+    except NotADirectoryError as error:
+        raise ValueError(f"{folder} must be the folder of a class, got a file") from error
+
+
+def _home(folder: Path, names: Sequence[str]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_dir()), None)
+
+
+def _some_names(folder: Path) -> str:
+    return ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing in it"

@@ -57,11 +57,25 @@ begin with weights of N(0, 1/E), since with 0.02² so few features learn little 
 Queries and keys are then of unit size, so R begins at 0.5, as in the small language models.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.images.augmentation import Augmentation
+
+
+@dataclass(frozen=True)
+class ImagePreset(Preset):
+    """A preset of the image study.
+
+    Attributes
+    ----------
+    augmentation : Augmentation
+        What is done to training images.
+    """
+
+    augmentation: Augmentation = field(default_factory=Augmentation)
+
 
 _EPOCH = 1_251  # updates: 1,281,167 images, 1,024 at a time
 _DEIT = Recipe(
@@ -93,8 +107,8 @@ _FOURIER: dict[str, dict[str, Any]] = {
 }
 
 
-def _deit_preset(summary: str, model: str) -> Preset:
-    return Preset(
+def _deit_preset(summary: str, model: str) -> ImagePreset:
+    return ImagePreset(
         summary=summary,
         model={"preset": model},
         recipe=_DEIT,
@@ -120,7 +134,7 @@ def _small_recipe(**settings: Any) -> Recipe:
 
 
 PRESETS = {
-    "digits": Preset(
+    "digits": ImagePreset(
         summary="2 layers of 2 heads of 16 features on digits of 8 × 8 pixels: seconds on one core",
         model={
             "preset": "deit_tiny",
@@ -144,7 +158,7 @@ PRESETS = {
         mixer_options=_FOURIER,
         data="digits",
     ),
-    "fashion": Preset(
+    "fashion": ImagePreset(
         summary="4 layers of 4 heads of 16 features, 28 × 28 pixels (Fashion-MNIST): minutes on "
         "one core",
         model={

@@ -5,197 +5,242 @@ Images need pillow, which other studies do not: it is loaded when they are read.
 """
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
 
 from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import CLASSES, PREPROCESSING
-from fourierkernels.mixing.registry import check_options, mixer_names
 from fourierkernels.models import VisionTransformer, vision_config
 from fourierkernels.models.vision import VisionConfig
-from fourierkernels.studies.engine.objective import Objective
+from fourierkernels.studies.engine.classification import Classification
+from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.segments import Batch
-from fourierkernels.studies.engine.study import Measured, Preset, Study, Terms, Updates
-from fourierkernels.studies.images.augmentation import Augmentation
-from fourierkernels.studies.images.blending import soft_cross_entropy, soft_targets
+from fourierkernels.studies.engine.study import Measured, Terms
+from fourierkernels.studies.images.augmentation import soft_cross_entropy, soft_targets
 from fourierkernels.studies.images.labelled import LabelledImages
-from fourierkernels.studies.images.presets import PRESETS
+from fourierkernels.studies.images.presets import PRESETS, ImagePreset
 from fourierkernels.studies.images.sets import IMAGE_SETS, read_labelled
 
+TOPS = (1, 5)
 _IMAGENET = {"train": 1_281_167, "valid": 50_000, "test": 0}  # images
 
 
-def read(preset: Preset, data: str | Path | None, *, cache: Path | None = None) -> LabelledImages:
-    """Return the images of a run.
+class ImageStudy(Classification[ImagePreset, LabelledImages, VisionTransformer]):
+    """Vision transformers, measured by top-1 and top-5 accuracy."""
 
-    Raises
-    ------
-    ValueError
-        If none are named for a preset that needs some, they cannot be read, or have another size
-        than the preset's model reads.
-    ImportError
-        If pillow is missing.
-    """
-    import fourierkernels.foundation.image_files  # noqa: F401 - before a training that needs it
+    presets = PRESETS
+    default = "digits"
+    terms = Terms("classes", "classes", "training images", "images", "a folder of images")
+    packages = ("pillow",)
+    experiment = "images_small"
+    labels = "labels"
 
-    named = preset.data if data is None else data
-    if named is None:
-        raise ValueError(
-            "data must be a folder of images for this preset: --data FOLDER (--help says where "
-            "they are had), got none"
+    def data_sets(self) -> Mapping[str, DataSet[LabelledImages]]:
+        """Return the sets of labelled images."""
+        return IMAGE_SETS
+
+    def read(
+        self, preset: ImagePreset, data: str | Path | None, *, cache: Path | None = None
+    ) -> LabelledImages:
+        """Return the images of a run, which have to be of the size that the preset reads."""
+        import fourierkernels.foundation.image_files  # noqa: F401 - before a training that needs it
+
+        images, side = read_labelled(self.named(preset, data)), side_of(preset)
+        if images.side not in (None, side):
+            raise ValueError(
+                f"data must have images of {side} x {side} pixels, which this preset reads, "
+                f"got {images.side} x {images.side} in {images.source}"
+            )
+        return images
+
+    def build(
+        self, preset: ImagePreset, data: LabelledImages, mixer: str, options: Mapping[str, Any]
+    ) -> VisionTransformer:
+        """Return a model with random weights for the classes and the channels of a data set."""
+        return VisionTransformer(
+            _config(
+                preset,
+                channels=data.channels,
+                classes=len(data.vocabulary),
+                mixer=mixer,
+                mixer_options={**preset.mixer_options.get(mixer, {}), **options},
+            )
         )
-    found, side = read_labelled(named), _side(preset)
-    if found.side not in (None, side):
-        raise ValueError(
-            f"data must have images of {side} x {side} pixels, which this preset reads, "
-            f"got {found.side} x {found.side} in {found.source}"
+
+    def batches(self, preset: ImagePreset, data: LabelledImages, recipe: Recipe) -> Epochs:
+        """Return the training images, in the order of the run."""
+        from fourierkernels.studies.images.batches import ImageUpdates
+
+        return ImageUpdates(
+            data,
+            side=side_of(preset),
+            steps=recipe.steps,
+            batch=recipe.batch,
+            seed=recipe.seed,
+            augmentation=preset.augmentation,
         )
-    return found
 
+    def logits(self, model: VisionTransformer, batch: Batch) -> Tensor:
+        """Return the logits of images."""
+        weight = next(model.parameters())
+        logits: Tensor = model(batch["images"].to(device=weight.device, dtype=weight.dtype))
+        return logits
 
-def build(
-    preset: Preset, data: LabelledImages, mixer: str, options: Mapping[str, Any]
-) -> VisionTransformer:
-    """Return a model with random weights for the classes and the channels of a data set."""
-    return VisionTransformer(
-        _config(
-            preset,
-            channels=data.channels,
-            classes=len(data.vocabulary),
-            mixer=mixer,
-            mixer_options={**preset.mixer_options.get(mixer, {}), **options},
-        )
-    )
+    def examples(
+        self, preset: ImagePreset, data: LabelledImages, split: str, members: Sequence[int]
+    ) -> Batch:
+        """Return images of a split as they are."""
+        from fourierkernels.studies.images.batches import read_batch
 
+        return read_batch(data, split, members, side_of(preset))
 
-def batches(preset: Preset, data: LabelledImages, recipe: Recipe) -> Updates:
-    """Return the training images, in the order of the run."""
-    from fourierkernels.studies.images.updates import ImageUpdates
-
-    return ImageUpdates(
-        data,
-        side=_side(preset),
-        steps=recipe.steps,
-        batch=recipe.batch,
-        seed=recipe.seed,
-        augmentation=preset.augmentation or Augmentation(),
-    )
-
-
-def objective(preset: Preset, data: LabelledImages, recipe: Recipe) -> Objective:
-    """Return the cross-entropy with mixed and smoothed labels, and its plain validation."""
-    from fourierkernels.studies.images.image_measures import accuracy_sums
-
-    classes = len(data.vocabulary)
-
-    def loss(model: nn.Module, batch: Batch) -> Tensor:
-        logits = model(batch["images"].to(next(model.parameters()).dtype))
+    def loss(self, model: VisionTransformer, batch: Batch, smoothing: float) -> Tensor:
+        """Return the cross-entropy with mixed and smoothed labels."""
+        logits = self.logits(model, batch)
         shared = (batch["labels"], batch["partners"], batch["shares"].to(logits.dtype))
-        targets = soft_targets(*shared, classes=classes, smoothing=recipe.label_smoothing)
+        targets = soft_targets(*shared, classes=logits.shape[1], smoothing=smoothing)
         return soft_cross_entropy(logits, targets)
 
-    def validate(model: nn.Module, process: int, processes: int) -> tuple[float, ...]:
-        part = (process, processes)
-        total, count, first, _ = accuracy_sums(model, data, "valid", side=_side(preset), part=part)
-        return total, count, first
+    @torch.no_grad()
+    def sums(
+        self,
+        model: VisionTransformer,
+        preset: ImagePreset,
+        data: LabelledImages,
+        split: str,
+        members: Sequence[int],
+    ) -> tuple[float, ...]:
+        """Return sums over images: of -log p of the label, and of hits among 1 and 5."""
+        sums, device = np.zeros(1 + len(TOPS)), next(model.parameters()).device
+        model.eval()
+        for first in range(0, len(members), self.at_a_time):
+            batch = self.examples(preset, data, split, members[first : first + self.at_a_time])
+            labels = batch["labels"].to(device)
+            logits = self.logits(model, batch).double()
+            losses = functional.cross_entropy(logits, labels, reduction="sum")
+            sums += (float(losses), *(float(hits(logits, labels, k).sum()) for k in TOPS))
+        return tuple(sums.tolist())
 
-    return Objective(loss, validate, math.log(classes), further=("accuracy",))
+    def measure(
+        self,
+        preset: ImagePreset,
+        data: LabelledImages,
+        mixer: str,
+        model: VisionTransformer,
+        *,
+        splits: tuple[str, ...] = ("valid", "test"),
+        positions: int | None = None,
+        folder: Path | None = None,
+    ) -> list[Measured]:
+        """Return accuracies in percent, and the loss, on each split that there is.
+
+        Top-5 is left out where there are no more than five classes.
+
+        Raises
+        ------
+        ValueError
+            If the data have none of these splits.
+        """
+        there = [split for split in splits if split in data.labels]
+        if not there:
+            raise ValueError(
+                f"split must be one of {', '.join(data.counts)} for these images, "
+                f"got {', '.join(splits)}"
+            )
+        if folder is not None:
+            _write_preprocessing(folder / PREPROCESSING, data, side_of(preset))
+        rows = []
+        for split in there:
+            members = measured_places(len(data.labels[split]), positions)
+            total, *correct = self.sums(model, preset, data, split, members)
+            count = len(members)
+            values = {f"top-{k}": 100 * n / count for k, n in zip(TOPS, correct, strict=True)}
+            if len(data.vocabulary) <= max(TOPS):
+                del values[f"top-{max(TOPS)}"]
+            paper = published(preset, data, mixer, split) if positions is None else {}
+            rows += [
+                Measured(split, metric, value, count, paper.get(metric))
+                for metric, value in (values | {"cross-entropy": total / count}).items()
+            ]
+        return rows
+
+    def prepare(self, folder: Path, data: LabelledImages) -> None:
+        """Write the classes of a run into its folder."""
+        write_text(folder / CLASSES, "".join(f"{name}\n" for name in data.vocabulary))
+
+    def check(self, folder: Path, data: LabelledImages) -> None:
+        """Refuse images of other classes than those of a run."""
+        written = (folder / CLASSES).read_text(encoding="utf-8").splitlines()
+        if written != list(data.vocabulary):
+            raise ValueError(
+                f"data must have the {len(written)} classes of {folder / CLASSES}, "
+                f"got {len(data.vocabulary)} in {data.source}"
+            )
+
+    def facts(self, preset: ImagePreset, data: LabelledImages) -> Mapping[str, Any]:
+        """Return how images are normalised, and what is done to those of the training."""
+        does = asdict(preset.augmentation)
+        return {"mean": data.mean, "std": data.std, "augmentation": does}
 
 
-def measure(
-    preset: Preset,
-    data: LabelledImages,
-    mixer: str,
-    model: nn.Module,
-    *,
-    splits: tuple[str, ...] = ("valid", "test"),
-    positions: int | None = None,
-    folder: Path | None = None,
-) -> list[Measured]:
-    """Return the accuracies of a trained model in percent, and its loss, on each split there is.
+STUDY = ImageStudy()
 
-    Top-5 is left out where there are no more than five classes.
 
-    Raises
-    ------
-    ValueError
-        If the data have none of these splits.
+def hits(logits: Tensor, labels: Tensor, k: int) -> Tensor:
+    """Return the probability that the label is among the k largest logits, ``(B,)``.
+
+    It is 0 or 1, unless logits equal to the label's decide; those are put in random order. A logit
+    that is not a number is larger than all others.
+
+    Parameters
+    ----------
+    logits : Tensor
+        ``(B, K)``.
+    labels : Tensor
+        ``(B,)``.
+
+    Examples
+    --------
+    >>> hits(torch.tensor([[2.0, 1.0, 1.0], [0.0, 1.0, 0.0]]), torch.tensor([1, 1]), 2)
+    tensor([0.5000, 1.0000], dtype=torch.float64)
     """
-    from fourierkernels.studies.images.image_measures import TOPS, accuracy_sums
-
-    there = [split for split in splits if split in data.labels]
-    if not there:
-        raise ValueError(
-            f"split must be one of {', '.join(data.counts)} for these images, "
-            f"got {', '.join(splits)}"
-        )
-    if folder is not None:
-        _write_preprocessing(folder / PREPROCESSING, data, _side(preset))
-    rows = []
-    for split in there:
-        total, count, *found = accuracy_sums(model, data, split, side=_side(preset), most=positions)
-        values = {f"top-{k}": 100 * hits / count for k, hits in zip(TOPS, found, strict=True)}
-        if len(data.vocabulary) <= max(TOPS):
-            del values[f"top-{max(TOPS)}"]
-        paper = _published(preset, data, mixer, split) if positions is None else {}
-        rows += [
-            Measured(split, metric, value, int(count), paper.get(metric))
-            for metric, value in (values | {"cross-entropy": total / count}).items()
-        ]
-    return rows
+    of_label = logits.gather(1, labels[:, None])
+    above = (~(logits <= of_label)).sum(dim=1).double()
+    equal = (logits == of_label).sum(dim=1).clamp(min=1).double()
+    return ((k - above) / equal).clamp(0, 1)
 
 
-def prepare(folder: Path, data: LabelledImages) -> None:
-    """Write the classes of a run into its folder."""
-    write_text(folder / CLASSES, "".join(f"{name}\n" for name in data.vocabulary))
+def measured_places(count: int, most: int | None) -> list[int]:
+    """Return at most so many places of a split, evenly spread."""
+    size = count if most is None else min(most, count)
+    places: list[int] = (np.arange(size) * count // size).tolist()
+    return places
 
 
-def check(folder: Path, data: LabelledImages) -> None:
-    """Refuse images of other classes than those of a run."""
-    written = (folder / CLASSES).read_text(encoding="utf-8").splitlines()
-    if written != list(data.vocabulary):
-        raise ValueError(
-            f"data must have the {len(written)} classes of {folder / CLASSES}, "
-            f"got {len(data.vocabulary)} in {data.source}"
-        )
+def side_of(preset: ImagePreset) -> int:
+    """Return the height and width of the images that a preset reads."""
+    return _config(preset).image
 
 
-def facts(preset: Preset, data: LabelledImages) -> Mapping[str, Any]:
-    """Return how images are normalised, and what is done to those of the training."""
-    does = preset.augmentation or Augmentation()
-    return {"mean": data.mean, "std": data.std, "augmentation": asdict(does)}
-
-
-STUDY = Study(
-    title="Image classification: the FourierFormer paper's table 2",
-    presets=PRESETS,
-    mixers=lambda: mixer_names(causal=False),
-    read=read,
-    build=build,
-    batches=batches,
-    objective=objective,
-    measure=measure,
-    facts=facts,
-    check_options=check_options,
-    prepare=prepare,
-    check=check,
-    packages=("pillow",),
-    default="digits",
-    terms=Terms("classes", "classes", "training images", "images"),
-    data=lambda: IMAGE_SETS,
-    experiment="images_small",
-)
+def published(
+    preset: ImagePreset, data: LabelledImages, mixer: str, split: str
+) -> Mapping[str, float]:
+    """Return the paper's numbers, which are of ImageNet's validation images."""
+    same = {**data.counts, "test": 0} == _IMAGENET and split == "valid"
+    return preset.published.get(mixer, {}) if same else {}
 
 
 def _write_preprocessing(file: Path, data: LabelledImages, side: int) -> None:
     """Write how images are read, as image processors of transformers do, for other commands."""
-    from fourierkernels.studies.images.updates import preprocessing
+    from fourierkernels.studies.images.batches import preprocessing
 
     does, square = preprocessing(data, side), {"height": side, "width": side}
     rules = {
@@ -209,16 +254,6 @@ def _write_preprocessing(file: Path, data: LabelledImages, side: int) -> None:
     write_text(file, json.dumps(rules, indent=2) + "\n")
 
 
-def _config(preset: Preset, **changes: Any) -> VisionConfig:
-    own = dict(preset.model)
-    return vision_config(own.pop("preset"), **own, **changes)
-
-
-def _side(preset: Preset) -> int:
-    return _config(preset).image
-
-
-def _published(preset: Preset, data: LabelledImages, mixer: str, split: str) -> Mapping[str, float]:
-    """Return the paper's numbers, which are of ImageNet's validation images."""
-    same = {**data.counts, "test": 0} == _IMAGENET and split == "valid"
-    return preset.published.get(mixer, {}) if same else {}
+def _config(preset: ImagePreset, **changes: Any) -> VisionConfig:
+    sizes = dict(preset.model)
+    return vision_config(sizes.pop("preset"), **sizes, **changes)

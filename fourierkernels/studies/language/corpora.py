@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
-from fourierkernels.studies.texts.plain import has_texts, open_texts
+from fourierkernels.studies.texts.plain import has_texts, is_wikitext, open_texts, open_wikitext
 from fourierkernels.studies.texts.python_text import open_python
 from fourierkernels.studies.texts.source import Source
 from fourierkernels.studies.texts.token_files import TokenFiles, build_token_files
-from fourierkernels.studies.texts.wikitext import is_wikitext, open_wikitext
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +40,7 @@ class Corpus(DataSet[Source]):
 CORPORA: dict[str, Corpus] = {
     "wikitext-103": Corpus(
         title="WikiText-103, the corpus of the paper",
-        had="https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-v1.zip",
+        source="https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-v1.zip",
         layout="wikitext-103/wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens",
         recognises=lambda folder: is_wikitext(folder, "wikitext-103"),
         open=open_wikitext,
@@ -50,7 +49,7 @@ CORPORA: dict[str, Corpus] = {
     ),
     "wikitext-2": Corpus(
         title="WikiText-2, a fiftieth of it",
-        had="https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+        source="https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
         layout="wikitext-2/wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens",
         recognises=lambda folder: is_wikitext(folder, "wikitext-2"),
         open=open_wikitext,
@@ -59,7 +58,8 @@ CORPORA: dict[str, Corpus] = {
     ),
     "text": Corpus(
         title="plain text",
-        had="your own; experiments/data_manuals.py fetches the manuals of LibreOffice and Debian",
+        source="your own; experiments/data_manuals.py fetches the manuals of LibreOffice and "
+        "Debian",
         layout="train.txt, valid.txt and test.txt, or any .txt files, split by file",
         recognises=has_texts,
         open=open_texts,
@@ -67,7 +67,7 @@ CORPORA: dict[str, Corpus] = {
     ),
     "python": Corpus(
         title="the manual and the docstrings that Python ships",
-        had="on every machine that has Python",
+        source="on every machine that has Python",
         layout="no folder",
         open=open_python,
         needs_folder=False,

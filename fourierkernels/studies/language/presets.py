@@ -55,10 +55,24 @@ of steps. Queries and keys are then of unit size, which in the paper's small mod
 0.23, so R = 0.5 here begins as sharp as the paper's 2 does there.
 """
 
+from dataclasses import dataclass, replace
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
+
+
+@dataclass(frozen=True)
+class LanguagePreset(Preset):
+    """A preset of the language study.
+
+    Attributes
+    ----------
+    most_words : int or None
+        Largest vocabulary; the corpus's own if None.
+    """
+
+    most_words: int | None = None
+
 
 _PAPER = Recipe(
     steps=500_000,
@@ -81,9 +95,9 @@ _FOURIER: dict[str, dict[str, Any]] = {
 _PAPER_FOURIER = {"fourier": {"power": 4, "radius": 2.0, "radius_shape": "scalar", "eps": 1e-6}}
 
 
-def _small_preset(summary: str, sizes: dict[str, int]) -> Preset:
+def _small_preset(summary: str, sizes: dict[str, int]) -> LanguagePreset:
     """Return a model of ours that is trained in seconds or minutes, by one recipe."""
-    return Preset(
+    return LanguagePreset(
         summary=summary,
         model={"preset": "small", "length": 32, **sizes, **_OURS},
         recipe=Recipe(
@@ -117,7 +131,7 @@ PRESETS = {
         "4 layers of 8 heads of 16 features, context 32: two minutes on two cores",
         {"dim": 128, "layers": 4, "heads": 8, "hidden": 512},
     ),
-    "twin": Preset(
+    "twin": LanguagePreset(
         summary="6 layers of 8 heads of 16 features, context 256: an hour or so on one core",
         model={"preset": "small", "dim": 128, "layers": 6, "heads": 8, "hidden": 256} | _OURS,
         recipe=Recipe(
@@ -136,7 +150,7 @@ PRESETS = {
         most_words=8_000,
         positions=1_000,
     ),
-    "small": Preset(
+    "small": LanguagePreset(
         summary="the paper's small models: 16 layers, 128 features, context 256",
         model={"preset": "small"} | _AS_THERE,
         recipe=_PAPER,
@@ -146,10 +160,10 @@ PRESETS = {
             "fourier": {"valid": 31.86, "test": 32.85},
         },
     ),
-    "medium": Preset(
+    "medium": LanguagePreset(
         summary="the paper's medium models: 16 layers, 256 features, context 384",
         model={"preset": "medium"} | _AS_THERE,
-        recipe=Recipe(**{**_PAPER.as_json(), "betas": (0.9, 0.999), "steps": 400_000, "batch": 56}),
+        recipe=replace(_PAPER, steps=400_000, batch=56),
         mixer_options=_PAPER_FOURIER,
         published={
             "softmax": {"valid": 27.90, "test": 29.60},

@@ -21,8 +21,7 @@ from fourierkernels.studies.lra.examples import (
     Tokens,
     digest_of,
 )
-from fourierkernels.studies.lra.pathfinder import CLASSES
-from fourierkernels.studies.lra.pixels import pixel_tokens
+from fourierkernels.studies.lra.pixels import CONNECTED, pixel_tokens
 
 Points = NDArray[np.float64]
 _TRIES = 40  # beginnings of a contour, and of an image
@@ -92,7 +91,7 @@ def open_contours(folder: Path) -> ArenaData:
         "contours",
         str(SMALL),
         digest_of(f"contours 1 {SMALL} {SMALL_COUNTS} {_SMALL_SEED}", ()),
-        CLASSES,
+        CONNECTED,
         BYTE_TOKENS,
         splits,
         side=SMALL.side,

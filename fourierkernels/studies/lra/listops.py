@@ -18,12 +18,13 @@ from fourierkernels.foundation.validation import check_integer
 from fourierkernels.studies.lra.examples import (
     ArenaData,
     ArenaSplit,
+    LineFile,
     Tokens,
     check_splits,
     digest_of,
+    index_lines,
     packed,
 )
-from fourierkernels.studies.lra.lines import LineFile, index_lines
 
 OPERATORS = (b"[MIN", b"[MAX", b"[MED", b"[SM")
 END = b"]"

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fourierkernels.foundation.files import file_digest
-from fourierkernels.studies.texts.plain import named_files, text_files
+from fourierkernels.studies.texts.plain import named_files, text_files, wikitext_files
 from fourierkernels.studies.texts.python_text import python_documents, python_version
 from fourierkernels.studies.texts.source import text_lines
-from fourierkernels.studies.texts.wikitext import wikitext_files
 
 LONGEST_LINE = 1_000_000  # characters; a document on one line is no text of sentences
 _BYTE_ORDER_MARK = "\ufeff"

@@ -45,18 +45,14 @@ frequencies of subwords with 0.02. The 150 subwords of "tiny" are hardly more th
 the text, so that a few thousand masked places are enough to learn from.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 
 LOSS, WORD_LOSS, WORD_ACCURACY = "loss", "masked loss", "masked accuracy (%)"
 PAIR_LOSS, PAIR_ACCURACY = "next-segment loss", "next-segment accuracy (%)"
 METRICS = (LOSS, WORD_LOSS, PAIR_LOSS, WORD_ACCURACY, PAIR_ACCURACY)
-_POWER = 4
 
 
 @dataclass(frozen=True)
@@ -65,10 +61,13 @@ class MaskedPreset(Preset):
 
     Attributes
     ----------
+    most_words : int
+        Subwords.
     wrong : {"other_document", "swapped"}
         What the second segment is where it is not what comes next.
     """
 
+    most_words: int = 32_000
     wrong: str = "other_document"
 
 
@@ -103,12 +102,6 @@ _PAPER = Recipe(
 )
 
 
-def fourier_options(dim: int, heads: int) -> dict[str, dict[str, Any]]:
-    """Return the paper's Fourier attention, at the start as sharp as softmax is."""
-    radius = math.sqrt(3 / (_POWER * math.sqrt(dim / heads)))
-    return {"fourier": {"power": _POWER, "radius": radius, "radius_shape": "scalar"}}
-
-
 def _published(size: str) -> dict[str, Mapping[str, float]]:
     scales = (1.0, 1.0, 1.0, 100.0, 100.0)
     return {
@@ -125,8 +118,7 @@ def _paper(size: str, summary: str, dim: int, heads: int) -> MaskedPreset:
         summary=summary,
         model={"preset": f"bert_{size}"},
         recipe=_PAPER,
-        mixer_options=fourier_options(dim, heads),
-        most_words=32_000,
+        mixer_options=as_sharp_as_softmax(dim, heads),
         positions=6_400,
         published=_published(size),
     )
@@ -137,7 +129,7 @@ def _small(summary: str, sizes: dict[str, int], words: int, recipe: Recipe) -> M
         summary=summary,
         model={"preset": "bert_128x2", "start_std": 0.1, **sizes},
         recipe=recipe,
-        mixer_options=fourier_options(sizes["dim"], sizes["heads"]),
+        mixer_options=as_sharp_as_softmax(sizes["dim"], sizes["heads"]),
         data="python-documents",
         most_words=words,
         positions=400,
@@ -156,7 +148,7 @@ _TINY = replace(
     log_every=50,
 )
 _BASE = _paper("base", "the paper's base models: 12 layers, 768 features, C4", 768, 12)
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, MaskedPreset] = {
     "tiny": _small(
         "2 layers of 64 features, length 64, 150 subwords: a minute or two on one core",
         {"dim": 64, "hidden": 256, "layers": 2, "heads": 4, "length": 64},

@@ -1,4 +1,4 @@
-"""The table of corpora of documents: where each is had, how it lies on disk, how it is read.
+"""The table of corpora of documents: where to get each, how it lies on disk, how it is read.
 
 Adding a corpus is adding a row: the command line, its help and the tests read the rows.
 """
@@ -15,21 +15,20 @@ from fourierkernels.studies.masked.documents import (
     open_texts,
     open_wikitext,
 )
-from fourierkernels.studies.texts.plain import has_texts
-from fourierkernels.studies.texts.wikitext import is_wikitext
+from fourierkernels.studies.texts.plain import has_texts, is_wikitext
 
 # The first row that recognises a folder reads it.
 DOCUMENTS: dict[str, DataSet[DocumentSource]] = {
     "c4": DataSet(
         title="C4, the corpus of the FNet paper, as it is distributed",
-        had="https://huggingface.co/datasets/allenai/c4, folder en (305 GB)",
+        source="https://huggingface.co/datasets/allenai/c4, folder en (305 GB)",
         layout="c4-train.*.json.gz and c4-validation.*.json.gz",
         recognises=has_c4,
         open=open_c4,
     ),
     "wikitext-articles": DataSet(
         title="WikiText-103 or WikiText-2, an article being a document",
-        had="as for the language study",
+        source="as for the language study",
         layout="wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens",
         recognises=lambda folder: any(
             is_wikitext(folder, name) for name in ("wikitext-103", "wikitext-2")
@@ -38,8 +37,8 @@ DOCUMENTS: dict[str, DataSet[DocumentSource]] = {
     ),
     "text-documents": DataSet(
         title="plain text, a sentence or paragraph on each line",
-        had="your own; experiments/data_manuals.py --documents fetches the manuals of LibreOffice "
-        "and Debian",
+        source="your own; experiments/data_manuals.py --documents fetches the manuals of "
+        "LibreOffice and Debian",
         layout="train.txt, valid.txt and test.txt, blank lines between documents, or any .txt "
         "files, a document each",
         recognises=has_texts,
@@ -47,7 +46,7 @@ DOCUMENTS: dict[str, DataSet[DocumentSource]] = {
     ),
     "python-documents": DataSet(
         title="the manual and the docstrings that Python ships, a document a topic or module",
-        had="on every machine that has Python",
+        source="on every machine that has Python",
         layout="no folder",
         open=open_python,
         needs_folder=False,

@@ -12,31 +12,34 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import IDS, PIECES
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing.registry import check_options as check_mixer
-from fourierkernels.mixing.registry import mixer_names
 from fourierkernels.models import PretrainingEncoder, encoder_config
-from fourierkernels.studies.engine.objective import Objective
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.segments import Batch
-from fourierkernels.studies.engine.sequences import check_shuffled
-from fourierkernels.studies.engine.study import Measured, Preset, Study, Terms
-from fourierkernels.studies.masked.masked_measures import MaskedSums, masked_sums, predictions
+from fourierkernels.models.encoder import EncoderConfig
+from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.study import Measured, Objective, Study, Terms
+from fourierkernels.studies.masked.document_files import DocumentFiles
+from fourierkernels.studies.masked.documents import DocumentSource
 from fourierkernels.studies.masked.masking import NOTHING, sequence
+from fourierkernels.studies.masked.measurement import (
+    MaskedSums,
+    MaskedUpdates,
+    Measurement,
+    masked_sums,
+    predictions,
+)
 from fourierkernels.studies.masked.pieces import PADDING, Pieces
 from fourierkernels.studies.masked.presets import METRICS, PRESETS, MaskedPreset
 from fourierkernels.studies.masked.sets import DOCUMENTS, read_documents
-from fourierkernels.studies.masked.updates import MaskedUpdates, Measurement
-
-if TYPE_CHECKING:
-    from fourierkernels.studies.masked.document_files import DocumentFiles
 
 HYBRID, _HYBRID_MIXER, _HYBRID_LAYERS = "fnet_hybrid", "fnet", 2
 _KEPT = "attention_layers"  # option of a hybrid
@@ -44,190 +47,148 @@ _PAPER_CORPUS = "c4"
 _LINES = 64  # of test.ids
 
 
-def read(preset: Preset, data: str | Path | None, *, cache: Path | None = None) -> "DocumentFiles":
-    """Return the documents of a run.
+class MaskedStudy(Study[MaskedPreset, DocumentFiles, PretrainingEncoder]):
+    """Encoders that guess masked words, and whether one segment follows another."""
 
-    Raises
-    ------
-    ValueError
-        If none are named for a preset that needs some, or they cannot be read.
-    ImportError
-        If sentencepiece is missing.
-    """
-    named = preset.data if data is None else data
-    if named is None:
-        raise ValueError(
-            "data must be named for this preset: --data FOLDER (--help says where it is had), "
-            "got none"
+    presets = PRESETS
+    terms = Terms("vocabulary", "subwords", "training text", "subwords of text", "named")
+    packages = ("sentencepiece",)
+    experiment = "masked_small"
+
+    def mixers(self) -> list[str]:
+        """Return the mixers of an encoder, and FNet with attention in its last layers."""
+        return [*super().mixers(), HYBRID]
+
+    def check_options(self, mixer: str, options: Mapping[str, Any]) -> None:
+        """Refuse options that a mixer does not have; a hybrid has those of FNet and its own."""
+        name = check_choice("mixer", mixer, self.mixers())
+        shared = {key: value for key, value in options.items() if name != HYBRID or key != _KEPT}
+        check_mixer(_HYBRID_MIXER if name == HYBRID else name, shared)
+
+    def data_sets(self) -> Mapping[str, DataSet[DocumentSource]]:
+        """Return the corpora of documents."""
+        return DOCUMENTS
+
+    def read(
+        self, preset: MaskedPreset, data: str | Path | None, *, cache: Path | None = None
+    ) -> DocumentFiles:
+        """Return the documents of a run."""
+        named, length = self.named(preset, data), _config(preset).length
+        return read_documents(named, size=preset.most_words, length=length, folder=cache)
+
+    def build(
+        self, preset: MaskedPreset, data: DocumentFiles, mixer: str, options: Mapping[str, Any]
+    ) -> PretrainingEncoder:
+        """Return a model with random weights for the subwords of a corpus."""
+        shared = dict(options)
+        kept = shared.pop(_KEPT, _HYBRID_LAYERS) if mixer == HYBRID else 0
+        config = _config(
+            preset,
+            vocabulary=len(data.pieces),
+            mixer=_HYBRID_MIXER if mixer == HYBRID else mixer,
+            mixer_options={**preset.mixer_options.get(mixer, {}), **shared},
+            attention_layers=kept,
+            padding_id=PADDING,
+            mixed_padding=True,
         )
-    assert preset.most_words is not None
-    length = _config(preset).length
-    return read_documents(named, size=preset.most_words, length=length, folder=cache)
+        return PretrainingEncoder(config)
 
-
-def mixers() -> list[str]:
-    """Return the mixers of an encoder, and FNet with attention in its last layers."""
-    return [*mixer_names(causal=False), HYBRID]
-
-
-def check_options(mixer: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that a mixer does not have.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Naming the option, and those that there are.
-    """
-    name = check_choice("mixer", mixer, mixers())
-    own = {key: value for key, value in options.items() if name != HYBRID or key != _KEPT}
-    check_mixer(_HYBRID_MIXER if name == HYBRID else name, own)
-
-
-def build(
-    preset: Preset, data: "DocumentFiles", mixer: str, options: Mapping[str, Any]
-) -> PretrainingEncoder:
-    """Return a model with random weights for the subwords of a corpus."""
-    own = dict(options)
-    kept = own.pop(_KEPT, _HYBRID_LAYERS) if mixer == HYBRID else 0
-    config = _config(
-        preset,
-        vocabulary=len(data.pieces),
-        mixer=_HYBRID_MIXER if mixer == HYBRID else mixer,
-        mixer_options={**preset.mixer_options.get(mixer, {}), **own},
-        attention_layers=kept,
-        padding_id=PADDING,
-        mixed_padding=True,
-    )
-    return PretrainingEncoder(config)
-
-
-def batches(preset: Preset, data: "DocumentFiles", recipe: Recipe) -> MaskedUpdates:
-    """Return the training sequences, in the order of the run.
-
-    Raises
-    ------
-    ValueError
-        If the recipe asks for streams, or there is only one document to draw from.
-    """
-    check_shuffled(recipe, "masked sequences")
-    return MaskedUpdates(
-        data, steps=recipe.steps, batch=recipe.batch, seed=recipe.seed, wrong=_wrong(preset)
-    )
-
-
-def objective(preset: Preset, data: "DocumentFiles", recipe: Recipe) -> Objective:
-    """Return the sum of both mean losses, and its validation beside both accuracies."""
-    held = Measurement(data, "valid", wrong=_wrong(preset), most=preset.positions)
-
-    def loss(model: nn.Module, batch: Batch) -> Tensor:
-        found = predictions(model, batch)
-        words = functional.cross_entropy(
-            found.words.flatten(0, 1),
-            batch["words"].flatten(),
-            ignore_index=NOTHING,
-            reduction="sum",
-            label_smoothing=recipe.label_smoothing,
-        )
-        return words / batch["guessed"][0] + functional.cross_entropy(
-            found.next_sentence, batch["wrong"]
+    def batches(self, preset: MaskedPreset, data: DocumentFiles, recipe: Recipe) -> Epochs:
+        """Return the training sequences, in the order of the run."""
+        check_shuffled(recipe, "masked sequences")
+        return MaskedUpdates(
+            data, steps=recipe.steps, batch=recipe.batch, seed=recipe.seed, wrong=preset.wrong
         )
 
-    @cache
-    def words_of_a_pair() -> float:
-        return held.guessed / len(held)
+    def objective(self, preset: MaskedPreset, data: DocumentFiles, recipe: Recipe) -> Objective:
+        """Return the sum of both mean losses, and its validation beside both accuracies."""
+        measured = Measurement(data, "valid", wrong=preset.wrong, most=preset.positions)
 
-    def validate(model: nn.Module, process: int, processes: int) -> tuple[float, ...]:
-        sums = masked_sums(model, held, part=(process, processes))
-        rate = words_of_a_pair()
-        right = sums.words_right / rate, sums.pairs_right
-        return sums.word_loss / rate + sums.pair_loss, sums.pairs, *right
+        def loss(model: PretrainingEncoder, batch: Batch) -> Tensor:
+            logits = predictions(model, batch)
+            words = functional.cross_entropy(
+                logits.words.flatten(0, 1),
+                batch["words"].flatten(),
+                ignore_index=NOTHING,
+                reduction="sum",
+                label_smoothing=recipe.label_smoothing,
+            )
+            return words / batch["guessed"][0] + functional.cross_entropy(
+                logits.next_sentence, batch["wrong"]
+            )
 
-    even = math.log(len(data.pieces)) + math.log(2)
-    return Objective(loss, validate, even, further=("masked_accuracy", "next_accuracy"))
+        @cache
+        def words_of_a_pair() -> float:
+            return measured.guessed / len(measured)
 
+        def validate(model: PretrainingEncoder, process: int, processes: int) -> tuple[float, ...]:
+            sums = masked_sums(model, measured, part=(process, processes))
+            rate = words_of_a_pair()
+            right = sums.words_right / rate, sums.pairs_right
+            return sums.word_loss / rate + sums.pair_loss, sums.pairs, *right
 
-def measure(
-    preset: Preset,
-    data: "DocumentFiles",
-    mixer: str,
-    model: nn.Module,
-    *,
-    splits: tuple[str, ...] = ("valid", "test"),
-    positions: int | None = None,
-    folder: Path | None = None,
-) -> list[Measured]:
-    """Return the losses and accuracies of table 2 on each split, always by the same masks.
+        even = math.log(len(data.pieces)) + math.log(2)
+        return Objective(loss, validate, even, further=("masked_accuracy", "next_accuracy"))
 
-    Parameters
-    ----------
-    positions : int, optional
-        Spans of each split that are measured; those of the preset by default.
-    """
-    if folder is not None:
-        _write_ids(folder / IDS, data, preset)
-    wrong, most = _wrong(preset), positions or preset.positions
-    paper = preset.published.get(mixer, {}) if data.corpus == _PAPER_CORPUS else {}
-    rows = []
-    for split in splits:
-        sums = masked_sums(model.eval(), Measurement(data, split, wrong=wrong, most=most))
-        own = paper if positions is None else {}
-        rows += [
-            Measured(split, name, value, count, own.get(name))
-            for name, value, count in _numbers(sums)
-        ]
-    return rows
+    def measure(
+        self,
+        preset: MaskedPreset,
+        data: DocumentFiles,
+        mixer: str,
+        model: PretrainingEncoder,
+        *,
+        splits: tuple[str, ...] = ("valid", "test"),
+        positions: int | None = None,
+        folder: Path | None = None,
+    ) -> list[Measured]:
+        """Return the losses and accuracies of table 2 on each split, always by the same masks.
 
+        Parameters
+        ----------
+        positions : int, optional
+            Spans of each split that are measured; those of the preset by default.
+        """
+        if folder is not None:
+            _write_ids(folder / IDS, data, preset)
+        most = positions or preset.positions
+        papers = data.corpus == _PAPER_CORPUS and positions is None
+        published = preset.published.get(mixer, {}) if papers else {}
+        rows = []
+        for split in splits:
+            measurement = Measurement(data, split, wrong=preset.wrong, most=most)
+            sums = masked_sums(model.eval(), measurement)
+            rows += [
+                Measured(split, name, value, count, published.get(name))
+                for name, value, count in _numbers(sums)
+            ]
+        return rows
 
-def prepare(folder: Path, data: "DocumentFiles") -> None:
-    """Write the subwords of a run into its folder."""
-    data.pieces.save(folder / PIECES)
+    def prepare(self, folder: Path, data: DocumentFiles) -> None:
+        """Write the subwords of a run into its folder."""
+        data.pieces.save(folder / PIECES)
 
+    def check(self, folder: Path, data: DocumentFiles) -> None:
+        """Refuse documents with other subwords than those of a run."""
+        Pieces.load(folder / PIECES).vocabulary.check_same(data.vocabulary, folder)
 
-def check(folder: Path, data: "DocumentFiles") -> None:
-    """Refuse documents with other subwords than those of a run."""
-    Pieces.load(folder / PIECES).vocabulary.check_same(data.vocabulary, folder)
-
-
-def facts(preset: Preset, data: "DocumentFiles") -> Mapping[str, Any]:
-    """Return what the numbers of a run also depend on."""
-    return {
-        "documents": dict(data.documents),
-        "spans": dict(data.spans),
-        "lines_cut": dict(data.cut),
-        "subwords_left_out": dict(data.left_out),
-        "wrong_next_segment": _wrong(preset),
-        "even_masked_loss": math.log(len(data.pieces)),
-    }
-
-
-STUDY = Study(
-    title="Masked pre-training: the FNet paper's table 2",
-    presets=PRESETS,
-    mixers=mixers,
-    read=read,
-    build=build,
-    batches=batches,
-    objective=objective,
-    measure=measure,
-    facts=facts,
-    check_options=check_options,
-    prepare=prepare,
-    check=check,
-    packages=("sentencepiece",),
-    terms=Terms("vocabulary", "subwords", "training text", "subwords of text"),
-    data=lambda: DOCUMENTS,
-    experiment="masked_small",
-)
+    def facts(self, preset: MaskedPreset, data: DocumentFiles) -> Mapping[str, Any]:
+        """Return what the numbers of a run also depend on."""
+        return {
+            "documents": dict(data.documents),
+            "spans": dict(data.spans),
+            "lines_cut": dict(data.cut),
+            "subwords_left_out": dict(data.left_out),
+            "wrong_next_segment": preset.wrong,
+            "even_masked_loss": math.log(len(data.pieces)),
+        }
 
 
-def _config(preset: Preset, **changes: Any) -> Any:
-    own = dict(preset.model)
-    return encoder_config(own.pop("preset"), **own, **changes)
+STUDY = MaskedStudy()
 
 
-def _wrong(preset: Preset) -> str:
-    assert isinstance(preset, MaskedPreset)
-    return preset.wrong
+def _config(preset: MaskedPreset, **changes: Any) -> EncoderConfig:
+    sizes = dict(preset.model)
+    return encoder_config(sizes.pop("preset"), **sizes, **changes)
 
 
 def _numbers(sums: MaskedSums) -> list[tuple[str, float, int]]:
@@ -241,9 +202,9 @@ def _numbers(sums: MaskedSums) -> list[tuple[str, float, int]]:
     ]
 
 
-def _write_ids(path: Path, data: "DocumentFiles", preset: Preset) -> None:
+def _write_ids(path: Path, data: DocumentFiles, preset: MaskedPreset) -> None:
     """Write the first sequences of the test text as numbers, unmasked, for other commands."""
-    held = Measurement(data, "test", wrong=_wrong(preset), most=_LINES)
+    measurement = Measurement(data, "test", wrong=preset.wrong, most=_LINES)
     text = data.tokens("test")
-    rows = (sequence(text, draw)[0] for draw in held.draws())
+    rows = (sequence(text, draw)[0] for draw in measurement.draws())
     write_text(path, "".join(f"{' '.join(map(str, row.tolist()))}\n" for row in rows))

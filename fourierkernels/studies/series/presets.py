@@ -48,17 +48,14 @@ as softmax does, l √D R²/3 = 1 with D features of a head; the seeds. Not as t
 The presets "tiny", "small" and "BasicMotions" are ours; the first two read any problem.
 """
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import HELD_OUT
 
 ACCURACY = "accuracy (%)"
-_POWER = 4
 _EVERY = 2  # epochs between validations
 _DIVERGED = 100.0  # times an even guess: small sets are learned by heart, at any validation loss
 
@@ -100,12 +97,6 @@ _SIZES_OF_Z = {
     "SpokenArabicDigits": (3, 64, 8, 256),
 }
 _EPOCHS_OF_F = {"PEMS-SF": 400, "SelfRegulationSCP2": 100, "UWaveGestureLibrary": 100}
-
-
-def _fourier(dim: int, heads: int) -> dict[str, dict[str, Any]]:
-    """Return the paper's Fourier attention, as sharp at the start as softmax is."""
-    radius = math.sqrt(3 / (_POWER * math.sqrt(dim / heads)))
-    return {"fourier": {"power": _POWER, "radius": radius, "radius_shape": "scalar"}}
 
 
 def _recipe(problem: str, *, epochs: int, batch: int) -> Recipe:
@@ -151,7 +142,7 @@ def _preset(problem: str, model: dict[str, Any], recipe: Recipe, summary: str) -
         summary=summary,
         model=model,
         recipe=recipe,
-        mixer_options=_fourier(model["dim"], model["heads"]),
+        mixer_options=as_sharp_as_softmax(model["dim"], model["heads"]),
         published={mixer: {ACCURACY: value} for mixer, value in paper},
         problem=problem,
     )
@@ -174,11 +165,11 @@ def _small(summary: str, sizes: dict[str, Any], steps: int, rate: float) -> Seri
             log_every=steps // 20,
             divergence=_DIVERGED,
         ),
-        mixer_options=_fourier(sizes["dim"], sizes["heads"]),
+        mixer_options=as_sharp_as_softmax(sizes["dim"], sizes["heads"]),
     )
 
 
-PRESETS: dict[str, Preset] = {
+PRESETS: dict[str, SeriesPreset] = {
     "tiny": _small(
         "any problem; 1 layer, 32 features, 80 updates: seconds on one core",
         {"dim": 32, "layers": 1, "heads": 2, "hidden": 64},

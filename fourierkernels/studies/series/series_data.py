@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.files import file_digest
-from fourierkernels.studies.series.problems import PROBLEMS, find_files
+from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.series.problems import ENDINGS, PARTS, PROBLEMS, find_files
 from fourierkernels.studies.series.ts_files import TsFile, Values, read_ts
 
 HELD_OUT, SPLIT_SEED = 0.2, 1337
@@ -259,3 +260,22 @@ def _digest(files: Mapping[str, Path]) -> str:
     for part, file in files.items():
         digest.update(f"{part} {file_digest(file)}".encode())
     return digest.hexdigest()
+
+
+def has_problems(folder: Path) -> bool:
+    """Return whether a folder has the training file of a problem, or a folder with one."""
+    names = [f"*{PARTS['train']}{ending}" for ending in ENDINGS]
+    return any(any(folder.glob(name)) or any(folder.glob(f"*/{name}")) for name in names)
+
+
+# Opened with a folder and the name of a problem, which may be left out where there is one.
+ARCHIVES: dict[str, DataSet[SeriesData]] = {
+    "uea": DataSet(
+        title="problems of the UEA archive, multivariate time series with a class each",
+        source="https://www.timeseriesclassification.com; experiments/data_series.py fetches "
+        "JapaneseVowels and BasicMotions",
+        layout="NAME_TRAIN.ts and NAME_TEST.ts, in the folder or in its folder NAME",
+        recognises=has_problems,
+        open=read_series,
+    ),
+}

@@ -9,6 +9,7 @@ it appears complete or not at all.
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +19,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.files import remove_unfinished, write_folder
-from fourierkernels.foundation.words import END, Vocabulary
-from fourierkernels.studies.texts.vocabulary import count_words
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.foundation.words import END, UNKNOWN, Vocabulary
+
+
+def count_words(
+    lines: Iterable[Sequence[str]], *, least_count: int = 1, most: int | None = None
+) -> Vocabulary:
+    """Return the vocabulary of a training text: ``<eos>``, then its words by falling frequency.
+
+    Words of equal frequency keep the order in which they first come, as in the published code
+    (``src/utils/vocabulary.py`` of https://github.com/IDSIA/lmtool-fwp). If words may be
+    left out, by either limit, ``<unk>`` stands for them and comes second.
+
+    Parameters
+    ----------
+    lines : iterable of sequences of str
+        The words of each line, without ``<eos>``.
+    least_count : int
+        Rarer words are left out.
+    most : int, optional
+        Size of the vocabulary with ``<eos>`` and ``<unk>``.
+
+    Raises
+    ------
+    ValueError
+        If there are no words.
+
+    Examples
+    --------
+    >>> count_words([["b", "a"], ["b"]]).words
+    ('<eos>', 'b', 'a')
+    >>> count_words([["b", "a"], ["b"]], least_count=2).words
+    ('<eos>', '<unk>', 'b')
+    """
+    check_integer("least_count", least_count)
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(line)
+    if not counts:
+        raise ValueError("training text must have words, got none")
+    kept = [word for word, count in counts.most_common() if count >= least_count]
+    kept = [word for word in kept if word != END]
+    if least_count == 1 and most is None:
+        return Vocabulary((END, *kept))
+    room = None if most is None else check_integer("most", most, least=3) - 2
+    kept = [word for word in kept if word != UNKNOWN][:room]
+    return Vocabulary((END, UNKNOWN, *kept))
+
 
 SPLITS = ("train", "valid", "test")
 FORMAT = 1
@@ -97,7 +144,7 @@ def build_token_files(
     digest : str
         Of the texts and of all that decides how they are split into words.
     least_count, most : int
-        Of the vocabulary; see :func:`~fourierkernels.studies.texts.vocabulary.count_words`.
+        Of the vocabulary; see :func:`~fourierkernels.studies.texts.token_files.count_words`.
     folder : Path, optional
         Folder of all token files, :func:`cache_folder` by default.
 

@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from fourierkernels.foundation.validation import check_integer
-from fourierkernels.studies.engine.segments import Batch
+from fourierkernels.studies.engine.epochs import Batch, DrawnOrder, Epochs
 from fourierkernels.studies.translation.bpe import PADDING, START, STOP
 from fourierkernels.studies.translation.classes import BatchRule, padded_length
 from fourierkernels.studies.translation.pair_files import PairFiles
@@ -26,30 +25,33 @@ _NO_RULE = BatchRule()
 _EPOCHS, _PASSES = 0, 1  # else an epoch and a pass could draw the same numbers
 
 
-class PairBatches(Dataset[Batch]):
+class PairUpdates(Epochs):
     """The training batches of a run, in their order: item i is a batch ``(B, N)``, ``(B, M + 1)``.
 
     Each class is read pass after pass, in a new order each time, and cut into batches of exactly B
     pairs: what remains of a pass is the beginning of the next batch, so that every batch is full,
     and every pair comes once in a pass. An epoch has the batches that fill up during one pass of
-    all classes, in an order drawn anew. Everything follows from the seed and the number of the
-    item, whatever the number of processes and wherever a run is resumed.
+    all classes, in an order drawn anew.
+
+    An update has `batch` batches of one length class and of equally many pairs, but not of equally
+    many target tokens. "tokens" of a batch, shape ``(1,)``, are the target tokens of its share if
+    all had equally many: a sum of losses over it has the mean over processes and accumulated
+    gradients that is the mean over all target tokens of the update.
 
     Parameters
     ----------
     files : PairFiles
-        The corpus.
+        The corpus, of which "train" is read.
     steps : int
         Updates of the run.
     batch : int
         Batches of an update, `recipe.batch`. They are of one class, as in [chen_attention]_ section
         4.2, where each of four processes has a quarter of each class: all then have as much to do.
+        A process that has several of them at a time reads them as one.
     rule : BatchRule
         How many pairs there are in a batch of a class.
     seed : int
         Of the order.
-    split : str
-        What is read.
 
     Raises
     ------
@@ -65,15 +67,15 @@ class PairBatches(Dataset[Batch]):
         batch: int = 1,
         rule: BatchRule = _NO_RULE,
         seed: int = 0,
-        split: str = "train",
     ) -> None:
-        self._files, self._split, self._seed = files, split, check_integer("seed", seed, least=0)
-        self._steps, self._batch = check_integer("steps", steps), check_integer("batch", batch)
-        self._pairs = files.classes[split]
+        self._files, self._rule = files, rule
+        self._seed = check_integer("seed", seed, least=0)
+        self._pairs = files.classes["train"]
+        super().__init__(self._collated, examples=sum(self._pairs), steps=steps, batch=batch)
         self._firsts = [0, *accumulate(self._pairs)]
         self._places = [place for place, pairs in enumerate(self._pairs) if pairs]
         self.sizes = {place: rule.size(place) for place in self._places}
-        self._orders: dict[tuple[int, int], NDArray[np.int64]] = {}
+        self._orders = {place: self._order(place) for place in self._places}
         self._epoch: tuple[int, list[tuple[int, int]]] = (-1, [])
 
     @property
@@ -81,43 +83,51 @@ class PairBatches(Dataset[Batch]):
         """Updates in which each pair comes once, on average over the epochs."""
         return sum(self._pairs[place] / self._full(place) for place in self._places)
 
-    def __len__(self) -> int:
-        return self._steps * self._batch
+    def probe(self, most: int) -> tuple[Batch, float]:
+        """Return pairs of the middle class, and how many such batches cost what an update does."""
+        classes = np.cumsum(self._pairs)
+        place = int(np.searchsorted(classes, classes[-1] / 2))
+        first = int(classes[place - 1]) if place else 0
+        last = min(first + most, int(classes[place]))
+        pairs = collate(self._files, "train", np.arange(first, last))
+        tokens = pairs["target"][:, 1:].count_nonzero()[None].float()
+        return pairs | {"tokens": tokens}, self.batch * self._rule.size(place) / (last - first)
 
-    def __getitem__(self, index: int) -> Batch:
-        """Return a batch."""
-        return collate(self._files, self._split, self.members(index))
-
-    def __getitems__(self, indices: Sequence[int]) -> Batch:
-        """Return the one batch that is asked for.
+    def _collated(self, places: list[int]) -> Batch:
+        """Return batches of one update as one.
 
         Raises
         ------
         ValueError
-            If a step of a process is to have several.
+            If they are of several updates, which may be of different classes.
         """
-        if len(indices) != 1:
-            raise ValueError(
-                f"accumulation times processes must be the batches of an update, {self._batch}, "
-                f"got {len(indices)} batches for a process at a time"
-            )
-        return self[int(indices[0])]
+        updates = {place // self.batch for place in places}
+        if len(updates) != 1:
+            raise ValueError(f"indices must be of one update, got those of {len(updates)}")
+        members = np.concatenate([self.members(place) for place in places])
+        tokens = self._target_tokens(updates.pop()) * len(places) / self.batch
+        return collate(self._files, "train", members) | {"tokens": torch.tensor([tokens])}
+
+    def _target_tokens(self, update: int) -> float:
+        """Return the target tokens of an update, the marks of end counted."""
+        places = range(update * self.batch, (update + 1) * self.batch)
+        members = np.concatenate([self.members(place) for place in places])
+        targets = self._files.index("train")[members]["target"]
+        return float(targets.sum(dtype=np.int64) + len(targets))
 
     def members(self, index: int) -> NDArray[np.int64]:
-        """Return the places of the pairs of a batch in the files of the split, ``(B,)``."""
+        """Return the places of the pairs of a batch in the training files, ``(B,)``."""
         if not 0 <= index < len(self):
             raise IndexError(f"index must be in [0, {len(self)}), got {index}")
-        update, part = divmod(index, self._batch)
+        update, part = divmod(index, self.batch)
         place, number = self._update(update)
-        first = (number * self._batch + part) * self.sizes[place]
-        whole = np.arange(first, first + self.sizes[place])
-        passes, inside = np.divmod(whole, self._pairs[place])
-        orders = [self._order(place, turn)[inside[passes == turn]] for turn in np.unique(passes)]
-        return self._firsts[place] + np.concatenate(orders)
+        first = (number * self.batch + part) * self.sizes[place]
+        drawn = [self._orders[place](i) for i in range(first, first + self.sizes[place])]
+        return self._firsts[place] + np.array(drawn)
 
     def _full(self, place: int) -> int:
         """Return how many pairs of a class an update has."""
-        return self.sizes[place] * self._batch
+        return self.sizes[place] * self.batch
 
     def _before(self, epoch: int, place: int) -> int:
         """Return how many updates a class has had before an epoch."""
@@ -147,15 +157,14 @@ class PairBatches(Dataset[Batch]):
         order = np.random.default_rng([self._seed, _EPOCHS, epoch]).permutation(len(updates))
         return [updates[i] for i in order]
 
-    def _order(self, place: int, turn: int) -> NDArray[np.int64]:
-        """Return the order of the pairs of a class in a pass; those of two passes are kept."""
-        key = place, int(turn)
-        if key not in self._orders:
-            for old in [other for other in self._orders if other[0] == place][:-1]:
-                del self._orders[old]
-            rng = np.random.default_rng([self._seed, _PASSES, *key])
-            self._orders[key] = rng.permutation(self._pairs[place])
-        return self._orders[key]
+    def _order(self, place: int) -> DrawnOrder:
+        """Return the order of the pairs of a class, pass after pass."""
+
+        def draw(turn: int) -> NDArray[np.int64]:
+            rng = np.random.default_rng([self._seed, _PASSES, place, turn])
+            return rng.permutation(self._pairs[place])
+
+        return DrawnOrder(draw, self._pairs[place])
 
 
 def one_pass(

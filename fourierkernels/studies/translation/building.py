@@ -15,10 +15,16 @@ from fourierkernels.foundation.files import remove_unfinished, write_folder
 from fourierkernels.studies.texts.token_files import FACTS, SPLITS, cache_folder, number_type
 from fourierkernels.studies.translation.bpe import UNKNOWN, Bpe, learn_bpe
 from fourierkernels.studies.translation.classes import WIDTH, length_class
-from fourierkernels.studies.translation.filters import CROSSING, DUPLICATE, LengthRule, sieve
-from fourierkernels.studies.translation.pair_files import BPE, PairFiles, open_pair_files
-from fourierkernels.studies.translation.pairs import WHOLE, Pair, PairSource
-from fourierkernels.studies.translation.shards import Shards
+from fourierkernels.studies.translation.pair_files import BPE, PairFiles, Shards, open_pair_files
+from fourierkernels.studies.translation.pairs import (
+    CROSSING,
+    DUPLICATE,
+    WHOLE,
+    LengthRule,
+    Pair,
+    PairSource,
+    sieve,
+)
 from fourierkernels.studies.translation.splitting import (
     COPY,
     CROSSED,

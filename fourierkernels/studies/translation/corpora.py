@@ -4,29 +4,26 @@ from pathlib import Path
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
 from fourierkernels.studies.translation.building import build_pair_files
-from fourierkernels.studies.translation.filters import LengthRule
 from fourierkernels.studies.translation.iwslt import is_iwslt, open_iwslt
 from fourierkernels.studies.translation.lines import has_lines, open_lines
 from fourierkernels.studies.translation.pair_files import PairFiles
-from fourierkernels.studies.translation.pairs import PairSource
+from fourierkernels.studies.translation.pairs import LengthRule, PairSource
+from fourierkernels.studies.translation.presets import SIZE
 from fourierkernels.studies.translation.tmx import has_tmx, open_tmx
 from fourierkernels.studies.translation.wmt import is_wmt, open_wmt
-
-SIZE = 35_000  # of the vocabulary, [chen_attention]_ section 4.1
-
 
 # Opened with a folder and its two languages, or None.
 BITEXTS: dict[str, DataSet[PairSource]] = {
     "iwslt14": DataSet(
         title="IWSLT'14 German-English, talks",
-        had="https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz",
+        source="https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz",
         layout="de-en/train.tags.de-en.{de,en}, de-en/IWSLT14.TED*.de-en.{de,en}.xml",
         recognises=is_iwslt,
         open=open_iwslt,
     ),
     "wmt": DataSet(
         title="WMT, news and parliaments; the report's English-Italian lay so",
-        had="https://www.statmt.org/wmt14/translation-task.html",
+        source="https://www.statmt.org/wmt14/translation-task.html",
         layout="CORPUS.SRC-TGT.SRC and CORPUS.SRC-TGT.TGT (or .gz), test sets NAME-src.SRC.sgm and "
         "NAME-ref.TGT.sgm",
         recognises=is_wmt,
@@ -34,14 +31,15 @@ BITEXTS: dict[str, DataSet[PairSource]] = {
     ),
     "tmx": DataSet(
         title="translation memories",
-        had="https://opus.nlpl.eu, or your own",
+        source="https://opus.nlpl.eu, or your own",
         layout="any .tmx or .tmx.gz files, split here",
         recognises=has_tmx,
         open=open_tmx,
     ),
     "lines": DataSet(
         title="line-aligned texts",
-        had="your own; experiments/data_bitext.py fetches manuals in English, Italian and German",
+        source="your own; experiments/data_bitext.py fetches manuals in English, Italian and "
+        "German",
         layout="train.SRC, train.TGT, valid.SRC, … (or .gz); or any NAME.SRC and NAME.TGT, with "
         "NAME.documents if known, split here; bpe.json of a run to read its subwords",
         recognises=has_lines,

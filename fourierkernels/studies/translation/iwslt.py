@@ -16,17 +16,19 @@ from pathlib import Path
 
 from fourierkernels.studies.texts.plain import words_of
 from fourierkernels.studies.texts.token_files import SPLITS
-from fourierkernels.studies.translation.filters import TEXT_FILTERS, Filter, sieve
+from fourierkernels.studies.translation.lines import pairs_of_segments
 from fourierkernels.studies.translation.pairs import (
+    TEXT_FILTERS,
+    Filter,
     Pair,
     PairSource,
     Sides,
     check_files,
     lines_of,
     side_by_side,
+    sieve,
     source_of_sides,
 )
-from fourierkernels.studies.translation.segments import pairs_of_segments
 
 NAME = "de-en"
 TEST_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")

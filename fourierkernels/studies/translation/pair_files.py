@@ -5,7 +5,8 @@ decides its content, appears complete or not at all, and may be larger than memo
 length class lie together, a shard of the file of their split.
 """
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,118 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.words import Vocabulary
-from fourierkernels.studies.texts.token_files import mapped, number_type, read_facts
+from fourierkernels.studies.texts.token_files import SPLITS, mapped, number_type, read_facts
 from fourierkernels.studies.translation.bpe import Bpe
-from fourierkernels.studies.translation.filters import filter_table
-from fourierkernels.studies.translation.shards import INDEX
+from fourierkernels.studies.translation.pairs import filter_table
+
+INDEX = np.dtype([("start", "<i8"), ("source", "<u4"), ("target", "<u4")])
+_FLUSH = 1 << 16  # numbers of a shard that are kept before they are written
+_COPIED = 1 << 20
+
+
+class Shards:
+    """The pairs of each split and length class, in files of their own until they are joined.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are.
+    classes : int
+        How many classes there are.
+    dtype : dtype
+        Of the numbers.
+    unknown : int
+        The number that stands for what the vocabulary does not have.
+    """
+
+    def __init__(self, folder: Path, classes: int, dtype: np.dtype[Any], unknown: int) -> None:
+        self._folder, self._dtype, self._mark = folder, dtype, unknown
+        self.shards = {
+            split: [_Shard(folder / f"{split}-{place}", dtype) for place in range(classes)]
+            for split in SPLITS
+        }
+        self._unknown = dict.fromkeys(SPLITS, 0)
+
+    def add(self, split: str, place: int, source: Sequence[int], target: Sequence[int]) -> None:
+        """Add a pair to a class."""
+        self.shards[split][place].add(source, target)
+        self._unknown[split] += source.count(self._mark) + target.count(self._mark)
+
+    def join(self) -> dict[str, dict[str, Any]]:
+        """Write one file of numbers and one of places for each split; return what is in them.
+
+        Raises
+        ------
+        ValueError
+            If a split has no pair.
+        """
+        counts, classes = {}, {}
+        for split, shards in self.shards.items():
+            classes[split] = [shard.pairs for shard in shards]
+            if not sum(classes[split]):
+                every = sum(shard.pairs for each in self.shards.values() for shard in each)
+                raise ValueError(
+                    f"{split} text must have at least one pair, got 0 of {every} pairs; texts that "
+                    "are split here need several documents"
+                )
+            counts[split] = self._join(split, shards)
+        return {"counts": counts, "classes": classes, "unknown": self._unknown}
+
+    def _join(self, split: str, shards: Sequence["_Shard"]) -> int:
+        start = 0
+        numbers, places = self._folder / f"{split}.bin", self._folder / f"{split}.index"
+        with numbers.open("wb") as out, places.open("wb") as index:
+            for shard in shards:
+                shard.flush()
+                for lengths in shard.lengths():
+                    rows = np.empty(len(lengths), dtype=INDEX)
+                    rows["source"], rows["target"] = lengths.T
+                    ends = start + np.cumsum(lengths.sum(axis=1, dtype=np.int64))
+                    rows["start"] = np.concatenate(([start], ends[:-1]))
+                    start = int(ends[-1])
+                    index.write(rows.tobytes())
+                with shard.numbers.open("rb") as content:
+                    while block := content.read(_COPIED):
+                        out.write(block)
+                shard.remove()
+        return start
+
+
+class _Shard:
+    """The pairs of one class, of which few are in memory."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.numbers, self._lengths = path.with_suffix(".numbers"), path.with_suffix(".lengths")
+        self._dtype, self.pairs = dtype, 0
+        self._kept, self._sides = array("L"), array("L")
+
+    def add(self, source: Sequence[int], target: Sequence[int]) -> None:
+        self._kept.extend(source)
+        self._kept.extend(target)
+        self._sides.extend((len(source), len(target)))
+        self.pairs += 1
+        if len(self._kept) >= _FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        for path, kept, dtype in (
+            (self.numbers, self._kept, self._dtype),
+            (self._lengths, self._sides, np.dtype("<u4")),
+        ):
+            with path.open("ab") as out:
+                out.write(np.array(kept, dtype=dtype).tobytes())
+        self._kept, self._sides = array("L"), array("L")
+
+    def lengths(self) -> Iterator[np.ndarray[Any, np.dtype[np.uint32]]]:
+        """Yield the lengths of both sides, ``(n, 2)``, many pairs at a time."""
+        with self._lengths.open("rb") as content:
+            while block := content.read(_COPIED):
+                yield np.frombuffer(block, dtype="<u4").reshape(-1, 2)
+
+    def remove(self) -> None:
+        self.numbers.unlink()
+        self._lengths.unlink()
+
 
 BPE = "bpe.json"
 _NAMES = (

@@ -45,10 +45,31 @@ of the sentences alone. In the minutes of "little" a corpus of 41,000 pairs is r
 it does without dropout, takes small batches and many updates, and lets the rate fall to zero.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Preset
+from fourierkernels.studies.engine.recipe import Preset, Recipe
+from fourierkernels.studies.translation.classes import BUDGET
+
+SIZE = 35_000  # of the vocabulary, [chen_attention]_ section 4.1
+
+
+@dataclass(frozen=True)
+class TranslationPreset(Preset):
+    """A preset of the translation study.
+
+    Attributes
+    ----------
+    most_words : int
+        Largest number of subwords, of both languages together.
+    budget : int
+        What the pairs of a batch may count, see
+        :class:`~fourierkernels.studies.translation.classes.BatchRule`.
+    """
+
+    most_words: int = SIZE
+    budget: int = BUDGET
+
 
 _PARTS = 4  # batches of an update, for four processes or for accumulation
 _EPOCH = 1_081  # updates
@@ -109,7 +130,7 @@ def _small_recipe(**settings: Any) -> Recipe:
 
 
 PRESETS = {
-    "tiny": Preset(
+    "tiny": TranslationPreset(
         summary="2 + 2 layers, 64 features, 2,000 subwords: a few minutes on one core",
         model={"size": "tiny", "length": 64},
         recipe=_small_recipe(
@@ -124,7 +145,7 @@ PRESETS = {
         positions=200,
         budget=2_000,
     ),
-    "little": Preset(
+    "little": TranslationPreset(
         summary="2 + 2 layers, 96 features, 2,000 subwords, many small updates: the book's study",
         model={"size": "tiny", "dim": 96, "hidden": 256, "length": 64, "dropout": 0.0},
         recipe=_small_recipe(
@@ -140,7 +161,7 @@ PRESETS = {
         positions=100,
         budget=800,
     ),
-    "small": Preset(
+    "small": TranslationPreset(
         summary="3 + 3 layers, 256 features, 8,000 subwords: hours on a CPU, see --plan",
         model={"size": "small", "length": 128},
         recipe=_small_recipe(
@@ -155,7 +176,7 @@ PRESETS = {
         positions=1_000,
         budget=3_000,
     ),
-    "iwslt": Preset(
+    "iwslt": TranslationPreset(
         summary="6 + 6 layers, 512 features, feed-forward 1,024, 10,000 subwords: small corpora",
         model={"size": "iwslt", "length": 128},
         recipe=Recipe(
@@ -174,7 +195,7 @@ PRESETS = {
         most_words=10_000,
         budget=6_000,
     ),
-    "base": Preset(
+    "base": TranslationPreset(
         summary="the report's models: 6 + 6 layers, 512 features, 35,000 subwords, 50 epochs",
         model={"size": "base", "length": 128},
         recipe=_report(512),
@@ -185,7 +206,7 @@ PRESETS = {
             "dft_encoder": _TABLE_2,
         },
     ),
-    "big": Preset(
+    "big": TranslationPreset(
         summary="the report's big transformer: 6 + 6 layers, 1,024 features, 35,000 subwords",
         model={"size": "big", "length": 128},
         recipe=_report(1024),

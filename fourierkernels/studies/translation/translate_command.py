@@ -1,20 +1,38 @@
-"""``fourierkernels translate``: a trained translation model and the text that it reads."""
+"""``fourierkernels translate``: a trained model, the text that it reads, a corpus that it makes.
+
+A corpus whose training text is a teacher's: sequence-level distillation.
+
+[kim2016sequence]_ section 3.2: the student is trained on the sentences that the teacher's beam
+search finds best. Written is a folder of line-aligned texts as
+:mod:`fourierkernels.studies.translation.lines` reads it, with the split of the corpus and the
+teacher's subwords.
+"""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourierkernels.foundation.device import default_device
+from fourierkernels.foundation.files import write_folder
 from fourierkernels.foundation.run_folder import SUBWORDS, weights_file
 from fourierkernels.models import TranslationModel
 from fourierkernels.models.saved import load_model
-from fourierkernels.studies.engine.run_setup import run_folder
+from fourierkernels.studies.engine.run_setup import load_setup, run_folder
 from fourierkernels.studies.texts.source import lines_of_bytes, text_lines
-from fourierkernels.studies.translation.text_translation import Warn, translate_lines
+from fourierkernels.studies.texts.token_files import SPLITS
+from fourierkernels.studies.translation.bpe import Bpe
+from fourierkernels.studies.translation.building import split_texts
+from fourierkernels.studies.translation.corpora import open_bitext
+from fourierkernels.studies.translation.lines import DOCUMENTS
+from fourierkernels.studies.translation.pairs import Pair, PairSource
+from fourierkernels.studies.translation.text_translation import Warn, room, translate_lines
+from fourierkernels.studies.translation.translation_measures import BEAM, LENGTH_PENALTY
 
 if TYPE_CHECKING:
-    from fourierkernels.studies.translation.bpe import Bpe
+    pass
 
 LONGEST_LINE = 40_000  # bytes that are read of a line
 
@@ -79,3 +97,94 @@ def translate_text(
         else text_lines(file, most=LONGEST_LINE)
     )
     return translate_lines(model, bpe, lines, beam=beam, length_penalty=length_penalty, warn=warn)
+
+
+def write_distilled(
+    teacher: Path,
+    output: Path,
+    *,
+    data: str | Path | None = None,
+    beam: int = BEAM,
+    length_penalty: float = LENGTH_PENALTY,
+    cache: Path | None = None,
+) -> None:
+    """Write a corpus with the teacher's translations in place of the targets of training.
+
+    Pairs whose source is longer than what the teacher reads are left out of the training text. The
+    other splits are as they were.
+
+    Parameters
+    ----------
+    teacher : Path
+        The folder of a translation run (for its best model), of one of its checkpoints, or a file
+        of weights.
+    output : Path
+        A new folder whose name ends in the languages, as ``distilled-en-it``.
+    data : str or Path, optional
+        The corpus; by default the one that the teacher was trained on.
+    beam, length_penalty
+        As for :func:`~fourierkernels.models.beam_search`.
+    cache : Path, optional
+        Folder of token files.
+
+    Raises
+    ------
+    ValueError
+        If the teacher is none, does not read the corpus, or the folder exists or is named
+        otherwise.
+    OSError
+        If it cannot be written; nothing is left of it.
+    """
+    model, bpe = load_translator(teacher)
+    source = _texts(teacher, data, cache)
+    _check_output(output, source.languages)
+
+    def translated(lines: Iterable[str]) -> Iterator[str]:
+        return translate_lines(model, bpe, lines, beam=beam, length_penalty=length_penalty)
+
+    def fill(folder: Path) -> None:
+        bpe.save(folder / SUBWORDS)
+        for split in SPLITS:
+            pairs = (pair for own, pair in split_texts(source) if own == split)
+            if split == "train":
+                read, kept = tee(_readable(pairs, model, bpe))
+                targets = translated(pair.source for pair in read)
+                pairs = (p._replace(target=t) for p, t in zip(kept, targets, strict=True))
+            _write(folder, split, source.languages, pairs)
+
+    write_folder(output, fill)
+
+
+def _texts(teacher: Path, data: str | Path | None, cache: Path | None) -> PairSource:
+    """Return a corpus that the teacher can read."""
+    home = run_folder(teacher)
+    run, digest = load_setup(home)
+    study = run.chosen_study
+    named = study.named(run.chosen_preset, run.data if data is None else data)
+    files = study.read(run.chosen_preset, named, cache=cache)
+    if files.digest != digest:
+        study.check(home, files)
+    return open_bitext(named)[1]
+
+
+def _check_output(output: Path, languages: tuple[str, str]) -> None:
+    ending = "-".join(languages)
+    if not output.resolve().name.endswith(f"-{ending}"):
+        raise ValueError(f"output must end in -{ending}, the languages it is read by, got {output}")
+    if output.exists():
+        raise ValueError(f"output must be a new folder, got {output}")
+
+
+def _readable(pairs: Iterable[Pair], model: TranslationModel, bpe: Bpe) -> Iterator[Pair]:
+    most = room(model)
+    return (pair for pair in pairs if len(bpe.encode([pair.source])[0]) <= most)
+
+
+def _write(folder: Path, split: str, languages: tuple[str, str], pairs: Iterable[Pair]) -> None:
+    """Write pairs as three texts; a document is one line, too."""
+    with ExitStack() as stack:
+        paths = (folder / f"{split}.{ending}" for ending in (*languages, DOCUMENTS))
+        files = [stack.enter_context(p.open("w", encoding="utf-8", newline="\n")) for p in paths]
+        for pair in pairs:
+            for file, text in zip(files, pair, strict=True):
+                file.write(f"{' '.join(text.split())}\n")

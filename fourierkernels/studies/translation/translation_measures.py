@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from fourierkernels.models import TranslationModel, translation_loss
-from fourierkernels.studies.engine.study import Measured, Preset
 from fourierkernels.studies.translation.bleu import (
     Bleu,
     Counts,
@@ -35,47 +33,33 @@ if TYPE_CHECKING:
 
 BEAM, LENGTH_PENALTY = 4, 0.6  # [chen_attention]_ section 5.2, [vaswani2017attention]_ section 6.1
 _COLUMNS = ("class", "source", "reference", "translation")
-_PAPER_LANGUAGES = ["en", "it"]
-_PAPER_CORPUS = "wmt"
 _SCORES = (("BLEU", "bleu"), ("BLEU-1", "bleu_1"), ("BLEU-4", "bleu_4"))
 _EVALUATED = 2_000  # budget of a batch without gradients, on a CPU
 _MANY = 60_000  # elsewhere
 
 
-def measure(
-    preset: Preset,
+def numbers_of(
+    model: TranslationModel,
     data: "PairFiles",
-    mixer: str,
-    model: nn.Module,
+    split: str,
     *,
-    splits: tuple[str, ...] = ("valid", "test"),
     positions: int | None = None,
     folder: Path | None = None,
-) -> list[Measured]:
-    """Return perplexity, accuracy and BLEU of a trained model on each split.
+) -> Iterator[tuple[str, float, int]]:
+    """Yield the name, the value and the count of each number of a model on a split.
 
     Parameters
     ----------
     positions : int, optional
-        Sentences of each split that are translated, evenly spread over its lengths; all by default.
+        Sentences that are translated, evenly spread over their lengths; all by default.
     folder : Path, optional
         Where the translations are left, ``translations-SPLIT.csv``.
     """
-    assert isinstance(model, TranslationModel)
-    published: Mapping[str, float] = {}
-    whole = positions is None and data.languages == _PAPER_LANGUAGES
-    if whole and data.corpus == _PAPER_CORPUS:
-        published = preset.published.get(mixer, {})
-    rows: list[Measured] = []
-    for split in splits:
-        rows += _by_tokens(model, data, split)
-        sentences = translate_split(model, data, split, positions=positions)
-        if folder is not None:
-            write_translations(folder, split, sentences)
-        paper = published if split == "test" else {}
-        for metric, value, count in bleu_rows(sentences):
-            rows.append(Measured(split, metric, value, count, paper.get(metric)))
-    return rows
+    yield from _by_tokens(model, data, split)
+    sentences = translate_split(model, data, split, positions=positions)
+    if folder is not None:
+        write_translations(folder, split, sentences)
+    yield from bleu_rows(sentences)
 
 
 def validation_sums(
@@ -224,7 +208,9 @@ def class_name(place: int) -> str:
     return f"{upper - WIDTH + 1 if place else 0}-{upper}"
 
 
-def _by_tokens(model: TranslationModel, data: "PairFiles", split: str) -> Iterator[Measured]:
+def _by_tokens(
+    model: TranslationModel, data: "PairFiles", split: str
+) -> Iterator[tuple[str, float, int]]:
     training = model.training
     on_cpu = model.embedding.weight.device.type == "cpu"
     model.eval()
@@ -234,8 +220,8 @@ def _by_tokens(model: TranslationModel, data: "PairFiles", split: str) -> Iterat
             total, tokens, correct = validation_sums(model, data, split, rule=rule)
     finally:
         model.train(training)
-    yield Measured(split, "perplexity", math.exp(total / tokens), tokens)
-    yield Measured(split, "token accuracy", 100 * correct / tokens, tokens)
+    yield "perplexity", math.exp(total / tokens), tokens
+    yield "token accuracy", 100 * correct / tokens, tokens
 
 
 def _counted(sentences: Sequence[Mapping[str, str]]) -> tuple[Counts, NDArray[np.int64]]:

@@ -8,7 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from fourierkernels.studies.translation.lines import aligned, find, with_documents
+from fourierkernels.studies.translation.lines import (
+    aligned,
+    find,
+    pairs_of_segments,
+    with_documents,
+)
 from fourierkernels.studies.translation.pairs import (
     WHOLE,
     Pair,
@@ -17,7 +22,6 @@ from fourierkernels.studies.translation.pairs import (
     source_of_sides,
     split_names,
 )
-from fourierkernels.studies.translation.segments import pairs_of_segments
 
 _CORPUS = re.compile(r"(?P<stem>.+\.(?P<one>[a-z]{2})-(?P<two>[a-z]{2}))\.([a-z]{2})(\.gz)?")
 _TEST = re.compile(r"(?P<set>.+?)(?:-(?P<role>src|ref))?\.(?P<language>[a-z]{2})\.sgm")

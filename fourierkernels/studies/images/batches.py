@@ -1,17 +1,14 @@
 """The training images of a run, in its order, as they are after augmentation and mixing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from fourierkernels.foundation.image_files import Preprocessing, Resampling
-from fourierkernels.foundation.validation import check_integer
-from fourierkernels.studies.engine.segments import Batch
-from fourierkernels.studies.images.augmentation import Augmentation
-from fourierkernels.studies.images.blending import Blend, draw_blend
+from fourierkernels.studies.engine.epochs import Batch, DrawnOrder, Epochs
+from fourierkernels.studies.images.augmentation import Augmentation, Blend, draw_blend
 from fourierkernels.studies.images.labelled import LabelledImages
 
 _CROPPED = 0.875  # of the shorter side, in validation: eval_crop_ratio of DeiT's main.py
@@ -39,7 +36,7 @@ def read_batch(data: LabelledImages, split: str, places: Iterable[int], side: in
     return {"images": torch.from_numpy(np.stack(pixels)), "labels": labels}
 
 
-class ImageUpdates(Dataset[Batch]):
+class ImageUpdates(Epochs):
     """Training images in the order of a run, epoch after epoch.
 
     Which image comes where, and all that is done to it, follow from the seed and its number in the
@@ -78,15 +75,12 @@ class ImageUpdates(Dataset[Batch]):
         seed: int,
         augmentation: Augmentation,
     ) -> None:
-        self._data, self._side, self._seed, self._does = data, side, seed, augmentation
-        self._batch, self._count = (
-            check_integer("batch", batch),
-            check_integer("steps", steps) * batch,
-        )
+        self._images, self._data = len(data.labels["train"]), data
+        super().__init__(self._collated, examples=self._images, steps=steps, batch=batch)
+        self._side, self._seed, self._does = side, seed, augmentation
         self._group = augmentation.group or batch
         if batch % self._group:
             raise ValueError(f"group must divide batch = {batch}, got {self._group}")
-        self._images = len(data.labels["train"])
         self._epoch = self._images // batch * batch
         if not self._epoch:
             raise ValueError(
@@ -94,24 +88,10 @@ class ImageUpdates(Dataset[Batch]):
                 f"got {self._images}"
             )
         self._reads = preprocessing(data, side)
-        self._drawn: tuple[int, NDArray[np.int64]] = (-1, np.arange(0))
+        self.place = DrawnOrder(self._draw, self._epoch)  # which image comes at a place of the run
 
-    @property
-    def updates_per_epoch(self) -> float:
-        """Updates in which as many images are read as there are."""
-        return self._images / self._batch
-
-    def __len__(self) -> int:
-        return self._count
-
-    def probe(self, most: int) -> tuple[Batch, float]:
-        """Return a batch of at most `most` images, and how many such batches an update has."""
-        few = min(most, self._batch)
-        return self.__getitems__(range(few)), self._batch / few
-
-    def __getitems__(self, indices: Sequence[int]) -> Batch:
+    def _collated(self, places: list[int]) -> Batch:
         """Return mixed images ``(B, C, side, side)``, labels, those of partners, and shares."""
-        places = [int(index) for index in indices]
         blends = {group: self._blend(group) for group in {p // self._group for p in places}}
         mixed = [blends[place // self._group] for place in places]
         partners = [self._partner(place) for place in places]
@@ -128,16 +108,14 @@ class ImageUpdates(Dataset[Batch]):
             "shares": torch.tensor([blend.share for blend in mixed]),
         }
 
-    def place(self, index: int) -> int:
-        """Return which training image comes at a place of the run."""
-        epoch, place = divmod(index, self._epoch)
-        update, within = divmod(place, self._batch)
-        group, slot = divmod(within, self._group)
-        listed = update * self._batch + slot * (self._batch // self._group) + group
-        if self._drawn[0] != epoch:
-            rng = np.random.default_rng([self._seed, _ORDER, epoch])
-            self._drawn = epoch, rng.permutation(self._images)
-        return int(self._drawn[1][listed // self._does.repeats])
+    def _draw(self, epoch: int) -> NDArray[np.int64]:
+        """Return the images of an epoch, repetitions spread over the groups of each update."""
+        update, within = np.divmod(np.arange(self._epoch), self.batch)
+        group, slot = np.divmod(within, self._group)
+        listed = update * self.batch + slot * (self.batch // self._group) + group
+        order = np.random.default_rng([self._seed, _ORDER, epoch]).permutation(self._images)
+        images: NDArray[np.int64] = order[listed // self._does.repeats]
+        return images
 
     def _labels(self, indices: Iterable[int]) -> torch.Tensor:
         return torch.from_numpy(self._data.labels["train"][[self.place(i) for i in indices]])

@@ -1,28 +1,28 @@
 """Windows of episodes as batches, in the order of a run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.studies.control.control_data import ControlData
-from fourierkernels.studies.engine.segments import Batch
+from fourierkernels.studies.engine.epochs import Batch, DrawnOrder, Epochs
 
-_BLOCK, _KEPT = 65_536, 2  # draws made at once; blocks of them that are kept
+_BLOCK = 65_536  # draws made at once
 
 Windows = NDArray[np.int64]  # (B, 3): first step, number of steps, steps of the episode before it
 
 
-class ControlUpdates(Dataset[Batch]):
-    """Windows of training episodes, drawn with replacement.
+def control_updates(
+    data: ControlData, *, context: int, steps: int, batch: int, seed: int
+) -> Epochs:
+    """Return windows of training episodes, drawn with replacement.
 
     An episode is drawn in proportion to its length and a step of it evenly, as gym/experiment.py of
     github.com/kzl/decision-transformer does it: so each step of the training episodes is as
-    likely to begin a window. The draws are fixed by the seed alone, whatever the number of
-    processes and wherever a run is resumed.
+    likely to begin a window.
 
     Parameters
     ----------
@@ -35,47 +35,24 @@ class ControlUpdates(Dataset[Batch]):
     seed : int
         Of the draws.
     """
+    check_integer("context", context)
+    split = data.splits["train"]
+    ends = np.cumsum(split.lengths)
 
-    def __init__(
-        self, data: ControlData, *, context: int, steps: int, batch: int, seed: int
-    ) -> None:
-        self._data, self._context = data, check_integer("context", context)
-        self._batch, self._seed = check_integer("batch", batch), seed
-        self._count = check_integer("steps", steps) * batch
-        self._ends = np.cumsum(data.splits["train"].lengths)
-        self._blocks: dict[int, NDArray[np.int64]] = {}
+    def draw(block: int) -> NDArray[np.int64]:
+        return np.random.default_rng([seed, block]).integers(int(ends[-1]), size=_BLOCK)
 
-    @property
-    def updates_per_epoch(self) -> float:
-        """Updates after which as many windows have been drawn as there are steps."""
-        return self._data.splits["train"].steps / self._batch
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitems__(self, indices: Sequence[int]) -> Batch:
-        """Return the windows of some places of the run; see :func:`collate`."""
-        drawn = np.array([self._draw(int(index)) for index in indices])
-        split = self._data.splits["train"]
-        episode = np.searchsorted(self._ends, drawn, side="right")
-        before = drawn - (self._ends[episode] - split.lengths[episode])
-        lengths = np.minimum(self._context, split.lengths[episode] - before)
+    def collate_steps(drawn: list[int]) -> Batch:
+        """Return the windows that begin at some of the training steps."""
+        firsts = np.array(drawn)
+        episode = np.searchsorted(ends, firsts, side="right")
+        before = firsts - (ends[episode] - split.lengths[episode])
+        lengths = np.minimum(context, split.lengths[episode] - before)
         windows = np.stack([split.starts[episode] + before, lengths, before], axis=1)
-        return collate(self._data, windows, context=self._context)
+        return collate(data, windows, context=context)
 
-    def probe(self, most: int) -> tuple[Batch, float]:
-        """Return a batch of at most `most` windows, and how many such batches an update has."""
-        few = min(most, self._batch)
-        return self.__getitems__(range(few)), self._batch / few
-
-    def _draw(self, index: int) -> int:
-        block, place = divmod(index, _BLOCK)
-        if block not in self._blocks:
-            for old in sorted(self._blocks)[: 1 - _KEPT]:
-                del self._blocks[old]
-            rng = np.random.default_rng([self._seed, block])
-            self._blocks[block] = rng.integers(int(self._ends[-1]), size=_BLOCK)
-        return int(self._blocks[block][place])
+    order = DrawnOrder(draw, _BLOCK)
+    return Epochs(collate_steps, examples=split.steps, steps=steps, batch=batch, order=order)
 
 
 def collate(data: ControlData, windows: Windows, *, context: int) -> Batch:

@@ -1,0 +1,81 @@
+"""Studies whose models put sequences, series or images into classes."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fourierkernels.studies.engine.epochs import Batch
+from fourierkernels.studies.engine.recipe import Recipe
+from fourierkernels.studies.engine.study import DataT, ModelT, Objective, PresetT, Study
+
+
+class Classification(Study[PresetT, DataT, ModelT]):
+    """A study of classes: cross-entropy, and how many classes are right beside it.
+
+    Attributes
+    ----------
+    labels : str
+        What a batch has the classes under.
+    at_a_time : int
+        Examples of a batch without gradients; no number depends on it but by rounding.
+    further : tuple of str
+        Names of what :meth:`validate` sums up beside losses.
+    """
+
+    labels: str = "classes"
+    at_a_time: int = 64
+    further: tuple[str, ...] = ("accuracy",)
+
+    @abstractmethod
+    def logits(self, model: ModelT, batch: Batch) -> Tensor:
+        """Return the logits of a batch, ``(B, K)``, none of which depends on the others."""
+
+    @abstractmethod
+    def examples(self, preset: PresetT, data: DataT, split: str, members: Sequence[int]) -> Batch:
+        """Return examples of a split as a batch."""
+
+    def loss(self, model: ModelT, batch: Batch, smoothing: float) -> Tensor:
+        """Return the mean cross-entropy of a training batch."""
+        logits = self.logits(model, batch)
+        classes = batch[self.labels].to(logits.device)
+        return functional.cross_entropy(logits, classes, label_smoothing=smoothing)
+
+    @torch.no_grad()
+    def sums(
+        self, model: ModelT, preset: PresetT, data: DataT, split: str, members: Sequence[int]
+    ) -> tuple[float, ...]:
+        """Return the sum of -log p of the classes of some examples, and how many are right."""
+        total, correct = 0.0, 0
+        for first in range(0, len(members), self.at_a_time):
+            batch = self.examples(preset, data, split, members[first : first + self.at_a_time])
+            logits = self.logits(model, batch)
+            classes = batch[self.labels].to(logits.device)
+            total += float(functional.cross_entropy(logits.double(), classes, reduction="sum"))
+            correct += int((logits.argmax(dim=-1) == classes).sum())
+        return total, correct
+
+    def validate(
+        self, preset: PresetT, data: DataT, model: ModelT, process: int, processes: int
+    ) -> tuple[float, ...]:
+        """Return what a process contributes to a validation: loss, examples, and `further`."""
+        members = range(process, data.counts["valid"], processes)
+        total, *correct = self.sums(model, preset, data, "valid", members)
+        return total, len(members), *correct[: len(self.further)]
+
+    def even_loss(self, data: DataT) -> float:
+        """Return the loss of an even guess."""
+        return math.log(len(data.vocabulary))
+
+    def objective(self, preset: PresetT, data: DataT, recipe: Recipe) -> Objective:
+        """Return the mean loss of a batch, and its validation beside the accuracy."""
+        return Objective(
+            loss=partial(self.loss, smoothing=recipe.label_smoothing),
+            validate=partial(self.validate, preset, data),
+            even=self.even_loss(data),
+            further=self.further,
+        )

@@ -1,0 +1,214 @@
+"""What holds for every study, one from outside among them."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from study_cases import CASES, add_ninth
+from training_runs import error_of, train_here
+
+from fourierkernels.models.tensor_files import read_tensors
+from fourierkernels.studies.engine.checkpoints import checkpoint_steps
+from fourierkernels.studies.engine.classification import Classification
+from fourierkernels.studies.engine.planning import plan
+from fourierkernels.studies.engine.run_setup import Setup, read_data
+from fourierkernels.studies.engine.study import StartedStudy
+from fourierkernels.studies.registry import STUDIES
+
+EVERY = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tables() -> Iterator[None]:
+    """Give back what the cases add to tables that all tests share."""
+    from fourierkernels.studies.control.environments import ENVIRONMENTS
+
+    tables = [ENVIRONMENTS, STUDIES.rows, *(study.presets for study in STUDIES.values())]
+    before = [dict(table) for table in tables]
+    add_ninth()
+    yield
+    for table, rows in zip(tables, before, strict=True):
+        for added in set(table) - set(rows):
+            del table[added]
+
+
+@pytest.fixture(scope="module")
+def runs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Runs that have been asked for, and their data, by the names of studies."""
+    return {"": (cache, tmp_path_factory)}
+
+
+def asked(runs: dict[str, Any], name: str) -> tuple[Setup, Any]:
+    cache, folders = runs[""]
+    if name not in runs:
+        run = CASES[name].run(folders.mktemp(name) / "data", cache)
+        runs[name] = run, read_data(run, cache=cache)
+    return runs[name]
+
+
+def model_of(run: Setup, data: Any, mixer: str | None = None) -> Any:
+    torch.manual_seed(1)
+    options = run.mixer_options if mixer is None else {}
+    if mixer == "fnet_hybrid":  # the model has one layer
+        options = {"attention_layers": 1}
+    return run.chosen_study.build(run.chosen_preset, data, mixer or run.mixer, options).eval()
+
+
+def test_every_study_has_its_case() -> None:
+    assert set(CASES) == set(STUDIES)
+
+
+SLOW = {"series", "control", "masked", "glue", "lra", "images"}  # a whole run and its parts
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in CASES]
+)
+def test_run_that_is_resumed_ends_the_same_to_the_bit(
+    name: str, runs: dict[str, Any], cache: Path, tmp_path: Path
+) -> None:
+    run, _ = asked(runs, name)
+    steps, parts = run.recipe.steps, tmp_path / "parts"
+    train_here(run, tmp_path / "whole", cache)
+    train_here(run, parts, cache, limit=steps // 3)
+    train_here(run, parts, cache, resume=True, limit=steps // 2 + 1)
+    train_here(run, parts, cache, resume=True)
+    for file in ("curve.csv", "results.csv", "study.json", *CASES[name].left):
+        assert (tmp_path / "whole" / file).read_bytes() == (parts / file).read_bytes(), file
+    assert checkpoint_steps(parts) == checkpoint_steps(tmp_path / "whole")
+    last = f"checkpoint-{checkpoint_steps(parts)[-1]}"
+    for file in ("model", *(f"{last}/{part}" for part in ("model", "optimiser", "random"))):
+        ours, theirs = (
+            read_tensors(place / f"{file}.safetensors") for place in (parts, tmp_path / "whole")
+        )
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(ours[key], theirs[key]) for key in ours), file
+    known = json.loads((parts / "results.json").read_text())["config"]
+    assert (known["study"], known["steps"]) == (name, steps)
+
+
+@EVERY
+def test_plan_is_of_whole_updates(name: str, runs: dict[str, Any], cache: Path) -> None:
+    torch.set_num_threads(1)
+    run, data = asked(runs, name)
+    found = plan(run, cache=cache)
+    assert (found.words, found.tokens) == (len(data.vocabulary), data.counts["train"])
+    batches = run.chosen_study.batches(run.chosen_preset, data, run.recipe)
+    assert len(batches) == run.recipe.steps * run.recipe.batch
+    assert batches.examples == CASES[name].examples(data)
+    if name != "translation":  # whose batches are of as many pairs as fit a budget
+        read = run.recipe.steps * run.recipe.batch
+        assert found.epochs == pytest.approx(read / batches.examples)
+    assert found.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "mixer"), [(name, mixer) for name, case in CASES.items() for mixer in case.mixers]
+)
+def test_outputs_do_not_depend_on_the_other_examples(
+    name: str, mixer: str, runs: dict[str, Any]
+) -> None:
+    run, data = asked(runs, name)
+    study, preset = run.chosen_study, run.chosen_preset
+    model = model_of(run, data, mixer).double()
+    with torch.no_grad():
+        if isinstance(study, Classification):
+            split = "test" if "test" in data.counts else "valid"
+
+            def logits(members: list[int]) -> torch.Tensor:
+                return study.logits(model, study.examples(preset, data, split, members))
+
+            whole = logits(list(range(6)))
+            alone = torch.cat([logits([place]) for place in range(6)])
+            assert (whole.std(dim=0) > 1e-4).any() == (mixer != "none")
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                whole, alone = CASES[name].alone(model, data)
+            whole = whole[2:3]
+    torch.testing.assert_close(whole, alone, rtol=1e-9, atol=1e-10)
+
+
+@EVERY
+def test_few_examples_are_learned_by_heart(name: str, runs: dict[str, Any]) -> None:
+    torch.set_num_threads(1)
+    run, data = asked(runs, name)
+    study, preset = run.chosen_study, run.chosen_preset
+    recipe = replace(run.recipe, label_smoothing=0.0)
+    batch, _ = study.batches(preset, data, recipe).probe(4)
+    model, goal = model_of(run, data), study.objective(preset, data, recipe)
+    optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+    losses = []
+    for _ in range(60):
+        loss = goal.loss(model, batch)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0], losses[::10]
+
+
+@EVERY
+def test_data_that_cannot_be_read_are_refused_in_one_line(
+    name: str, runs: dict[str, Any], tmp_path: Path
+) -> None:
+    run, _ = asked(runs, name)
+    study, preset = run.chosen_study, replace(run.chosen_preset, data=None)
+    start = {"start": Path(run.start.path)} if isinstance(study, StartedStudy) else {}
+    for given, rule in (
+        (None, f"data must be {study.terms.place} for this preset: --data FOLDER"),
+        (tmp_path / "none", "data must be a folder"),
+        (tmp_path, "data must be a folder that a reader knows"),
+    ):
+        message = error_of(lambda given=given: study.read(preset, given, **start))
+        assert message.startswith(f"ValueError: {rule}"), message
+        assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.items])
+def test_streams_are_of_texts_alone(name: str, runs: dict[str, Any]) -> None:
+    run, data = asked(runs, name)
+    recipe = replace(run.recipe, order="streams")
+    message = error_of(lambda: run.chosen_study.batches(run.chosen_preset, data, recipe))
+    rule = f"order must be shuffled for {CASES[name].items}, got 'streams'"
+    assert message == f"ValueError: {rule}"
+
+
+@pytest.mark.parametrize("name", ["language", "series", "glue", "lra", "ninth"])
+def test_every_example_comes_once_in_an_epoch(name: str, runs: dict[str, Any]) -> None:
+    """Those of images, control, masked and translation have orders and tests of their own."""
+    run, data = asked(runs, name)
+    batches = run.chosen_study.batches(run.chosen_preset, data, run.recipe)
+    count = batches.examples
+    epochs = [[batches.order(i) for i in range(e * count, e * count + count)] for e in (0, 1, 2)]
+    assert all(sorted(epoch) == list(range(count)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+    places = range(run.recipe.batch)
+    batch, again = (batches.__getitems__(places) for _ in range(2))
+    study = run.chosen_study
+    if isinstance(study, Classification):
+        expected = study.examples(run.chosen_preset, data, "train", [*map(batches.order, places)])
+        assert batch.keys() == expected.keys()
+        assert all(torch.equal(batch[key], expected[key]) for key in expected)
+    assert all(torch.equal(batch[key], again[key]) for key in batch)
+
+
+@EVERY
+def test_shares_of_processes_add_up_to_a_validation(name: str, runs: dict[str, Any]) -> None:
+    torch.set_num_threads(1)
+    run, data = asked(runs, name)
+    model = model_of(run, data).double()
+    goal = run.chosen_study.objective(run.chosen_preset, data, run.recipe)
+    with torch.no_grad():
+        whole = goal.validate(model, 0, 1)
+        parts = [goal.validate(model, process, 5) for process in range(5)]
+    assert np.sum(parts, axis=0) == pytest.approx(np.array(whole))
+    assert len(whole) == 2 + len(goal.further)
+    if isinstance(run.chosen_study, Classification) or name == "control":
+        assert whole[1] == data.counts["valid"]
