@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from fourierkernels.foundation.extras import needed_for
 from fourierkernels.foundation.validation import check_choice
+from fourierkernels.studies.engine.recipe import Preset
 
 if TYPE_CHECKING:
     from fourierkernels.studies.engine.study import Study
-from fourierkernels.studies.engine.recipe import Preset
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Studies(Mapping[str, "Study[Any, Any, Any]"]):
 
     def __getitem__(self, name: str) -> "Study[Any, Any, Any]":
         row = self.rows[name]
-        with needed_for("fourierkernels.studies", extra="train"):
+        with needed_for(__package__, extra="train"):
             study: Study[Any, Any, Any] = import_module(row.module).STUDY
         return study
 
@@ -97,7 +97,7 @@ def choose_study(name: str) -> "Study[Any, Any, Any]":
     return STUDIES[check_choice("study", name, list(STUDIES))]
 
 
-def choose_preset(study: "Study[Any, Any, Any]", name: str) -> "Preset":
+def choose_preset(study: "Study[Any, Any, Any]", name: str) -> Preset:
     """Return a preset of a study by its name."""
     chosen: Preset = study.presets[check_choice("preset", name, list(study.presets))]
     return chosen
