@@ -19,6 +19,7 @@ import numpy as np
 from fourierkernels.foundation.device import default_device
 from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import BEST, SETUP, SUBWORDS
+from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import TranslationModel, load_model, save_model
 from fourierkernels.studies import Setup, choose_teacher, setup, train
 from fourierkernels.studies.engine.run_setup import load_setup
@@ -90,7 +91,7 @@ class Settings:
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashable: its settings have a mapping
 class Run:
     """One model from one seed."""
 
@@ -104,6 +105,14 @@ class Run:
     def folder(self) -> Path:
         """Where it lies."""
         return self.runs / f"{self.model}-{self.seed}"
+
+    @property
+    def key(self) -> str:
+        """A text that no other run of the folder has."""
+        return self.folder.name
+
+    def __str__(self) -> str:
+        return self.key
 
     @property
     def finished(self) -> bool:
@@ -126,6 +135,7 @@ class Run:
         )
 
 
+@one_thread()
 def finish(run: Run) -> dict[str, Any]:
     """Train a run, or what is left of it, measure it, and return one row of a table.
 

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from _language_networks import KERNELS, kernel_options, use_one_thread
 
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.workers import one_thread
 from fourierkernels.studies import setup
+from fourierkernels.studies.engine.contenders import KERNELS, kernel_options
 from fourierkernels.studies.engine.optimisers import create_optimiser
 from fourierkernels.studies.registry import choose_preset, choose_study
 
@@ -89,8 +90,8 @@ def peak(kernel: str, preset: str, data: str) -> float:
         return pool.apply(_peak, (kernel, preset, data))
 
 
+@one_thread()
 def _peak(kernel: str, preset: str, data: str) -> float:
-    use_one_thread()
     steps = Steps(kernel, preset, data)
     for _ in range(3):
         steps.seconds()
@@ -98,6 +99,7 @@ def _peak(kernel: str, preset: str, data: str) -> float:
     return round(int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024)
 
 
+@one_thread()
 def main() -> None:
     """Time the kernels."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -105,7 +107,6 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
     parser.add_argument("--quick", action="store_true", help="small models, Python's own text")
     options = parser.parse_args()
-    use_one_thread()
     preset, data, repeats = (
         ("mini", "python", 2) if options.quick else ("twin", options.data, REPEATS)
     )

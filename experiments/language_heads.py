@@ -33,18 +33,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _language_networks import (
-    even_windows,
-    learned_radii,
-    measure_stages,
-    untrained_network,
-    use_one_thread,
-)
+from _head_stages import even_windows, measure_stages, untrained_network
 from torch import Tensor
 
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import LanguageModel, load_model, save_model
 from fourierkernels.studies import setup, train
+from fourierkernels.studies.engine.contenders import learned_radii
 from fourierkernels.studies.engine.run_setup import load_setup
 from fourierkernels.studies.registry import choose_preset, choose_study
 
@@ -168,6 +164,7 @@ def write_ids(path: Path, windows: Tensor) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
+@one_thread()
 def main() -> None:
     """Measure the twins."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -175,7 +172,6 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
     parser.add_argument("--quick", action="store_true", help="train small networks first")
     options = parser.parse_args()
-    use_one_thread()
     if options.quick:
         with tempfile.TemporaryDirectory() as scratch:
             study(quick_runs(Path(scratch)), options.output, 3)

@@ -6,9 +6,10 @@
 are Lipschitz, and a Lipschitz network is robust. Both ends of that argument, on trained networks:
 
 digits     Image classifiers (preset "digits") with softmax, Gaussian and Fourier attention (l = 4).
-           Each kernel gets the same two trials, starts of equal sharpness (_language_networks.py),
-           the better by validation is trained from five seeds. Pixels of the test images get noise,
-           are set to the mean, or move along the gradient of the loss of the network itself.
+           Each kernel gets the same two trials, starts of equal sharpness (contenders.py of
+           fourierkernels/studies/engine), the better by validation is trained from five seeds.
+           Pixels of the test images get noise, are set to the mean, or move along the gradient of
+           the loss of the network itself.
 language   The committed twins of language_heads.py, one network each, on their 16 windows of test
            text. Embeddings get noise; words are replaced, blanked by <unk>, or left out. The loss
            is that of predicting the words of the clean text.
@@ -30,10 +31,7 @@ robustness_networks   one row per network: how it was trained, and how good it i
 """
 
 import argparse
-import contextlib
-import io
 import json
-import tempfile
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -43,7 +41,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from _language_networks import kernel_options, learned_radii, use_one_thread
 from _robustness import (
     ITERATIONS,
     SEED,
@@ -56,8 +53,17 @@ from _robustness import (
 )
 
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import LanguageModel, load_model
-from fourierkernels.studies import setup, train
+from fourierkernels.studies import setup
+from fourierkernels.studies.engine.comparison_table import same_columns
+from fourierkernels.studies.engine.contenders import (
+    Contender,
+    Tuning,
+    kernel_contenders,
+    learned_radii,
+)
+from fourierkernels.studies.engine.trained import trained
 from fourierkernels.studies.images.batches import read_batch
 from fourierkernels.studies.registry import choose_preset, choose_study
 
@@ -110,16 +116,15 @@ QUICK = Settings(
 )
 
 
-def trained(kernel: str, sharpness: float, seed: int, steps: int) -> tuple[Any, dict[str, Any]]:
+def train_classifier(
+    kernel: Contender, sharpness: float, seed: int, steps: int
+) -> tuple[Any, dict[str, Any]]:
     """Train a classifier of digits; return it and its row of the table."""
-    begun = time.process_time()
-    mixer, options = kernel_options(kernel, sharpness)
-    options.pop("allow_signed", None)
     every = max(steps // 3, 1)
     run = setup(
         "images",
-        mixer=mixer,
-        mixer_options=options,
+        mixer=kernel.mixer,
+        mixer_options=kernel.options_at(Tuning(sharpness=sharpness)),
         steps=steps,
         warmup=steps // 10,
         evaluate_every=every,
@@ -127,43 +132,42 @@ def trained(kernel: str, sharpness: float, seed: int, steps: int) -> tuple[Any, 
         log_every=steps,
         seed=seed,
     )
-    with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
-        measured = train(run, Path(scratch) / "run")
-        model = load_model(Path(scratch) / "run/model.safetensors")
-    return model, {
-        "part": "digits",
-        "kernel": kernel,
-        "sharpness": sharpness,
-        "seed": seed,
-        "steps": steps,
-        "radii": learned_radii(model),
-        "seconds": round(time.process_time() - begun, 1),
-        **{
-            f"{row.split} {row.metric}": row.value
-            for row in measured
-            if row.metric in ("top-1", "cross-entropy")
-        },
-    }
+    with trained(run) as result:
+        return result.model(), {
+            "part": "digits",
+            "kernel": kernel.name,
+            "sharpness": sharpness,
+            "seed": seed,
+            "steps": steps,
+            "radii": result.radii,
+            "seconds": result.seconds,
+            **{
+                f"{row.split} {row.metric}": row.value
+                for row in result.measured
+                if row.metric in ("top-1", "cross-entropy")
+            },
+        }
 
 
 def digits(settings: Settings) -> tuple[dict[str, Measures], list[dict[str, Any]]]:
     """Return measures of each kernel, ``(seeds, images)``, and one row per network."""
     rows, measures = [], {}
     images, labels = test_images(settings.images)
-    for kernel in KERNELS:
+    for kernel in kernel_contenders(KERNELS, names_sign=False):
         tried = [
-            trained(kernel, s, settings.trial_seed, settings.steps)[1] for s in settings.sharpness
+            train_classifier(kernel, s, settings.trial_seed, settings.steps)[1]
+            for s in settings.sharpness
         ]
         best = min(tried, key=lambda row: row["valid cross-entropy"])["sharpness"]
         found = []
         for seed in settings.seeds:
-            model, row = trained(kernel, best, seed, settings.steps)
+            model, row = train_classifier(kernel, best, seed, settings.steps)
             rows.append({"purpose": "compared", **row})
             found.append(vision_measures(model, images, labels, dict(settings.pixels)))
             found[-1] |= vision_lipschitz(model, images[: settings.at_images])
-            print(kernel, best, seed, row["test top-1"], flush=True)
+            print(kernel.name, best, seed, row["test top-1"], flush=True)
         rows += [{"purpose": "trial", **row} for row in tried]
-        measures[kernel] = {key: np.stack([own[key] for own in found]) for key in found[0]}
+        measures[kernel.name] = {key: np.stack([own[key] for own in found]) for key in found[0]}
     return measures, rows
 
 
@@ -247,19 +251,13 @@ def difference(own: np.ndarray, less: np.ndarray, comparisons: int) -> dict[str,
     }
 
 
-def same_columns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows with all columns of any of them, empty where they have none."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    return [{name: row.get(name, "") for name in columns} for row in rows]
-
-
+@one_thread()
 def main() -> None:
     """Train the classifiers, measure all networks and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--quick", action="store_true", help="four updates, two windows of text")
     options = parser.parse_args()
-    use_one_thread()
     settings = QUICK if options.quick else Settings()
     rows: list[dict[str, Any]] = []
     networks: list[dict[str, Any]] = []

@@ -28,22 +28,21 @@ the tables. A run takes about five minutes of one core.
 
 import argparse
 import json
-import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import data_bitext
 import numpy as np
-from _language_networks import use_one_thread
 from _translation_runs import MODELS, REPORT, SPLIT, Run, Settings, finish, keep
-from language_tables import LEVEL, interval
 
 from fourierkernels.foundation.provenance import kept_or_scratch, write_study
+from fourierkernels.foundation.workers import spread
+from fourierkernels.foundation.workers import Work, one_thread
+from fourierkernels.studies.engine.comparison_table import LEVEL, interval
 from fourierkernels.studies.translation.bleu import signature
 from fourierkernels.studies.translation.presets import PRESETS
 from fourierkernels.studies.translation.translation_measures import compare_translations
@@ -74,19 +73,10 @@ def train_all(runs: Sequence[Run], workers: int) -> None:
 
 
 def _train(runs: Sequence[Run], workers: int) -> None:
-    if workers == 1:
-        for run in runs:
-            print(line(finish(run)), flush=True)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=use_one_thread) as pool:
-        jobs = [pool.submit(finish, run) for run in runs]
-        try:
-            for job in as_completed(jobs):
-                print(line(job.result()), flush=True)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    work = Work(finish, "run", "report")
+    with spread(work, runs, workers=workers, scheduler=None) as results:
+        for _, row in results:
+            print(line(row), flush=True)
 
 
 def line(row: dict[str, Any]) -> str:
@@ -118,7 +108,11 @@ def class_rows(rows: Rows, counts: dict[str, int], preset: str) -> Rows:
             "lengths": place.removeprefix(", ").strip() or "corpus",
             "sentences": counts[f"BLEU{place}"],
             "seeds": len(own),
-            **{key: value for score in SCORES for key, value in spread(own, score, place).items()},
+            **{
+                key: value
+                for score in SCORES
+                for key, value in over_seeds(own, score, place).items()
+            },
             **{f"{score} of the report": report(preset, model, score + place) for score in SCORES},
         }
         for model, own in by_model(rows).items()
@@ -126,7 +120,7 @@ def class_rows(rows: Rows, counts: dict[str, int], preset: str) -> Rows:
     ]
 
 
-def spread(rows: Rows, score: str, place: str) -> dict[str, float]:
+def over_seeds(rows: Rows, score: str, place: str) -> dict[str, float]:
     """Return the mean of a score over seeds, its least and its most."""
     values = [row[score + place] for row in rows]
     return {
@@ -255,6 +249,7 @@ def facts_of(corpus: Path, run: Run) -> dict[str, Any]:
     }
 
 
+@one_thread()
 def main() -> None:
     """Train what is not yet trained and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -271,7 +266,6 @@ def main() -> None:
     # Large blocks of memory are kept instead of given back to the system: a fifth of the time.
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "4000000000")
     os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", "16000000000")
-    use_one_thread()
     settings = QUICK if options.quick else Settings(options.preset, options.sentences)
     with kept_or_scratch(None if options.quick else options.runs) as runs:
         seeds = SEEDS[: 1 if options.quick else None] if options.seeds is None else options.seeds

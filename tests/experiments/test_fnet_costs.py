@@ -1,6 +1,5 @@
 """The costs of FNet's encoders: operations that really run, ratios to BERT in one turn."""
 
-import csv
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from study_modules import RESULTS, study_module
+from study_modules import read_rows, study_module
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -21,11 +20,6 @@ from fourierkernels.models import PretrainingEncoder, count_parameters
 def study() -> Iterator[ModuleType]:
     with study_module("fnet_costs", threads=False) as module:
         yield module
-
-
-def rows() -> list[dict[str, str]]:
-    with (RESULTS / "fnet_costs.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("name", ["BERT", "Linear", "Random", "FF-only"])
@@ -90,7 +84,7 @@ def test_only_a_lack_of_memory_halves_the_batch(
 
 
 def test_published_counts_are_those_of_the_models(study: ModuleType) -> None:
-    published = rows()
+    published = read_rows("fnet_costs")
     assert {row["model"] for row in published} == set(study.MODELS)
     for row in published:
         config = study.configured(row["model"], row["size"])

@@ -1,6 +1,5 @@
 """The head table of the twins: a control as sharp as they are, and the numbers of the files."""
 
-import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
-from study_modules import RESULTS, study_module
+from study_modules import RESULTS, read_rows, study_module
 from training_runs import write_texts
 
 from fourierkernels.checkpoints import attention_calls
@@ -26,11 +25,6 @@ needs_twins = pytest.mark.skipif(not TWINS, reason="no trained twins are committ
 def study() -> Iterator[ModuleType]:
     with study_module("language_heads") as module:
         yield module
-
-
-def read(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def windows(split: str, count: int) -> torch.Tensor:
@@ -80,7 +74,9 @@ def test_the_control_is_as_sharp_as_the_trained_network() -> None:
 
     Each of them is blunter by at most log 2.
     """
-    rows = {(r["network"], r["split"], r["stage"], r["layer"]): r for r in read("language_heads")}
+    rows = {
+        (r["network"], r["split"], r["stage"], r["layer"]): r for r in read_rows("language_heads")
+    }
     assert len(TWINS) >= 2
     for (network, split, stage, layer), row in rows.items():
         if stage == "sharpened":
@@ -97,7 +93,9 @@ def test_published_distances_are_those_of_the_published_weights(name: str) -> No
     calls = attention_calls(model, tokens, tokens)
     heads = model.config.heads
     pairs = np.triu_indices(heads, k=1)
-    rows = {r["layer"]: r for r in read("language_heads") if keys(r) == (name, "test", "trained")}
+    rows = {
+        r["layer"]: r for r in read_rows("language_heads") if keys(r) == (name, "test", "trained")
+    }
     assert len(calls) == len(rows) == 6
     assert heads == 8
     for layer, call in enumerate(calls, start=1):
@@ -115,7 +113,7 @@ def test_the_published_table_is_that_of_the_published_weights(name: str) -> None
     for window in windows("test", 16):
         calls = attention_calls(model, window[None], window[None])
         found.append([head_distances(c.maps[0].double(), metric="frobenius")[pairs] for c in calls])
-    rows = [r for r in read("language_heads") if keys(r) == (name, "test", "trained")]
+    rows = [r for r in read_rows("language_heads") if keys(r) == (name, "test", "trained")]
     for layer, own in enumerate(rows):
         distances = np.array(found)[:, layer]
         assert distances.mean() == pytest.approx(float(own["distance"]), rel=1e-4)

@@ -1,12 +1,11 @@
 """The study of coverage: its limits are those of the package, and its tables say what was run."""
 
-import csv
 from collections.abc import Iterator
 from types import ModuleType
 
 import numpy as np
 import pytest
-from study_modules import RESULTS, study_module
+from study_modules import read_rows, study_module
 
 from fourierkernels import KernelDensity, NadarayaWatson
 from fourierkernels.estimators import gcv_score, loo_score
@@ -17,11 +16,6 @@ from fourierkernels.kernels import as_kernel
 def study() -> Iterator[ModuleType]:
     with study_module("limits_coverage", threads=False) as module:
         yield module
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("name", ["gaussian", "fourier2", "fourier4"])
@@ -82,7 +76,7 @@ def test_coverage_counts_points_and_whole_curves(study: ModuleType) -> None:
 def test_tables_have_all_replicates_and_every_way(
     study: ModuleType, name: str, sizes: set[str], replicates: str
 ) -> None:
-    table = rows(name)
+    table = read_rows(name)
     assert {row["n"] for row in table} == sizes
     assert {row["replicates"] for row in table} == {replicates}
     ways = {row["way"] for row in table}

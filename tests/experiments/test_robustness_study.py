@@ -1,13 +1,12 @@
 """The study of robustness gives all networks the same draws, and compares them in pairs."""
 
-import csv
 from collections.abc import Iterator
 from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
-from study_modules import RESULTS, study_module
+from study_modules import RESULTS, read_rows, study_module
 
 from fourierkernels.models import load_model
 
@@ -19,9 +18,8 @@ def study() -> Iterator[ModuleType]:
 
 
 def published() -> dict[tuple[str, ...], dict[str, str]]:
-    with (RESULTS / "robustness.csv").open(encoding="utf-8") as file:
-        names = ("part", "kernel", "measure", "corruption", "rate")
-        return {tuple(row[name] for name in names): row for row in csv.DictReader(file)}
+    names = ("part", "kernel", "measure", "corruption", "rate")
+    return {tuple(row[name] for name in names): row for row in read_rows("robustness")}
 
 
 def test_draws_follow_from_the_item_and_the_corruption(study: ModuleType) -> None:
@@ -63,8 +61,7 @@ def test_first_kernel_is_what_the_others_are_compared_with(study: ModuleType) ->
 
 
 def test_each_kernel_gets_the_same_trials_and_seeds() -> None:
-    with (RESULTS / "robustness_networks.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["part"] == "digits"]
+    rows = [row for row in read_rows("robustness_networks") if row["part"] == "digits"]
     given = {
         kernel: {
             purpose: sorted(

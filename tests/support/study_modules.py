@@ -1,14 +1,14 @@
 """Studies as modules, found and run as python finds and runs a script."""
 
+import csv
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-import numba
-import torch
+from fourierkernels.foundation.workers import one_thread
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 RESULTS = EXPERIMENTS / "results"
@@ -23,16 +23,16 @@ def study_module(name: str, *, threads: bool = True) -> Iterator[ModuleType]:
     threads : bool
         Whether it computes at all.
     """
-    before = torch.get_num_threads(), numba.get_num_threads()
     sys.path.insert(0, str(EXPERIMENTS))  # a study finds its neighbours as python runs it
     try:
         study = import_module(name)
     finally:
         sys.path.remove(str(EXPERIMENTS))
-    if threads:
-        study.use_one_thread()
-    try:
+    with one_thread() if threads else nullcontext():
         yield study
-    finally:
-        torch.set_num_threads(before[0])
-        numba.set_num_threads(before[1])
+
+
+def read_rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a committed table."""
+    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,209 @@
+"""What a comparison trains: contenders, the hyperparameters they are tried with, and the networks.
+
+Kernels are compared at equal sharpness s, the curvature of -log w at q = k in units of softmax's.
+Softmax of s q·k/√D is regression with weights exp(-s |q - k|²/(2√D)) if the keys have one norm;
+a Gaussian has the same curvature at σ = D^(1/4)/√s, and ∏ sinc^l(R(q - k)) at R = √(3 s/(l √D)).
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from torch import nn
+
+from fourierkernels.mixing import FourierMixer
+
+HEAD_SIZE = 16  # features of a head in all small presets
+POWERS = (1, 2, 3, 4, 5, 6)
+KERNELS = ("softmax", "gaussian", *(f"l = {power}" for power in POWERS))
+TRIALS, COMPARED = "trials", "compared"  # parts that most comparisons have
+
+
+def kernel_options(kernel: str, sharpness: float) -> tuple[str, dict[str, Any]]:
+    """Return the mixer of a kernel and its options for a sharpness s.
+
+    >>> kernel_options("l = 4", 1.0)
+    ('fourier', {'power': 4, 'radius': 0.4330127018922193, 'allow_signed': False})
+    """
+    root = math.sqrt(HEAD_SIZE)
+    if kernel == "softmax":
+        return "softmax", {"scale": sharpness / root}
+    if kernel == "gaussian":
+        return "gaussian", {"sigma": math.sqrt(root / sharpness)}
+    power = int(kernel.removeprefix("l = "))
+    radius = math.sqrt(3 * sharpness / (power * root))
+    return "fourier", {"power": power, "radius": radius, "allow_signed": power % 2 == 1}
+
+
+def learned_radii(model: nn.Module) -> str:
+    """Return the mean R of each layer, separated by spaces; empty for a model without radii."""
+    radii = [m.radius.mean().item() for m in model.modules() if isinstance(m, FourierMixer)]
+    return " ".join(f"{radius:.4f}" for radius in radii)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Hyperparameters that trials choose.
+
+    None stands for what earlier trials have chosen or, without any, for the preset's value.
+    """
+
+    rate: float | None = None
+    sharpness: float | None = None
+
+    def completed(self, chosen: "Tuning") -> "Tuning":
+        """Return these hyperparameters, with chosen ones for those that are None."""
+        return Tuning(
+            chosen.rate if self.rate is None else self.rate,
+            chosen.sharpness if self.sharpness is None else self.sharpness,
+        )
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A mixer with its options, under the name that tables give it.
+
+    Attributes
+    ----------
+    reference : str
+        The contender from which its differences are taken; the comparison's first one if empty.
+    tuned_as : str
+        The contender whose hyperparameters it takes where it has had no trials of its own.
+    kernel : str
+        One of :data:`KERNELS`, whose options at a sharpness it has besides; none if empty.
+    names_sign : bool
+        Whether these have ``allow_signed``, or leave it to the mixer's default.
+    """
+
+    name: str
+    mixer: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reference: str = ""
+    tuned_as: str = ""
+    kernel: str = ""
+    names_sign: bool = True
+
+    def options_at(self, tuning: Tuning) -> dict[str, Any]:
+        """Return the options of the mixer at some hyperparameters."""
+        options = dict(self.options)
+        if self.kernel and tuning.sharpness is not None:
+            options |= kernel_options(self.kernel, tuning.sharpness)[1]
+        if not self.names_sign:
+            options.pop("allow_signed", None)
+        return options
+
+
+def kernel_contenders(names: Iterable[str], *, names_sign: bool = True) -> tuple[Contender, ...]:
+    """Return kernels of attention as contenders under their own names."""
+    return tuple(
+        Contender(name, kernel_options(name, 1.0)[0], kernel=name, names_sign=names_sign)
+        for name in names
+    )
+
+
+@dataclass(frozen=True)
+class Part:
+    """Contenders that are trained alike.
+
+    Attributes
+    ----------
+    problem : str
+        The task or data set, in a comparison of several.
+    name : str
+        What the networks are for; the column "part" of most comparisons.
+    tunings : tuple of Tuning
+        What every contender is tried with; by default the one that earlier trials have chosen.
+    """
+
+    contenders: tuple[Contender, ...]
+    preset: str
+    steps: int
+    problem: str = ""
+    name: str = COMPARED
+    tunings: tuple[Tuning, ...] = (Tuning(),)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """One network: what it is for, what it is and how it is trained."""
+
+    part: Part
+    contender: Contender
+    tuning: Tuning
+    seed: int
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All that tells it from other networks of a comparison."""
+        return {
+            "part": self.part.name,
+            "problem": self.part.problem,
+            "contender": self.contender.name,
+            "mixer": self.contender.mixer,
+            "options": json.dumps(self.contender.options_at(self.tuning)),
+            "rate": self.tuning.rate,
+            "sharpness": self.tuning.sharpness,
+            "preset": self.part.preset,
+            "steps": self.part.steps,
+            "seed": self.seed,
+        }
+
+    @property
+    def key(self) -> str:
+        """A text that no other network of a comparison has."""
+        return json.dumps(self.facts)
+
+    def __str__(self) -> str:
+        return " ".join(str(value) for value in self.facts.values() if value not in ("", None))
+
+
+Choices = dict[tuple[str, str], Tuning]  # by problem and contender
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Networks that can be trained at one time, because the same choices precede them.
+
+    Attributes
+    ----------
+    chooses : bool
+        Whether they are trials, the best of which sets the hyperparameters of later stages.
+    """
+
+    parts: tuple[Part, ...]
+    seeds: tuple[int, ...]
+    chooses: bool = False
+
+    def networks(self, chosen: Choices) -> list[Network]:
+        """Return all networks, seed by seed."""
+        return [
+            Network(part, contender, tuning.completed(_chosen(chosen, part, contender)), seed)
+            for seed in self.seeds
+            for part in self.parts
+            for contender in part.contenders
+            for tuning in part.tunings
+        ]
+
+
+def _chosen(chosen: Choices, part: Part, contender: Contender) -> Tuning:
+    names = (contender.name, contender.tuned_as)
+    known = (chosen.get((part.problem, name)) for name in names)
+    return next((tuning for tuning in known if tuning is not None), Tuning())
+
+
+def grid(
+    rates: Iterable[float | None] = (None,), sharpness: Iterable[float | None] = (None,)
+) -> tuple[Tuning, ...]:
+    """Return all pairs of learning rates and sharpnesses."""
+    return tuple(Tuning(*pair) for pair in product(rates, sharpness))
+
+
+def trials(
+    parts: Iterable[Part], tunings: tuple[Tuning, ...], seed: int, *, name: str = TRIALS
+) -> Stage:
+    """Return a stage that tries all contenders of some parts with the same hyperparameters."""
+    tried = (replace(part, name=name, tunings=tunings) for part in parts)
+    return Stage(tuple(tried), (seed,), chooses=True)

@@ -1,0 +1,113 @@
+"""A run that is trained for a comparison, without output and in a folder that is removed."""
+
+import contextlib
+import csv
+import io
+import math
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from fourierkernels.foundation.run_folder import BEST, read_results
+from fourierkernels.models import load_model
+from fourierkernels.studies.engine.contenders import learned_radii
+from fourierkernels.studies.engine.checkpoints import CURVE_TABLE
+from fourierkernels.studies.engine.optimisers import DivergenceError
+from fourierkernels.studies.engine.run import train
+from fourierkernels.studies.engine.run_setup import Setup
+from fourierkernels.studies.engine.study import Measured
+
+FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run: its folder, its numbers, and how its training ended.
+
+    Attributes
+    ----------
+    measured : sequence of Measured
+        None of a run that diverged.
+    end : str
+        "finished", or the message of a divergence.
+    """
+
+    run: Setup
+    folder: Path
+    measured: Sequence[Measured]
+    end: str
+    begun: float
+
+    @property
+    def seconds(self) -> float:
+        """Processor time since the training began."""
+        return round(time.process_time() - self.begun, 1)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the results of the run name beside its numbers."""
+        return read_results(self.folder)
+
+    def model(self) -> nn.Module:
+        """Return the best model."""
+        return load_model(self.folder / BEST)
+
+    @property
+    def radii(self) -> str:
+        """Mean R of each layer of the best model; empty for a run that diverged."""
+        return learned_radii(self.model()) if self.end == FINISHED else ""
+
+    def number(self, metric: str, *, split: str = "test") -> Measured:
+        """Return one of the numbers that were measured."""
+        return next(row for row in self.measured if (row.split, row.metric) == (split, metric))
+
+    def curve(self, column: str) -> dict[int, float]:
+        """Return a column of the curve by step."""
+        with (self.folder / CURVE_TABLE).open(encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row[column]]
+        return {int(row["step"]): float(row[column]) for row in rows}
+
+    @property
+    def least_loss(self) -> float:
+        """Least validation loss; NaN of a run that diverged."""
+        return min(self.curve("valid_loss").values()) if self.end == FINISHED else math.nan
+
+    @property
+    def best_step(self) -> int:
+        """Update of the least validation loss."""
+        losses = self.curve("valid_loss")
+        return min(losses, key=lambda step: losses[step])
+
+    @property
+    def largest_gradient(self) -> float:
+        """Largest norm of a gradient in the curve."""
+        return max(self.curve("grad_norm").values(), default=math.nan)
+
+
+@contextlib.contextmanager
+def trained(run: Setup, *, divergence: bool = False) -> Iterator[Trained]:
+    """Train a run in a folder that is removed afterwards, without output, and yield what is left.
+
+    Parameters
+    ----------
+    divergence : bool
+        Whether a run that diverges is yielded like others, or raises DivergenceError.
+    """
+    begun = time.process_time()
+    silence = io.StringIO()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "run"
+        measured, end = [], FINISHED
+        with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+            try:
+                measured = train(run, folder)
+            except DivergenceError as error:
+                if not divergence:
+                    raise
+                end = str(error)
+        yield Trained(run, folder, measured, end, begun)

@@ -1,0 +1,168 @@
+"""The language tables of the FourierFormer paper in small: kernels, radii and sizes compared.
+
+[nguyen2022fourierformer]_ compares softmax with Fourier attention on WikiText-103 (its table 1),
+powers l (table 4) and initial radii R (table 5), one network each. Here small models (preset
+"tiny": 2 layers of 4 heads of 16 features, context 32) are trained on English manuals.
+
+Every kernel gets the same trials, three rates times three starts of equal sharpness (see
+:mod:`fourierkernels.studies.engine.contenders`), at half the steps; the best by validation is
+trained from five seeds, which decide first weights, order of the text and dropout. Radii start at
+0.1 to 4, trained and fixed; the gain over softmax is measured for three sizes, the rate tuned for
+each. Differences are in nats per word; the level of their intervals is corrected for the number of
+comparisons of their table.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+
+from fourierkernels.studies.engine.comparison import Comparison
+from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
+from fourierkernels.studies.engine.contenders import (
+    KERNELS,
+    Choices,
+    Contender,
+    Network,
+    Part,
+    Stage,
+    grid,
+    kernel_contenders,
+    trials,
+)
+from fourierkernels.studies.engine.trained import FINISHED, Trained
+
+METRIC = "plain perplexity"
+SOFTMAX, FOURIER = "softmax", "l = 4"  # as in the paper
+REFERENCE_RADIUS = "R = 2"
+SIZE_TRIALS = "size trials"
+PARTS = ("kernels", "radii", "sizes")
+
+# Perplexities of the paper on WikiText-103, validation and test: tables 4 and 5 of its appendix.
+PAPER = {
+    ("kernels", "softmax"): (33.15, 34.29),
+    ("kernels", "l = 4"): (31.86, 32.85),
+    ("kernels", "l = 6"): (31.84, 32.81),
+    ("radii", "R = 0.1"): (32.04, 33.01),
+    ("radii", "R = 1"): (31.89, 32.87),
+    ("radii", "R = 2"): (31.86, 32.85),
+    ("radii", "R = 4"): (32.58, 33.65),
+    ("radii", "R = 2 per feature"): (31.82, 32.80),
+}
+
+
+@dataclass(frozen=True)
+class LanguageComparison(Comparison):
+    """Budget; the same for all kernels."""
+
+    data: str | None = "manuals"
+    steps: int = 400
+    trial_steps: int = 200
+    rates: tuple[float, ...] = (1.5e-3, 4e-3, 1e-2)
+    sharpness: tuple[float, ...] = (0.2, 1.0, 5.0)
+    trial_seed: int = 2022
+    kernels: tuple[str, ...] = KERNELS
+    radii: tuple[float, ...] = (0.1, 0.5, 1.0, 2.0, 4.0)
+    shapes: tuple[str, ...] = ("head", "feature")
+    preset: str = "tiny"
+    sizes: tuple[str, ...] = ("mini", "little")
+
+    study = "language"
+    places: ClassVar = {"data": "folder that data_manuals.py wrote"}
+    columns = "part row preset mixer rate steps seed options"
+    table = Table(("part", "row"), "row", family=("part",), parts=PARTS)
+    score = f"valid {METRIC}"
+    divergence = True
+    log_lines = 40
+    names = ("language_networks", "language_tables")
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return trials of all kernels, of the rate for other sizes, and the three tables."""
+        kernels = Part(kernel_contenders(self.kernels), self.preset, self.steps, name="kernels")
+        radii = Part(self.radius_contenders(), self.preset, self.steps, name="radii")
+        sizes = [Part(_of_size(size), size, self.steps, name="sizes") for size in self.sizes]
+        first, *others = (replace(part, steps=self.trial_steps) for part in (kernels, *sizes))
+        return (
+            trials([first], grid(self.rates, self.sharpness), self.trial_seed),
+            trials(others, grid(self.rates), self.trial_seed, name=SIZE_TRIALS),
+            Stage((kernels, radii, *sizes), self.seeds),
+        )
+
+    def radius_contenders(self) -> tuple[Contender, ...]:
+        """Return the rows of the table of radii, l = 4."""
+        options: dict[str, Mapping[str, object]] = {}
+        for radius in self.radii:
+            start = {"power": 4, "radius": radius}
+            options[f"R = {radius:g}"] = start
+            options[f"R = {radius:g} fixed"] = start | {"learn_radius": False}
+        for shape in self.shapes:
+            options[f"R = 2 per {shape}"] = {"power": 4, "radius": 2.0, "radius_shape": shape}
+        return tuple(
+            Contender(name, "fourier", own, reference=REFERENCE_RADIUS, tuned_as=FOURIER)
+            for name, own in options.items()
+        )
+
+    def measured(self, network: Network, result: Trained) -> Row:
+        """Return losses in nats per word by split and metric, and how training ended."""
+        return {
+            "end": result.end,
+            "largest_gradient": result.largest_gradient,
+            "radii": result.radii,
+            "seconds": result.seconds,
+            **{f"{row.split} {row.metric}": math.log(row.value) for row in result.measured},
+        }
+
+    def summary(self, cell: Cell) -> Iterator[Row]:
+        """Yield the mean loss of each split as a perplexity, with the paper's beside."""
+        paper = PAPER.get((cell.index["part"], cell.index["row"]))
+        for place, split in enumerate(("valid", "test")):
+            losses = cell.values(f"{split} {METRIC}")
+            yield {
+                "split": split,
+                "seeds": len(losses),
+                "diverged": sum(row["end"] != FINISHED for row in cell.rows),
+                "perplexity": np.exp(losses.mean()) if len(losses) else math.nan,
+                "reference": cell.reference_name,
+                **cell.compared(f"{split} {METRIC}"),
+                "paper": "" if paper is None else paper[place],
+            }
+
+    def facts(self, chosen: Choices) -> Mapping[str, object]:
+        """Return the rate and the sharpness that trials chose, by kernel and by size."""
+        pairs = {name: (tuning.rate, tuning.sharpness) for (_, name), tuning in chosen.items()}
+        return {
+            "chosen": {name: pair for name, pair in pairs.items() if name in self.kernels},
+            "sizes": {name: pair for name, pair in pairs.items() if name not in self.kernels},
+        }
+
+    def quick(self, folder: Path) -> Self:
+        """Return a comparison of a few updates on Python's own text."""
+        return replace(
+            self,
+            data="python",
+            steps=4,
+            trial_steps=2,
+            rates=(1e-3,),
+            sharpness=(1.0,),
+            seeds=(1, 2),
+            kernels=("softmax", "l = 1", "l = 4"),
+            radii=(2.0,),
+            shapes=("feature",),
+            preset="mini",
+            sizes=("mini",),
+        )
+
+
+def _of_size(size: str) -> tuple[Contender, ...]:
+    kernels = kernel_contenders((SOFTMAX, FOURIER))
+    names = [f"{kernel.name}, {size}" for kernel in kernels]
+    return tuple(
+        replace(kernel, name=name, reference=names[0], tuned_as=kernel.name)
+        for kernel, name in zip(kernels, names, strict=True)
+    )
+
+
+COMPARISONS = {"language": LanguageComparison()}

@@ -1,0 +1,97 @@
+"""Mixers on three tasks of the Long-Range Arena in very small, tuned alike.
+
+[leethorp2021fnet]_ table 6 compares a Transformer, Linear and FNet on sequences of 1,000 to 16,000
+tokens, the best of several runs. Here networks of one layer of 32 features are trained on short
+stand-ins: ListOps of 9 to 63 tokens (preset "tiny"), 128 bytes of Python's manual or library
+("text_tiny") and the 64 pixels of handwritten digits ("image_tiny"). Nothing here is long; it shows
+what mixes and what does not, and the arena's harness at work.
+
+Every mixer gets the same two trials: learning rates. The one with the least validation loss is
+trained from six seeds, which decide first weights, order of the sequences and random features.
+The classifier sees the class token alone: without mixing, "none", it sees nothing else, a control.
+
+Differences from softmax are in points of test accuracy. They are over seeds alone: the test
+sequences are always the same. A task counts as learnt where the test loss of each seed is a tenth
+of a nat or more below that of an even guess.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from fourierkernels.studies.engine.comparison import Comparison
+from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
+from fourierkernels.studies.engine.contenders import Contender, Network, Part, Stage, grid, trials
+from fourierkernels.studies.engine.trained import Trained
+from fourierkernels.studies.lra.presets import ACCURACY, ARENA, PAPER, TASKS
+from fourierkernels.studies.lra.study import LOSS
+
+PRESETS = {"listops": "tiny", "text": "text_tiny", "image": "image_tiny"}
+CLASSES = {"listops": 10, "text": 2, "image": 10}
+BELOW = 0.1  # nats below chance in which a task counts as learnt
+
+
+@dataclass(frozen=True)
+class ArenaComparison(Comparison):
+    """Budget; the same for all mixers."""
+
+    steps: tuple[tuple[str, int], ...] = (("listops", 300), ("text", 80), ("image", 300))
+    mixers: tuple[str, ...] = ("softmax", "fourier", "fnet", "linear", "performer", "none")
+    rates: tuple[float, ...] = (2e-3, 8e-3)
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    trial_seed: int = 2022
+
+    study = "lra"
+    packages = ("scikit-learn",)
+    problem = "task"
+    columns = "part task mixer rate steps seed"
+    table = Table(index=("task", "mixer"), contender="mixer")
+    validations = log_lines = 4
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return trials of rates, and the best of them from several seeds."""
+        mixers = tuple(Contender(name, name) for name in self.mixers)
+        parts = tuple(Part(mixers, PRESETS[task], steps, task) for task, steps in self.steps)
+        return trials(parts, grid(self.rates), self.trial_seed), Stage(parts, self.seeds)
+
+    def measured(self, network: Network, result: Trained) -> Row:
+        """Return losses, accuracy and size."""
+        return {
+            "valid_loss": result.least_loss,
+            "test_sequences": result.number(ACCURACY).positions,
+            "accuracy": result.number(ACCURACY).value,
+            "loss": result.number(LOSS).value,
+            "chance_loss": result.facts["chance_loss"],
+            "largest_class": result.facts["largest_class_of_test"],
+            "parameters": result.facts["parameters"],
+            "seconds": result.seconds,
+        }
+
+    def summary(self, cell: Cell) -> Iterator[Row]:
+        """Yield accuracy and loss, with the paper's accuracy on the long task beside."""
+        task, mixer = cell.index["task"], cell.index["mixer"]
+        accuracy, loss, chance = cell.values("accuracy"), cell.values("loss"), CLASSES[task]
+        paper = (PAPER | ARENA).get(mixer)
+        yield {
+            "rate": cell.first("rate"),
+            "seeds": len(cell.rows),
+            "test_sequences": cell.first("test_sequences"),
+            "accuracy": accuracy.mean(),
+            "least": accuracy.min(),
+            "largest": accuracy.max(),
+            "largest_class": cell.first("largest_class"),
+            "loss": loss.mean(),
+            "chance_loss": math.log(chance),
+            "learnt": bool((loss < math.log(chance) - BELOW).all()),
+            **cell.compared("accuracy"),
+            "paper_long_task": "" if paper is None else paper[TASKS.index(task)],
+        }
+
+    def quick(self, folder: Path) -> Self:
+        """Return a comparison of a few updates on two tasks."""
+        return replace(self, steps=(("listops", 3), ("text", 2)), rates=(2e-3,), seeds=(1, 2))
+
+
+COMPARISONS = {"lra": ArenaComparison()}

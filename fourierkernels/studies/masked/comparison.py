@@ -1,0 +1,230 @@
+"""The encoders of the FNet paper in very small: masked pre-training, and one task after it.
+
+[leethorp2021fnet]_ tables 2 and 4 compare encoders of a million updates. Here encoders of two
+layers and 64 features (preset "tiny", length 64) have 250 updates of 16 sequences on the manual and
+the docstrings of Python, cut into 150 subwords, which are hardly more than characters. What the
+paper found after 256 million sequences can be neither confirmed nor refuted after 4,000.
+
+Every encoder gets the same three trials, learning rates. The one with the least validation loss is
+trained from three seeds, which decide first weights, order, masks and dropout. These networks are
+measured on the same masked test sequences, and then fine-tuned for 60 updates, with one rate and no
+further tuning, to tell the section of a package from its title.
+
+Differences are from BERT, but for the encoder whose DFT takes the real part twice, which is
+compared with FNet; three seeds make the intervals wide.
+
+"stability" is the range of the validation loss over the three rates, of one seed. "unigram" (in the
+JSON) is what guesses by the frequencies of the training text alone would get. "sizes" are BERT and
+FNet of one layer and 32 features (preset "mini") beside those above, at the rates chosen there,
+with the processor time of a training step (forward and back, median of passes, one thread).
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fourierkernels.studies.engine.comparison import Comparison
+from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, grouped_rows
+from fourierkernels.studies.engine.contenders import (
+    COMPARED,
+    Choices,
+    Contender,
+    Network,
+    Part,
+    Stage,
+    grid,
+    trials,
+)
+from fourierkernels.studies.engine.run_setup import Setup, read_data, setup
+from fourierkernels.studies.engine.trained import FINISHED, Trained, trained
+from fourierkernels.studies.masked.presets import PAIR_ACCURACY, WORD_ACCURACY, WORD_LOSS
+from fourierkernels.studies.registry import choose_preset, choose_study
+
+ENCODERS = (
+    Contender("BERT", "softmax"),
+    Contender("FNet", "fnet"),
+    Contender("FNet hybrid", "fnet_hybrid", {"attention_layers": 1}),
+    Contender("Linear", "linear"),
+    Contender("FNet, two real parts", "fnet", {"real_part": "each"}, reference="FNet"),
+)
+SIZES, SIZED = "sizes", ("BERT", "FNet")
+TITLES, TITLES_ACCURACY = "titles (%)", "accuracy (%)"
+NUMBERS = (WORD_LOSS, WORD_ACCURACY, PAIR_ACCURACY)
+
+
+@dataclass(frozen=True)
+class MaskedComparison(Comparison):
+    """Budget; the same for all encoders."""
+
+    data: str | None = "python-documents"
+    titles: str = "classification/titles"
+    encoders: tuple[str, ...] = tuple(encoder.name for encoder in ENCODERS)
+    rates: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
+    seeds: tuple[int, ...] = (1, 2, 3)
+    trial_seed: int = 2022
+    steps: int = 250
+    tuned_steps: int = 60
+    preset: str = "tiny"
+    smaller: str = "mini"
+    passes: int = 15
+
+    study = "masked"
+    packages = ("sentencepiece",)
+    places: ClassVar = {"titles": "folder that data_classification.py wrote"}
+    columns = "part encoder preset rate steps seed"
+    table = Table(index=("encoder",), contender="encoder")
+    divergence = True
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return trials of rates, the best of them from several seeds, and smaller networks."""
+        encoders = tuple(encoder for encoder in ENCODERS if encoder.name in self.encoders)
+        sized = tuple(encoder for encoder in encoders if encoder.name in SIZED)
+        parts = (Part(encoders, self.preset, self.steps),)
+        smaller = Part(sized, self.smaller, self.steps, name=SIZES)
+        first = trials(parts, grid(self.rates), self.trial_seed)
+        return first, Stage(parts, self.seeds), Stage((smaller,), self.seeds)
+
+    def measured(self, network: Network, result: Trained) -> Row:
+        """Return losses and accuracies, also after fine-tuning, and the time of a step."""
+        ended = result.end == FINISHED
+        tunes = ended and network.part.name == COMPARED
+        return {
+            "end": result.end.partition(";")[0],
+            "valid_loss": result.least_loss,
+            **{name: result.number(name).value if ended else math.nan for name in NUMBERS},
+            TITLES: self.fine_tuned(network, result.folder) if tunes else math.nan,
+            "largest_gradient": result.largest_gradient,
+            "step_ms": step_ms(result.run, self.passes),
+            "seconds": result.seconds,
+        }
+
+    def fine_tuned(self, network: Network, start: Path) -> float:
+        """Return the accuracy on titles after fine-tuning a network, in percent."""
+        titles, seed = self.titles, network.seed
+        run = setup("glue", preset="sentences", start=start, data=titles, seed=seed)
+        recipe = self.shortened(run.recipe, self.tuned_steps)
+        with trained(replace(run, recipe=recipe)) as result:
+            return result.number(TITLES_ACCURACY).value
+
+    def summary(self, cell: Cell) -> Iterator[Row]:
+        """Yield means, differences, and the range over the rates."""
+        losses = [float(row["valid_loss"]) for row in cell.trials]
+        line = {
+            "rate": cell.first("rate"),
+            "seeds": len(cell.rows),
+            "masked_loss": cell.values(WORD_LOSS).mean(),
+            "next_accuracy": cell.values(PAIR_ACCURACY).mean(),
+            "step_ms": statistics.median(cell.values("step_ms").tolist()),
+            "rates_ended": sum(math.isfinite(loss) for loss in losses),
+            "stability": max(losses) - min(losses),
+            "beside": cell.reference_name,
+            "comparisons": cell.comparisons,
+        }
+        for short, name in (("masked", WORD_ACCURACY), ("titles", TITLES)):
+            mean, bert = float(cell.values(name).mean()), float(cell.baseline_values(name).mean())
+            middle, low, high = cell.difference(name)
+            line |= {
+                f"{short}_accuracy": mean,
+                f"{short}_share": 100 * mean / bert,
+                f"{short}_difference": middle,
+                f"{short}_low": low,
+                f"{short}_high": high,
+            }
+        yield line
+
+    def further_tables(self, rows: Sequence[Row]) -> Mapping[str, Sequence[Row]]:
+        """Return the table of sizes."""
+        sized = [
+            row for row in rows if row["part"] in (COMPARED, SIZES) and row["encoder"] in SIZED
+        ]
+        groups = grouped_rows(sized, ("encoder", "preset"))
+        cells = [Cell({"encoder": key[0], "preset": key[1]}, own) for key, own in groups.items()]
+        return {"masked_sizes": [{**cell.index, **_of_size(cell)} for cell in cells]}
+
+    def facts(self, chosen: Choices) -> Mapping[str, object]:
+        """Return what guesses by the frequencies of the training text alone would get."""
+        return {"unigram": unigram(setup(self.study, preset=self.preset, data=self.data))}
+
+    def quick(self, folder: Path) -> Self:
+        """Return a comparison of two updates on texts of a few words."""
+        write_example(folder)
+        return replace(
+            self,
+            data=str(folder / "documents"),
+            titles=str(folder / "titles"),
+            encoders=("BERT", "FNet", "FNet, two real parts"),
+            rates=(4e-3,),
+            seeds=(1, 2),
+            steps=2,
+            tuned_steps=2,
+            passes=2,
+        )
+
+
+def _of_size(cell: Cell) -> Row:
+    accuracies = cell.values(WORD_ACCURACY)
+    return {
+        "seeds": len(cell.rows),
+        "masked_accuracy": accuracies.mean(),
+        "lowest": accuracies.min(),
+        "highest": accuracies.max(),
+        "step_ms": statistics.median(cell.values("step_ms").tolist()),
+    }
+
+
+def step_ms(run: Setup, passes: int) -> float:
+    """Return the processor time of a pass there and back of one batch, in milliseconds."""
+    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    documents = read_data(run)
+    model = study.build(preset, documents, run.mixer, run.mixer_options).train()
+    goal = study.objective(preset, documents, run.recipe)
+    batch, times = study.batches(preset, documents, run.recipe).probe(run.recipe.batch)
+    measured = []
+    for _ in range(passes + 1):
+        begun = time.process_time()
+        goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
+        measured.append(1e3 * times * (time.process_time() - begun))
+    return statistics.median(measured[1:])  # the first pass allocates
+
+
+def unigram(run: Setup) -> dict[str, float]:
+    """Return loss and accuracy of guesses by the frequencies of the training text alone."""
+    files: Any = read_data(run)
+    counts = np.bincount(files.tokens("train"), minlength=len(files.pieces)) + 1.0
+    shares = counts / counts.sum()
+    tested = np.bincount(files.tokens("test"), minlength=len(files.pieces))
+    frequencies = tested / tested.sum()
+    return {
+        "loss": float(-frequencies @ np.log(shares)),
+        "accuracy": float(100 * frequencies[counts.argmax()]),
+    }
+
+
+def write_example(folder: Path) -> None:
+    """Write a few documents and titles into folders of these names."""
+    documents, titles = folder / "documents", folder / "titles"
+    documents.mkdir()
+    titles.mkdir()
+    text = "the small kernel sums all points near a given place and keeps their mean value"
+    words = text.split()
+    rng = np.random.default_rng(0)
+
+    def line() -> str:
+        return " ".join(rng.choice(words, 8))
+
+    for name, count in (("train", 40), ("valid", 6), ("test", 6)):
+        texts = ("\n".join(line() for _ in range(6)) for _ in range(count))
+        (documents / f"{name}.txt").write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+    for name, count in (("train", 60), ("dev", 20)):
+        rows = (f"{line()}\t{label}" for _ in range(count // 2) for label in ("maths", "prose"))
+        text = "\n".join(("sentence\tlabel", *rows)) + "\n"
+        (titles / f"{name}.tsv").write_text(text, encoding="utf-8")
+
+
+COMPARISONS = {"masked": MaskedComparison()}

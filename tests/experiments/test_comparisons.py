@@ -1,0 +1,302 @@
+"""All comparisons compare like with like, resume, and say what was measured."""
+
+import csv
+import io
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+from study_modules import RESULTS, read_rows
+
+from fourierkernels.studies.engine.comparison import Comparison, Finished
+from fourierkernels.studies.engine.comparison_table import LEVEL, Row
+from fourierkernels.studies.engine.contenders import Network
+from fourierkernels.studies.masked.comparison import TITLES
+from fourierkernels.studies.masked.presets import WORD_ACCURACY
+
+STUDIES = Path(import_module("fourierkernels.studies").__file__).parent
+COMPARISONS = {
+    name: comparison
+    for file in sorted(STUDIES.glob("[!e]*/comparison.py"))  # without that of the engine
+    for name, comparison in import_module(
+        f"fourierkernels.studies.{file.parent.name}.comparison"
+    ).COMPARISONS.items()
+}
+MEASURED = sorted(  # BasicMotions is run on request, nothing of it is committed
+    name for name, own in COMPARISONS.items() if (RESULTS / f"{own.names[1]}.csv").is_file()
+)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a table is expected to have.
+
+    Attributes
+    ----------
+    contenders : str
+        The field of the comparison that lists them.
+    rows : int
+        Number of rows.
+    comparisons : mapping or int
+        Intervals for which the level is corrected, by part if there are several tables.
+    columns : str
+        A column of the networks from which differences are taken, with the names of a row of the
+        table in braces, and the names of the three columns of its interval.
+    """
+
+    contenders: str
+    rows: int
+    comparisons: dict[str, int] | int
+    columns: tuple[tuple[str, str], ...]
+
+
+EXPECTED = {
+    "control": Expected("kernels", 9, 6, (("{measure}", ""),)),
+    "JapaneseVowels": Expected("kernels", 3, 2, (("accuracy", ""),)),
+    "BasicMotions": Expected("kernels", 3, 2, (("accuracy", ""),)),
+    "digits": Expected(
+        "kernels", 12, 4, (("{split} top-1", "top-1 "), ("{split} cross-entropy", "cross-entropy "))
+    ),
+    "fashion": Expected(
+        "kernels", 6, 2, (("{split} top-1", "top-1 "), ("{split} cross-entropy", "cross-entropy "))
+    ),
+    "lra": Expected("mixers", 18, 15, (("accuracy", ""),)),
+    "masked": Expected("encoders", 5, 4, ((WORD_ACCURACY, "masked_"), (TITLES, "titles_"))),
+    "language": Expected(
+        "kernels",
+        48,
+        {"kernels": 7, "radii": 11, "sizes": 2},
+        (("{split} plain perplexity", ""),),
+    ),
+}
+
+
+@pytest.fixture(params=COMPARISONS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def comparison(name: str) -> Comparison:
+    return COMPARISONS[name]
+
+
+def drawn(comparison: Comparison) -> list[Row]:
+    """Return rows of all networks with numbers at random, which have something of the seed."""
+    rng = np.random.default_rng(0)
+    chosen, rows = {}, []
+    file = comparison.names[0].replace("_motions", "")  # nothing of BasicMotions is committed
+    measured = sorted(set(read_rows(file)[0]))
+    for stage in comparison.stages():
+        networks = stage.networks(chosen)
+        new = []
+        for network in networks:
+            common = np.random.default_rng(network.seed).normal(20, 1)
+            values = {column: float(common + rng.normal()) for column in measured}
+            new.append({"end": "finished"} | values | comparison.labels(network))
+        if stage.chooses:
+            chosen |= comparison.choose(networks, new)
+        rows += new
+    return rows
+
+
+def trial_networks(comparison: Comparison) -> list[Network]:
+    return [
+        network for stage in comparison.stages() if stage.chooses for network in stage.networks({})
+    ]
+
+
+def test_every_contender_has_the_same_trials_updates_and_seeds(
+    name: str, comparison: Comparison
+) -> None:
+    given = defaultdict(lambda: defaultdict(list))
+    for stage in comparison.stages():
+        for own in stage.networks({}):
+            part = own.part
+            budget = own.tuning, part.steps, part.preset, own.seed
+            given[part.name, part.problem, part.preset][own.contender.name].append(budget)
+    for by_contender in given.values():
+        assert len({tuple(budgets) for budgets in by_contender.values()}) == 1
+    first = next(iter(given.values()))
+    assert list(first) == list(getattr(comparison, EXPECTED[name].contenders))
+    tried = {seed for s in comparison.stages() if s.chooses for seed in s.seeds}
+    assert tried.isdisjoint(comparison.seeds)
+
+
+def test_every_network_has_a_row_of_its_own(comparison: Comparison) -> None:
+    rows = [
+        json.dumps(comparison.labels(network))
+        for stage in comparison.stages()
+        for network in stage.networks({})
+    ]
+    assert len(set(rows)) == len(rows)
+    assert list(json.loads(rows[0])) == comparison.columns.split()
+
+
+def reference(name: str, row: Row) -> str:
+    """Return what a row of a table is compared with, as the docstrings have it."""
+    contender = row[COMPARISONS[name].table.contender]
+    if name == "masked":
+        return "FNet" if contender == "FNet, two real parts" else "BERT"
+    if row.get("part") == "radii":
+        return "R = 2"
+    return f"softmax,{contender.partition(',')[2]}" if "," in contender else "softmax"
+
+
+def test_intervals_are_those_of_the_paired_t_test_at_the_corrected_level(
+    name: str, comparison: Comparison
+) -> None:
+    rows, expected = drawn(comparison), EXPECTED[name]
+    table = comparison.tables(rows[::-1] if name in ("digits", "fashion") else rows)
+    lines = table[comparison.names[1]]
+    assert len(lines) == expected.rows
+    by = comparison.table.contender
+    same = [column for column in comparison.table.index if column != by]
+    for line in lines:
+        for pattern, prefix in expected.columns:
+            ours, theirs = (
+                {
+                    row["seed"]: row[pattern.format(**line)]
+                    for row in rows
+                    if row.get("part", "compared") in comparison.table.parts
+                    and row[by] == contender
+                    and all(row[column] == line[column] for column in same)
+                }
+                for contender in (line[by], reference(name, line))
+            )
+            assert sorted(ours) == sorted(theirs) == list(comparison.seeds)
+            check_interval(line, prefix, ours, theirs, expected)
+
+
+def check_interval(
+    line: Row, prefix: str, ours: dict[int, float], theirs: dict[int, float], expected: Expected
+) -> None:
+    count = expected.comparisons
+    count = count if isinstance(count, int) else count[line["part"]]
+    assert line["comparisons"] == count
+    middle = next(line[c] for c in (f"{prefix}difference", f"{prefix}minus softmax") if c in line)
+    gaps = [ours[seed] - theirs[seed] for seed in ours]
+    assert middle == pytest.approx(np.mean(gaps), abs=1e-12)
+    if ours != theirs:
+        test = ttest_rel(*([side[seed] for seed in ours] for side in (ours, theirs)))
+        ends = test.confidence_interval(1 - (1 - LEVEL) / count)
+        assert (line[f"{prefix}low"], line[f"{prefix}high"]) == pytest.approx(tuple(ends), rel=1e-9)
+    else:
+        assert middle == 0
+
+
+def test_choice_is_that_of_the_least_score(comparison: Comparison) -> None:
+    rng = np.random.default_rng(0)
+    networks = trial_networks(comparison)
+    scores = rng.normal(size=len(networks)).tolist()
+    if networks:
+        scores[0] = math.nan  # diverged
+    chosen = comparison.choose(networks, ({comparison.score: score} for score in scores))
+    tried = defaultdict(dict)
+    for own, score in zip(networks, scores, strict=True):
+        if math.isfinite(score):
+            tried[own.part.problem, own.contender.name][score] = own.tuning
+    assert chosen == {key: found[min(found)] for key, found in tried.items()}
+    for own in networks[:1]:
+        with pytest.raises(ValueError, match="trial of each contender must finish, got none of"):
+            comparison.choose([own], [{comparison.score: math.nan}])
+        with pytest.raises(ValueError, match=own.contender.name):
+            comparison.choose([own], [{}])
+
+
+def test_compared_networks_take_what_was_chosen(comparison: Comparison) -> None:
+    chosen = {}
+    for stage in comparison.stages():
+        networks = stage.networks(chosen)
+        if stage.chooses:
+            chosen |= {(n.part.problem, n.contender.name): n.tuning for n in networks}
+            continue
+        for own in networks:
+            names = (own.contender.name, own.contender.tuned_as)
+            known = [chosen.get((own.part.problem, each)) for each in names]
+            assert own.tuning in [*known, *own.part.tunings]
+            assert not chosen or own.tuning == next(filter(None, known))
+
+
+def test_a_comparison_goes_on_where_it_was_interrupted(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = []
+
+    def train(self: Comparison, network: Network) -> Row:
+        if len(trained) == 4:
+            raise KeyboardInterrupt
+        trained.append(network)
+        return {"seed": network.seed}
+
+    monkeypatch.setattr(type(comparison), "train", train)
+    networks, file = comparison.stages()[0].networks({}), tmp_path / "f.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        list(comparison.finish(networks[:7], Finished(file)))
+    trained.clear()
+    assert list(comparison.finish(networks[:7], Finished(file))) == list(map(str, networks[4:7]))
+    assert trained == networks[4:7]
+    assert Finished(file).rows(networks[:7]) == [{"seed": own.seed} for own in networks[:7]]
+
+
+def as_text(rows: list[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_published_tables_follow_from_the_published_networks_to_the_byte(name: str) -> None:
+    comparison = COMPARISONS[name]
+    tables = comparison.tables(read_rows(comparison.names[0]))
+    assert list(tables)[:2] == list(comparison.names)
+    for file, rows in tables.items():
+        assert as_text(rows) == (RESULTS / f"{file}.csv").read_text(encoding="utf-8"), file
+    assert len(tables[comparison.names[1]]) == EXPECTED[name].rows
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_published_choices_are_those_of_least_validation_loss(name: str) -> None:
+    comparison = COMPARISONS[name]
+    networks, main = comparison.names
+    settings = json.loads((RESULTS / f"{main}.json").read_text(encoding="utf-8"))["config"]
+    by, tuned = comparison.table.contender, tuned_columns(comparison)
+    trials = defaultdict(dict)
+    for row in read_rows(networks):
+        if row.get("part") == "trials" and row.get("end", "finished") == "finished":
+            key = row.get(comparison.problem), row[by]
+            trials[key][tuple(row[c] for c in tuned)] = float(row[comparison.score])
+    grid = math.prod(len(settings[field]) for field in ("rates", "sharpness") if field in settings)
+    for row in read_rows(networks):
+        if trials and row["part"] in ("compared", "kernels"):
+            found = trials[row.get(comparison.problem), row[by]]
+            assert len(found) == grid
+            assert tuple(row[c] for c in tuned) == min(found, key=found.__getitem__)
+    for row in read_rows(main):
+        assert int(row["seeds"]) == len(settings["seeds"])
+    values = {value for field in ("rates", "sharpness") for value in settings.get(field, ())}
+    for column in set(tuned) - {"options"}:
+        assert {float(row[column]) for row in read_rows(networks)} <= values
+
+
+def tuned_columns(comparison: Comparison) -> list[str]:
+    columns = comparison.columns.split()
+    return [column for column in ("rate", "sharpness", "options") if column in columns]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_published_settings_are_those_of_the_comparison(name: str) -> None:
+    comparison = COMPARISONS[name]
+    text = (RESULTS / f"{comparison.names[1]}.json").read_text(encoding="utf-8")
+    published = json.loads(text)["config"]
+    for field, value in vars(comparison).items():
+        if field in published and field not in ("data", "sizes"):  # what was read, what was chosen
+            assert published[field] == json.loads(json.dumps(value)), field
