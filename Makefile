@@ -74,7 +74,7 @@ test-all: lint types
 
 # What depends on the processor's arithmetic, the order of tests, the terminal or the language, under
 # settings that imitate other machines: `make anywhere-ascii` is one of them, SEED another order.
-SENSITIVE := tests/attention tests/book tests/checkpoints/test_transformers_folders.py tests/theory \
+SENSITIVE := tests/attention tests/book tests/checkpoints/test_transformers_folders.py tests/theory/test_exact_error.py tests/theory/test_ise.py \
 	tests/ops tests/report/test_finding.py tests/report/test_heads_command.py tests/sums/test_sums.py \
 	tests/test_cli_errors.py tests/test_cli_habits.py tests/test_cli_rates.py tests/test_cli_theorems.py \
 	tests/test_console.py tests/test_kernels.py tests/studies/test_arena_study.py \

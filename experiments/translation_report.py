@@ -40,8 +40,7 @@ import numpy as np
 from _translation_runs import MODELS, REPORT, SPLIT, Run, Settings, finish, keep
 
 from fourierkernels.foundation.provenance import kept_or_scratch, write_study
-from fourierkernels.foundation.workers import spread
-from fourierkernels.foundation.workers import Work, one_thread
+from fourierkernels.foundation.workers import Work, one_thread, spread
 from fourierkernels.studies.engine.comparison_table import LEVEL, interval
 from fourierkernels.studies.translation.bleu import signature
 from fourierkernels.studies.translation.presets import PRESETS

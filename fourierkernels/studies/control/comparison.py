@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from fourierkernels.studies.control.control_data import read_control
-from fourierkernels.studies.control.generating import Search, generate
 from fourierkernels.studies.control.episodes import write_recorded
+from fourierkernels.studies.control.generating import Search, generate
 from fourierkernels.studies.control.study import BASELINE, ERROR
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table

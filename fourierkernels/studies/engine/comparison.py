@@ -15,8 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
-from fourierkernels.foundation.workers import spread
-from fourierkernels.foundation.workers import Work, one_thread
+from fourierkernels.foundation.workers import Work, one_thread, spread
 from fourierkernels.studies.engine.comparison_table import LEVEL, Cell, Row, Table, same_columns
 from fourierkernels.studies.engine.contenders import Choices, Network, Stage, Tuning
 from fourierkernels.studies.engine.recipe import Recipe

@@ -15,8 +15,8 @@ from torch import nn
 
 from fourierkernels.foundation.run_folder import BEST, read_results
 from fourierkernels.models import load_model
-from fourierkernels.studies.engine.contenders import learned_radii
 from fourierkernels.studies.engine.checkpoints import CURVE_TABLE
+from fourierkernels.studies.engine.contenders import learned_radii
 from fourierkernels.studies.engine.optimisers import DivergenceError
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import Setup
