@@ -1,8 +1,21 @@
-"""Code compiled by one process of a test run is found by another."""
+"""Compiled code is kept as long as it is right, and found by the other processes of a test run."""
 
+import shutil
 from pathlib import Path
 
+from numba.core.dispatcher import Dispatcher
 from shared_compilation import SharedFiles
+
+from fourierkernels.ops.cpu import (
+    backward,
+    forward,
+    kernel_sums,
+    moment_sums,
+    packing,
+    scalar,
+    tiles,
+    weights,
+)
 
 
 def of_process(folder: Path, name: str, stamp: int = 1) -> SharedFiles:
@@ -29,3 +42,21 @@ def test_code_of_older_sources_is_not_loaded(tmp_path: Path) -> None:
     assert newer.load("float32") is None
     newer.save("float32", [2])
     assert of_process(tmp_path, "three", stamp=2).load("float32") == [2]
+
+
+def test_kept_code_is_of_all_sources_of_the_loops(tmp_path: Path) -> None:
+    """A loop that calls a changed one in another file must be compiled again."""
+    loops = [
+        value
+        for module in (backward, forward, kernel_sums, moment_sums, packing, tiles, weights)
+        for value in vars(module).values()
+        if isinstance(value, Dispatcher)
+    ]
+    digest = scalar.sources_digest()
+    assert len(loops) > 20
+    assert {loop._cache._cache_file._source_stamp for loop in loops} == {digest}
+    shutil.copytree(Path(scalar.__file__).parents[1], tmp_path / "ops")
+    assert scalar.sources_digest(tmp_path / "ops" / "cpu") == digest
+    with (tmp_path / "ops" / "cpu" / "pairs.py").open("a") as file:
+        file.write("# another line\n")
+    assert scalar.sources_digest(tmp_path / "ops" / "cpu") != digest

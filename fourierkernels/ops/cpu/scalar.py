@@ -8,6 +8,10 @@ underflows. Reading and writing the bits compiles to a few integer instructions 
 subnormal numbers, infinities and NaN. Power series are short in single precision and longer in
 double.
 
+numba keeps what it compiles until the file of that function changes, and does not see that a
+function which it calls has changed in another file: wrong numbers, without a word. So what is kept
+here holds for all sources of the loops together.
+
 numba gives what it compiles a way in from Python. For a function of a layout of attention, thirty
 arrays to unpack, this takes it longer than the function itself; what only other compiled functions
 call goes without, and would crash if Python called it.
@@ -15,6 +19,8 @@ call goes without, and would crash if Python called it.
 
 import math
 from functools import partial
+from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +30,32 @@ from numba.extending import intrinsic, overload
 
 from fourierkernels.ops.shapes import LOG_SINC_SLOPE
 
-entry = partial(njit, cache=True, no_cfunc_wrapper=True)
+_LOOPS = Path(__file__).parent
+
+
+def sources_digest(folder: Path = _LOOPS) -> str:
+    """Return a digest of the sources that compiled loops are made of."""
+    digest = sha256()
+    for file in [*sorted(folder.glob("*.py")), folder.parent / "shapes.py"]:
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = sources_digest()
+
+
+def entry(**options):
+    """Return a decorator that compiles a loop on its first use and keeps it in numba's cache."""
+    compiled = njit(cache=True, no_cfunc_wrapper=True, **options)
+
+    def decorate(function):
+        loop = compiled(function)
+        loop._cache._cache_file._source_stamp = _SOURCES  # instead of the file's time and size
+        return loop
+
+    return decorate
+
+
 inner = partial(entry, no_cpython_wrapper=True)
 
 
