@@ -221,8 +221,8 @@ def test_the_program_shows_help_and_one_line_for_an_error() -> None:
     assert failed.stderr == b"error: arch must be sm_80 or later, got 'x'\n"
 
 
-def test_the_commands_of_the_readme_are_those_of_the_program() -> None:
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+def test_the_commands_of_the_guide_are_those_of_the_program() -> None:
+    text = (Path(__file__).parents[1] / "book/gpu.md").read_text(encoding="utf-8")
     shown = re.findall(r"^fourierkernels cuda (\w+)([^#\n]*)", text, flags=re.MULTILINE)
     assert [name for name, _ in shown] == ["build", "check", "bench"]
     for name, options in shown:

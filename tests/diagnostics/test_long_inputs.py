@@ -106,8 +106,8 @@ def test_text_that_does_not_fit_is_refused_before_any_is_run(
     free = footprint(checkpoint, ITEM).bytes(8, 8)
     monkeypatch.setattr(layers, "available_memory", lambda: free)
     message = (
-        r"inputs must fit into memory, got one of 9 tokens, which needs about [\d.]+ MB because "
-        r"the model makes a mask of all tokens, of [\d.]+ MB that may be used: cut it into windows "
+        r"inputs must fit into memory, got one of 9 tokens, which needs about [\d.]+ kB because "
+        r"the model makes a mask of all tokens, of [\d.]+ kB that may be used: cut it into windows "
         r"of at most 8 \(--max-tokens\)"
     )
     with pytest.raises(ValueError, match=message):
