@@ -50,7 +50,10 @@ def entry(**options):
 
     def decorate(function):
         loop = compiled(function)
-        loop._cache._cache_file._source_stamp = _SOURCES  # instead of the file's time and size
+        kept = loop._cache  # its files, under a stamp that is not the time and size of one source
+        kept._cache_file = type(kept._cache_file)(
+            kept._cache_path, kept._impl.filename_base, _SOURCES
+        )
         return loop
 
     return decorate
