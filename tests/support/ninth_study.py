@@ -14,8 +14,8 @@ from torch import Tensor
 from fourierkernels.models import ArenaClassifier, arena_config
 from fourierkernels.studies.engine.classification import Classification
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
-from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
-from fourierkernels.studies.engine.recipe import Preset, Recipe, check_shuffled
+from fourierkernels.studies.engine.epochs import Batch
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.engine.study import Measured, Terms, padded_options
 
 ACCURACY = "accuracy (%)"
@@ -71,6 +71,7 @@ PRESETS = {
 class NinthStudy(Classification[Preset, Bits, ArenaClassifier]):
     presets = PRESETS
     terms = Terms("labels", "classes", "training rows", "rows", "a folder of bits")
+    called = "bits"
     description = "bits.json"
 
     def data_sets(self) -> Mapping[str, DataSet[Bits]]:
@@ -94,17 +95,6 @@ class NinthStudy(Classification[Preset, Bits, ArenaClassifier]):
             mixer_options=padded_options(preset, mixer, options),
         )
         return ArenaClassifier(config)
-
-    def batches(self, preset: Preset, data: Bits, recipe: Recipe) -> Epochs:
-        check_shuffled(recipe, "bits")
-        count = data.counts["train"]
-        return Epochs(
-            lambda members: self.examples(preset, data, "train", members),
-            examples=count,
-            steps=recipe.steps,
-            batch=recipe.batch,
-            order=shuffled(count, recipe.seed),
-        )
 
     def logits(self, model: ArenaClassifier, batch: Batch) -> Tensor:
         logits: Tensor = model(batch["tokens"].to(model.words.weight.device))

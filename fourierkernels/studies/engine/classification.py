@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fourierkernels.studies.engine.epochs import Batch
-from fourierkernels.studies.engine.recipe import Recipe
+from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
+from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
 from fourierkernels.studies.engine.study import DataT, ModelT, Objective, PresetT, Study
 
 
@@ -21,6 +21,8 @@ class Classification(Study[PresetT, DataT, ModelT]):
     ----------
     labels : str
         What a batch has the classes under.
+    called : str
+        What a message calls the examples.
     at_a_time : int
         Examples of a batch without gradients; no number depends on it but by rounding.
     further : tuple of str
@@ -28,6 +30,7 @@ class Classification(Study[PresetT, DataT, ModelT]):
     """
 
     labels: str = "classes"
+    called: str = "examples of classes"
     at_a_time: int = 64
     further: tuple[str, ...] = ("accuracy",)
 
@@ -38,6 +41,18 @@ class Classification(Study[PresetT, DataT, ModelT]):
     @abstractmethod
     def examples(self, preset: PresetT, data: DataT, split: str, members: Sequence[int]) -> Batch:
         """Return examples of a split as a batch."""
+
+    def batches(self, preset: PresetT, data: DataT, recipe: Recipe) -> Epochs:
+        """Return the training examples, shuffled, in the order of the run."""
+        check_shuffled(recipe, self.called)
+        count = data.counts["train"]
+        return Epochs(
+            partial(self.examples, preset, data, "train"),
+            examples=count,
+            steps=recipe.steps,
+            batch=recipe.batch,
+            order=shuffled(count, recipe.seed),
+        )
 
     def loss(self, model: ModelT, batch: Batch, smoothing: float) -> Tensor:
         """Return the mean cross-entropy of a training batch."""

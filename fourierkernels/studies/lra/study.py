@@ -17,8 +17,7 @@ from fourierkernels.models import ArenaClassifier, arena_config
 from fourierkernels.models.lra import ArenaConfig
 from fourierkernels.studies.engine.classification import Classification
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread
-from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
-from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.epochs import Batch
 from fourierkernels.studies.engine.study import Measured, Terms, padded_options
 from fourierkernels.studies.lra.examples import FIRST, SECOND, ArenaData, collate
 from fourierkernels.studies.lra.presets import ACCURACY, PRESETS, PUBLISHED_COUNTS, ArenaPreset
@@ -34,6 +33,7 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
     presets = PRESETS
     default = "listops_small"
     terms = Terms("labels", "classes", "training sequences", "sequences")
+    called = "the arena"
     experiment = "lra_small"
     description = ARENA_FILE
     at_a_time = 32
@@ -74,18 +74,6 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
             mixer_options=padded_options(preset, mixer, options),
         )
         return ArenaClassifier(config)
-
-    def batches(self, preset: ArenaPreset, data: ArenaData, recipe: Recipe) -> Epochs:
-        """Return the training sequences, in the order of the run."""
-        check_shuffled(recipe, "the arena")
-        split, length = data.splits["train"], _config(preset).length
-        return Epochs(
-            lambda members: collate(split, members, length=length),
-            examples=len(split),
-            steps=recipe.steps,
-            batch=recipe.batch,
-            order=shuffled(len(split), recipe.seed),
-        )
 
     def logits(self, model: ArenaClassifier, batch: Batch) -> Tensor:
         """Return the logits of a batch, which do not depend on the other sequences in it.

@@ -19,8 +19,7 @@ from fourierkernels.models import SeriesClassifier, series_config
 from fourierkernels.studies.engine.checkpoints import OF_TEST, last_checkpoint, read_curve
 from fourierkernels.studies.engine.classification import Classification
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
-from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
-from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
+from fourierkernels.studies.engine.epochs import Batch
 from fourierkernels.studies.engine.study import Measured, Terms, padded_options
 from fourierkernels.studies.series.presets import ACCURACY, PRESETS, SeriesPreset
 from fourierkernels.studies.series.series_data import ARCHIVES, HELD_OUT, SeriesData, SeriesSplit
@@ -35,6 +34,7 @@ class SeriesStudy(Classification[SeriesPreset, SeriesData, SeriesClassifier]):
 
     presets = PRESETS
     terms = Terms("labels", "classes", "training series", "series", "a folder of .ts files")
+    called = "series"
     experiment = "series_small"
     description, normalises = SERIES, True
     further = ("accuracy", _TEST_ACCURACY)
@@ -68,18 +68,6 @@ class SeriesStudy(Classification[SeriesPreset, SeriesData, SeriesClassifier]):
             mixer_options=padded_options(preset, mixer, options),
         )
         return SeriesClassifier(config)
-
-    def batches(self, preset: SeriesPreset, data: SeriesData, recipe: Recipe) -> Epochs:
-        """Return the training series, in the order of the run."""
-        check_shuffled(recipe, "series")
-        count = data.counts["train"]
-        return Epochs(
-            lambda members: self.examples(preset, data, "train", members),
-            examples=count,
-            steps=recipe.steps,
-            batch=recipe.batch,
-            order=shuffled(count, recipe.seed),
-        )
 
     def logits(self, model: SeriesClassifier, batch: Batch) -> Tensor:
         """Return the logits of series; mixers that cannot leave padding out read one length."""
