@@ -1,9 +1,6 @@
 """Error theory without simulation: exact MISE and ISE, optimal radii, rates; `theory.symbolic`."""
 
-from importlib import import_module
-from typing import Any
-
-from fourierkernels.foundation.lazy import at_its_new_home
+from fourierkernels.foundation.lazy import loaded_on_first_use
 from fourierkernels.theory.density_error import mise, mise_error
 from fourierkernels.theory.frequency_integrals import Mise
 from fourierkernels.theory.ise import IseCurve, ise
@@ -47,8 +44,5 @@ __all__ = [
     "sharp_regression_rate",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "symbolic":  # loaded on first use: it needs SymPy
-        return import_module(f"{__name__}.symbolic")
-    return at_its_new_home(__name__, name)
+# It needs SymPy.
+__getattr__, __dir__ = loaded_on_first_use(__name__, {}, modules=["fourierkernels.theory.symbolic"])
