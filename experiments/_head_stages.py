@@ -16,7 +16,6 @@ from fourierkernels.studies.engine.contenders import Network
 from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import FINISHED, Trained
 from fourierkernels.studies.language.comparison import LanguageComparison
-from fourierkernels.studies.registry import choose_preset, choose_study
 
 WINDOWS = 32  # of the test text, for the maps
 STAGES = ("untrained", "sharpened", "trained")
@@ -50,10 +49,9 @@ def heads_before_and_after(result: Trained) -> dict[str, float]:
 
 def untrained_network(run: Setup, text: Any) -> LanguageModel:
     """Return the network with which the training of a run began."""
-    study = choose_study(run.study)
     torch.manual_seed(run.recipe.seed)  # as the engine draws the first weights
-    network: LanguageModel = study.build(
-        choose_preset(study, run.preset), text, run.mixer, run.mixer_options
+    network: LanguageModel = run.chosen_study.build(
+        run.chosen_preset, text, run.mixer, run.mixer_options
     )
     return network
 

@@ -22,8 +22,7 @@ from fourierkernels.foundation.run_folder import BEST, SETUP, SUBWORDS
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import TranslationModel, load_model, save_model
 from fourierkernels.studies import Setup, choose_teacher, setup, train
-from fourierkernels.studies.engine.run_setup import load_setup
-from fourierkernels.studies.registry import choose_preset, choose_study
+from fourierkernels.studies.engine.run_setup import load_setup, read_data
 from fourierkernels.studies.translation.translation_measures import (
     bleu_rows,
     read_translations,
@@ -190,8 +189,7 @@ def keep(run: Run, folder: Path) -> None:
 def _measured(run: Run) -> dict[str, Any]:
     """Translate the test sentences; return what was measured of them and of their tokens."""
     own = run.setup()
-    study = choose_study(own.study)
-    data = study.read(choose_preset(study, own.preset), own.data, cache=run.runs / "cache")
+    data = read_data(own, cache=run.runs / "cache")
     model = load_model(run.folder / BEST)
     assert isinstance(model, TranslationModel)
     model = model.to(default_device()).eval()

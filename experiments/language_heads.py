@@ -41,8 +41,7 @@ from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import LanguageModel, load_model, save_model
 from fourierkernels.studies import setup, train
 from fourierkernels.studies.engine.contenders import learned_radii
-from fourierkernels.studies.engine.run_setup import load_setup
-from fourierkernels.studies.registry import choose_preset, choose_study
+from fourierkernels.studies.engine.run_setup import load_setup, read_data
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
@@ -55,8 +54,7 @@ Measures = dict[tuple[str, str, str], dict[str, np.ndarray]]  # (network, split,
 def networks(folder: Path) -> tuple[LanguageModel, LanguageModel, Any]:
     """Return the network of a run before training, after it in half precision, and its text."""
     run, _ = load_setup(folder)
-    study = choose_study(run.study)
-    text = study.read(choose_preset(study, run.preset), run.data)
+    text = read_data(run)
     trained = load_model(folder / "model.safetensors")
     return untrained_network(run, text), trained.half().float(), text
 

@@ -44,7 +44,6 @@ from fourierkernels.studies.engine.contenders import (
 from fourierkernels.studies.engine.run_setup import Setup, read_data, setup
 from fourierkernels.studies.engine.trained import FINISHED, Trained, trained
 from fourierkernels.studies.masked.presets import PAIR_ACCURACY, WORD_ACCURACY, WORD_LOSS
-from fourierkernels.studies.registry import choose_preset, choose_study
 
 ENCODERS = (
     Contender("BERT", "softmax"),
@@ -180,7 +179,7 @@ def _of_size(cell: Cell) -> Row:
 
 def step_ms(run: Setup, passes: int) -> float:
     """Return the processor time of a pass there and back of one batch, in milliseconds."""
-    study, preset = choose_study(run.study), choose_preset(choose_study(run.study), run.preset)
+    study, preset = run.chosen_study, run.chosen_preset
     documents = read_data(run)
     model = study.build(preset, documents, run.mixer, run.mixer_options).train()
     goal = study.objective(preset, documents, run.recipe)
