@@ -1,8 +1,6 @@
 """The trained models that a run takes: its teacher, and the one that it begins with.
 
-The teacher of a run: a trained model whose predictions another one is to learn.
-
-Word-level distillation, [kim2016sequence]_ section 3.1;
+The predictions of a teacher are learned by word-level distillation, [kim2016sequence]_ section 3.1;
 :mod:`fourierkernels.models.losses` has the loss.
 """
 
