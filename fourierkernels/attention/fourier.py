@@ -22,13 +22,11 @@ from fourierkernels.attention.validation import (
     check_radius,
 )
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.ops.arguments import Inputs, Options
+from fourierkernels.ops.arguments import ForwardCall, Inputs, Options
 from fourierkernels.ops.dropout import draw_seed, drop
 from fourierkernels.ops.nadaraya_watson import Drop, additive, nadaraya_watson
 from fourierkernels.ops.reference import ScoreFunction, fourier_scores
 from fourierkernels.ops.transforms import attend_anywhere
-
-_FIRST = 5  # options: those of the forward pass
 
 
 @overload
@@ -168,7 +166,9 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(working)
     with without_autocast(query.device.type):
-        output, _, _, weights, _ = attend_anywhere(*tensors, radius, mask, seed, *options[:_FIRST])
+        output, weights = attend_anywhere(
+            ForwardCall(Inputs(*tensors, radius, mask, seed), options)
+        )
     rows = query.shape[:-1]
     output = output.reshape(*rows, value.shape[-1])[..., :width].to(given)  # (..., H, N, D_v)
     return output, weights.reshape(*rows, weights.shape[-1]).to(given)

@@ -85,35 +85,12 @@ def backward_function(
     return backward, (*cotangents, *leaves)
 
 
-def pull_back(function: Function, at: tuple[Tensor, ...], gradients: tuple[Tensor, ...]) -> Any:
-    """Return the vector-Jacobian product of a function."""
-    return torch.func.vjp(function, *at)[1](gradients)
-
-
-def push_forward(function: Function, at: tuple[Tensor, ...], tangents: Any) -> tuple[Tensor, ...]:
-    """Return the Jacobian-vector product of a function; tangents of None are zero.
-
-    It is the derivative of Jᵀu · t in u. Forward mode itself cannot be entered twice: this is
-    called where it is on.
-    """
-    filled = tuple(
-        torch.zeros_like(place) if tangent is None else tangent
-        for place, tangent in zip(at, tangents, strict=True)
-    )
-    results, pull, *_ = torch.func.vjp(function, *at)
-    zeros = tuple(torch.zeros_like(result) for result in results)
-    pushed: tuple[Tensor, ...] = torch.func.vjp(lambda *u: pull(u), *zeros)[1](filled)
-    return pushed
-
-
-def save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> tuple[Tensor | None, ...]:
-    """Keep, and return, what the backward pass needs of the forward's arguments and results."""
+def save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
+    """Keep what the backward pass needs of the forward's arguments and results."""
     call, rows = ForwardCall.of(inputs), Rows(*output)
-    kept = (*call.inputs, *rows)
-    ctx.save_for_backward(*kept)
+    ctx.save_for_backward(*call.inputs, *rows)
     ctx.options, ctx.count = call.options, len(inputs)
     ctx.mark_non_differentiable(rows.significand, rows.exponent, rows.packed)
-    return kept
 
 
 def saved_inputs(ctx: Any) -> tuple[Inputs, Rows]:
@@ -148,29 +125,22 @@ def _padded(gradients: tuple[Tensor | None, ...], count: int) -> tuple[Tensor | 
     return (*gradients, *(None,) * (count - len(gradients)))
 
 
-def save_backward(ctx: Any, inputs: tuple[Any, ...], output: Results) -> tuple[Tensor | None, ...]:
-    """Keep, and return, what the derivative of the backward pass needs.
+def save_backward(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
+    """Keep what the derivative of the backward pass needs.
 
     delta and what the forward saved are functions of the other tensors.
     """
     call = BackwardCall.of(inputs)
-    kept = (call.cotangents.output, call.cotangents.weights, *call.inputs)
-    ctx.save_for_backward(*kept)
+    ctx.save_for_backward(call.cotangents.output, call.cotangents.weights, *call.inputs)
     ctx.options, ctx.count = call.options, len(inputs)
-    return kept
 
 
 def differentiate_twice(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradients of all arguments of the backward pass by the reference."""
-    function, at, options = as_backward_function(ctx)
-    found = list(pull_back(function, at, gradients[: 4 + options.mask_grad]))
-    grad = found.pop(0)
-    weights_grad = found.pop(0) if options.return_weights else None
-    return _padded((grad, weights_grad, None, *found), ctx.count)
-
-
-def as_backward_function(ctx: Any) -> tuple[Function, tuple[Tensor, ...], Options]:
-    """Return the reference's backward pass, where it is taken, and its options."""
     grad, weights_grad, *tensors = ctx.saved_tensors
     cotangents = (grad,) if weights_grad is None else (grad, weights_grad)
-    return (*backward_function(cotangents, Inputs(*tensors), ctx.options), ctx.options)
+    function, at = backward_function(cotangents, Inputs(*tensors), ctx.options)
+    found = list(torch.func.vjp(function, *at)[1](gradients[: 4 + ctx.options.mask_grad]))
+    grad = found.pop(0)
+    weights_grad = None if weights_grad is None else found.pop(0)
+    return _padded((grad, weights_grad, None, *found), ctx.count)

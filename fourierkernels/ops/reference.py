@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from fourierkernels.ops.shapes import LOG_SINC_SLOPE
 
@@ -89,22 +90,35 @@ class _LogAbsSinc(torch.autograd.Function):
         return gradients[0] * log_sinc_slope(x)
 
 
-class _TransformedLogAbsSinc(_LogAbsSinc):
-    """The same with rules for forward mode and `vmap`, which torch.compile does not accept."""
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return tangents[0] * log_sinc_slope(x)
+class _MappedLogAbsSinc(_LogAbsSinc):
+    """The same with a rule for `vmap`, which torch.compile does not accept."""
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None], x: Tensor) -> tuple[Tensor, int | None]:
         return log_abs_sinc(x), in_dims[0]
+
+
+def _log_abs_sinc_by_operations(x: Tensor) -> Tensor:
+    """Return log|sin x / x| in operations of torch, which forward mode may enter more than once.
+
+    Of a function of one's own torch keeps the innermost tangent and loses some of what the outer
+    ones add, so that `jvp` of `jvp` would be wrong. Here |x| < 0.5 has the integrated series.
+    """
+    near = x.abs() < _SERIES_LIMIT
+    small = torch.where(near, x, 0.0).square()
+    series = torch.zeros_like(x)
+    for count, coefficient in reversed(list(enumerate(LOG_SINC_SLOPE, 1))):
+        series = series * small + coefficient / (2 * count)
+    far = torch.where(near, 1.0, x)
+    sine = torch.sin(far)
+    at_zero = sine == 0  # the weight is zero, whatever its slope
+    logarithm = torch.where(at_zero, 1.0, sine / far).abs().log().masked_fill(at_zero, -math.inf)
+    return torch.where(near, -small * series, logarithm)
+
+
+def in_forward_mode() -> bool:
+    """Return whether a `dual_level` is open: `torch.func.jvp` and what calls it open one."""
+    return forward_ad._current_level >= 0
 
 
 def log_abs_sinc(x: Tensor) -> Tensor:
@@ -115,8 +129,12 @@ def log_abs_sinc(x: Tensor) -> Tensor:
     >>> log_abs_sinc(torch.tensor([0.0, 1.0]))
     tensor([ 0.0000, -0.1726])
     """
-    kind = _LogAbsSinc if torch.compiler.is_compiling() else _TransformedLogAbsSinc
-    result: Tensor = kind.apply(x)  # type: ignore[no-untyped-call]
+    if torch.compiler.is_compiling():
+        result: Tensor = _LogAbsSinc.apply(x)  # type: ignore[no-untyped-call]
+    elif in_forward_mode():
+        result = _log_abs_sinc_by_operations(x)
+    else:
+        result = _MappedLogAbsSinc.apply(x)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -1,8 +1,10 @@
 """The operator for `torch.func`: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian` and `vmap`.
 
 `torch.library` has no derivatives for transforms, so the two operators are wrapped into functions
-that have. They run the same kernels; forward mode, and what goes beyond the first derivative, are
-the reference's (:mod:`fourierkernels.ops.derivatives`).
+that have. They run the same kernels; what goes beyond the first derivative is the reference's
+(:mod:`fourierkernels.ops.derivatives`). In forward mode all is the reference's, in operations of
+torch: the rules of functions like these torch cannot differentiate in forward mode again, and
+would return wrong numbers in `jvp` of `jvp`.
 """
 
 from typing import Any
@@ -15,18 +17,17 @@ from torch.autograd.forward_ad import unpack_dual
 from fourierkernels.ops.arguments import BackwardCall, ForwardCall
 from fourierkernels.ops.derivatives import (
     Results,
-    as_backward_function,
+    attend_by_reference,
+    backward_function,
     differentiate,
     differentiate_twice,
-    forward_function,
-    push_forward,
     save,
     save_backward,
-    saved_inputs,
 )
 from fourierkernels.ops.operator import attend, attend_backward
+from fourierkernels.ops.reference import in_forward_mode
 
-_Tangents = tuple[Tensor | None, ...]
+_Gradients = tuple[Tensor | None, ...]
 
 
 class _Backward(torch.autograd.Function):
@@ -39,22 +40,13 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
-        ctx.save_for_forward(*save_backward(ctx, inputs, output))
+        save_backward(ctx, inputs, output)
         if not inputs[-1]:
             ctx.mark_non_differentiable(output[-1])
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> _Tangents:
+    def backward(ctx: Any, *gradients: Tensor) -> _Gradients:
         return differentiate_twice(ctx, *gradients)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> _Tangents:
-        function, at, options = as_backward_function(ctx)
-        moved = BackwardCall.of(tangents)
-        weights = [moved.cotangents.weights] if options.return_weights else []
-        along = [moved.cotangents.output, *weights, *moved.inputs]
-        pushed = push_forward(function, at, along[: len(at)])
-        return pushed if options.mask_grad else (*pushed, None)
 
 
 class _Attend(torch.autograd.Function):
@@ -67,30 +59,42 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
-        ctx.save_for_forward(*save(ctx, inputs, output))
+        save(ctx, inputs, output)
         if not inputs[-1]:
             ctx.mark_non_differentiable(*output[1:])
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> _Tangents:
-        return differentiate(_Backward.apply, ctx, *gradients)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> _Tangents:
-        moved = ForwardCall.of(tangents).inputs.mask is not None
-        function, at = forward_function(saved_inputs(ctx)[0], ctx.options._replace(mask_grad=moved))
-        output, *weights = push_forward(function, at, tangents[: len(at)])
-        return (output, None, None, weights[0] if weights else None, None)
+    def backward(ctx: Any, *gradients: Tensor) -> _Gradients:
+        return differentiate(_backward_anywhere, ctx, *gradients)
 
 
-def attend_anywhere(*arguments: Any) -> Results:
-    """Call the operator, under a transform of `torch.func` and forward mode too."""
+def _backward_anywhere(*arguments: Any) -> Results:
+    """Return the gradients: in forward mode those of the reference."""
+    if not in_forward_mode():
+        results: Results = _Backward.apply(*arguments)  # type: ignore[no-untyped-call]
+        return results
+    call = BackwardCall.of(arguments)
+    given = call.cotangents
+    cotangents = (given.output,) if given.weights is None else (given.output, given.weights)
+    function, at = backward_function(cotangents, call.inputs, call.options)
+    dq, dk, dv, dr, *dmask = function(*at)
+    return dq, dk, dv, dr, dmask[0] if dmask else dq.new_empty(0)
+
+
+def attend_anywhere(call: ForwardCall) -> tuple[Tensor, Tensor]:
+    """Return output and weights of the operator, under a transform and in forward mode too.
+
+    Weights are those of `Rows`, or, in forward mode, there whether they were asked for or not.
+    """
+    arguments = call.arguments
     tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
-    if not torch.compiler.is_compiling() and any(_is_transformed(tensor) for tensor in tensors):
-        results: Results = _Attend.apply(*arguments)  # type: ignore[no-untyped-call]
+    if torch.compiler.is_compiling() or not any(_is_transformed(tensor) for tensor in tensors):
+        output, _, _, weights, _ = attend(*arguments)
+    elif in_forward_mode():
+        output, weights = attend_by_reference(call.inputs, call.options)
     else:
-        results = attend(*arguments)
-    return results
+        output, _, _, weights, _ = _Attend.apply(*arguments)  # type: ignore[no-untyped-call]
+    return output, weights
 
 
 def _is_transformed(tensor: Tensor) -> bool:

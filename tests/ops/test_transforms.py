@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -102,6 +103,49 @@ def test_forward_mode_passes_gradcheck() -> None:
         check_forward_ad=True,
         check_batched_grad=True,
     )
+
+
+PLACE, WAY = torch.tensor([0.4, 0.3], dtype=torch.float64), torch.tensor([1.0, -0.5]).double()
+
+
+def of_two_numbers(implementation: str, options: dict[str, Any], numbers: Tensor) -> Tensor:
+    """A loss whose leaves, the mask among them, all depend on two numbers."""
+    x, y = numbers
+    leaves = query[0, :, :2] + x * key[0, :, :2], key[0] * y.exp(), value[0] + (x * y).sin()
+    mask = {} if "is_causal" in options else {"attn_mask": x * MASK[:2]}
+    return loss(implementation, options | mask, *leaves, radius * y.exp())
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("options", ["plain", "causal", "weights"])
+def test_every_nesting_of_modes_is_right_to_third_order(options: str, implementation: str) -> None:
+    """Reverse mode, which differences confirm, is the measure of forward mode."""
+    function = partial(of_two_numbers, implementation, OPTIONS[options])
+    twice = jacrev(jacrev(partial(of_two_numbers, "reference", OPTIONS[options])))
+    step = 1e-5 * torch.eye(2, dtype=torch.float64)
+    differences = torch.stack([twice(PLACE + h) - twice(PLACE - h) for h in step], dim=-1) / 2e-5
+    exact = jacrev(twice)(PLACE)
+    assert relative_error(exact, differences) < 1e-7  # 1e-10 of truncation, 1e-16 / 1e-5 rounding
+    for modes in product((jacfwd, jacrev), repeat=3):
+        second = modes[1](modes[0](function))
+        assert relative_error(second(PLACE), twice(PLACE)) < GRADIENT
+        assert relative_error(modes[2](second)(PLACE), exact) < GRADIENT
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_a_pushed_forward_of_a_pushed_forward_or_of_a_pull_back(implementation: str) -> None:
+    function = partial(of_two_numbers, implementation, {})
+
+    def once(x: Tensor) -> Tensor:
+        return jvp(function, (x,), (WAY,))[1]
+
+    second = jacrev(jacrev(function))(PLACE)
+    check([jvp(once, (PLACE,), (WAY,))[1]], [WAY @ second @ WAY])
+    pull = vjp(partial(fourier_attention, key=key, value=value, radius=1.0), query)[1]
+    along, moved = (draw(SIZE, H, N, C, seed=i).detach() for i in (30, 31))
+    check(jvp(pull, (along,), (moved,))[1], pull(moved))
+    nested = jvp(lambda u: jvp(pull, (u,), (u,))[1][0], (along,), (moved,))[1]
+    check([nested], pull(moved))
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
