@@ -92,7 +92,7 @@ def fourier_attention(
         R, positive: a number, ``(D,)`` per feature, ``(H, 1)`` per head, or ``(H, D)``.
         Differentiable. Computed in the precision of the other inputs.
     power : int
-        l.
+        l, at most 2^14, and 2^24 / D in more than 1,024 features.
     attn_mask : Tensor or None
         Broadcastable to ``(..., H, N, M)``: boolean, True where the query attends, or floating,
         added to log|w|, differentiable. Not together with `is_causal`.
@@ -138,7 +138,7 @@ def fourier_attention(
     """
     check_inputs(query, key, value)
     radius = check_radius(radius, query)
-    power = check_power(power, allow_signed=allow_signed)
+    power = check_power(power, allow_signed=allow_signed, features=query.shape[-1] or 1)
     attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
     check_choice("implementation", implementation, list(IMPLEMENTATIONS))

@@ -381,6 +381,16 @@ BAD_FOURIER: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         "radius must be positive and finite, got inf",
     ),
     "power zero": ({"power": 0}, ValueError, "power must be at least 1, got 0"),
+    "power beyond exponents": (
+        {"power": 2**32 + 4},  # in 32 bits a 4
+        ValueError,
+        "power must be at most 16384, got 4294967300",
+    ),
+    "power of many factors": (
+        dict.fromkeys(("query", "key", "value"), torch.zeros(1, 2, 2048)) | {"power": 2**14},
+        ValueError,
+        "power must be at most 8192 with 2048 features, got 16384",
+    ),
     "power boolean": ({"power": True}, TypeError, "power must be an integer, got True"),
     "power a float": ({"power": 4.0}, TypeError, "power must be an integer, got 4.0"),
     "power odd": (
@@ -408,6 +418,16 @@ def test_bad_options_of_fourier_attention_are_refused(case: str) -> None:
     arguments = dict(zip(("query", "key", "value"), inputs(), strict=True))
     with pytest.raises(error, match=message):
         fourier_attention(**(arguments | {"radius": 2.0} | changes))
+
+
+def test_the_largest_power_of_far_keys_is_that_of_the_reference() -> None:
+    query, key, value = draw(1, 3, 1024), draw(1, 5, 1024, seed=1), draw(1, 5, 2, seed=2)
+    key = torch.cat([1e9 * key[:, :4], query[:, :1] + 1e-6], dim=1).detach()
+    found, exact = (
+        fourier_attention(query, key, value, 1.0, power=2**14, implementation=name)
+        for name in ("fused", "reference")
+    )
+    assert relative_error(found, exact) < 2**14 * TOLERANCE["float64"]["fast"]
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0])
