@@ -1,12 +1,12 @@
 """The interface of torch.nn.MultiheadAttention around the core: layouts, masks, extra keys."""
 
-from typing import Any, Literal, Self, overload
+from typing import Literal, overload
 
 import torch
 from torch import Tensor, nn
 
 from fourierkernels.attention.masks import merge_checked, widen_mask
-from fourierkernels.attention.multihead import MultiheadCore, check_heads, weights_of
+from fourierkernels.attention.multihead import MultiheadCore, check_heads
 from fourierkernels.attention.validation import check_layouts
 from fourierkernels.foundation.validation import check_integer
 
@@ -77,43 +77,6 @@ class MultiheadKernelAttention(MultiheadCore):
         for name in ("bias_key", "bias_value"):
             empty = torch.empty(self.embed_dim, device=device, dtype=dtype)
             self.register_parameter(name, nn.Parameter(empty) if add_bias_kv else None)
-
-    @classmethod
-    def from_multihead(cls, module: nn.MultiheadAttention, **options: Any) -> Self:
-        """Return a layer with the sizes and weights of torch's, its `dropout` and `batch_first`.
-
-        It is called as this class is. Where torch's own calls are made of it, it is wrapped in
-        :class:`~fourierkernels.attention.TorchMultihead`: torch's Transformer layers do it when it
-        is assigned to them.
-
-        Parameters
-        ----------
-        **options
-            Options of this class that `module` does not fix.
-
-        Examples
-        --------
-        >>> from fourierkernels.attention import FourierAttention
-        >>> FourierAttention.from_multihead(torch.nn.MultiheadAttention(8, 2), radius=1.0).num_heads
-        2
-        """
-        weight = module.out_proj.weight
-        layer = cls(
-            module.embed_dim,
-            module.num_heads,
-            dropout=module.dropout,
-            bias=module.in_proj_bias is not None,
-            add_bias_kv=module.bias_k is not None,
-            add_zero_attn=module.add_zero_attn,
-            kdim=module.kdim,
-            vdim=module.vdim,
-            batch_first=module.batch_first,
-            device=weight.device,
-            dtype=weight.dtype,
-            **options,
-        )
-        layer.load_state_dict(weights_of(module), strict=False)
-        return layer
 
     def reset_parameters(self) -> None:
         """Draw the projections anew (Xavier uniform, biases zero) and what starts with them."""

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.attention.kernel import KernelOptions, RadiusShape
-from fourierkernels.attention.layer import MultiheadKernelAttention
 from fourierkernels.attention.multihead import FourierHeads, GaussianHeads
+from fourierkernels.attention.torch_multihead import ReplacesMultihead
 
 
-class FourierAttention(FourierHeads, MultiheadKernelAttention):
+class FourierAttention(FourierHeads, ReplacesMultihead):
     """Multi-head Fourier attention with projections, batch first.
 
     Source: [nguyen2022fourierformer]_, Definition 1, one radius per layer as its language models.
@@ -99,7 +99,7 @@ class FourierAttention(FourierHeads, MultiheadKernelAttention):
         )
 
 
-class GaussianAttention(GaussianHeads, MultiheadKernelAttention):
+class GaussianAttention(GaussianHeads, ReplacesMultihead):
     """Multi-head attention with weights exp(-|q - k|²/(2σ²)), the control for Fourier attention.
 
     Source: [nguyen2022fourierformer]_, eq. 7. With the default σ and keys of one norm it is

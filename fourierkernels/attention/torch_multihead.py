@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_module_registration_hook
 
 from fourierkernels.attention.layer import MultiheadKernelAttention
+from fourierkernels.attention.multihead import weights_of
 
 _PARENTS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 
@@ -24,15 +25,17 @@ class _OutProjection(NamedTuple):
 class TorchMultihead(nn.Module):
     """A layer of this package behind the calls of `torch.nn.MultiheadAttention`.
 
-    Layers that are assigned to `torch.nn.TransformerEncoderLayer` or `TransformerDecoderLayer` are
-    wrapped automatically; in layers of other packages that call torch's attention, wrap them.
+    It is what `from_multihead` of the layers returns. A layer that is assigned to
+    `torch.nn.TransformerEncoderLayer` or `TransformerDecoderLayer` is wrapped automatically; wrap
+    it yourself where other code calls it as torch's.
     Arguments, their order and their defaults, the meaning of masks and the returned pair are
     torch's; torch's fused inference, which would bypass the layer, is not used.
 
     Parameters
     ----------
     layer : MultiheadKernelAttention
-        A :class:`~fourierkernels.attention.FourierAttention` or
+        What is wrapped, and stays an attribute: a
+        :class:`~fourierkernels.attention.FourierAttention` or
         :class:`~fourierkernels.attention.GaussianAttention`.
 
     Examples
@@ -54,6 +57,7 @@ class TorchMultihead(nn.Module):
             )
         self.layer = layer
         self.embed_dim, self.num_heads = layer.embed_dim, layer.num_heads
+        self.head_dim, self.dropout = layer.head_dim, layer.dropout
         self.batch_first = layer.batch_first
 
     @property
@@ -134,6 +138,47 @@ class TorchMultihead(nn.Module):
         output, weights = self.forward(padded, padded, padded, padding, **options)
         sequences = [row[:length] for row, length in zip(output, lengths, strict=True)]
         return torch.nested.as_nested_tensor(sequences), weights
+
+
+class ReplacesMultihead(MultiheadKernelAttention):
+    """A layer with the interface of torch's that can take its place, and its weights."""
+
+    @classmethod
+    def from_multihead(cls, module: nn.MultiheadAttention, **options: Any) -> TorchMultihead:
+        """Return a layer with torch's calls, and the sizes, weights, dropout and mode of `module`.
+
+        The attribute `layer` of the result is called as this class is.
+
+        Parameters
+        ----------
+        **options
+            Options of this class that `module` does not fix.
+
+        Examples
+        --------
+        >>> from fourierkernels.attention import FourierAttention
+        >>> theirs, x = nn.MultiheadAttention(8, 2, batch_first=True), torch.zeros(3, 5, 8)
+        >>> ours = FourierAttention.from_multihead(theirs, radius=1.0)
+        >>> [part.shape == other.shape for part, other in zip(ours(x, x, x), theirs(x, x, x))]
+        [True, True]
+        """
+        weight = module.out_proj.weight
+        layer = cls(
+            module.embed_dim,
+            module.num_heads,
+            dropout=module.dropout,
+            bias=module.in_proj_bias is not None,
+            add_bias_kv=module.bias_k is not None,
+            add_zero_attn=module.add_zero_attn,
+            kdim=module.kdim,
+            vdim=module.vdim,
+            batch_first=module.batch_first,
+            device=weight.device,
+            dtype=weight.dtype,
+            **options,
+        )
+        layer.load_state_dict(weights_of(module), strict=False)
+        return TorchMultihead(layer).train(module.training)
 
 
 def _wrap(parent: nn.Module, name: str, child: nn.Module | None) -> nn.Module | None:

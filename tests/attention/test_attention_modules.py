@@ -275,7 +275,7 @@ def their_masks(call: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("arguments", ARGUMENTS)
 def test_gaussian_attention_of_keys_of_one_norm_is_torchs_layer(arguments: str, call: str) -> None:
     theirs = torch_layer(**ARGUMENTS[arguments])
-    ours = GaussianAttention.from_multihead(theirs)
+    ours = GaussianAttention.from_multihead(theirs).layer
     query, key, value = tokens(5), tokens(5, seed=1), tokens(5, theirs.vdim, seed=2)
     key = key / key.norm(dim=-1, keepdim=True)
     if not theirs.batch_first:

@@ -201,7 +201,7 @@ class TestCalls:
         with torch.no_grad():
             theirs.in_proj_weight[E : 2 * E] = torch.linalg.qr(torch.randn(E, E).double())[0]
             theirs.out_proj.bias.normal_()
-        return theirs, TorchMultihead(GaussianAttention.from_multihead(theirs))
+        return theirs, GaussianAttention.from_multihead(theirs)
 
     @pytest.mark.parametrize(
         "options",
@@ -239,6 +239,29 @@ class TestCalls:
         assert relative_error(found[0], expected[0]) < FAST
         assert (found[1] is None) == (expected[1] is None)
         if expected[1] is not None:
+            assert found[1].shape == expected[1].shape
+            assert relative_error(found[1], expected[1]) < FAST
+
+    @pytest.mark.parametrize("batch_first", [True, False])
+    @pytest.mark.parametrize("needed", [True, False])
+    @pytest.mark.parametrize("average", [True, False])
+    def test_a_block_of_ones_own_reads_what_torch_returns(
+        self, batch_first: bool, needed: bool, average: bool
+    ) -> None:
+        theirs = nn.MultiheadAttention(E, 1, batch_first=batch_first, dtype=torch.float64).eval()
+        with torch.no_grad():
+            theirs.in_proj_weight[E : 2 * E] = torch.linalg.qr(torch.randn(E, E).double())[0]
+        ours = GaussianAttention.from_multihead(theirs)
+        assert not ours.layer.training
+        x = torch.nn.functional.normalize(batches()[0], dim=-1)
+        found, expected = (
+            layer(x, x, x, need_weights=needed, average_attn_weights=average)
+            for layer in (ours, theirs)
+        )
+        assert found[0].shape == x.shape
+        assert relative_error(found[0], expected[0]) < FAST
+        assert (found[1] is None) == (not needed)
+        if needed:
             assert found[1].shape == expected[1].shape
             assert relative_error(found[1], expected[1]) < FAST
 
