@@ -105,10 +105,10 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array of shape (n, dim), or a stream
-            A stream is an iterable of blocks (arrays, or tuples (X, None, weights)), a memory map,
-            the path of a ``.npy`` file, a Dask array or data frame, or what
-            :func:`fourierkernels.estimators.samples_from` returns. Unless `radius` and `within` are
-            given it must be possible to read it again.
+            A stream is an iterable of blocks (arrays, or tuples (X, None, weights)), the path of a
+            ``.npy`` file, a memory map of at least 2^27 numbers (1 GiB), a Dask array or data
+            frame, or what :func:`fourierkernels.estimators.samples_from` returns. Unless `radius`
+            and `within` are given it must be possible to read it again.
         y : ignored
         sample_weight : array of shape (n,), optional
             Counts or importances, see `weighting`; 1 each by default. Like X on disk or in Dask if

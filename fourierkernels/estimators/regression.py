@@ -123,9 +123,10 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         Parameters
         ----------
         X : array of shape (n, dim), or a stream
-            A stream is an iterable of blocks (X, y) or (X, y, weights), a memory map or the path of
-            a ``.npy`` file, a Dask array, or what :func:`fourierkernels.estimators.samples_from`
-            returns. Unless `radius` and `within` are given it must be possible to read it again.
+            A stream is an iterable of blocks (X, y) or (X, y, weights), the path of a ``.npy``
+            file, a memory map of at least 2^27 numbers (1 GiB), a Dask array, or what
+            :func:`fourierkernels.estimators.samples_from` returns. Unless `radius` and `within` are
+            given it must be possible to read it again.
         y : array of shape (n,) or (n, k)
             Like X on disk or in Dask if that is; None beside blocks.
         sample_weight : array of shape (n,), optional

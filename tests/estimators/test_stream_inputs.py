@@ -356,8 +356,19 @@ def test_a_stream_that_shrinks_while_quartiles_are_sought_is_noticed() -> None:
         density(radius=None).fit(shrinking)
 
 
-def test_memory_maps_with_more_columns_are_read_as_arrays(tmp_path: Path) -> None:
-    wide = np.random.default_rng(0).normal(size=(20, 5))
-    np.save(tmp_path / "x.npy", wide)
-    model = density().fit(np.load(tmp_path / "x.npy", mmap_mode="r"))
-    assert len(model.leave_one_out()) == 20
+@pytest.mark.parametrize("columns", [2, 5])
+def test_memory_maps_are_arrays_unless_large_or_asked_for(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As joblib hands an array of a megabyte to its workers as a memory map."""
+    X = np.random.default_rng(0).normal(size=(20, columns))
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert len(density().fit(mapped).leave_one_out()) == 20
+    monkeypatch.setattr("fourierkernels.estimators.streams.choice.MAPPED_AS_STREAM", X.size)
+    if columns > 3:
+        assert len(density().fit(mapped).leave_one_out()) == 20
+        return
+    for stream in (mapped, samples_from(mapped)):
+        with pytest.raises(ValueError, match="stream"):
+            density().fit(stream).leave_one_out()

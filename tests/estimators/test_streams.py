@@ -24,6 +24,8 @@ from fourierkernels.estimators.weights import WEIGHTINGS
 PROMISE = 1e-12  # of the largest value
 WITHIN = {1: [(-7, 7)], 2: [(-7, 7)] * 2}
 
+STREAMS = "fourierkernels.estimators.streams"
+
 
 def data(n: int = 600, dim: int = 1, seed: int = 0) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
@@ -125,8 +127,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y, w = data()
     found = []
     for threads in (1, 3):
-        module = "fourierkernels.estimators.streams.sources"
-        monkeypatch.setattr(f"{module}._threads", lambda count=threads: count)
+        monkeypatch.setattr(f"{STREAMS}.sources._threads", lambda count=threads: count)
         found.append(NadarayaWatson(radius=2.0).fit([(x, y, w)]).predict(queries(1)))
     np.testing.assert_array_equal(*found)
 
@@ -152,11 +153,34 @@ def test_an_interrupt_ends_the_pass_and_changes_nothing(monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     for threads in (1, 2):
-        module = "fourierkernels.estimators.streams.sources"
-        monkeypatch.setattr(f"{module}._threads", lambda count=threads: count)
+        monkeypatch.setattr(f"{STREAMS}.sources._threads", lambda count=threads: count)
         with pytest.raises(KeyboardInterrupt):
             model.fit(interrupted)
         np.testing.assert_array_equal(model.density(x), before)
+
+
+@pytest.mark.parametrize("size", [7, 100, 256])
+def test_a_buffer_that_is_used_again_changes_nothing(size: int) -> None:
+    """What reads a binary file into one array, block by block."""
+    samples, cuts = np.column_stack(data()), list(range(size, 600, size))
+    buffer = np.empty((size, 3))
+
+    def again() -> Iterator[tuple[np.ndarray, ...]]:
+        for part in cut(cuts, samples):
+            kept = buffer[: len(part)]
+            kept[:] = part
+            yield kept[:, :1], kept[:, 1], kept[:, 2]
+
+    part = NadarayaWatson(radius=2.0).fit(again)
+    whole = NadarayaWatson(radius=2.0).fit(cut(cuts, *data()))
+    np.testing.assert_array_equal(part.predict(queries(1)), whole.predict(queries(1)))
+    blocks = [
+        Block(points, y[:, None], w) for points, y, w in cut(list(range(64, 600, 64)), *data())
+    ]
+    parts = list(regrouped((Block(a, b[:, None], c) for a, b, c in again()), 64))
+    for found, expected in zip(parts, blocks, strict=True):
+        for kept, exact in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(kept, exact)
 
 
 # --- where samples come from -----------------------------------------------------------------
@@ -221,8 +245,9 @@ SOURCES: dict[str, Callable[..., tuple[Any, ...]]] = {
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("radius", [2.0, "normal_reference"])
 def test_every_source_gives_the_fit_to_the_array(
-    source: str, radius: float | str, tmp_path: Path
+    source: str, radius: float | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(f"{STREAMS}.choice.MAPPED_AS_STREAM", 1)
     x, y, w = data()
     whole = NadarayaWatson(radius=radius).fit(x, y, w)
     part = NadarayaWatson(radius=radius).fit(*SOURCES[source](tmp_path, x, y, w))

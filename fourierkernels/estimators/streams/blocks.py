@@ -136,7 +136,8 @@ def regrouped(blocks: Iterable[Block], rows: int) -> Iterator[Block]:
     """Yield the same samples in blocks of `rows` rows, the last shorter.
 
     However a stream was cut, what is summed is cut alike: sums agree to the last bit, and many
-    short blocks cost no more than a few long ones.
+    short blocks cost no more than a few long ones. All are copies: whoever reads a stream may use
+    one buffer for all of it, while earlier blocks are held here or computed with elsewhere.
     """
     held: list[Block] = []
     count = 0
@@ -147,15 +148,14 @@ def regrouped(blocks: Iterable[Block], rows: int) -> Iterator[Block]:
             yield _joined([*held, block.rows(start, stop)])
             held, count, start = [], 0, stop
         if start < len(block.points):
-            held.append(block.rows(start, len(block.points)))
+            held.append(_joined([block.rows(start, len(block.points))]))
             count += len(block.points) - start
     if held:
-        yield _joined(held)
+        yield _joined(held) if len(held) > 1 else held[0]
 
 
 def _joined(blocks: list[Block]) -> Block:
-    if len(blocks) == 1:
-        return blocks[0]
+    """Return the samples of all blocks in memory of their own."""
     return Block(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
 
 

@@ -1,7 +1,7 @@
 """Choice of the source for a given object: blocks, files, memory maps, Dask collections."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ from fourierkernels.estimators.streams.sources import LocalSource, Source, block
 from fourierkernels.foundation.validation import check_integer
 
 _ROWS = 2**18  # of a block of a table
+# Numbers of a memory map that is read block by block, 1 GiB of float64: smaller ones are arrays, as
+# joblib hands an array of a megabyte to its workers as a memory map.
+MAPPED_AS_STREAM = 2**27
 
 
 def samples_from(
@@ -33,7 +36,7 @@ def samples_from(
 
     Parameters
     ----------
-    data : path, Dask data frame, callable or iterable
+    data : path, memory map, Dask data frame, callable or iterable
         A ``.csv`` or ``.parquet`` file (with pandas; with pyarrow), a ``.npy`` file, a Dask data
         frame, a function that returns the blocks anew at each call, or an iterable over blocks. A
         block is an array ``(m, dim)``, or a tuple (X, y) or (X, y, weights), None for what a
@@ -73,19 +76,14 @@ def samples_from(
         raise TypeError(f"columns must be named of a table or file only, got {type(data).__name__}")
     if is_dask(data):
         return dask_source(data)
-    if callable(data):
-        return _callable(data)
-    if not isinstance(data, Iterable):
-        raise TypeError(f"data must be a path, a function or an iterable of blocks, got {data!r}")
-    return blocks_of(lambda: data, once=iter(data) is data)
+    return _of_blocks(data, rows)
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source | None:
     """Return the source of what is fitted as a stream; None for data in memory.
 
-    Streams are what :func:`samples_from` takes, memory maps, paths of ``.npy`` files, iterators,
-    lists of blocks and Dask collections. A memory map with more columns than a stream can have is
-    read into memory like any array.
+    Streams are what :func:`samples_from` returns, paths of ``.npy`` files, iterators, lists of
+    blocks, Dask collections, and memory maps of at least 2^27 numbers in at most three columns.
 
     Raises
     ------
@@ -133,15 +131,23 @@ def _holds_blocks(X: Sequence[Any]) -> bool:
 
 
 def _is_mapped(X: Any) -> bool:
-    return isinstance(X, np.memmap) and X.ndim == 2 and X.shape[1] <= LARGEST_DIM
+    large = isinstance(X, np.memmap) and X.size >= MAPPED_AS_STREAM
+    return large and X.ndim == 2 and X.shape[1] <= LARGEST_DIM
 
 
 def _is_array_file(X: Any) -> bool:
     return isinstance(X, str | os.PathLike) and Path(X).suffix.lower() == ".npy"
 
 
-def _callable(data: Callable[[], Iterable[Any]]) -> LocalSource:
-    return blocks_of(data, once=False)
+def _of_blocks(data: Any, rows: int) -> LocalSource:
+    """Return the source of what is, returns or yields blocks."""
+    if isinstance(data, np.memmap):
+        return rows_of(data, None, None, block=rows)
+    if callable(data):
+        return blocks_of(data, once=False)
+    if not isinstance(data, Iterable):
+        raise TypeError(f"data must be a path, a function or an iterable of blocks, got {data!r}")
+    return blocks_of(lambda: data, once=iter(data) is data)
 
 
 def _file(path: Path, columns: Columns, block: int) -> LocalSource:
