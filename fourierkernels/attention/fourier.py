@@ -157,7 +157,7 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     width = value.shape[-1]
     if options.return_weights and width == 0:  # the operator has no weights without sums
         value = torch.nn.functional.pad(value, (0, 1))
-    tensors = (_with_batch(tensor.to(working)) for tensor in (query, key, value))
+    query4, key4, value4 = (_with_batch(tensor.to(working)) for tensor in (query, key, value))
     heads = query.shape[-3] if query.ndim > 2 else 1
     if radius.ndim > 1:
         radius = radius[:, 0, 0, :]  # (H or 1, D or 1)
@@ -167,7 +167,7 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
         mask = mask.to(working)
     with without_autocast(query.device.type):
         output, weights = attend_anywhere(
-            ForwardCall(Inputs(*tensors, radius, mask, seed), options)
+            ForwardCall(Inputs(query4, key4, value4, radius, mask, seed), options)
         )
     rows = query.shape[:-1]
     output = output.reshape(*rows, value.shape[-1])[..., :width].to(given)  # (..., H, N, D_v)

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from fourierkernels.cli.cuda import bench, cuda
-from fourierkernels.cli.estimates import density, regress
+from fourierkernels.cli.estimates import density, estimate_names, regress
 from fourierkernels.cli.evaluate import evaluate
 from fourierkernels.cli.heads import head_names, heads
 from fourierkernels.cli.output import command_with
@@ -38,7 +38,8 @@ _TRACEBACK = "FK_TRACEBACK"  # set to 1, the traceback of an error comes before 
 _CommandLineError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
 
 app = typer.Typer(
-    help="Kernel regression with Fourier-integral kernels: rates, attention heads, speed.",
+    help="Kernel regression with Fourier-integral kernels: tables, rates, training, heads."
+    " Each command has its own help.",
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -59,13 +60,13 @@ _Version = Annotated[
 
 @app.callback(invoke_without_command=True)
 def group(ctx: typer.Context, version: _Version = False) -> None:
-    """Kernel regression with Fourier-integral kernels: rates, attention heads, speed."""
+    """Kernel regression with Fourier-integral kernels: tables, rates, training, heads."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
 
 for command in (density, regress):
-    app.command()(command)
+    app.command(cls=command_with(estimate_names))(command)
 app.command(cls=command_with(rate_names))(rates)
 app.command(cls=command_with(theorem_names))(theorems)
 app.command(cls=command_with(sweep_names))(sweep)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from fourierkernels.cli.output import check_file, check_picture, write_picture, write_table
+from fourierkernels.cli.output import Names, check_file, check_picture, write_picture, write_table
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.foundation.progress import tracked
 from fourierkernels.foundation.validation import check_integer
@@ -16,30 +16,53 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Data = Annotated[Path, typer.Argument(help="Table: CSV, or Parquet by its name.")]
-By = Annotated[str | None, typer.Option(help="Column of groups, each on its own.")]
-Radius = Annotated[
-    str | None, typer.Option(help="R = 1/bandwidth: a number or the name of a rule.")
+By = Annotated[
+    str | None, typer.Option(help="Column whose values split the table; a result for each.")
+]
+_DensityRadius = Annotated[
+    str | None,
+    typer.Option(help="R = 1/bandwidth, or a rule: {rules}; by default normal_reference."),
+]
+_RegressionRadius = Annotated[
+    str | None,
+    typer.Option(help="R = 1/bandwidth, or a rule: {regression rules}; by default gcv."),
 ]
 Missing = Annotated[str, typer.Option(help="Rows without a value: drop or refuse.")]
+Decimal = Annotated[str, typer.Option(help="Mark before decimals in CSV: . or ,")]
+Thousands = Annotated[str, typer.Option(help="Mark between thousands in CSV: , . ' _ or a space.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")]
 Output = Annotated[Path | None, typer.Option(help="Write the curves as CSV.")]
 _Column = Annotated[str, typer.Option(help="Column of numbers.")]
-_Kernel = Annotated[str, typer.Option(help="fourier<l>, or gaussian, with a test of one mode.")]
+_Kernel = Annotated[str, typer.Option(help="One of {kernels}, or fourier<l>.")]
 _Bounds = Annotated[
     tuple[float, float] | None,
     typer.Option(help="Where the density lives; inf for an open end.", metavar="LOW HIGH"),
 ]
 _Level = Annotated[float, typer.Option(help="Probability of the region.")]
-_Replicates = Annotated[int, typer.Option(help="Of the test of one mode.")]
+_Replicates = Annotated[
+    int | None,
+    typer.Option(help="Of the test of one mode; 199, and none above 100,000 rows, by default."),
+]
 _Seed = Annotated[int, typer.Option(help="Seed of the test.")]
 _X = Annotated[list[str], typer.Option("-x", help="Column of the design; repeat for more.")]
 _Y = Annotated[str, typer.Option("-y", help="Column of the responses.")]
 _Degree = Annotated[int, typer.Option(help="0 for Nadaraya-Watson, up to 3 for local polynomials.")]
-_RegressionKernel = Annotated[str, typer.Option(help="fourier<l> or gaussian.")]
 _LimitLevel = Annotated[float, typer.Option(help="Of the confidence limits.")]
 _Band = Annotated[bool, typer.Option("--band", help="Limits that hold everywhere at once.")]
 _Derivative = Annotated[bool, typer.Option("--derivative", help="Draw the slope too.")]
 _BandSeed = Annotated[int, typer.Option(help="Seed of the band.")]
+
+
+def estimate_names() -> Names:
+    """Return the names in the help."""
+    from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
+    from fourierkernels.kernels import KERNELS
+
+    return {
+        "kernels": KERNELS,
+        "rules": [*RADIUS_RULES, *GAUSSIAN_RULES],
+        "regression rules": REGRESSION_RULES,
+    }
 
 
 class Description(Protocol):
@@ -83,28 +106,30 @@ def density(
     column: _Column,
     by: By = None,
     kernel: _Kernel = "fourier4",
-    radius: Radius = None,
+    radius: _DensityRadius = None,
     bounds: _Bounds = None,
     level: _Level = 0.95,
     missing: Missing = "drop",
-    replicates: _Replicates = 199,
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
+    replicates: _Replicates = None,
     seed: _Seed = 0,
     plot: Plot = None,
     output: Output = None,
 ) -> None:
     """Print the modes and the highest-density region of a column, by group.
 
-    The region is the smallest set with that probability. For the Gaussian kernel, Silverman's test
-    asks whether the density has more than one mode. The column is held in memory, nothing else of
-    the table is.
+    The region is the smallest set with the probability --level. With the kernel gaussian,
+    Silverman's test asks whether the density has more than one mode. The column is held in memory,
+    nothing else of the table is. Groups of CSV are texts, as they are written.
 
     Example: fourierkernels density patients.csv --column bmi --by sex --kernel gaussian
     """
-    from fourierkernels.estimators.tables import describe_density, read_columns
+    from fourierkernels.estimators.tables import Marks, describe_density, read_columns
 
     check_results(plot, output)
     found = describe_density(
-        read_columns(data, [column, *([] if by is None else [by])]),
+        read_columns(data, [column], by=by, marks=Marks(decimal, thousands)),
         column,
         by=by,
         kernel=kernel,
@@ -125,12 +150,14 @@ def regress(
     y: _Y,
     by: By = None,
     degree: _Degree = 0,
-    kernel: _RegressionKernel = "fourier4",
-    radius: Radius = None,
+    kernel: _Kernel = "fourier4",
+    radius: _RegressionRadius = None,
     level: _LimitLevel = 0.95,
     band: _Band = False,
     derivative: _Derivative = False,
     missing: Missing = "drop",
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
     seed: _BandSeed = 0,
     plot: Plot = None,
     output: Output = None,
@@ -141,13 +168,13 @@ def regress(
     function: the bias of smoothing is not in them. The columns named are held in memory, nothing
     else of the table is.
 
-    Example: fourierkernels regress patients.csv -x bmi -y progression --band --plot fit.png
+    Example: fourierkernels regress patients.csv -x bmi -y target --band --plot fit.png
     """
-    from fourierkernels.estimators.tables import describe_regression, read_columns
+    from fourierkernels.estimators.tables import Marks, describe_regression, read_columns
 
     check_results(plot, output)
     found = describe_regression(
-        read_columns(data, [*x, y, *([] if by is None else [by])]),
+        read_columns(data, [*x, y], by=by, marks=Marks(decimal, thousands)),
         x,
         y,
         by=by,

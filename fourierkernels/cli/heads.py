@@ -11,6 +11,7 @@ from fourierkernels.checkpoints.tokens import token_choices
 from fourierkernels.cli.output import Names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.profile import MeasureOptions
+from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 from fourierkernels.report.options import ReportOptions, Team
 from fourierkernels.report.request import TABLES, HeadsRequest, InputOptions
@@ -22,6 +23,7 @@ def head_names() -> Names:
 
     return {
         "metrics": METRICS,
+        "statistics": STATISTICS,
         "importances": IMPORTANCES,
         "spreads": SPREADS,
         "tokens": token_choices(),
@@ -76,15 +78,16 @@ _Statistics = Annotated[
     list[str],
     typer.Option(
         "--statistic",
-        help="What heads attend to: maps (cheap), all, none, or names; repeat for more.",
+        help="What heads attend to: maps (the cheap ones), all, none, or {statistics}; "
+        "repeat for more.",
         show_default=False,
     ),
 ]
 _Context = Annotated[
     int | None,
     typer.Option(
-        help="Join the texts and cut windows of exactly N tokens; for language models of words, "
-        "their length by default."
+        help="Join the texts and cut windows of exactly N tokens. Word-level language models do so "
+        "by default, at the length they were trained on."
     ),
 ]
 _MaxTokens = Annotated[
@@ -132,11 +135,11 @@ _Baseline = Annotated[
     typer.Option(help="Measure random weights too, as they are and equally sharp."),
 ]
 _Permutations = Annotated[
-    int, typer.Option(help="Compare with heads that attend to unrelated keys, N times.")
+    int, typer.Option(help="Measure N times more, each time with the keys of every head permuted.")
 ]
 _Importance = Annotated[
     str | None,
-    typer.Option(help="Find heads that can be pruned: {importances}."),
+    typer.Option(help="Rank the heads for pruning by {importances}."),
 ]
 _Loss = Annotated[
     str, typer.Option(help="Loss used for importance: auto, next_token, masked_token or states.")

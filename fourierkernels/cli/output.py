@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,12 +85,16 @@ def write_picture(path: Path, figure: "Figure") -> None:
 
 
 class NamesInHelp(TyperCommand):
-    """Writes registry names for {…} in the help, rows added later included."""
+    """Writes registry names for {…} in the help, rows added later included.
+
+    Paragraphs are set anew for the terminal: typer keeps the ends of the docstring's lines.
+    """
 
     names: Callable[[], Names]
 
     def format_help(self, *arguments: Any) -> None:
         """Fill in the names, then write the help."""
+        self.help = re.sub(r"(?<!\n)\n(?!\n)", " ", self.help or "")
         rows = type(self).names()
         for parameter in self.params:
             for place, found in rows.items():

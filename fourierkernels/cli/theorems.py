@@ -35,7 +35,9 @@ _Power = Annotated[
 ]
 _RateKernel = Annotated[
     list[str] | None,
-    typer.Option(help="Kernel by name, in addition: {kernels}, or fourier<l>; repeat for more."),
+    typer.Option(
+        help="Kernel by name, beside those of --power: {kernels}, or fourier<l>; repeat for more."
+    ),
 ]
 
 
@@ -61,8 +63,8 @@ def rates(
 ) -> None:
     """Print the exact best error of kernel density estimation against n, beside the rates.
 
-    For every power: n, the best radius, the exact MISE there, its local slope, the rate proved in
-    the paper and the sharp one.
+    For every kernel, by default fourier1, fourier2 and fourier4: n, the best radius, the exact
+    MISE there, its local slope, the rate proved in the paper and the sharp one.
 
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
     """

@@ -10,8 +10,9 @@ Outputs are n x d, before or after the output projection; see
 
 To add a metric, write a function from maps (H, n, m) or outputs (H, n, d) to distances (H, H) and
 add a row to :data:`METRICS`. Reports, the command line and the contract tests find it there. One of
-maps that is a function of a sum over query rows is a ``row_sums.RowSums``: it can be measured where
-whole maps would not fit into memory.
+maps that is a function of a sum over query rows is a
+:class:`~fourierkernels.diagnostics.maps.RowSums`: it can be measured where whole maps would not fit
+into memory.
 """
 
 from collections.abc import Callable
@@ -56,6 +57,13 @@ class HeadMetric:
         Whether values at different n may be averaged.
     probabilities : bool
         Whether rows must be non-negative and sum to one.
+    normaliser : str
+        What the distance is divided by, or "none".
+    unit : str
+    description : str
+        A phrase for the report.
+    source : str
+        Where it comes from, by keys of the bibliography; empty for what is this package's own.
     of : str
         What is compared: "maps", "outputs" (A V) or "projected" (A V W) of the heads.
     """

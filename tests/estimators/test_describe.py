@@ -1,5 +1,6 @@
 """Descriptions say what the estimators say, group by group, and refuse what is no data."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -9,7 +10,12 @@ import pytest
 
 from fourierkernels import KernelDensity, LocalPolynomial, NadarayaWatson
 from fourierkernels.estimators.modes import highest_density_intervals, modes, silverman_test
-from fourierkernels.estimators.tables import describe_density, describe_regression, read_columns
+from fourierkernels.estimators.tables import (
+    Marks,
+    describe_density,
+    describe_regression,
+    read_columns,
+)
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
@@ -241,3 +247,86 @@ def test_without_pandas_the_message_names_the_extra(
         ImportError, match=r"a table needs pandas: pip install 'fourierkernels\[data"
     ):
         read_columns(tmp_path / "x.csv", ["x"])
+
+
+@pytest.mark.parametrize(
+    ("decimal", "thousands", "texts"),
+    [
+        (",", "", ["2,054", "275", "-1,5e3", ""]),
+        (",", ".", ["2.054,5", "1.002.054", "275", "NA"]),
+        (".", ",", ['"2,054.5"', '"1,002,054"', "-.5", "n/a"]),
+        (".", "'", ["2'054", "275", "1.5", "null"]),
+        (",", " ", ["2 054,25", " 275 ", "1", ""]),
+    ],
+)
+def test_numbers_with_other_marks_are_read(
+    decimal: str, thousands: str, texts: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("x;g\n" + "".join(f"{text};a\n" for text in texts))
+
+    def plain(text: str) -> float:
+        text = text.strip().strip('"').replace(thousands, "") if thousands else text
+        return math.nan if text in {"", "NA", "n/a", "null"} else float(text.replace(decimal, "."))
+
+    found = describe_density(
+        read_columns(path, ["x"], by="g", marks=Marks(decimal, thousands)), "x", radius=1e-4
+    ).groups[0]
+    expected = np.array([plain(text) for text in texts])
+    np.testing.assert_array_equal(
+        np.sort(found.model.points_[:, 0]), np.sort(expected[~np.isnan(expected)])
+    )
+    assert found.dropped == np.isnan(expected).sum()
+
+
+@pytest.mark.parametrize(
+    ("marks", "text", "message"),
+    [
+        (Marks(thousands=","), "1,5", "must have numbers with .* got '1,5'"),  # not 15
+        (Marks(thousands=","), "1,0000", "'x' must have .* ',' between thousands, got '1,0000'"),
+        (Marks(","), "1.5", "with decimal mark ',' .* got '1.5' in row 1"),
+        (Marks(), "1,5", "got '1,5' .*; --decimal , or --thousands , reads other marks"),
+        (Marks(), "1 500", "got '1 500' .*; --thousands ' ' reads other marks"),
+        (Marks(";"), "1", r"decimal must be .* got ';'"),
+        (Marks(",", ","), "1", "thousands must not be the decimal mark, got ',' twice"),
+    ],
+)
+def test_numbers_with_marks_in_other_places_are_refused(
+    marks: Marks, text: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(f"x;g\n{text};a\n2;a\n")
+    with pytest.raises((TypeError, ValueError), match=message):
+        describe_density(read_columns(path, ["x"], marks=marks), "x", radius=1.0)
+
+
+def test_groups_of_a_file_are_as_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    names = ["1", "01", "1.0", "10", "2", "NA", "None", ""]
+    path.write_text("x,g\n" + "".join(f"{i},{name}\n" * 2 for i, name in enumerate(names)))
+    found = describe_density(read_columns(path, ["x"], by="g"), "x", by="g", radius=1.0)
+    assert {group.name for group in found.groups} == set(names) - {""}
+    assert (found.ungrouped, [group.n for group in found.groups]) == (2, [2] * 7)
+    path.write_text("x,g\n" + "".join(f"{i},{i}\n" for i in (10, 9, 100)))
+    found = describe_density(read_columns(path, ["x"], by="g"), "x", by="g", radius=1.0)
+    assert [group.name for group in found.groups] == ["9", "10", "100"]
+
+
+def test_quoted_separators_in_a_header_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('"weight, in kg, rounded";"height, in cm"\n1.5;2\n2.5;3\n')
+    assert read_columns(path, ["height, in cm"])["height, in cm"].tolist() == [2, 3]
+
+
+def test_many_samples_are_tested_only_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fourierkernels.estimators.tables.density._TESTED", 40)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=70), "g": ["a"] * 41 + ["b"] * 29})
+    found = describe_density(frame, "x", by="g", kernel="gaussian", rng=rng)
+    assert [group.test is None for group in found.groups] == [True, False]
+    assert "unless --replicates is given" in str(found.table().caption)
+    found = describe_density(frame, "x", by="g", kernel="gaussian", rng=rng, replicates=20)
+    assert [group.test is None for group in found.groups] == [False, False]
+    assert "--replicates" not in str(found.table().caption)
+    found = describe_density(frame, "x", by="g", rng=rng)
+    assert "--replicates" not in str(found.table().caption)

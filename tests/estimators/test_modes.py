@@ -156,6 +156,17 @@ def test_more_bandwidths_than_can_be_searched_are_refused() -> None:
         modes(model)
 
 
+def test_numbers_far_from_zero_have_their_modes_or_are_refused() -> None:
+    x = np.round(np.random.default_rng(0).normal(50.0, 10.0, 300)) / 8  # exact below 2^50
+    near, far = (KernelDensity("gaussian").fit(x[:, None] + shift) for shift in (0.0, 2.0**40))
+    assert far.radius_ == pytest.approx(near.radius_, rel=1e-6)
+    moved = modes(far).points - 2.0**40
+    np.testing.assert_allclose(moved, modes(near).points, atol=8 * np.spacing(2.0**40))
+    farther = KernelDensity("gaussian").fit(8 * x[:, None] + 1e15)  # varies, to 80 roundings
+    with pytest.raises(ValueError, match=r"X must be near enough to 0 .* subtract a constant"):
+        modes(farther)
+
+
 def test_a_regression_has_no_modes() -> None:
     with pytest.raises(TypeError, match="model must be a KernelDensity, got NadarayaWatson"):
         modes(NadarayaWatson(radius=1.0).fit([[0.0], [1.0]], [1.0, 2.0]))

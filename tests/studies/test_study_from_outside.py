@@ -61,9 +61,9 @@ def run_command(*arguments: str) -> tuple[str, list[str]]:
         "print('\\nloaded', *sys.modules)\n"
     )
     environment = {"COLUMNS": "100", "PATH": "", "PYTHONPATH": str(ROOT), "HOME": "/nowhere"}
-    compiled = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR",) if name in os.environ}
+    environment |= {name: os.environ[name] for name in ("NUMBA_CACHE_DIR",) if name in os.environ}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment | compiled
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     output, _, loaded = done.stdout.rpartition("\nloaded ")
     return output, loaded.split()

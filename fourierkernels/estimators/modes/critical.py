@@ -133,7 +133,8 @@ def turns(curve: Curve, within: Range, *, floor: float = 0.0) -> Turns:
     Raises
     ------
     ValueError
-        If the range has more than a million length scales of the kernel.
+        If the range has more than a million length scales of the kernel, or is so far from 0 that
+        rounding hides what is looked for.
     """
     x, sign = _signs(_halved(curve, within, floor), within)
     places = np.flatnonzero(sign[1:] != sign[:-1])
@@ -153,6 +154,7 @@ def _halved(curve: Curve, within: Range, floor: float) -> _Cells:
     second = min(radius**3 * moment(kernel, 2), (kernel.cutoff * radius) ** 2 * peak)
     narrowest = (12.0 * PROMINENCE * peak / third) ** (1 / 3) if peak > 0 else math.inf
     level = max(floor, PROMINENCE) * peak
+    _check_digits(within, radius, narrowest)
     while True:
         unsettled = _unsettled(cells, third, narrowest) & ~_below(cells, second, level)
         places = np.flatnonzero(unsettled)
@@ -161,6 +163,17 @@ def _halved(curve: Curve, within: Range, floor: float) -> _Cells:
         more = _evaluated(curve, 0.5 * (cells.x[places] + cells.x[places + 1]))
         both = zip(cells, more, strict=True)
         cells = _Cells(*(np.insert(old, places + 1, new) for old, new in both))
+
+
+def _check_digits(within: Range, radius: float, narrowest: float) -> None:
+    """Refuse numbers so far from 0 that a cell could not be halved to the smallest width."""
+    spacing = float(np.spacing(max(abs(within.low), abs(within.high))))
+    if 4.0 * spacing > narrowest:
+        raise ValueError(
+            f"X must be near enough to 0 that floats are finer than {narrowest / 4.0:.2g} to look "
+            f"for modes with bandwidth {1.0 / radius:.3g}, got {within.high:.6g}, where they are "
+            f"{spacing:.2g} apart; subtract a constant first"
+        )
 
 
 def _start(kernel: Kernel, radius: float, within: Range) -> FloatArray:

@@ -148,7 +148,7 @@ def smaller_scale(
     """
     spread = quartiles / _QUARTILES_OF_NORMAL
     scale = np.where(spread > 0, np.minimum(std, spread), std)
-    flat = np.flatnonzero(scale <= np.abs(mean) * 1e-14)
+    flat = np.flatnonzero(scale <= 8 * np.spacing(np.abs(mean)))  # of a rounded mean, not spread
     if len(flat):
         raise ValueError(
             f"X must vary in every column for a radius rule, got column {flat[0]} constant at "

@@ -1,11 +1,11 @@
 """Density and regression summaries of table columns: numbers, curves and figures."""
 
-from fourierkernels.estimators.tables.columns import read_columns
 from fourierkernels.estimators.tables.density import (
     DensityDescription,
     DensityGroup,
     describe_density,
 )
+from fourierkernels.estimators.tables.reading import Marks, read_columns
 from fourierkernels.estimators.tables.regression import (
     RegressionDescription,
     RegressionGroup,
@@ -15,6 +15,7 @@ from fourierkernels.estimators.tables.regression import (
 __all__ = [
     "DensityDescription",
     "DensityGroup",
+    "Marks",
     "RegressionDescription",
     "RegressionGroup",
     "describe_density",

@@ -1,51 +1,19 @@
-"""Read columns of a table from a file, and split them into groups of numbers."""
+"""Split columns of a table into groups of numbers."""
 
-import csv
+import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.extras import require
 from fourierkernels.foundation.validation import check_choice
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_DELIMITERS = ",;\t|"
-_START = 2**16  # bytes that are looked at to tell a table from another file
-
-
-def read_columns(path: Path | str, columns: Sequence[str]) -> "pd.DataFrame":
-    """Read some columns of a CSV or Parquet file.
-
-    Only these are kept in memory, 8 bytes per number, whatever else is in the file. Columns of CSV
-    may be separated by commas, semicolons, tabs or bars, whichever the first line has most of; the
-    decimal mark is a point.
-
-    Parameters
-    ----------
-    path : str or path
-        ``.parquet`` and ``.pq`` are Parquet, for which pyarrow is needed; all else is CSV.
-    columns : sequence of str
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, it is no table, its lines differ in length, or it lacks a column.
-    ImportError
-        If pandas, or pyarrow for Parquet, is missing.
-    """
-    file = Path(path)
-    require("pandas", "a table")
-    if not file.is_file():
-        what = "is a folder" if file.is_dir() else "does not exist"
-        raise FileNotFoundError(f"data must be a file, got {file}, which {what}")
-    read = _read_parquet if file.suffix.lower() in {".parquet", ".pq"} else _read_csv
-    return read(file, list(dict.fromkeys(columns)))
+MISSING = ["drop", "refuse"]
 
 
 def check_columns(known: Sequence[str], wanted: Sequence[str]) -> None:
@@ -66,73 +34,6 @@ def check_columns(known: Sequence[str], wanted: Sequence[str]) -> None:
             f"column must be one of the {len(known)} of the table, got {name!r}; "
             f"{which} {', '.join(map(repr, others))}"
         )
-
-
-def _read_csv(file: Path, columns: list[str]) -> "pd.DataFrame":
-    import pandas as pd
-
-    first = _first_line(file)
-    delimiter = max(_DELIMITERS, key=first.count)
-    try:
-        check_columns(_header(file, delimiter), columns)
-        frame: pd.DataFrame = pd.read_csv(
-            file,
-            sep=delimiter,
-            usecols=columns,
-            index_col=False,
-            encoding="utf-8-sig",
-            skipinitialspace=True,
-            low_memory=False,
-        )
-    except (pd.errors.ParserError, csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"data must be a table in UTF-8, got {file}: {error}") from error
-    return frame[columns]
-
-
-def _header(file: Path, delimiter: str) -> list[str]:
-    """Return the names of the columns, if every line has as many fields and no name is twice.
-
-    pandas, asked for some columns, would pass over lines whose fields are shifted.
-    """
-    with file.open(newline="", encoding="utf-8-sig") as content:
-        lines = csv.reader(content, delimiter=delimiter, skipinitialspace=True, strict=True)
-        names = next(lines)
-        for line in lines:
-            if line and len(line) != len(names):
-                raise ValueError(
-                    f"data must have {len(names)} fields in every line, as its header, "
-                    f"got {len(line)} in line {lines.line_num} of {file}"
-                )
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise ValueError(f"data must name each column once, got {twice[0]!r} twice in {file}")
-    return names
-
-
-def _first_line(file: Path) -> str:
-    with file.open("rb") as content:
-        start = content.read(_START)
-    if not start.strip():
-        raise ValueError(f"data must be a table with a header, got the empty file {file}")
-    if b"\0" in start:
-        raise ValueError(f"data must be a table as text or Parquet, got the binary file {file}")
-    return start.decode("utf-8", errors="replace").splitlines()[0]
-
-
-def _read_parquet(file: Path, columns: list[str]) -> "pd.DataFrame":
-    import pandas as pd
-
-    require("pyarrow", "a Parquet file")
-    from pyarrow import ArrowInvalid, parquet
-
-    try:
-        check_columns(parquet.read_schema(file).names, columns)
-        return pd.read_parquet(file, columns=columns)[columns]
-    except ArrowInvalid as error:
-        raise ValueError(f"data must be a Parquet file by its name, got {file}: {error}") from error
-
-
-MISSING = ["drop", "refuse"]
 
 
 class Group(NamedTuple):
@@ -188,8 +89,17 @@ def _split(
         return
     if frame[by].isna().all():
         raise ValueError(f"column {by!r} must name groups, got missing values alone")
-    for name, places in frame.groupby(by, observed=True, dropna=True).indices.items():
-        yield str(name), values[places]
+    groups = frame.groupby(by, observed=True, dropna=True).indices
+    for name in _in_order(list(groups)):
+        yield str(name), values[groups[name]]
+
+
+def _in_order(names: list[Any]) -> list[Any]:
+    """Return names of groups as they are sorted; texts that are all numbers by these."""
+    try:
+        return sorted(names, key=float) if all(isinstance(name, str) for name in names) else names
+    except ValueError:
+        return names
 
 
 def _numbers(column: "pd.Series", name: str) -> FloatArray:
@@ -206,6 +116,7 @@ def _numbers(column: "pd.Series", name: str) -> FloatArray:
         raise TypeError(
             f"column {name!r} must be numeric, got {str(column.iloc[lost[0]])!r} in row "
             f"{lost[0] + 1} ({len(lost)} such value{'s' if len(lost) > 1 else ''})"
+            f"{_how_it_is_read(str(column.iloc[lost[0]]))}"
         )
     array = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     endless = np.flatnonzero(np.isinf(array))
@@ -214,6 +125,15 @@ def _numbers(column: "pd.Series", name: str) -> FloatArray:
             f"column {name!r} must be finite, got {array[endless[0]]} in row {endless[0] + 1}"
         )
     return np.asarray(array)
+
+
+def _how_it_is_read(text: str) -> str:
+    """Return which option reads a text, if it is a number with other marks."""
+    for mark, what in ((",", "--decimal ,"), (" ", "--thousands ' '"), ("'", '--thousands "\'"')):
+        if re.fullmatch(rf"[+-]?\d+(?:{mark}\d+)+(?:[.]\d*)?", text.strip()):
+            other = " or --thousands ," if mark == "," else ""
+            return f"; {what}{other} reads other marks than a point"
+    return ""
 
 
 def _check(group: Group, columns: Sequence[str], by: str | None, missing: str) -> None:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _MARGIN = 3.0  # bandwidths of the grid beyond the samples
 _RULE = "normal_reference"
+_REPLICATES = 199
+_TESTED = 100_000  # samples: a million take a minute and a half
 
 Bounds = tuple[float | None, float | None]
 
@@ -100,7 +102,17 @@ class DensityDescription(Description[DensityGroup]):
         from fourierkernels.estimators.tables.terminal import density_table
 
         title = f"{self.column}, kernel {self.kernel}, radius {self.rule}"
-        return density_table(self.rows(), title, by=self.by, level=self.level, lost=self.ungrouped)
+        untested = self.kernel == "gaussian" and any(
+            group.test is None and group.n > _TESTED for group in self.groups
+        )
+        return density_table(
+            self.rows(),
+            title,
+            by=self.by,
+            level=self.level,
+            lost=self.ungrouped,
+            untested=untested,
+        )
 
     def figure(self) -> "Figure":
         """Draw the curves with modes, regions and samples.
@@ -145,7 +157,7 @@ def describe_density(
     radius: float | str | None = None,
     bounds: Bounds | None = None,
     level: float = 0.95,
-    replicates: int = 199,
+    replicates: int | None = None,
     rng: np.random.Generator | None = None,
     missing: str = "drop",
     points: int = 512,
@@ -166,8 +178,9 @@ def describe_density(
         Where the density lives; None or an infinite number for an open end.
     level : float
         Probability of the region, and of the confidence limits of the curve.
-    replicates : int
-        Of Silverman's test of one mode, for the Gaussian.
+    replicates : int, optional
+        Of Silverman's test of one mode, for the Gaussian: 199 by default, and no test of a group
+        of more than 100,000 samples, for which it takes longer than all else.
     rng : numpy.random.Generator, optional
         For that test, which is left out without one.
     missing : {"drop", "refuse"}
@@ -215,14 +228,17 @@ def _described(
     group: Group,
     column: str,
     level: float,
-    replicates: int,
+    replicates: int | None,
     rng: np.random.Generator | None,
 ) -> DensityGroup:
     from sklearn.base import clone
 
     fitted: KernelDensity = clone(model).fit(_named(group.values[:, 0], column))
     proper = fitted.kernel_.nonnegative
-    tested = rng is not None and fitted.kernel_.name == "gaussian" and np.ptp(group.values) > 0
+    affordable = replicates is not None or len(group.values) <= _TESTED
+    varies = bool(np.ptp(group.values) > 0)
+    tested = fitted.kernel_.name == "gaussian" and varies and affordable
+    count = _REPLICATES if replicates is None else replicates
     return DensityGroup(
         group.name,
         len(group.values),
@@ -230,7 +246,7 @@ def _described(
         fitted,
         modes(fitted),
         highest_density_intervals(fitted, level) if proper else None,
-        silverman_test(group.values, rng=rng, replicates=replicates) if tested and rng else None,
+        silverman_test(group.values, rng=rng, replicates=count) if tested and rng else None,
     )
 
 

@@ -11,7 +11,9 @@ _SHOWN = 4  # modes or intervals of one group
 Rows = Sequence[dict[str, Any]]
 
 
-def density_table(rows: Rows, title: str, *, by: str | None, level: float, lost: int) -> Table:
+def density_table(
+    rows: Rows, title: str, *, by: str | None, level: float, lost: int, untested: bool = False
+) -> Table:
     """Return a table of densities: size, radius, modes, region, and the test of one mode.
 
     Parameters
@@ -22,12 +24,16 @@ def density_table(rows: Rows, title: str, *, by: str | None, level: float, lost:
         Probability of the regions.
     lost : int
         Rows without a group.
+    untested : bool
+        Whether a test was left out because of the number of samples.
     """
     tested = any(row["p_value"] is not None for row in rows)
     columns = ["modes (density)", f"{100 * level:g} % region", *(["one mode: p"] if tested else [])]
     notes = [_ungrouped(by, lost)]
     if tested:
         notes.append("p: Silverman's test of one mode, with its Monte Carlo interval")
+    if untested:
+        notes.append("no test of one mode of so many samples unless --replicates is given")
     if not all(row["region"] for row in rows):
         notes.append("no region: the kernel has negative values")
     table = _new(by, columns, title, notes)

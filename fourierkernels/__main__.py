@@ -1,0 +1,5 @@
+"""``python -m fourierkernels``."""
+
+from fourierkernels.cli import main
+
+main()
