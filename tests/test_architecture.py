@@ -98,7 +98,7 @@ def test_imports_go_one_way(room: str) -> None:
 
 
 def test_every_room_is_listed_below_what_imports_it() -> None:
-    rooms = {room_of(path) for path in FILES} - {"__init__", *FOUNDATIONS}
+    rooms = {room_of(path) for path in FILES} - {"__init__", "__main__", *FOUNDATIONS}
     assert rooms == set(ROOMS)
     order = list(ROOMS)
     for room, below in ROOMS.items():
