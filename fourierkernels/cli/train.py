@@ -34,7 +34,9 @@ _Options = Annotated[
     typer.Option("--mixer-option", help="NAME=VALUE, as power=2; repeat for more."),
 ]
 _Preset = Annotated[str | None, typer.Option(help="Size of the study; each has its default.")]
-_Output = Annotated[Path | None, typer.Option(help="Folder of the run; STUDY-PRESET-MIXER else.")]
+_Output = Annotated[
+    Path | None, typer.Option(help="Folder of the run; STUDY-PRESET-MIXER and changes else.")
+]
 _Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")]
 _Limit = Annotated[int | None, typer.Option(min=1, help="Stop after so many updates in all.")]
 _Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
@@ -137,7 +139,7 @@ def _train(
     if plan:
         standard_output().print(train_command.plan_table(run))
         return
-    folder = output or Path(f"{run.study}-{run.preset}-{run.mixer}")
+    folder = output or Path(train_command.folder_name(run))
     measured = train_command.train(run, folder, resume=resume, limit=limit, tensorboard=tensorboard)
     if measured:  # by the first process
         standard_output().print(train_command.results_table(measured))

@@ -9,12 +9,15 @@ import hashlib
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 UNFINISHED = ".unfinished-"
+_CLAIM = ".in-use"
+_LOCKED_BYTE = 2**40  # beyond any content: on Windows a locked byte cannot be read
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
@@ -76,21 +79,61 @@ def file_digest(path: Path) -> str:
 def claimed(folder: Path) -> Iterator[None]:
     """Make a folder if there is none, and keep other processes that claim it out meanwhile.
 
+    The system gives a claim up when its holder ends, however it ends.
+
     Raises
     ------
     ValueError
         If another one has claimed it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = _lock(folder, wait=False)
-    except BlockingIOError as error:
-        raise ValueError(f"output must not be in use by another run, got {folder}") from error
+    claim = _claim(folder)
     try:
         yield
     finally:
-        if lock is not None:
-            os.close(lock)
+        with suppress(OSError):  # Windows removes no open file; it is no claim once it is closed
+            (folder / _CLAIM).unlink()
+        os.close(claim)
+
+
+def _claim(folder: Path) -> int:
+    """Return the descriptor of the file that is locked as long as the folder is claimed.
+
+    It is a file and not the folder, which network file systems and Windows cannot lock.
+    """
+    place = folder / _CLAIM
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        claim = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            lock_file(claim)
+        except OSError as error:
+            if isinstance(error, BlockingIOError | PermissionError):
+                os.close(claim)
+                raise ValueError(
+                    f"output must not be in use by another run, got {folder}"
+                ) from error
+            warnings.warn(
+                f"{folder} cannot be locked ({error.strerror}): nothing keeps another run out",
+                stacklevel=4,
+            )
+            return claim
+        with suppress(FileNotFoundError):  # given up by another process before it was locked here
+            if os.path.samestat(os.fstat(claim), place.stat()):
+                return claim
+        os.close(claim)
+
+
+def lock_file(file: int) -> None:
+    """Lock an open file until it is closed; an OSError if another process has locked it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)  # what is written is appended all the same
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -11,10 +11,19 @@ from pathlib import Path
 import pytest
 import torch
 from payload import Payload
-from training_runs import error_of, short_run, start, train_here, train_on_little_disk
+from training_runs import (
+    claim_and_wait,
+    error_of,
+    short_run,
+    start,
+    train_here,
+    train_on_little_disk,
+)
 
+from fourierkernels.foundation import files
 from fourierkernels.foundation.files import claimed, file_digest, write_folder
 from fourierkernels.models.tensor_files import read_tensors
+from fourierkernels.studies.engine import run as runs
 from fourierkernels.studies.engine.checkpoints import (
     MANIFEST,
     OPTIMISER,
@@ -268,8 +277,61 @@ def test_only_the_best_and_the_last_checkpoint_are_kept(
     assert all(torch.equal(kept[name], best[name]) for name in best)
 
 
-def test_a_folder_takes_one_run_at_a_time(request_run: Setup, cache: Path, tmp_path: Path) -> None:
-    with claimed(tmp_path):
-        message = error_of(lambda: train_here(request_run, tmp_path, cache))
-        assert list(tmp_path.iterdir()) == []
-    assert message == f"ValueError: output must not be in use by another run, got {tmp_path}"
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_takes_one_run_at_a_time(
+    resume: bool, request_run: Setup, begun: Path, cache: Path, tmp_path: Path
+) -> None:
+    output = begun if resume else tmp_path / "new"
+    with claimed(output):
+        before = sorted(output.iterdir())
+        message = error_of(lambda: train_here(request_run, output, cache, resume=resume))
+        assert sorted(output.iterdir()) == before
+    assert message == f"ValueError: output must not be in use by another run, got {output}"
+
+
+def test_run_that_ends_while_another_loads_is_not_overwritten(
+    request_run: Setup, texts: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one has found an empty folder before, and nobody's claim on it afterwards."""
+    plain, output = runs.load_teacher, tmp_path / "run"
+
+    def while_loading(run: Setup, data: object) -> object:
+        monkeypatch.setattr(runs, "load_teacher", plain)
+        train_here(request_run, output, cache)
+        return plain(run, data)
+
+    monkeypatch.setattr(runs, "load_teacher", while_loading)
+    message = error_of(lambda: train_here(short_run(texts, mixer="fourier"), output, cache))
+    assert message.startswith("ValueError: output must be a new folder, or resumed (--resume)")
+    assert json.loads((output / "study.json").read_text())["mixer"] == "softmax"
+
+
+def test_results_whose_checkpoints_are_deleted_are_not_overwritten(
+    request_run: Setup, begun: Path, cache: Path
+) -> None:
+    shutil.rmtree(begun / "checkpoint-4")
+    message = error_of(lambda: train_here(request_run, begun, cache))
+    assert message.startswith("ValueError: output must be a new folder, or resumed (--resume)")
+
+
+def test_claim_ends_with_its_process_and_leaves_no_file(tmp_path: Path) -> None:
+    output, queue = tmp_path / "run", multiprocessing.get_context("forkserver").Queue()
+    process = start(claim_and_wait, output, queue)
+    assert queue.get(timeout=120) == "claimed"
+    assert error_of(claimed(output).__enter__).endswith(f"another run, got {output}")
+    process.kill()
+    process.join()
+    with claimed(output), pytest.raises(ValueError, match="in use by another run"):
+        claimed(output).__enter__()
+    assert list(output.iterdir()) == []
+
+
+def test_folder_that_cannot_be_locked_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(file: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(files, "lock_file", no_locks)
+    with pytest.warns(UserWarning, match="nothing keeps another run out"), claimed(tmp_path):
+        pass

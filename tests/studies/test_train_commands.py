@@ -2,16 +2,19 @@
 
 import csv
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from training_runs import Call, short_run, train_here
 
 from fourierkernels.studies import STUDIES
 from fourierkernels.studies.engine import train_command
+from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.language.corpora import CORPORA
 
 
@@ -196,6 +199,29 @@ def test_a_run_that_is_not_finished_says_how_to_go_on(
         "error: checkpoint must have model.safetensors, the best model, which a run writes at its "
         f"end (train --resume goes on), got {tmp_path} without\n"
     )
+
+
+def test_runs_of_other_settings_have_other_folders(texts: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(texts, other)
+    asked: list[dict[str, Any]] = [
+        {},
+        {"seed": 1},
+        {"seed": 1, "learning_rate": 1e-3},
+        {"mixer_options": {"power": 2}},
+        {"mixer_options": {"power": 2, "radius_shape": "head"}},
+        {"data": texts},
+        {"data": other},
+        {"betas": tuple(0.9 + 0.001 * k for k in range(2)), "mixer_options": {"eps": 1e-3}},
+        {"preset": "mini"},
+    ]
+    names = [train_command.folder_name(setup("language", **given)) for given in asked]
+    assert names[:2] == ["language-tiny-fourier", "language-tiny-fourier-seed=1"]
+    assert len(set(names)) == len(asked)
+    assert all(re.fullmatch(r"[\w.=+-]+", name) for name in names)
+    cut = [train_command.folder_name(setup("language", data="x" * 200 + end)) for end in "ab"]
+    assert cut[0] != cut[1]
+    assert max(map(len, cut)) < 140
 
 
 def test_values_of_options_are_json_or_words() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from fourierkernels.foundation.files import claimed
 from fourierkernels.studies.engine import run_setup
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import Setup
@@ -102,6 +103,13 @@ def number_and_wait(folder: Path, queue: Any) -> None:
             time.sleep(600)
 
     build_token_files("slow", "slow", lines, digest="slow", folder=folder)
+
+
+def claim_and_wait(folder: Path, queue: Any) -> None:
+    """Claim a folder, tell so, and hold it until this process is killed."""
+    with claimed(folder):
+        queue.put("claimed")
+        time.sleep(600)
 
 
 def start(target: Callable[..., None], *arguments: Any) -> Any:

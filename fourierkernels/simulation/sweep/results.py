@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fourierkernels.foundation.files import force_to_disk
+from fourierkernels.foundation.files import force_to_disk, lock_file
 from fourierkernels.simulation.sweep.cells import Cell, Outcome
 from fourierkernels.simulation.sweep.grid import Sweep
 
@@ -22,7 +22,6 @@ Done = dict[Cell, Outcome]
 
 # Without O_BINARY Windows writes another end of line.
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-_LOCKED_BYTE = 2**40  # beyond any content: on Windows a locked byte cannot be read
 
 
 class Results:
@@ -90,7 +89,7 @@ class Results:
 
     def _lock(self) -> None:
         try:
-            _lock(self._file)
+            lock_file(self._file)
         except OSError:
             message = f"results must not be in use by another run, got {self.path}"
             raise ValueError(message) from None
@@ -207,16 +206,3 @@ def _checked(line: bytes) -> dict[str, Any] | None:
         return None
     record = json.loads(text + b"}")
     return record if isinstance(record, dict) else None
-
-
-def _lock(file: int) -> None:
-    """Lock an open file until it is closed; an OSError if another process has locked it."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)  # what is written is appended all the same
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

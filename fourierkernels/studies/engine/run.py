@@ -16,7 +16,7 @@ from fourierkernels.foundation.device import default_device
 from fourierkernels.foundation.files import claimed, remove_unfinished
 from fourierkernels.foundation.progress import paused
 from fourierkernels.foundation.provenance import write_study
-from fourierkernels.foundation.run_folder import RESULTS, weights_file
+from fourierkernels.foundation.run_folder import BEST, RESULTS, weights_file
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
 from fourierkernels.studies.engine.checkpoints import (
@@ -41,6 +41,7 @@ from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.teacher import check_start, compared
 from fourierkernels.studies.engine.trainer import Engine
 
+_FINISHED = (BEST, f"{RESULTS}.json")  # of a run whose checkpoints may have been deleted
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 
 
@@ -105,6 +106,8 @@ def train(
     goal = objective_of(run, data, model, teacher)
     with claimed(output) if first else nullcontext():
         if first:
+            # Again: another run may have ended here while this one read its data.
+            _check_folder(output, run, data.digest, resume=resume)
             _begin(output, run, data)
         batches = study.batches(preset, data, run.recipe)
         engine = Engine(
@@ -180,8 +183,8 @@ def _train(engine: Engine, output: Path, *, resume: bool, limit: int | None) -> 
 def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> None:
     """Refuse a folder of another run, and one that would be overwritten."""
     if not resume:
-        # Other processes of this run may have written theirs before this one looks.
-        if checkpoint_steps(output):
+        # study.json alone may be that of this run, written by another of its processes.
+        if checkpoint_steps(output) or any((output / name).exists() for name in _FINISHED):
             raise ValueError(f"output must be a new folder, or resumed (--resume), got {output}")
         return
     earlier, known = load_setup(output)

@@ -1,9 +1,11 @@
 """What a run was asked for, in a form that can be written down and compared."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from fourierkernels.studies.engine.teacher import Start, Teacher, choose_start
 from fourierkernels.studies.registry import STUDIES, choose_preset, choose_study
 
 FORMAT = 1
+_DIGITS, _LONGEST = 8, 120  # of a digest, and of a folder's name without one
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,40 @@ def setup(
     own = _mixer_of(start) if mixer is None else mixer
     begun = None if start is None else choose_start(start)
     return Setup(study, size, own, recipe, dict(mixer_options or {}), named, teacher, begun)
+
+
+def folder_name(run: Setup) -> str:
+    """Return the name of a run's folder where none is given: what it is, and what is changed in it.
+
+    So two runs share one only if all is the same that was asked for; a long name is cut and ends
+    with a digest.
+
+    Examples
+    --------
+    >>> folder_name(setup("language", mixer="softmax", seed=3, mixer_options={"bias": True}))
+    'language-tiny-softmax-bias=true-seed=3'
+    """
+    ours, usual = run.recipe.as_json(), run.chosen_preset.recipe.as_json()
+    changed = {name: value for name, value in ours.items() if value != usual[name]}
+    if run.data != run.chosen_preset.data and run.data is not None:
+        changed["data"] = Path(run.data).name
+    for name, model in (("teacher", run.teacher), ("from", run.start)):
+        if model is not None:
+            changed[name] = model.digest[:_DIGITS]
+    if run.teacher is not None:
+        changed |= {"weight": run.teacher.weight, "temperature": run.teacher.temperature}
+    options = (
+        f"{name}={_word(value)}" for name, value in (*run.mixer_options.items(), *changed.items())
+    )
+    name = re.sub(r"[^\w.=+-]+", "_", "-".join((run.study, run.preset, run.mixer, *options)))
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[:_LONGEST]}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
+
+
+def _word(value: Any) -> str:
+    """Return a value as --mixer-option takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _mixer_of(start: str | Path | None) -> str:

@@ -10,7 +10,7 @@ from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.engine.overview import overview, overview_table, study_text
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate, train
-from fourierkernels.studies.engine.run_setup import Setup, load_setup, setup
+from fourierkernels.studies.engine.run_setup import Setup, folder_name, load_setup, setup
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.teacher import amend_teacher, choose_start
 
@@ -21,6 +21,7 @@ __all__ = [
     "choose_run",
     "choose_splits",
     "evaluate",
+    "folder_name",
     "plan_table",
     "read_options",
     "results_table",
