@@ -140,7 +140,8 @@ class ArenaClassifier(nn.Module):
         super().__init__()
         self.config = config
         self.words = nn.Embedding(config.vocabulary, config.dim)
-        self.front = nn.Parameter(torch.zeros(1, 1, config.dim))  # the class token
+        if config.pooling == "class":  # without one, two processes would wait for its gradient
+            self.front = nn.Parameter(torch.zeros(1, 1, config.dim))
         places = sinusoids(config.length + 1, config.dim)
         if config.learned_positions:
             self.positions = nn.Parameter(0.02 * torch.randn_like(places))

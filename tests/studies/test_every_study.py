@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from study_cases import CASES, add_ninth
+from study_cases import CASES, SMALL, add_ninth
 from training_runs import error_of, train_here
 
 from fourierkernels.models.tensor_files import read_tensors
@@ -152,6 +152,20 @@ def test_few_examples_are_learned_by_heart(name: str, runs: dict[str, Any]) -> N
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < 0.5 * losses[0], losses[::10]
+
+
+@EVERY
+def test_every_parameter_of_every_preset_gets_a_gradient(name: str, runs: dict[str, Any]) -> None:
+    """Several processes wait for all of them: a parameter that is not used ends such a run."""
+    run, data = asked(runs, name)
+    study = run.chosen_study
+    batch, _ = study.batches(run.chosen_preset, data, run.recipe).probe(2)
+    for preset in study.presets.values():
+        sizes = {**preset.model, **SMALL[name]}
+        model = study.build(replace(run.chosen_preset, model=sizes), data, run.mixer, {})
+        study.objective(preset, data, run.recipe).loss(model, batch).backward()
+        trained = [(key, p) for key, p in model.named_parameters() if p.requires_grad]
+        assert [key for key, p in trained if p.grad is None] == [], preset.summary
 
 
 @EVERY

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import train_together
+from tiny_arena import pathfinder
 from training_runs import error_of, short_run, start, train_here
 
 from fourierkernels.models.tensor_files import read_tensors
@@ -145,6 +146,13 @@ def test_one_process_and_two_that_share_resume_each_other(
         train_here(run, tmp_path / "parts", cache, resume=True)
     saved = [last_checkpoint(tmp_path / name) for name in ("whole", "parts")]
     assert differences(*saved) == []
+
+
+def test_two_processes_train_a_model_that_classifies_the_mean(tmp_path: Path) -> None:
+    """It has no class token, whose gradient they would wait for."""
+    together("pathfinder", pathfinder(tmp_path / "data"), tmp_path, tmp_path / "run")
+    saved = last_checkpoint(tmp_path / "run")
+    assert (saved.step, saved.processes) == (2, 2)
 
 
 def test_sharing_without_accelerators_is_refused(

@@ -153,6 +153,19 @@ CASES = {
         items="bits",
     ),
 }
+# What makes a model of any preset small; what else it is made of stays.
+_FEW = {"dim": 32, "layers": 1, "heads": 2, "hidden": 32}
+SMALL: dict[str, dict[str, Any]] = {
+    "language": _FEW | {"length": 32},
+    "translation": _FEW | {"decoder_layers": 1},
+    "images": _FEW | {"image": 8, "patch": 2},
+    "series": _FEW,
+    "control": {"dim": 32, "layers": 1, "heads": 2},
+    "masked": _FEW | {"length": 64},
+    "lra": _FEW | {"length": 64},
+    "glue": {},
+    "ninth": {},
+}
 NINTH = StudyRow("Bits: a study from outside", "ninth_study")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
+from tiny_arena import arena_run
 from training_runs import short_run
 from translation_runs import mini, mini_run
 
@@ -121,6 +122,13 @@ def sharded(
     if not float(dropout):
         language.PRESETS["tiny"] = without_dropout()
     runs.train(short_run(texts, **FEW), output, cache=cache, resume=bool(resume))
+
+
+def pathfinder(data: Path, cache: Path, output: Path) -> None:
+    """Train a model that classifies the mean of its states, for two updates."""
+    torch.set_num_threads(1)
+    few = {"steps": 2, "evaluate_every": 2, "warmup": 1}
+    runs.train(arena_run(data, preset="pathfinder_small", **few), output, cache=cache)
 
 
 def one_of(rank: int, processes: int, port: int, function: str, *arguments: Any) -> None:
