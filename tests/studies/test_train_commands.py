@@ -81,6 +81,14 @@ def test_plan_is_shown_before_anything_is_written(call: Call, texts: Path, tmp_p
         (("speech",), f"study must be one of {', '.join(STUDIES)}, got 'speech'"),
         (("language", "--preset", "huge"), "preset must be one of mini, tiny"),
         (("language", "--mixer", "fnet"), "mixer must be one of softmax"),
+        (
+            ("language", "--mixer", "softmax", "--mixer-option", "mask=after"),
+            "mask must be before where a study scores each prediction beside what comes later",
+        ),
+        (
+            ("control", "--mixer", "softmax", "--mixer-option", "mask=after"),
+            "mask must be before where a study scores each prediction beside what comes later",
+        ),
         (("language", "--preset", "small"), "data must be named for this preset"),
         (("language", "--data", "/no/such/folder"), "data must be a folder or one of python"),
         (("language", "--mixer-option", "power"), "mixer-option must be NAME=VALUE, got 'power'"),

@@ -176,7 +176,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
         return mixer_names(causal=self.causal)
 
     def check_options(self, mixer: str, options: Mapping[str, Any]) -> None:
-        """Refuse options that a mixer does not have.
+        """Refuse options that a mixer does not have, and one that lets it see what it predicts.
 
         Raises
         ------
@@ -184,6 +184,13 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
             Naming the option, and those that there are.
         """
         check_options(mixer, options)
+        if self.causal and options.get("mask") == "after":
+            # It is the report's, for decoders, which translate without later words. Here all
+            # places of a pass are scored, each with later ones in the sum that divides it.
+            raise ValueError(
+                "mask must be before where a study scores each prediction beside what comes later, "
+                "which the sum that divides weights would see, got 'after'"
+            )
 
     @abstractmethod
     def data_sets(self) -> Mapping[str, DataSet[Any]]:
