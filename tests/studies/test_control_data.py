@@ -214,6 +214,34 @@ def test_environments_have_the_shapes_of_their_rows(name: str) -> None:
     world.close()
 
 
+@pytest.mark.parametrize("name", ["hopper", "walker2d"])
+def test_robots_and_rewards_are_those_of_the_recorded_episodes(name: str) -> None:
+    """Version 2 of gym: feet of unlike friction (``assets/walker2d.xml``), and a reward of
+    (x' - x)/dt + 1 - 0.001 |a|² for each step, that of the fall included (``walker2d.py``).
+    """
+    pytest.importorskip("mujoco")
+    world = ENVIRONMENTS[name].make()
+    model, data = world.unwrapped.model, world.unwrapped.data
+    world.reset(seed=0)
+    rng, fallen = np.random.default_rng(0), False
+    while not fallen:
+        before, action = data.qpos[0], rng.uniform(-1, 1, world.action_space.shape)
+        _, reward, fallen, _, _ = world.step(action)
+        forward = (data.qpos[0] - before) / world.unwrapped.dt
+        assert reward == pytest.approx(forward + 1 - 1e-3 * (action**2).sum())
+    if name == "walker2d":
+        feet = [model.geom(foot).friction[0] for foot in ("foot_geom", "foot_left_geom")]
+        assert feet == [0.9, 1.9]
+    world.close()
+
+
+def test_generated_episodes_are_played_where_they_were_recorded() -> None:
+    pytest.importorskip("mujoco")
+    world = ENVIRONMENTS["hopper"].of_generated().make()
+    assert world.spec.id == "Hopper-v5"
+    world.close()
+
+
 def test_a_simulator_that_warns_writes_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

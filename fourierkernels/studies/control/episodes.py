@@ -62,7 +62,8 @@ class Episodes:
     @property
     def row(self) -> Environment:
         """The environment."""
-        return ENVIRONMENTS[self.environment]
+        row = ENVIRONMENTS[self.environment]
+        return row.of_generated() if self.generated else row
 
     @property
     def starts(self) -> NDArray[np.int64]:

@@ -80,7 +80,8 @@ def generate(
     ImportError
         If gymnasium or MuJoCo is missing.
     """
-    row = ENVIRONMENTS[check_choice("environment", environment, list(ENVIRONMENTS))]
+    named = ENVIRONMENTS[check_choice("environment", environment, list(ENVIRONMENTS))]
+    row = named.of_generated()
     check_choice("behaviour", behaviour, list(BEHAVIOURS))
     world = row.make()
     try:

@@ -38,7 +38,8 @@ the seeds. Not as there:
   update by the error of its actions, and a tenth to measure it.
 - F and C decay all parameters, here biases, norms and radii do not.
 - F pads windows on the right in training and on the left in playing; here, as in C, always left.
-- The environments are gymnasium's version 5, those of the data version 2 with MuJoCo 2.0.
+- D4RL's episodes are played in gymnasium's version 4, which has the robots, observations and
+  rewards of version 2, in which they were recorded, but on today's MuJoCo in place of MuJoCo 2.0.
 
 The presets "tiny" and "small" are ours; they read any data set, and without one the generated.
 """
