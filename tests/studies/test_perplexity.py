@@ -40,17 +40,25 @@ def one_by_one(network: LanguageModel, text: np.ndarray) -> list[float]:
 
 
 @pytest.mark.parametrize("mixer", ["softmax", "fourier"])
-@pytest.mark.parametrize("positions", [None, 5])
-def test_sliding_window_is_that_of_the_published_loop(
-    mixer: str, positions: int | None, text: np.ndarray
-) -> None:
+def test_sliding_window_is_that_of_the_published_loop(mixer: str, text: np.ndarray) -> None:
     network = model(mixer=mixer)
     with torch.inference_mode():
-        total, count = sliding_loss(network, text, length=LENGTH, positions=positions)
+        total, count = sliding_loss(network, text, length=LENGTH)
         expected = one_by_one(network, text)
-    expected = expected[: LENGTH - 1 + (positions or len(expected))]
     assert count == len(expected)
     assert total == pytest.approx(sum(expected), rel=1e-10)
+
+
+@pytest.mark.parametrize("positions", [5, 91])
+def test_few_windows_are_spread_over_the_whole_text(positions: int, text: np.ndarray) -> None:
+    """Each counts by its last word: the first, the last, and those between at equal steps."""
+    network = model()
+    with torch.inference_mode():
+        total, count = sliding_loss(network, text, length=LENGTH, positions=positions)
+        last = one_by_one(network, text)[LENGTH - 1 :]
+    places = np.linspace(0, len(last) - 1, positions).round().astype(int)
+    assert count == positions
+    assert total == pytest.approx(np.asarray(last)[places].sum(), rel=1e-10)
 
 
 def test_whole_text_but_its_first_word_is_predicted(text: np.ndarray) -> None:

@@ -5,11 +5,12 @@ Perplexity of a language model: on consecutive segments, and by a sliding window
 The second is the paper's: every word but the first few is predicted from a full context. "For
 evaluation, we use a batch size of 1, and process the text sequence with a sliding window of size L.
 The last position is used for computing perplexity (PPL) except in the first segment, where all
-positions are evaluated" ([nguyen2022fourierformer]_ section 4.1).
+positions are evaluated" ([nguyen2022fourierformer]_ section 4.1). A part of the windows is spread
+evenly over the text.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -21,6 +22,7 @@ from torch import Tensor
 from fourierkernels.foundation.progress import bar
 from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.models.language import LanguageModel
+from fourierkernels.studies.engine.data_sets import evenly_spread
 from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
 
 Tokens = NDArray[np.unsignedinteger[Any]]
@@ -102,21 +104,11 @@ def passes(tokens: Tokens, *, length: int, batch: int) -> Iterator[Batch]:
         yield _pair(rest[None])
 
 
-def windows(
-    tokens: Tokens, *, length: int, batch: int, positions: int | None = None
-) -> Iterator[Batch]:
-    """Yield the windows of a text, `batch` at a time, each one token further than the last.
-
-    Parameters
-    ----------
-    positions : int, optional
-        Number of windows; all by default.
-    """
-    count = len(tokens) - length if positions is None else min(positions, len(tokens) - length)
-    for first in range(0, count, batch):
-        last = min(first + batch, count)
-        rows = np.asarray(tokens[first : last + length], dtype=np.int64)
-        yield _pair(np.lib.stride_tricks.sliding_window_view(rows, length + 1))
+def windows(tokens: Tokens, starts: Sequence[int], *, length: int, batch: int) -> Iterator[Batch]:
+    """Yield the windows of a text that begin at some places, `batch` at a time."""
+    for first in range(0, len(starts), batch):
+        rows = [tokens[start : start + length + 1] for start in starts[first : first + batch]]
+        yield _pair(np.stack(rows))
 
 
 def _pair(rows: NDArray[Any]) -> Batch:
@@ -173,7 +165,9 @@ def sliding_loss(
     Parameters
     ----------
     positions : int, optional
-        Number of windows; all by default.
+        Number of windows, evenly spread over the text; all by default. Of fewer than all, the last
+        words alone are predicted: the others of the first window, which have less context, would
+        weigh more than they do in the whole text.
 
     Raises
     ------
@@ -182,18 +176,19 @@ def sliding_loss(
     """
     if len(tokens) <= length:
         raise ValueError(f"text must be longer than a window of {length}, got {len(tokens)} words")
+    starts = evenly_spread(len(tokens) - length, positions)
     total, count = 0.0, 0
-    at_a_time = _at_a_time(model, length)
-    batches = windows(tokens, length=length, batch=at_a_time, positions=positions)
-    with bar("windows", min(positions or len(tokens), len(tokens) - length)) as advance:
-        for number, batch in enumerate(batches):
-            if number == 0:  # of the first window, all but its last position
-                first = _losses(model, {name: rows[:1] for name, rows in batch.items()})[:, :-1]
-                total, count = _sum(first), first.numel()
+    if len(starts) == len(tokens) - length:  # of the first window, all but its last position
+        for batch in windows(tokens, starts[:1], length=length, batch=1):
+            first = _losses(model, batch)[:, :-1]
+            total, count = _sum(first), first.numel()
+    with bar("windows", len(starts)) as advance:
+        done = 0
+        for batch in windows(tokens, starts, length=length, batch=_at_a_time(model, length)):
             last = _last_losses(model, batch)
-            total, count = total + _sum(last), count + last.numel()
-            advance(count - length + 1)
-    return total, count
+            total, done = total + _sum(last), done + last.numel()
+            advance(done)
+    return total, count + done
 
 
 def perplexities(
