@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,10 +199,34 @@ def test_scores_are_predicted_and_rows_without_labels_answered(
     asked = glue_run(tmp_path, start, preset="stsb")
     found = by_name(train_tiny(asked, tmp_path / "run", cache))
     assert ("test", "Spearman correlation (%)") in found
-    assert found["test", "Spearman correlation (%)"].published == 79
+    assert found["test", "Spearman correlation (%)"].published is None
     lines = (tmp_path / "run" / "predicted_test.tsv").read_text().splitlines()
     assert lines[0] == "index\tprediction"
     assert [line.split("\t")[0] for line in lines[1:]] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "beside"),
+    [
+        ({}, True),
+        ({"rows": 20}, False),
+        ({"corpus": "text-documents"}, False),
+        ({"preset": "small"}, False),
+    ],
+)
+def test_published_numbers_stand_beside_all_rows_and_the_encoder_of_the_paper(
+    changed: dict[str, Any], beside: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "study.json").write_text("{}")
+    known = {"corpus": "c4", "preset": "base"} | changed
+    (tmp_path / "results.json").write_text(json.dumps({"config": known}))
+    rows = changed.get("rows", TASKS["stsb"].rows)
+    data: Any = SimpleNamespace(
+        start=tmp_path / "model.safetensors",
+        counts={"train": rows - 5, "valid": 5, "test": 7},
+        task=TASKS["stsb"],
+    )
+    assert glue.is_of_the_paper(data) == beside
 
 
 def test_command_begins_with_a_run(start: Path, folder: Path, tmp_path: Path, call: Call) -> None:

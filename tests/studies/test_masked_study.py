@@ -225,7 +225,10 @@ def test_published_numbers_stand_beside_c4_alone(data: DocumentFiles) -> None:
     preset = replace(PRESETS["tiny"], published=PRESETS["base"].published)
     model = model_of(data, "fnet")
     assert not any(row.published for row in masked.STUDY.measure(preset, data, "fnet", model))
-    c4 = replace(data, corpus="c4")
+    part = replace(data, corpus="c4")
+    assert not any(row.published for row in masked.STUDY.measure(preset, part, "fnet", model))
+    read = preset.recipe.steps * preset.recipe.batch
+    c4 = replace(part, spans={**part.spans, "train": read})
     found = by_name(masked.STUDY.measure(preset, c4, "fnet", model))
     assert (found["test", LOSS].published, found["test", WORD_ACCURACY].published) == (2.45, 58)
     few = masked.STUDY.measure(preset, c4, "fnet", model, positions=3)

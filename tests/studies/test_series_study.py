@@ -23,7 +23,7 @@ from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.series import study as series
 from fourierkernels.studies.series.presets import ACCURACY, PAPER, PRESETS, SeriesPreset
-from fourierkernels.studies.series.problems import PROBLEMS
+from fourierkernels.studies.series.problems import PROBLEMS, Problem
 from fourierkernels.studies.series.series_data import ARCHIVES, SeriesData, read_series
 
 # [nguyen2022fourierformer]_ table 3, as printed; the means of its last line beside it.
@@ -146,8 +146,13 @@ def test_other_training_series_are_refused(run: Path, tmp_path: Path) -> None:
     assert message.endswith("got others: mean, deviation")
 
 
-def test_published_numbers_stand_beside_what_they_were_measured_as(data: SeriesData) -> None:
-    preset = replace(PRESETS["tiny"], published=PRESETS["JapaneseVowels"].published)
+def test_published_numbers_stand_beside_what_they_were_measured_as(
+    data: SeriesData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Problem(60, 30, channels=data.channels, classes=len(data.classes))
+    monkeypatch.setitem(PROBLEMS, "Waves", whole)
+    published = PRESETS["JapaneseVowels"].published
+    preset = replace(PRESETS["tiny"], published=published, problem="Waves")
     model = series.STUDY.build(preset, data, "fourier", {})
     found = by_name(series.STUDY.measure(preset, data, "fourier", model))
     assert [key for key, row in found.items() if row.published] == [("test", ACCURACY)]
@@ -155,6 +160,9 @@ def test_published_numbers_stand_beside_what_they_were_measured_as(data: SeriesD
     few = by_name(series.STUDY.measure(preset, data, "fourier", model, positions=5))
     assert few["test", ACCURACY].positions == 5
     assert few["test", ACCURACY].published is None
+    monkeypatch.setitem(PROBLEMS, "Waves", replace(whole, train=61))
+    cut = by_name(series.STUDY.measure(preset, data, "fourier", model))
+    assert cut["test", ACCURACY].published is None
     other = series.STUDY.measure(
         preset, data, "gaussian", series.STUDY.build(preset, data, "gaussian", {})
     )

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from training_runs import Call, short_run, train_here
 
 from fourierkernels.studies import STUDIES
 from fourierkernels.studies.engine import train_command
-from fourierkernels.studies.engine.run_setup import setup
+from fourierkernels.studies.engine.run import evaluate
+from fourierkernels.studies.engine.run_setup import is_of_preset, setup
+from fourierkernels.studies.engine.study import Measured
+from fourierkernels.studies.language import study as language
 from fourierkernels.studies.language.corpora import CORPORA
 
 
@@ -207,6 +211,27 @@ def test_a_run_that_is_not_finished_says_how_to_go_on(
         "error: checkpoint must have model.safetensors, the best model, which a run writes at its "
         f"end (train --resume goes on), got {tmp_path} without\n"
     )
+
+
+def test_published_numbers_stand_beside_the_preset_trained_to_its_end(
+    texts: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the study finds of data and metric."""
+    measured = [Measured("test", "number", 1.0, 1, published=2.0)]
+    monkeypatch.setattr(language.LanguageStudy, "measure", lambda *given, **options: measured)
+    run, output = short_run(texts, steps=4), tmp_path / "run"
+    [found] = train_here(run, tmp_path / "changed", cache)
+    assert found.published is None
+    preset = replace(language.PRESETS["tiny"], recipe=replace(run.recipe, seed=7))
+    monkeypatch.setitem(language.PRESETS, "tiny", preset)
+    run = short_run(texts, steps=4)
+    [begun] = train_here(run, output, cache, limit=2)
+    [ended] = train_here(run, output, cache, resume=True)
+    assert (begun.published, ended.published) == (None, 2.0)
+    shutil.rmtree(output / "checkpoint-4")
+    assert [row.published for row in evaluate(output, cache=cache)] == [2.0]
+    others = {"mixer_options": {"scale": 0.1}}, {"recipe": replace(run.recipe, batch=8)}
+    assert [is_of_preset(replace(run, **other)) for other in others] == [False, False]
 
 
 def test_runs_of_other_settings_have_other_folders(texts: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from fourierkernels.foundation.device import default_device
 from fourierkernels.foundation.files import claimed, remove_unfinished
 from fourierkernels.foundation.progress import paused
 from fourierkernels.foundation.provenance import write_study
-from fourierkernels.foundation.run_folder import BEST, RESULTS, weights_file
+from fourierkernels.foundation.run_folder import BEST, RESULTS, read_results, weights_file
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
 from fourierkernels.studies.engine.checkpoints import (
@@ -32,6 +32,7 @@ from fourierkernels.studies.engine.distillation import load_teacher, objective_o
 from fourierkernels.studies.engine.optimisers import as_precision
 from fourierkernels.studies.engine.run_setup import (
     Setup,
+    is_of_preset,
     load_setup,
     read_data,
     run_folder,
@@ -155,7 +156,8 @@ def evaluate(
     if text.digest != digest:
         study.check(home, text)
     model = load_model(file).to(default_device())
-    return study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
+    found = study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
+    return _beside_the_paper(run, home, found)
 
 
 def _begin(output: Path, run: Setup, data: Any) -> None:
@@ -216,8 +218,31 @@ def _measure(
     measured = study.measure(
         preset, data, run.mixer, best, positions=preset.positions, folder=output
     )
+    measured = _beside_the_paper(run, output, measured)
     _write_results(output, run, data, measured, model=best, seconds=seconds)
     return measured
+
+
+def _beside_the_paper(run: Setup, home: Path, measured: list[Measured]) -> list[Measured]:
+    """Leave the paper's numbers beside a run alone that is trained as its preset says, to the end.
+
+    The same holds for one that it began with. Whether data and metric are the paper's, the study
+    has seen.
+    """
+    runs = [(run, home)]
+    if run.start is not None:
+        started = run_folder(Path(run.start.path))
+        runs.append((load_setup(started)[0], started))
+    if all(is_of_preset(each) and _has_ended(each, place) for each, place in runs):
+        return measured
+    return [replace(row, published=None) for row in measured]
+
+
+def _has_ended(run: Setup, home: Path) -> bool:
+    if not checkpoint_steps(home):  # they may be deleted
+        return int(read_results(home).get("steps", 0)) >= run.recipe.steps
+    last = last_checkpoint(home)
+    return is_over(run.recipe, last.step, read_curve(last.folder)["log_history"])
 
 
 def _keep_best(output: Path) -> nn.Module:

@@ -12,12 +12,14 @@ from typing import Any
 from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import SETUP, find_run
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.studies.engine.recipe import Recipe
+from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.engine.study import StartedStudy, Study, TaughtStudy
 from fourierkernels.studies.engine.teacher import Start, Teacher, choose_start
 from fourierkernels.studies.registry import STUDIES, choose_preset, choose_study
 
 FORMAT = 1
+# Of a recipe, what leaves its numbers comparable with those of its preset.
+_FREE = ("seed", "accumulation", "precision", "evaluate_every", "save_every", "log_every")
 _DIGITS, _LONGEST = 8, 120  # of a digest, and of a folder's name without one
 
 
@@ -135,6 +137,18 @@ def folder_name(run: Setup) -> str:
     if len(name) <= _LONGEST:
         return name
     return f"{name[:_LONGEST]}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
+
+
+def is_of_preset(run: Setup) -> bool:
+    """Return whether a run is trained as its preset says, but for the seed and how it is computed.
+
+    So a teacher, other options of the mixer, or a recipe of other steps or rates is not.
+    """
+    usual: Preset = run.chosen_preset
+    free = {name: getattr(run.recipe, name) for name in _FREE}
+    own = usual.mixer_options.get(run.mixer, {})
+    same = {**own, **run.mixer_options} == own and run.teacher is None
+    return same and replace(usual.recipe, **free) == run.recipe
 
 
 def _word(value: Any) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fourierkernels.foundation.files import write_text
-from fourierkernels.foundation.run_folder import CLASSES, IDS, PIECES
+from fourierkernels.foundation.run_folder import CLASSES, IDS, PIECES, find_run, read_results
 from fourierkernels.models import EncoderClassifier, PretrainingEncoder
 from fourierkernels.models.saved import load_model, saved_class
 from fourierkernels.studies.engine.classification import Classification
@@ -32,9 +32,11 @@ from fourierkernels.studies.glue.labelled import GLUE, Encoded, LabelledTexts
 from fourierkernels.studies.glue.presets import PRESETS, GluePreset
 from fourierkernels.studies.masked import study as masked
 from fourierkernels.studies.masked.pieces import PADDING, Pieces
+from fourierkernels.studies.masked.presets import PRESETS as ENCODERS
 
 LOSS = "loss"
 _TEST = "test"
+_BASE = {"preset": "bert_base"}  # of the encoders of table 4 that presets have
 _LINES = 64  # of test.ids
 _TOKENS = 8192  # measured at a time; no number depends on it
 
@@ -217,7 +219,8 @@ class GlueStudy(
             for file, rows in data.unlabelled.items():
                 outputs = self.outputs(model.eval(), rows, range(len(rows)), data.length)
                 _write_predictions(folder / f"predicted_{file}", data, outputs)
-        paper = preset.published.get(mixer, {}) if positions is None else {}
+        papers = positions is None and is_of_the_paper(data)
+        paper = preset.published.get(mixer, {}) if papers else {}
         measured: list[Measured] = []
         for name, split in data.splits.items():
             if name.partition(",")[0] in splits:
@@ -254,6 +257,19 @@ class GlueStudy(
 
 
 STUDY = GlueStudy()
+
+
+def is_of_the_paper(data: LabelledTexts) -> bool:
+    """Return whether rows and encoder are those of table 4: all rows, a base model of C4.
+
+    Whether that was trained as its preset says, the engine sees.
+    """
+    home = None if data.start is None else find_run(Path(data.start))
+    if home is None or data.counts["train"] + data.counts["valid"] != data.task.rows:
+        return False
+    known = read_results(home)
+    size = ENCODERS.get(str(known.get("preset")))
+    return size is not None and size.model == _BASE and known.get("corpus") == masked.PAPER_CORPUS
 
 
 def _losses(outputs: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:

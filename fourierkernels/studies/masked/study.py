@@ -43,7 +43,7 @@ from fourierkernels.studies.masked.sets import DOCUMENTS, read_documents
 
 HYBRID, _HYBRID_MIXER, _HYBRID_LAYERS = "fnet_hybrid", "fnet", 2
 _KEPT = "attention_layers"  # option of a hybrid
-_PAPER_CORPUS = "c4"
+PAPER_CORPUS = "c4"
 _LINES = 64  # of test.ids
 
 
@@ -151,7 +151,10 @@ class MaskedStudy(Study[MaskedPreset, DocumentFiles, PretrainingEncoder]):
         if folder is not None:
             _write_ids(folder / IDS, data, preset)
         most = positions or preset.positions
-        papers = data.corpus == _PAPER_CORPUS and positions is None
+        # The paper reads nothing twice; a part of C4 would be.
+        read = preset.recipe.steps * preset.recipe.batch
+        whole = data.corpus == PAPER_CORPUS and data.spans["train"] >= read
+        papers = whole and positions is None
         published = preset.published.get(mixer, {}) if papers else {}
         rows = []
         for split in splits:

@@ -6,6 +6,7 @@ named so, "best epoch of the test set".
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find
 from fourierkernels.studies.engine.epochs import Batch
 from fourierkernels.studies.engine.study import Measured, Terms, padded_options
 from fourierkernels.studies.series.presets import ACCURACY, PRESETS, SeriesPreset
+from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import ARCHIVES, HELD_OUT, SeriesData, SeriesSplit
 
 CORRECT = "correct series"
@@ -125,7 +127,8 @@ class SeriesStudy(Classification[SeriesPreset, SeriesData, SeriesClassifier]):
             That of the run, whose curve has the accuracy of the last update, and the best one on
             the test series: the epoch that the published codes would have reported.
         """
-        paper = preset.published.get(mixer, {}).get(ACCURACY) if positions is None else None
+        whole = positions is None and _is_whole(preset, data)
+        paper = preset.published.get(mixer, {}).get(ACCURACY) if whole else None
         rows = []
         for name in splits:
             members = evenly_spread(data.counts[name], positions)
@@ -179,6 +182,13 @@ def collate(split: SeriesSplit, members: Sequence[int]) -> Batch:
     padding: Tensor = torch.arange(series.shape[1]) >= torch.from_numpy(lengths)[:, None]
     labels = torch.from_numpy(split.labels[list(members)])
     return {"series": torch.from_numpy(series), "padding": padding, "classes": labels}
+
+
+def _is_whole(preset: SeriesPreset, data: SeriesData) -> bool:
+    """Return whether the data are all series of the preset's problem, by their numbers."""
+    known, counts = PROBLEMS.get(preset.problem or ""), data.counts
+    found = counts["train"] + counts["valid"], counts["test"], data.channels, len(data.classes)
+    return known is not None and found == astuple(known)
 
 
 def _at_other_updates(folder: Path, data: SeriesData, paper: float | None) -> list[Measured]:
