@@ -1,13 +1,22 @@
 """A run that is killed and resumed ends where one that is left alone ends, to the bit."""
 
 import shutil
+import signal
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from training_runs import STEPS, short_run, start, train_and_die, train_here, train_to_end
+from training_runs import (
+    STEPS,
+    short_run,
+    start,
+    train_and_die,
+    train_and_signal,
+    train_here,
+    train_to_end,
+)
 
 from fourierkernels.models.tensor_files import read_metadata, read_tensors
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps, last_checkpoint
@@ -100,6 +109,24 @@ def test_run_that_is_killed_while_saving_ends_the_same(
     finish(request_run, output, cache)
     assert same_results(output, finished) == []
     assert not any(output.glob(".unfinished-*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_that_is_interrupted_saves_its_update_and_ends_the_same(
+    number: int,
+    request_run: Setup,
+    finished: Path,
+    cache: Path,
+    tmp_path: Path,
+) -> None:
+    output = tmp_path / "run"
+    process = start(train_and_signal, request_run, output, cache, number)
+    process.join()
+    assert process.exitcode == 128 + number
+    assert last_checkpoint(output).step == 5
+    assert not (output / "results.json").exists()
+    finish(request_run, output, cache)
+    assert same_results(output, finished) == []
 
 
 @pytest.mark.slow

@@ -148,6 +148,14 @@ def test_one_process_and_two_that_share_resume_each_other(
     assert differences(*saved) == []
 
 
+def test_signal_to_one_of_two_processes_stops_both_after_one_update(
+    texts: Path, tmp_path: Path
+) -> None:
+    together("interrupted", texts, tmp_path / "tokens", tmp_path / "run")
+    saved = last_checkpoint(tmp_path / "run")
+    assert (saved.step, saved.processes) == (3, 2)
+
+
 def test_two_processes_train_a_model_that_classifies_the_mean(tmp_path: Path) -> None:
     """It has no class token, whose gradient they would wait for."""
     together("pathfinder", pathfinder(tmp_path / "data"), tmp_path, tmp_path / "run")

@@ -124,6 +124,25 @@ def sharded(
     runs.train(short_run(texts, **FEW), output, cache=cache, resume=bool(resume))
 
 
+def interrupted(texts: Path, cache: Path, output: Path) -> None:
+    """Train until a signal comes to one of the processes alone; all end with its status."""
+
+    class Hearing(Engine):
+        def training_step(self, *given: Any, **options: Any) -> torch.Tensor:
+            if self.state.global_step == 2 and self.args.process_index:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return super().training_step(*given, **options)
+
+    torch.set_num_threads(1)
+    runs.Engine = Hearing  # type: ignore[misc]
+    try:
+        runs.train(short_run(texts), output, cache=cache)
+    except SystemExit as ended:
+        if ended.code == 128 + signal.SIGTERM:
+            return
+    raise RuntimeError("the run must end by the signal")
+
+
 def pathfinder(data: Path, cache: Path, output: Path) -> None:
     """Train a model that classifies the mean of its states, for two updates."""
     torch.set_num_threads(1)

@@ -1,11 +1,15 @@
 """When the Trainer validates, saves, logs and stops: its settings for a recipe, and its flags."""
 
 import os
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import torch
+from torch import distributed
 from transformers import TrainerCallback, TrainingArguments
 
 from fourierkernels.foundation.device import default_device
@@ -26,20 +30,59 @@ _ALWAYS: dict[str, Any] = {
 }
 
 
+class Signals:
+    """Takes note of Ctrl-C (SIGINT) and SIGTERM, by which a run stops at its next whole update.
+
+    A second one acts at once. What the process ignores, it still does.
+
+    Attributes
+    ----------
+    number : int
+        The signal that has come; 0 if none has.
+    """
+
+    number: int = 0
+
+    def __enter__(self) -> Self:
+        self._before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():  # no other may set them
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) not in {signal.SIG_IGN, None}:
+                    self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.number = number
+        self.__exit__()
+
+    def come(self, device: torch.device) -> bool:
+        """Return whether a signal has come to any of the processes, which all call this."""
+        if distributed.is_available() and distributed.is_initialized():
+            found = torch.tensor(self.number, device=device)
+            distributed.all_reduce(found, distributed.ReduceOp.MAX)
+            self.number = int(found)
+        return self.number > 0
+
+
 class Rhythm(TrainerCallback):  # type: ignore[misc]
     """Validates at the last step, saves what was validated, logs what is saved, stops in time.
 
     A checkpoint then never lies between two lines of the curve, and the best model has one.
     """
 
-    def __init__(self, recipe: Recipe, limit: int | None) -> None:
-        self._recipe, self._limit = recipe, limit
+    def __init__(self, recipe: Recipe, limit: int | None, signals: Signals) -> None:
+        self._recipe, self._limit, self._signals = recipe, limit, signals
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
         """Set the flags by which the Trainer acts after a step."""
         if state.global_step >= self._recipe.steps:
             control.should_evaluate = True
-        if self._limit is not None and state.global_step >= self._limit:
+        limited = self._limit is not None and state.global_step >= self._limit
+        if self._signals.come(args.device) or limited:
             control.should_training_stop = control.should_save = True
         control.should_save |= control.should_evaluate
         control.should_log |= control.should_save

@@ -1,6 +1,7 @@
 """A run of a study: from data on disk to a trained model, its curve and its numbers."""
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ from fourierkernels.studies.engine.checkpoints import (
     checkpoint_steps,
     is_over,
     last_checkpoint,
+    last_good,
     read_curve,
     write_curve,
 )
@@ -43,6 +45,7 @@ from fourierkernels.studies.engine.teacher import check_start, compared
 from fourierkernels.studies.engine.trainer import Engine
 
 _FINISHED = (BEST, f"{RESULTS}.json")  # of a run whose checkpoints may have been deleted
+_OF_SIGNALS = 128  # plus its number: the status of a program that a signal ended
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 
 
@@ -91,6 +94,9 @@ def train(
         teacher is gone, has changed or does not read the data, or the run diverges.
     OSError
         If a checkpoint cannot be written; the last one is kept.
+    SystemExit
+        After Ctrl-C (with 130) or SIGTERM (143), once the next whole update is saved as a
+        checkpoint; a second signal ends the run at once.
     """
     first = int(os.environ.get("RANK", "0")) == 0
     study, preset = run.chosen_study, run.chosen_preset
@@ -116,8 +122,9 @@ def train(
         )
         if teacher is not None:
             teacher.to(engine.args.device)
-        with paused():  # the Trainer has a bar of its own
+        with paused(), engine.signals:  # the Trainer has a bar of its own
             _train(engine, output, resume=resume, limit=limit)
+        _end_if_interrupted(engine, output)
         if not first:
             return []
         seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
@@ -180,6 +187,19 @@ def _train(engine: Engine, output: Path, *, resume: bool, limit: int | None) -> 
     engine.keeper.saved(saved.step, best, proved=over)
     if not over and (limit is None or saved.step < limit):
         engine.train(resume_from_checkpoint=str(saved.folder))
+
+
+def _end_if_interrupted(engine: Engine, output: Path) -> None:
+    """End as shells expect it of a signal, when the update that it met is saved."""
+    number = engine.signals.number
+    if not number:
+        return
+    if engine.is_world_process_zero():
+        sys.stderr.write(
+            f"interrupted by {signal.Signals(number).name} after update "
+            f"{engine.state.global_step}; {last_good(output)}; --resume goes on from there\n"
+        )
+    raise SystemExit(_OF_SIGNALS + number)
 
 
 def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> None:

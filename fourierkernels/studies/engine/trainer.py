@@ -44,7 +44,7 @@ from fourierkernels.studies.engine.optimisers import (
     is_healthy,
 )
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.rhythm import Lines, Rhythm, trainer_arguments
+from fourierkernels.studies.engine.rhythm import Lines, Rhythm, Signals, trainer_arguments
 from fourierkernels.studies.engine.state import (
     check_sharding,
     gather_for,
@@ -128,6 +128,7 @@ class Engine(Trainer):  # type: ignore[misc]
         tensorboard: bool = False,
     ) -> None:
         self.recipe, self.objective, self.output = recipe, objective, output
+        self.signals = Signals()
         arguments = trainer_arguments(recipe, output, tensorboard=tensorboard)
         super().__init__(
             WithLoss(model, objective),
@@ -135,7 +136,7 @@ class Engine(Trainer):  # type: ignore[misc]
             data_collator=one_batch,
             train_dataset=data,
             eval_dataset=[],  # validation is the objective's; the Trainer only asks for it
-            callbacks=[Rhythm(recipe, limit), Lines(recipe.steps)],
+            callbacks=[Rhythm(recipe, limit, self.signals), Lines(recipe.steps)],
         )
         self._bare = skeleton(model) if check_sharding(self.accelerator) else None
         self.remove_callback(PrinterCallback)
