@@ -83,6 +83,11 @@ def test_plan_is_shown_before_anything_is_written(call: Call, texts: Path, tmp_p
     ("arguments", "rule"),
     [
         (("speech",), f"study must be one of {', '.join(STUDIES)}, got 'speech'"),
+        (
+            ("language", "--seed", str(2**64)),
+            "seed must be at most 4294967295, which all generators",
+        ),
+        (("language", "--seed", "-1"), "seed must be at least 0, got -1"),
         (("language", "--preset", "huge"), "preset must be one of mini, tiny"),
         (("language", "--mixer", "fnet"), "mixer must be one of softmax"),
         (

@@ -81,6 +81,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 _POWER = 4
+_LARGEST_SEED = 2**32 - 1  # of NumPy's global generator, which the Trainer seeds
 PRECISIONS = ("float32", "bfloat16", "float64")
 ORDERS = ("streams", "shuffled")
 OPTIMISERS = ("adam", "adamw", "radam")
@@ -123,7 +124,7 @@ class Recipe:
     divergence : float
         Training stops at a loss of so many times that of an even guess, or one that is not finite.
     seed : int
-        Of the initial parameters, dropout and the order of segments.
+        Of the initial parameters, dropout and the order of segments; below 2³².
 
     Raises
     ------
@@ -157,6 +158,10 @@ class Recipe:
             check_integer(name, getattr(self, name))
         for name in ("warmup", "seed"):
             check_integer(name, getattr(self, name), least=0)
+        if self.seed > _LARGEST_SEED:
+            raise ValueError(
+                f"seed must be at most {_LARGEST_SEED}, which all generators take, got {self.seed}"
+            )
         for name in ("learning_rate", "epsilon", "divergence"):
             check_number(name, getattr(self, name), above=0.0)
         for name in ("weight_decay", "label_smoothing"):
