@@ -24,6 +24,7 @@ from fourierkernels.cli.theorems import rate_names, rates, theorem_names, theore
 from fourierkernels.cli.train import StudiesAtHelp, train
 from fourierkernels.cli.translate import translate
 from fourierkernels.foundation.console import discard_output, prepare_streams, visible
+from fourierkernels.foundation.device import share_cores
 from fourierkernels.foundation.extras import needed_for
 from fourierkernels.foundation.progress import working
 from fourierkernels.foundation.version import __version__
@@ -80,8 +81,8 @@ app.add_typer(cuda, name="cuda")
 
 def main() -> None:
     """Run the command line; any error is one line on standard error, with exit status 2."""
-    prepare_streams()
     command = next(iter(sys.argv[1:]), "")
+    _prepare(command)
     needed = needed_for(f"fourierkernels {command}", extra=_EXTRAS.get(command, ""))
     try:
         with working(command), _ended_by_its_reader(), needed:
@@ -102,6 +103,12 @@ def main() -> None:
         if status == _INTERRUPTED:
             _fail("interrupted", status=_INTERRUPTED)
         raise SystemExit(status or 0)
+
+
+def _prepare(command: str) -> None:
+    prepare_streams()
+    if command in _EXTRAS:  # which load PyTorch
+        share_cores()
 
 
 @contextmanager

@@ -144,6 +144,32 @@ def test_bad_option_of_a_mixer_is_one_line(
     assert "__init__" not in err
 
 
+@pytest.mark.parametrize(("given", "policy"), [("", "passive"), ("active", "active")])
+def test_threads_of_a_training_sleep_while_they_wait(given: str, policy: str) -> None:
+    """OpenMP reads the policy when PyTorch loads it; the command chooses it before."""
+    environment = {n: value for n, value in os.environ.items() if n != "OMP_WAIT_POLICY"}
+    program = (
+        "import os, sys\n"
+        "class Watch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'torch':\n"
+        "            print(os.environ['OMP_WAIT_POLICY'])\n"
+        "            os._exit(0)\n"
+        "sys.meta_path.insert(0, Watch())\n"
+        "sys.argv = ['fourierkernels', 'train', 'language']\n"
+        "from fourierkernels import cli\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", program],
+        env=environment | ({"OMP_WAIT_POLICY": given} if given else {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, policy), done.stderr
+
+
 def test_tensorboard_that_is_not_installed_is_one_line(
     call: Call, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
