@@ -1,8 +1,13 @@
 """Compiled code is kept as long as it is right, and found by the other processes of a test run."""
 
+import importlib.util
 import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
+from numba import config
 from numba.core.dispatcher import Dispatcher
 from shared_compilation import SharedFiles
 
@@ -34,6 +39,49 @@ def test_what_one_process_compiles_all_load_and_keep(tmp_path: Path) -> None:
     (tmp_path / "shared").rename(tmp_path / "elsewhere")
     again = of_process(tmp_path, "three")
     assert [again.load(key) for key in ("float32", "float64")] == [[32], [64]]
+
+
+LOOP = """
+import numpy as np
+from fourierkernels.ops.cpu.scalar import entry
+
+@entry()
+def double(x):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = x[i] + x[i]
+    return y
+"""
+
+
+def test_processes_that_compile_other_types_at_once_leave_nobody_the_code_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find an empty index; the first writes it last, and the second its code."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "loop.py").write_text(LOOP)
+
+    def process() -> Any:
+        spec = importlib.util.spec_from_file_location("loop", tmp_path / "loop.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.double
+
+    one, two, late = process(), process(), []
+    files, others = (loop._cache._cache_file for loop in (one, two))
+    write_index, write_code = files._save_index, others._save_data
+
+    def after_the_other(index: Any) -> None:
+        two(np.ones(3))
+        write_index(index)
+
+    files._save_index = after_the_other
+    others._save_data = lambda *given: late.append(given)
+    x = np.full(3, 0.1, dtype=np.float32)
+    one(x)
+    write_code(*late[0])
+    assert process()(x).tolist() == (x + x).tolist()
+    assert process()(np.full(3, 0.1)).tolist() == [0.2] * 3
 
 
 def test_code_of_older_sources_is_not_loaded(tmp_path: Path) -> None:

@@ -12,6 +12,10 @@ numba keeps what it compiles until the file of that function changes, and does n
 function which it calls has changed in another file: wrong numbers, without a word. So what is kept
 here holds for all sources of the loops together.
 
+numba's index of what it keeps has no lock: of two processes that compile a loop for other types at
+the same moment, the entry of one may end at the code of the other, which a third process then
+loads. So what is kept here says what it was compiled for, and other code is compiled again.
+
 numba gives what it compiles a way in from Python. For a function of a layout of attention, thirty
 arrays to unpack, this takes it longer than the function itself; what only other compiled functions
 call goes without, and would crash if Python called it.
@@ -26,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core.caching import IndexDataCacheFile
 from numba.extending import intrinsic, overload
 
 from fourierkernels.ops.shapes import LOG_SINC_SLOPE
@@ -44,6 +49,19 @@ def sources_digest(folder: Path = _LOOPS) -> str:
 _SOURCES = sources_digest()
 
 
+class _Labelled(IndexDataCacheFile):  # type: ignore[misc]
+    """Adds to compiled code, as numba keeps it, the key under which it was saved."""
+
+    def load(self, key):
+        """Return the code of a key, or None if there is none."""
+        label, code = super().load(key) or (None, None)
+        return code if label == key else None
+
+    def save(self, key, data):
+        """Keep the code of a key."""
+        super().save(key, (key, data))
+
+
 def entry(**options):
     """Return a decorator that compiles a loop on its first use and keeps it in numba's cache."""
     compiled = njit(cache=True, no_cfunc_wrapper=True, **options)
@@ -51,9 +69,8 @@ def entry(**options):
     def decorate(function):
         loop = compiled(function)
         kept = loop._cache  # its files, under a stamp that is not the time and size of one source
-        kept._cache_file = type(kept._cache_file)(
-            kept._cache_path, kept._impl.filename_base, _SOURCES
-        )
+        files = type("LabelledFiles", (_Labelled, type(kept._cache_file)), {})
+        kept._cache_file = files(kept._cache_path, kept._impl.filename_base, _SOURCES)
         return loop
 
     return decorate
