@@ -186,6 +186,37 @@ def test_plan_is_the_time_of_all_steps_without_what_only_the_first_calls_cost(
     assert found.seconds == pytest.approx(10 * 16 * 1e-3)
 
 
+@pytest.mark.parametrize("token", [1e-6, 1e-3])
+def test_plan_counts_loading_validations_and_the_sliding_window(
+    token: float, texts: Path, text: TokenFiles, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a clock that a token of a validation moves, and the reading of the text by two seconds."""
+    plain, read, clock = language.plain_loss, planning.read_data, [0.0]
+
+    def timed(*given: Any, **options: Any) -> tuple[float, int]:
+        total, count = plain(*given, **options)
+        clock[0] += token * count
+        return total, count
+
+    def slow(*given: Any, **options: Any) -> Any:
+        clock[0] += 2.0
+        return read(*given, **options)
+
+    monkeypatch.setattr(planning.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(language, "plain_loss", timed)
+    monkeypatch.setattr(planning, "read_data", slow)
+    found = plan(short_run(texts, steps=10, evaluate_every=4), cache=cache)
+    valid, test = (text.counts[split] for split in ("valid", "test"))
+    assert found.loading == 2.0
+    # Three validations, of which a share is timed; as many tokens as windows of 32 have.
+    assert found.validating == pytest.approx(3 * (valid - 1) * token, rel=0.05)
+    windows = min(valid - 32, 2_000) + min(test - 32, 2_000)
+    measured = (valid + test + 32 * windows) * token
+    assert found.measuring == pytest.approx(measured, rel=0.05)
+    assert found.total == found.loading + found.seconds + found.validating + found.measuring
+    assert dict(found.rows())["time"].endswith("%)")
+
+
 def test_run_remembers_the_whole_path_of_its_text(
     texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ class ControlStudy(Study[ControlPreset, ControlData, DecisionTransformer]):
 
     presets = PRESETS
     causal = True
+    uncounted = "episodes"
     terms = Terms(
         "actions",
         "dimensions",

@@ -1,5 +1,6 @@
 """What a run will cost, before it starts."""
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from fourierkernels.studies.engine.run_setup import Setup, read_data
 from fourierkernels.studies.engine.study import Objective, Terms
 
 _PROBE = 8  # sequences of the passes that are timed
+_SHARES = (4096, 1024, 256, 64, 16, 4, 1)  # of a validation, the first that takes long enough
+_LEAST_SECONDS = 0.3
 _MOST_PASSES, _MOST_SECONDS = 9, 2.0  # no further pass after either
 
 
@@ -34,9 +37,14 @@ class Plan:
         Bytes of parameters, gradients, the optimiser's two moments and the activations of a batch,
         and of a teacher's parameters.
     seconds : float
-        From timed passes of a few sequences on this machine, without validations.
+        Of all updates, from timed passes of a few sequences on this machine.
+    loading, validating, measuring : float
+        Seconds of reading data and model, as they took; of all validations, from a timed share of
+        one; of measuring the best model at the end.
     terms : Terms
         What the study calls its data.
+    uncounted : str
+        What is done at the end besides, and not part of `measuring`.
     """
 
     parameters: int
@@ -45,7 +53,16 @@ class Plan:
     epochs: float
     memory: int
     seconds: float
+    loading: float
+    validating: float
+    measuring: float
     terms: Terms = field(default_factory=Terms)
+    uncounted: str = ""
+
+    @property
+    def total(self) -> float:
+        """Seconds of the whole run."""
+        return self.loading + self.seconds + self.validating + self.measuring
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield names and values for display."""
@@ -53,7 +70,11 @@ class Plan:
         yield self.terms.outputs_of, f"{self.words:,} {self.terms.outputs}"
         yield self.terms.data, f"{self.tokens:,} {self.terms.items}, read {self.epochs:.2g} times"
         yield "memory", f"{self.memory / 2**20:,.0f} MiB"
-        yield "time", f"{_readable(self.seconds)} on this machine, validations aside"
+        parts = {"loading": self.loading, "updates": self.seconds}
+        parts |= {"validations": self.validating, "measuring": self.measuring}
+        named = ", ".join(f"{name} {seconds / self.total:.0%}" for name, seconds in parts.items())
+        aside = f"; {self.uncounted} aside" if self.uncounted else ""
+        yield "time", f"{_readable(self.total)} on this machine ({named}{aside})"
 
 
 def plan(run: Setup, *, cache: Any = None) -> Plan:
@@ -64,6 +85,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
     ValueError
         If the data cannot be read, or the teacher does not read them.
     """
+    begun = time.perf_counter()
     study, preset = run.chosen_study, run.chosen_preset
     data = read_data(run, cache=cache)
     recipe = run.recipe
@@ -72,7 +94,10 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
     model = as_precision(study.build(preset, data, run.mixer, run.mixer_options), recipe.precision)
     updates = study.batches(preset, data, recipe)
     batch, times = updates.probe(_PROBE)
-    seconds, activations = _probe(model, objective_of(run, data, model, teacher), batch)
+    loading = time.perf_counter() - begun
+    goal = objective_of(run, data, model, teacher)
+    seconds, activations = _probe(model, goal, batch)
+    validation = _validation(model, goal)
     held = 4 * _bytes(model) + (0 if teacher is None else _bytes(teacher))
     return Plan(
         parameters=count_parameters(model),
@@ -81,7 +106,11 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
         epochs=recipe.steps / updates.updates_per_epoch,
         memory=int(held + activations * times / recipe.accumulation),
         seconds=seconds * times * recipe.steps,
+        loading=loading,
+        validating=validation * math.ceil(recipe.steps / recipe.evaluate_every),
+        measuring=validation * study.measuring(preset, data),
         terms=study.terms,
+        uncounted=study.uncounted,
     )
 
 
@@ -108,6 +137,20 @@ def _probe(model: nn.Module, goal: Objective, batch: Batch) -> tuple[float, int]
         goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
         times.append(time.perf_counter() - begun)
     return median(times), sum(size for place, size in kept.items() if place not in own)
+
+
+@torch.no_grad()
+def _validation(model: nn.Module, goal: Objective) -> float:
+    """Return the time of a validation, from the first and the last share of several processes."""
+    model.eval()
+    for processes in _SHARES:
+        begun = time.perf_counter()
+        places = sorted({0, processes - 1})
+        counts = [goal.validate(model, place, processes)[1] for place in places]
+        seconds = time.perf_counter() - begun
+        if seconds >= _LEAST_SECONDS and counts[-1]:  # else there are more shares than batches
+            break
+    return seconds * processes / len(places)
 
 
 def _bytes(model: nn.Module) -> int:

@@ -160,6 +160,8 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
         File in the folder of a run that says how its data are read (:meth:`reading`).
     normalises : bool
         Whether that depends on statistics of the training data.
+    uncounted : str
+        What :meth:`measure` does besides, whose time is not known before a model is trained.
     """
 
     presets: Mapping[str, PresetT]
@@ -170,6 +172,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
     experiment: str = ""
     description: str = ""
     normalises: bool = False
+    uncounted: str = ""
 
     def mixers(self) -> list[str]:
         """Return the names of the mixers that its models can have."""
@@ -247,6 +250,12 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
         folder : Path, optional
             That of the run, where what other commands read is left.
         """
+
+    def measuring(self, preset: PresetT, data: DataT) -> float:
+        """Return how many times as long as a validation :meth:`measure` takes, by its items."""
+        counts, most = data.counts, preset.positions
+        held = [count for name, count in counts.items() if not name.startswith("train")]
+        return sum(min(count, most or count) for count in held) / counts["valid"]
 
     def facts(self, preset: PresetT, data: DataT) -> Mapping[str, Any]:
         """Return what the numbers of a run also depend on, for its ``results.json``."""

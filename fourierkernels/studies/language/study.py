@@ -124,6 +124,13 @@ class LanguageStudy(TaughtStudy[LanguagePreset, TokenFiles, LanguageModel]):
             )
         ]
 
+    def measuring(self, preset: LanguagePreset, data: TokenFiles) -> float:
+        """Return the words of both perplexities of both texts, per word of a validation."""
+        length, counts = _length(preset), data.counts
+        windows = {split: max(counts[split] - length, 0) for split in ("valid", "test")}
+        slid = sum(min(count, preset.positions or count) for count in windows.values())
+        return (counts["valid"] + counts["test"] + slid * length) / counts["valid"]
+
     def prepare(self, folder: Path, data: TokenFiles) -> None:
         """Write the vocabulary of a run into its folder."""
         data.vocabulary.save(folder / VOCABULARY)

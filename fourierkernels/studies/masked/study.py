@@ -166,6 +166,14 @@ class MaskedStudy(Study[MaskedPreset, DocumentFiles, PretrainingEncoder]):
             ]
         return rows
 
+    def measuring(self, preset: MaskedPreset, data: DocumentFiles) -> float:
+        """Return the spans of both measured splits, per span of a validation."""
+        valid, test = (
+            min(data.spans[split], preset.positions or data.spans[split])
+            for split in ("valid", "test")
+        )
+        return (valid + test) / valid
+
     def prepare(self, folder: Path, data: DocumentFiles) -> None:
         """Write the subwords of a run into its folder."""
         data.pieces.save(folder / PIECES)

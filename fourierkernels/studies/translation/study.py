@@ -49,6 +49,7 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
     """Models that translate sentences, measured by BLEU and by their guesses of the next token."""
 
     presets = PRESETS
+    uncounted = "translations"
     terms = Terms(place="a folder of sentences and their translations")
     packages = ("tokenizers", "sacrebleu")
     experiment = "translation_report"
@@ -178,6 +179,10 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
                 model, data, split, positions=positions, folder=folder
             )
         ]
+
+    def measuring(self, preset: TranslationPreset, data: "PairFiles") -> float:
+        """Return the tokens whose probabilities are measured, per token of a validation."""
+        return (data.counts["valid"] + data.counts["test"]) / data.counts["valid"]
 
     def prepare(self, folder: Path, data: "PairFiles") -> None:
         """Write the subwords of a run into its folder."""
