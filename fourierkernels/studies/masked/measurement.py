@@ -17,14 +17,13 @@ from fourierkernels.studies.engine.epochs import Batch, Epochs, FeistelOrder
 from fourierkernels.studies.masked.document_files import DocumentFiles
 from fourierkernels.studies.masked.masking import (
     NOTHING,
-    Draw,
     Example,
-    SegmentPairs,
     collate,
     example,
     guesses,
 )
 from fourierkernels.studies.masked.pieces import PADDING
+from fourierkernels.studies.masked.segments import Draw, SegmentPairs
 
 _TRAINED, _MEASURED = 0, 1  # else a run and a measurement could draw the same numbers
 MEASURED_SEED = 2021  # of the maskings of a measurement: the same for all models
@@ -43,7 +42,7 @@ class MaskedUpdates(Epochs):
     seed : int
         Of the order, the pairs and the masks.
     wrong : str
-        See :mod:`~fourierkernels.studies.masked.masking`.
+        See :mod:`~fourierkernels.studies.masked.segments`.
     """
 
     def __init__(
