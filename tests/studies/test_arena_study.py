@@ -81,6 +81,18 @@ def test_presets_have_the_published_table() -> None:
     assert not any(PRESETS[name].published for name in PRESETS if name not in TASKS)
 
 
+def test_text_follows_the_paper_of_the_arena_and_its_code_is_offered() -> None:
+    """Footnote 8 of the FNet paper puts that paper's configurations before those of its code."""
+
+    def sizes(name: str) -> tuple[int, ...]:
+        config = lra._config(PRESETS[name])
+        return config.layers, config.dim, config.heads, config.hidden
+
+    assert (sizes("text"), sizes("text_code")) == ((6, 512, 8, 2048), (4, 256, 4, 1024))
+    assert PRESETS["text"].recipe == PRESETS["text_code"].recipe
+    assert not lra._config(PRESETS["text"]).share_layers
+
+
 def test_rates_are_those_of_the_published_code() -> None:
     """``create_learning_rate_scheduler`` of ``utils/train_utils.py`` at some updates."""
     for task, warmup in (("listops", 1000), ("text", 8000), ("retrieval", 8000)):

@@ -115,6 +115,9 @@ def test_presets_of_the_paper_have_its_recipe() -> None:
         assert (recipe.steps, recipe.batch, recipe.learning_rate) == (1_000_000, 256, 1e-4)
         assert (recipe.warmup, recipe.schedule, recipe.optimiser) == (10_000, "linear", "adamw")
         assert (preset.most_words, recipe.clip, config.start_std) == (32_000, None, 0.02)
+        other = PRESETS[f"{name}_high_rate"]  # section 4.1.3: the better of two base rates
+        assert other.recipe == replace(recipe, learning_rate=1e-3)
+        assert (other.model, other.published) == (preset.model, preset.published)
     assert PRESETS["base_swapped"].wrong == "swapped"
     assert PRESETS["base"].wrong == "other_document"
 

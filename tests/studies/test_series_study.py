@@ -98,6 +98,14 @@ def test_presets_follow_the_reference_that_the_paper_names() -> None:
         assert 4 * radius**2 / 6 == pytest.approx(1 / (2 * math.sqrt(size)))  # softmax's curvature
 
 
+def test_sizes_that_no_script_names_are_those_of_the_reference() -> None:
+    """``src/options.py`` of mvts_transformer, lines 149 to 155: 64 features, 8 heads, 3 layers."""
+    for name in ("Handwriting", "Heartbeat"):
+        assert PRESETS[name].model["layers"] == 3
+        assert "3 layers" in PRESETS[name].summary
+    assert PRESETS["EthanolConcentration"].model["layers"] == 1  # named by its script
+
+
 def test_small_model_learns_in_seconds(folder: Path, tmp_path: Path) -> None:
     few = {"steps": 60, "evaluate_every": 30, "save_every": 30, "learning_rate": 5e-3}
     found = by_name(train_series(series_run(folder, **few), tmp_path / "run"))

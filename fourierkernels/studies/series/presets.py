@@ -32,7 +32,8 @@ validation            every other epoch            as in Z                     `
 Sizes by problem are in a table of the supplement of [zerveas2021transformer]_, which was not at
 hand. Those here are of the scripts of https://github.com/BrightQin/DBA-Time-Series, which run Z's
 code, with another attention, on the same ten problems; their dropouts, decays and other rates are
-not taken over.
+not taken over. ``handwriting.sh`` and ``heartbeat.sh`` name no number of layers: theirs is the 3 of
+Z (``src/options.py``, line 155), and not the 1 to which that fork changed the same line.
 
 Left open by the paper, and chosen here: the initial R, at which Fourier attention begins as sharp
 as softmax does, l √D R²/3 = 1 with D features of a head; the seeds. Not as there:
@@ -90,8 +91,8 @@ PAPER = {
 _SIZES_OF_Z = {
     "EthanolConcentration": (1, 64, 8, 256),
     "FaceDetection": (3, 128, 8, 256),
-    "Handwriting": (1, 128, 4, 256),
-    "Heartbeat": (1, 64, 8, 256),
+    "Handwriting": (3, 128, 4, 256),
+    "Heartbeat": (3, 64, 8, 256),
     "JapaneseVowels": (3, 128, 8, 256),
     "SelfRegulationSCP1": (3, 128, 8, 256),
     "SpokenArabicDigits": (3, 64, 8, 256),
