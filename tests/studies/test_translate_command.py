@@ -5,11 +5,14 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from training_runs import Call
 
 from fourierkernels.studies.translation.corpora import BITEXTS
+from fourierkernels.studies.translation.text_translation import translate_lines
+from fourierkernels.studies.translation.translate_command import load_translator
 
 pytest.importorskip("sacrebleu")
 
@@ -69,6 +72,23 @@ def test_bad_arguments_are_one_line(
     status, out, err = call("translate", *arguments)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"error: {rule}")
+
+
+def test_a_byte_order_mark_is_no_text(call: Call, translator: Path, tmp_path: Path) -> None:
+    """As in training, where it is not read either: the same lines have the same translations."""
+    text = "12 bal gen.\n\n7 dora bal gen dora bal.\n"
+    found = []
+    for name, content in (("plain", text), ("marked", "\ufeff" + text.replace("7", "\ufeff7"))):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        status, out, err = call("translate", translator, tmp_path / name)
+        assert status == 0, err
+        found.append(out)
+    assert found[0] == found[1]
+    read: list[str] = []
+    model, bpe = load_translator(translator)
+    spy = SimpleNamespace(encode=lambda ts: read.extend(ts) or bpe.encode(ts), decode=bpe.decode)
+    list(translate_lines(model, spy, ["\ufeffone  two"], beam=1))  # type: ignore[arg-type]
+    assert read == ["one two"]
 
 
 def test_bad_text_and_language_model_are_one_line(

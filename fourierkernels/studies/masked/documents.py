@@ -10,10 +10,9 @@ from pathlib import Path
 from fourierkernels.foundation.files import file_digest
 from fourierkernels.studies.texts.plain import named_files, text_files, wikitext_files
 from fourierkernels.studies.texts.python_text import python_documents, python_version
-from fourierkernels.studies.texts.source import text_lines
+from fourierkernels.studies.texts.source import single_blanks, text_lines
 
 LONGEST_LINE = 1_000_000  # characters; a document on one line is no text of sentences
-_BYTE_ORDER_MARK = "\ufeff"
 _TITLE = re.compile(r"= [^=].* =")
 
 Numbered = Iterator[tuple[int, str]]
@@ -87,7 +86,9 @@ def open_python(folder: Path) -> DocumentSource:
 
     def lines(split: str) -> Numbered:
         for number, text in enumerate(python_documents(split)):
-            yield from ((number, found) for line in text.splitlines() if (found := _plain(line)))
+            yield from (
+                (number, found) for line in text.splitlines() if (found := single_blanks(line))
+            )
 
     return DocumentSource(
         f"Python {version}", hashlib.sha256(f"documents {build}".encode()).hexdigest(), lines
@@ -125,7 +126,9 @@ def _pages(paths: Sequence[Path], first: int, step: int) -> Numbered:
     pages = (page for path in paths for page in _pages_of(path))
     for number, text in enumerate(pages):
         if number % step == first:
-            yield from ((number, found) for line in text.splitlines() if (found := _plain(line)))
+            yield from (
+                (number, found) for line in text.splitlines() if (found := single_blanks(line))
+            )
 
 
 def _pages_of(path: Path) -> Iterator[str]:
@@ -144,7 +147,7 @@ def _numbered(paths: Iterable[Path], goes_on: Callable[[str, bool], bool]) -> Nu
     number = -1
     for path in paths:
         inside = False
-        for line in map(_plain, _bounded_lines(path)):
+        for line in map(single_blanks, _bounded_lines(path)):
             inside = goes_on(line, inside)
             if line:
                 number, inside = number + (not inside), True
@@ -159,10 +162,6 @@ def _bounded_lines(path: Path) -> Iterator[str]:
                 f"paragraph each, got a longer one: line {number}"
             )
         yield line
-
-
-def _plain(line: str) -> str:
-    return " ".join(line.replace(_BYTE_ORDER_MARK, "").split())
 
 
 def _source(

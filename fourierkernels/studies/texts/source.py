@@ -10,6 +10,8 @@ from typing import IO, cast
 
 from fourierkernels.foundation.files import file_digest
 
+_BYTE_ORDER_MARK = "\ufeff"
+
 
 @dataclass(frozen=True)
 class Source:
@@ -82,6 +84,17 @@ def lines_of_bytes(content: IO[bytes], name: object, *, most: int | None = None)
     """Yield the lines of an open UTF-8 file, which messages call `name`; see :func:`text_lines`."""
     for number, line in enumerate(_bounded(content, most), start=1):
         yield _decoded(line, name, number, cut=most is not None and len(line) == most)
+
+
+def single_blanks(line: str) -> str:
+    """Return a line with single blanks between its words and without byte order marks.
+
+    Examples
+    --------
+    >>> single_blanks(" one  two")
+    'one two'
+    """
+    return " ".join(line.replace(_BYTE_ORDER_MARK, "").split())
 
 
 def open_bytes(path: Path) -> IO[bytes]:

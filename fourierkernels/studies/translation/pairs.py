@@ -17,14 +17,13 @@ from typing import NamedTuple, TypeVar
 
 from fourierkernels.foundation.files import file_digest
 from fourierkernels.foundation.validation import check_integer
-from fourierkernels.studies.texts.source import text_lines
+from fourierkernels.studies.texts.source import single_blanks, text_lines
 from fourierkernels.studies.texts.token_files import SPLITS
 
 S = TypeVar("S")
 T = TypeVar("T")
 LONGEST_LINE = 10_000  # characters; more is no sentence
 WHOLE = "all"
-_BYTE_ORDER_MARK = "\ufeff"
 
 
 class Pair(NamedTuple):
@@ -98,7 +97,7 @@ def source_of_sides(
 def lines_of(path: Path) -> Iterator[str]:
     """Yield the lines of a text, cut off where they are longer than any sentence."""
     for line in text_lines(path, most=4 * LONGEST_LINE + 8):  # bytes: UTF-8 has at most 4 for each
-        yield " ".join(line.replace(_BYTE_ORDER_MARK, "").split())
+        yield single_blanks(line)
 
 
 def side_by_side(left: Iterable[S], right: Iterable[T], sides: Sides) -> Iterator[tuple[S, T]]:

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from fourierkernels.models import TranslationModel, translate
+from fourierkernels.studies.texts.source import single_blanks
 
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.bpe import Bpe
@@ -44,7 +45,7 @@ def translate_lines(
         If an option breaks its rule.
     """
     rest, first = iter(lines), 1
-    while texts := [" ".join(line.split()) for line in islice(rest, _WINDOW)]:
+    while texts := [single_blanks(line) for line in islice(rest, _WINDOW)]:
         sources = bpe.encode(texts)
         for number, source in enumerate(sources, start=first):
             if warn is not None and len(source) > room(model):
