@@ -5,6 +5,7 @@ A data set whose item is a whole batch: a recipe of `batch` 1 makes an update of
 items in their order, so that a step alone says which pairs it has.
 """
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -18,7 +19,12 @@ from torch import Tensor
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.studies.engine.epochs import Batch, DrawnOrder, Epochs
 from fourierkernels.studies.translation.bpe import PADDING, START, STOP
-from fourierkernels.studies.translation.classes import BatchRule, padded_length
+from fourierkernels.studies.translation.classes import (
+    ENDS,
+    BatchRule,
+    length_class,
+    padded_length,
+)
 from fourierkernels.studies.translation.pair_files import PairFiles
 
 _NO_RULE = BatchRule()
@@ -173,26 +179,39 @@ def one_pass(
     *,
     rule: BatchRule = _NO_RULE,
     part: tuple[int, int] = (0, 1),
+    longest: int | None = None,
 ) -> Iterator[Batch]:
     """Yield each pair of a split once, class by class; the last batch of a class may be smaller.
 
     Parameters
     ----------
+    longest : int, optional
+        As for :func:`collate`.
     part : tuple of int
         Number of this process and of all processes: each has every so many batches.
     """
     number, first = 0, 0
     for place, pairs in enumerate(files.classes[split]):
-        for start in range(0, pairs, rule.size(place) if pairs else 1):
+        read = place if longest is None else min(place, length_class(longest))
+        size = rule.size(read) if pairs else 1
+        for start in range(0, pairs, size):
             if number % part[1] == part[0]:
-                end = min(start + rule.size(place), pairs)
-                yield collate(files, split, np.arange(first + start, first + end))
+                members = np.arange(first + start, first + min(start + size, pairs))
+                yield collate(files, split, members, longest=longest)
             number += 1
         first += pairs
 
 
-def collate(files: PairFiles, split: str, places: NDArray[np.int64]) -> Batch:
+def collate(
+    files: PairFiles, split: str, places: NDArray[np.int64], *, longest: int | None = None
+) -> Batch:
     """Return pairs of one class as a batch of int64.
+
+    Parameters
+    ----------
+    longest : int, optional
+        Tokens of a sentence that the model reads. Of a longer source only these are read, as in a
+        translation; of a longer target these and the next one are predicted, and no end.
 
     Returns
     -------
@@ -209,14 +228,17 @@ def collate(files: PairFiles, split: str, places: NDArray[np.int64]) -> Batch:
     tokens, index = files.tokens(split), files.index(split)[places]
     sources, targets = [], []
     for start, n, m in index.tolist():
-        sources.append(tokens[start : start + n])
+        sources.append(tokens[start : start + n][:longest])
         targets.append(tokens[start + n : start + n + m])
     lengths = {padded_length(len(source)) for source in sources}
+    if longest is not None:
+        lengths = {min(length, longest + ENDS) for length in lengths}
+        targets = [target[: longest + 1] for target in targets]
     if len(lengths) != 1:
         raise ValueError(f"pairs must be of one length class, got sources padded to {lengths}")
     return {
         "source": _padded(sources, lengths.pop()),
-        "target": _padded(targets, max(len(target) for target in targets) + 2),
+        "target": _padded(targets, min(max(map(len, targets)), longest or sys.maxsize) + ENDS),
     }
 
 
@@ -245,5 +267,5 @@ def _padded(rows: Sequence[NDArray[Any]], length: int) -> Tensor:
     filled[:, 0] = START
     for row, own in zip(filled, rows, strict=True):
         row[1 : len(own) + 1] = own
-        row[len(own) + 1] = STOP
+        row[len(own) + 1 : len(own) + ENDS] = STOP
     return torch.from_numpy(filled)

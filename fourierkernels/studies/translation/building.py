@@ -1,6 +1,8 @@
 """Building the files of a corpus of two languages: filtered, split, encoded, sorted by class.
 
 Texts are read pair by pair, three times: to split them, to learn the subwords, and to number them.
+What is split here is filtered before, as a whole. Where the data have a validation and a test text,
+these are kept as they are, whatever their lengths: only the training text is filtered.
 """
 
 import hashlib
@@ -31,6 +33,7 @@ from fourierkernels.studies.translation.splitting import (
     TRAIN,
     Parts,
     Survey,
+    copied,
     copies,
     crossing,
     given_split,
@@ -40,6 +43,7 @@ from fourierkernels.studies.translation.splitting import (
 )
 
 FORMAT = 1
+_LAYOUT = 2  # of the folder; part of its name and not of the digest
 _CHUNK = 1000  # pairs that are encoded together
 
 
@@ -60,7 +64,8 @@ def build_pair_files(
     size : int
         Largest vocabulary.
     rule : LengthRule, optional
-        Lengths that are kept; those of the report by default.
+        Lengths that are kept, of the training text where the splits are given; those of the report
+        by default.
     folder : Path, optional
         Folder of all token files,
         :func:`~fourierkernels.studies.texts.token_files.cache_folder` by default.
@@ -73,9 +78,10 @@ def build_pair_files(
     rule = rule or LengthRule()
     given = _given(source, size)
     known = hashlib.sha256(f"pairs {FORMAT} {source.digest} {size}".encode()).hexdigest()
-    key = hashlib.sha256(f"{known} {rule} {WIDTH}".encode()).hexdigest()
+    filtered = "" if _splits_here(source) else " train"
+    key = hashlib.sha256(f"{known} {rule} {WIDTH}{filtered}".encode()).hexdigest()
     parent = cache_folder() if folder is None else folder
-    home = parent / key[:32]
+    home = parent / hashlib.sha256(f"{key} {_LAYOUT}".encode()).hexdigest()[:32]
     if not home.is_dir():
         plan = _plan(source)
         names = {"corpus": corpus, "source": source.name, "digest": key}
@@ -99,10 +105,17 @@ class _Plan:
     dropped: dict[str, Counter[str]]
     crossing: int
     crossing_at_random: int
+    copied: dict[str, int]
+
+
+def _splits_here(source: PairSource) -> bool:
+    return source.splits == (WHOLE,)
 
 
 def _read(source: PairSource, split: str, dropped: Counter[str]) -> Iterator[Pair]:
-    return sieve(source.pairs(split, dropped), dropped)
+    """Return the pairs of a text; those of a held-out text that is given are all kept."""
+    pairs = source.pairs(split, dropped)
+    return sieve(pairs, dropped) if split in (WHOLE, "train") else pairs
 
 
 def _read_all(source: PairSource) -> Iterator[Pair]:
@@ -126,12 +139,13 @@ def _plan(source: PairSource) -> _Plan:
     _count(dropped.setdefault(WHOLE, Counter()), parts)
     at_random = random_split(len(parts))
     at_random[parts == COPY] = COPY
-    return _Plan(parts, dropped, crossing(found, parts), crossing(found, at_random))
+    shared = crossing(found, parts), crossing(found, at_random)
+    return _Plan(parts, dropped, *shared, copied(found, parts))
 
 
 def _parts(found: Survey, source: PairSource, sizes: Mapping[str, int]) -> Parts:
     """Return the split of each pair; splits that are given stay but for copies in the training."""
-    if source.splits == (WHOLE,):
+    if _splits_here(source):
         return split_pairs(found)
     parts = given_split((split, sizes[split]) for split in source.splits)
     parts[copies(found, parts == TRAIN)] = COPY
@@ -179,13 +193,15 @@ def _build(
     remove_unfinished(home.parent)
     classes = length_class(rule.longest) + 1
     dropped = {**plan.dropped, **{split: plan.dropped.get(split, Counter()) for split in SPLITS}}
+    filtered = SPLITS if _splits_here(source) else ("train",)
 
     def fill(folder: Path) -> None:
         shards = Shards(folder, classes, number_type(len(bpe)), UNKNOWN)
         for chunk in _chunks(source, plan.parts):
             sides = (bpe.encode([pair[side] for pair, _ in chunk]) for side in (0, 1))
             for ours, theirs, (_, split) in zip(*sides, chunk, strict=True):
-                if reason := rule.reason(len(ours), len(theirs)):
+                reason = rule.reason(len(ours), len(theirs)) if split in filtered else None
+                if reason:
                     dropped[split][reason] += 1
                 else:
                     shards.add(split, length_class(len(ours)), ours, theirs)
@@ -193,6 +209,7 @@ def _build(
             "dropped": {split: dict(counts) for split, counts in dropped.items()},
             "crossing": plan.crossing,
             "crossing_at_random": plan.crossing_at_random,
+            "copied": plan.copied,
         }
         bpe.save(folder / BPE)
         text = json.dumps({**names, **facts}, indent=2) + "\n"

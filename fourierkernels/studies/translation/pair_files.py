@@ -32,7 +32,7 @@ class Shards:
     folder : Path
         Where the files are.
     classes : int
-        How many classes there are.
+        How many classes there are at least; longer pairs make more.
     dtype : dtype
         Of the numbers.
     unknown : int
@@ -41,16 +41,20 @@ class Shards:
 
     def __init__(self, folder: Path, classes: int, dtype: np.dtype[Any], unknown: int) -> None:
         self._folder, self._dtype, self._mark = folder, dtype, unknown
-        self.shards = {
-            split: [_Shard(folder / f"{split}-{place}", dtype) for place in range(classes)]
-            for split in SPLITS
-        }
+        self.shards: dict[str, list[_Shard]] = {split: [] for split in SPLITS}
         self._unknown = dict.fromkeys(SPLITS, 0)
+        for split in SPLITS:
+            self._grow(split, classes)
 
     def add(self, split: str, place: int, source: Sequence[int], target: Sequence[int]) -> None:
         """Add a pair to a class."""
+        self._grow(split, place + 1)
         self.shards[split][place].add(source, target)
         self._unknown[split] += source.count(self._mark) + target.count(self._mark)
+
+    def _grow(self, split: str, classes: int) -> None:
+        for place in range(len(self.shards[split]), classes):
+            self.shards[split].append(_Shard(self._folder / f"{split}-{place}", self._dtype))
 
     def join(self) -> dict[str, dict[str, Any]]:
         """Write one file of numbers and one of places for each split; return what is in them.
@@ -131,7 +135,7 @@ class _Shard:
 BPE = "bpe.json"
 _NAMES = (
     *("corpus", "source", "languages", "digest", "counts", "unknown"),
-    *("classes", "dropped", "crossing", "crossing_at_random"),
+    *("classes", "dropped", "crossing", "crossing_at_random", "copied"),
 )
 
 
@@ -157,10 +161,13 @@ class PairFiles:
     classes : mapping of str to list of int
         Pairs of each length class, by split.
     dropped : mapping of str to mapping of str to int
-        What was left out of each split, and for which reason; "all" is before the split.
+        What was left out of each split, and for which reason; "all" is before the split. Nothing is
+        left out of a validation or test text that the data set gives.
     crossing, crossing_at_random : int
         Held-out pairs that have a near-duplicate in another split, as they are here, and if pairs
         were drawn one by one.
+    copied : mapping of str to int
+        Pairs of each held-out split that are exact copies of training pairs.
     """
 
     folder: Path
@@ -174,6 +181,7 @@ class PairFiles:
     dropped: Mapping[str, Mapping[str, int]]
     crossing: int
     crossing_at_random: int
+    copied: Mapping[str, int]
     bpe: Bpe = field(repr=False)
 
     @property
@@ -210,6 +218,14 @@ class PairFiles:
     def table(self) -> str:
         """Return what each filter left out, as a table."""
         return filter_table(self.dropped, self.pairs)
+
+    def longer(self, tokens: int) -> dict[str, int]:
+        """Return how many pairs of each split have a side of more tokens than that."""
+        sides = {split: self.index(split) for split in SPLITS}
+        return {
+            split: int((np.maximum(index["source"], index["target"]) > tokens).sum())
+            for split, index in sides.items()
+        }
 
 
 def open_pair_files(folder: Path) -> PairFiles:

@@ -110,6 +110,12 @@ def crossing(found: Survey, parts: Parts) -> int:
     return int(test.sum() + valid.sum())
 
 
+def copied(found: Survey, parts: Parts) -> dict[str, int]:
+    """Return how many pairs of each held-out split are exact copies of training pairs."""
+    training = np.isin(found.pairs, np.unique(found.pairs[parts == TRAIN]))
+    return {SPLITS[part]: int(training[parts == part].sum()) for part in (VALID, TEST)}
+
+
 def _key(text: str, kind: bytes) -> int:
     digest = hashlib.blake2b(text.encode(), digest_size=8, person=kind)
     return int.from_bytes(digest.digest(), "little")

@@ -6,7 +6,8 @@ Subwords and BLEU need packages that other studies do not: they are loaded when 
 """
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured, Objective, Scored, TaughtStudy, Terms
 from fourierkernels.studies.translation.bleu import check_sacrebleu, signature
-from fourierkernels.studies.translation.classes import BatchRule, padded_length
+from fourierkernels.studies.translation.classes import ENDS, BatchRule, padded_length
 from fourierkernels.studies.translation.presets import PRESETS, TranslationPreset
 from fourierkernels.studies.translation.translation_measures import (
     BEAM,
@@ -185,8 +186,10 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
         return (data.counts["valid"] + data.counts["test"]) / data.counts["valid"]
 
     def prepare(self, folder: Path, data: "PairFiles") -> None:
-        """Write the subwords of a run into its folder."""
+        """Write the subwords of a run into its folder, and what its pairs are on the terminal."""
         data.bpe.save(folder / SUBWORDS)
+        sys.stderr.write("".join(f"{line}\n" for line in remarks(data)))
+        sys.stderr.flush()
 
     def check(self, folder: Path, data: "PairFiles") -> None:
         """Refuse other subwords or, where a run has ended, languages than those of a run."""
@@ -205,6 +208,10 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
         return {
             "languages": list(data.languages),
             "pairs": data.pairs,
+            "pairs_left_out": {split: dict(counts) for split, counts in data.dropped.items()},
+            "held_out_pairs_in_another_split": data.crossing,
+            "held_out_copies_of_training_pairs": dict(data.copied),
+            "pairs_longer_than_the_model_reads": data.longer(preset.model["length"] - ENDS),
             "budget": preset.budget,
             "sentences_measured": preset.positions,
             "beam": BEAM,
@@ -214,6 +221,29 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
 
 
 STUDY = TranslationStudy()
+
+
+def remarks(data: "PairFiles") -> Iterator[str]:
+    """Yield what was left out of a corpus, what its splits share, and what is unknown in them.
+
+    Copies of training pairs among the held-out ones are told and do not stop a run: published test
+    sets have some, and to learn a text by heart is a test of a model; but no number of such pairs
+    measures translation.
+    """
+    yield data.table()
+    unknown = (f"{data.unknown[split]:,} of {n:,} ({split})" for split, n in data.counts.items())
+    yield f"unknown subwords: {', '.join(unknown)}"
+    if data.crossing:
+        yield (
+            f"{data.crossing:,} held-out pairs have a sentence in another split, but for numbers "
+            "and capitals"
+        )
+    for split, copies in data.copied.items():
+        if copies:
+            yield (
+                f"warning: {copies:,} of {data.pairs[split]:,} pairs of the {split} text are exact "
+                "copies of training pairs"
+            )
 
 
 def _class_ends(length: int) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from fourierkernels.studies.translation.bleu import (
     sentence_counts,
 )
 from fourierkernels.studies.translation.classes import WIDTH, BatchRule, length_class, upper_length
-from fourierkernels.studies.translation.text_translation import translated
+from fourierkernels.studies.translation.text_translation import room, translated
 
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.pair_files import PairFiles
@@ -72,6 +72,8 @@ def validation_sums(
 ) -> tuple[float, int, int]:
     """Return the sum of -log p over a split, the target tokens, and those that are most probable.
 
+    Of sentences that are longer than what the model reads, what it reads.
+
     Parameters
     ----------
     part : tuple of int
@@ -81,7 +83,7 @@ def validation_sums(
 
     device = model.embedding.weight.device
     total, tokens, correct = 0.0, 0, 0
-    for batch in one_pass(data, split, rule=rule, part=part):
+    for batch in one_pass(data, split, rule=rule, part=part, longest=room(model)):
         sums = translation_loss(
             model, batch["source"].to(device), batch["target"].to(device), smoothing=0.0
         )
