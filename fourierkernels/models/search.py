@@ -1,18 +1,21 @@
 """Beam search with a length penalty, on the cached decoder of a translation model.
 
 A hypothesis of n tokens (the end counted, the start not) with log-probability s scores
-s / ((5 + n)/6)^α, the penalty of GNMT that [vaswani2017attention]_ takes with α = 0.6 and beam 4.
+s / ((5 + n)/6)^α, the penalty of GNMT that [vaswani2017attention]_ takes with α = 0.6 and beam 4,
+or s / n^α, as fairseq has it with α = 1 (``fairseq/sequence_generator.py``, lines 675 and 676, of
+https://github.com/facebookresearch/fairseq).
 Padding and the start are never written; what the model gives them is lost, not shared out. A
 sentence leaves the batch when none of its beginnings can win any more.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, pad
 
-from fourierkernels.foundation.validation import check_integer, check_number
+from fourierkernels.foundation.validation import check_choice, check_integer, check_number
 from fourierkernels.models.translation import DecoderState, TranslationModel
 
 
@@ -56,6 +59,7 @@ def beam_search(
     *,
     beam: int = 4,
     length_penalty: float = 0.6,
+    divisor: str = "gnmt",
     longest: int | None = None,
     keep: int | None = None,
 ) -> Hypotheses:
@@ -71,6 +75,8 @@ def beam_search(
         Hypotheses kept per source; 1 is greedy search.
     length_penalty : float
         α; 0 compares log-probabilities as they are.
+    divisor : {"gnmt", "length"}
+        What log-probabilities are divided by: ((5 + n)/6)^α, or n^α.
     longest : int or None
         Most tokens to write, start and end included; the model's length if None. Hypotheses that
         have not ended by then end there.
@@ -92,7 +98,7 @@ def beam_search(
     torch.Size([3, 4])
     """
     longest = _check_longest(model, longest)
-    alpha = check_number("length_penalty", length_penalty)
+    divide = _divided(check_choice("divisor", divisor, list(DIVISORS)), length_penalty)
     keep = _check_keep(keep, check_integer("beam", beam))
     best = _first(model, len(source), beam, source.device)
     if not len(source):
@@ -100,15 +106,15 @@ def beam_search(
     rows = torch.arange(len(source), device=source.device)
     state, settled = model.start(source).select(rows.repeat_interleave(beam)), []
     while len(rows) and best.alive.shape[-1] < longest:
-        best, state = _extend(model, best, state, alpha)
-        over = _settled(best, longest, alpha, keep)
+        best, state = _extend(model, best, state, divide)
+        over = _settled(best, longest, divide, keep)
         if over.any():
             settled.append(_Finished(rows[over], best.done[over], best.scores[over]))
             stays = (~over).nonzero()[:, 0]
             rows, best = rows[stays], _Beam(*(part[stays] for part in best))
             state = state.select(_beams(stays, beam))
     if len(rows):  # what has not ended ends here, in competition with what has
-        ended = _ended(model, best, best.alive, best.log_p, alpha)
+        ended = _ended(model, best, best.alive, best.log_p, divide)
         settled.append(_Finished(rows, ended["done"], ended["scores"]))
     return _collect(model, settled, keep)
 
@@ -139,6 +145,19 @@ def penalty(tokens: int, alpha: float) -> float:
     return float(((5 + tokens) / 6) ** alpha)
 
 
+# From the number of tokens and α.
+DIVISORS: dict[str, Callable[[int, float], float]] = {
+    "gnmt": penalty,
+    "length": lambda tokens, alpha: float(tokens**alpha),
+}
+_Divisor = Callable[[int], float]
+
+
+def _divided(name: str, length_penalty: float) -> _Divisor:
+    alpha = check_number("length_penalty", length_penalty)
+    return lambda tokens: DIVISORS[name](tokens, alpha)
+
+
 def _first(model: TranslationModel, batch: int, beam: int, device: torch.device) -> _Beam:
     alive = torch.full((batch, beam, 1), model.config.start_id, device=device)
     dtype = model.embedding.weight.dtype
@@ -149,7 +168,7 @@ def _first(model: TranslationModel, batch: int, beam: int, device: torch.device)
 
 
 def _extend(
-    model: TranslationModel, best: _Beam, state: DecoderState, alpha: float
+    model: TranslationModel, best: _Beam, state: DecoderState, divide: _Divisor
 ) -> tuple[_Beam, DecoderState]:
     """Write one more token: among the 2K best continuations at least K do not end.
 
@@ -166,7 +185,7 @@ def _extend(
     longer = torch.cat([_rows(best.alive, parent), token[..., None]], dim=-1)  # (B, 2K, n + 1)
     ends = token == model.config.end_id
     finished = log_p.masked_fill(~ends, -torch.inf)[:, :beam]
-    ended = _ended(model, best, longer[:, :beam], finished, alpha)
+    ended = _ended(model, best, longer[:, :beam], finished, divide)
     log_p, kept = log_p.masked_fill(ends, -torch.inf).topk(beam, dim=-1)
     source_row = beam * torch.arange(batch, device=place.device)[:, None]
     state = state.reorder((source_row + parent.gather(1, kept)).flatten())
@@ -174,12 +193,12 @@ def _extend(
 
 
 def _ended(
-    model: TranslationModel, best: _Beam, longer: Tensor, log_p: Tensor, alpha: float
+    model: TranslationModel, best: _Beam, longer: Tensor, log_p: Tensor, divide: _Divisor
 ) -> dict[str, Tensor]:
     """Merge hypotheses that have just ended with the finished ones, and keep the best."""
     beam, n = best.done.shape[1], longer.shape[-1]
     filled = pad(best.done, (0, n - best.done.shape[-1]), value=model.config.padding_id)
-    scores = torch.cat([best.scores, log_p / penalty(n - 1, alpha)], dim=1)
+    scores = torch.cat([best.scores, log_p / divide(n - 1)], dim=1)
     scores, kept = scores.topk(beam, dim=-1)
     return {"done": _rows(torch.cat([filled, longer], dim=1), kept), "scores": scores}
 
@@ -192,13 +211,13 @@ def _never(model: TranslationModel, device: torch.device) -> Tensor:
     )
 
 
-def _settled(best: _Beam, longest: int, alpha: float, keep: int) -> Tensor:
+def _settled(best: _Beam, longest: int, divide: _Divisor, keep: int) -> Tensor:
     """Return for which rows no beginning can beat the worst of the finished ones to keep, ``(B,)``.
 
     log p can only fall from here, and no penalty divides it by more than the largest one.
     """
     sizes = (best.alive.shape[-1], longest - 1)
-    most = max(penalty(n, alpha) for n in sizes)
+    most = max(divide(n) for n in sizes)
     return best.scores[:, keep - 1] >= best.log_p[:, 0] / most
 
 

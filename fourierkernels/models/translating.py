@@ -23,6 +23,7 @@ def translate(
     *,
     beam: int = 4,
     length_penalty: float = 0.6,
+    divisor: str = "gnmt",
     longest: int | None = None,
     batch_tokens: int = 2048,
     window: int = 1024,
@@ -39,7 +40,7 @@ def translate(
     sources : iterable of ids
         Each a sequence of integers or a tensor ``(n,)``, without padding; any number, also
         generated one by one.
-    beam, length_penalty, longest
+    beam, length_penalty, divisor, longest
         As for :func:`beam_search`.
     batch_tokens : int
         Most source tokens in a batch, padding counted; a longer sentence goes alone.
@@ -65,8 +66,13 @@ def translate(
     2
     """
     sizes = (check_integer("batch_tokens", batch_tokens), check_integer("window", window))
-    options = {"beam": check_integer("beam", beam), "longest": longest, "keep": 1}
-    return _stream(model, iter(sources), *sizes, {**options, "length_penalty": length_penalty})
+    options: dict[str, object] = {
+        "beam": check_integer("beam", beam),
+        "longest": longest,
+        "keep": 1,
+    }
+    options |= {"length_penalty": length_penalty, "divisor": divisor}
+    return _stream(model, iter(sources), *sizes, options)
 
 
 def _stream(

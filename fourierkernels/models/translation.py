@@ -107,6 +107,11 @@ class TranslationModel(nn.Module):
         self.config = config
         self.source_lengths = check_source_lengths(config.source_lengths, length=config.length)
         self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.padding_id)
+        self.source_embedding = (
+            None
+            if config.source_vocabulary is None
+            else nn.Embedding(config.source_vocabulary, config.dim, padding_idx=config.padding_id)
+        )
         self.register_buffer("positions", sinusoids(config.length, config.dim), persistent=False)
         # Not trained; Marian's checkpoints have one.
         self.register_buffer("output_bias", torch.zeros(config.vocabulary))
@@ -136,12 +141,12 @@ class TranslationModel(nn.Module):
         """Return the states of the source, ``(B, N, E)``, the same in any batch."""
         config = self.config
         source = check_tokens(
-            source, vocabulary=config.vocabulary, length=config.length, name="source"
+            source, vocabulary=config.source_words, length=config.length, name="source"
         )
         if all(block.masks_padding for block in self.encoder):
             check_no_empty_row(source, config.padding_id)
             return run_blocks(
-                self.encoder, self._embed(source), padding=source == config.padding_id
+                self.encoder, self._embed_source(source), padding=source == config.padding_id
             )
         groups = group_sources(
             source, self.source_lengths, length=config.length, padding_id=config.padding_id
@@ -175,7 +180,7 @@ class TranslationModel(nn.Module):
 
     def _encode_alike(self, group: Group, width: int) -> Tensor:
         """Return the states of sources of one padded length, ``(b, width, E)``, padding zero."""
-        x, filled = self._embed(group.tokens), group.tokens == self.config.padding_id
+        x, filled = self._embed_source(group.tokens), group.tokens == self.config.padding_id
         x = run_blocks(self.encoder, x, padding=filled if group.padded else None)
         x = x.masked_fill(filled[..., None], 0.0)[:, :width]  # (b, at most width, E)
         return pad(x, (0, 0, 0, width - x.shape[1]))
@@ -195,9 +200,17 @@ class TranslationModel(nn.Module):
         )
 
     def _embed(self, tokens: Tensor, *, first: int = 0) -> Tensor:
+        return self._placed(self.embedding(tokens), first)
+
+    def _embed_source(self, tokens: Tensor) -> Tensor:
+        table = self.embedding if self.source_embedding is None else self.source_embedding
+        return self._placed(table(tokens), 0)
+
+    def _placed(self, states: Tensor, first: int) -> Tensor:
+        """Return scaled embeddings with their positions, of which some are dropped."""
         scale = math.sqrt(self.config.dim) if self.config.scale_embedding else 1.0
-        places = self.positions[first : first + tokens.shape[1]]
-        embedded: Tensor = self.dropout(self.embedding(tokens) * scale + places)
+        places = self.positions[first : first + states.shape[1]]
+        embedded: Tensor = self.dropout(states * scale + places)
         return embedded
 
 

@@ -60,6 +60,9 @@ class TranslationConfig(Presets):
     source_lengths : {"own", "fixed"} or tuple of int
         To how many tokens an encoder whose mixers cannot leave padding out fills a source up: to
         none but its own, to `length`, or to the next of these numbers (`length` beyond the last).
+    source_vocabulary : int or None
+        Words of the sources where they have a table of embeddings of their own; None where both
+        languages share one.
     start_id, end_id, padding_id : int
         Tokens that begin, end and fill a sentence.
     """
@@ -86,6 +89,12 @@ class TranslationConfig(Presets):
     decoder_attention_layers: int = 0
     reader_options: Mapping[str, Any] | None = None
     source_lengths: str | tuple[int, ...] = "own"
+    source_vocabulary: int | None = None
+
+    @property
+    def source_words(self) -> int:
+        """Words of the sources."""
+        return self.vocabulary if self.source_vocabulary is None else self.source_vocabulary
 
     @classmethod
     def preset(cls, name: str, *, size: str = "base", **changes: Any) -> Self:

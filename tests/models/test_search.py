@@ -31,7 +31,7 @@ def batch() -> Tensor:
 
 
 def all_sentences(
-    model: models.TranslationModel, source: Tensor, longest: int, alpha: float
+    model: models.TranslationModel, source: Tensor, longest: int, alpha: float, divisor: str
 ) -> list[tuple[float, list[int]]]:
     """Each sentence that ends or is cut off at the limit, best first, by a pass for each length."""
     scored, words = [], range(3, W)
@@ -40,23 +40,28 @@ def all_sentences(
         target = torch.tensor([[1, *m, *end] for m in itertools.product(words, repeat=n)])
         log_p = model(source.expand(len(target), -1), target[:, :-1]).log_softmax(-1)
         total = log_p.gather(-1, target[:, 1:, None]).sum(dim=(1, 2))
-        scores = total / penalty(target.shape[1] - 1, alpha)
+        n_words = target.shape[1] - 1
+        scores = total / (n_words**alpha if divisor == "length" else penalty(n_words, alpha))
         scored += zip(scores.tolist(), target[:, 1:].tolist(), strict=True)
     return sorted(scored, reverse=True)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize(
+    ("alpha", "divisor"), [(0.0, "gnmt"), (0.6, "gnmt"), (2.0, "gnmt"), (1.0, "length")]
+)
 @pytest.mark.parametrize("preset", ["attention", "dft_both", "dft_last2"])
-def test_a_wide_beam_finds_the_best_of_all_sentences(preset: str, alpha: float) -> None:
+def test_a_wide_beam_finds_the_best_of_all_sentences(
+    preset: str, alpha: float, divisor: str
+) -> None:
     """In a batch of several lengths."""
     model, longest = sharp(preset), 4
-    options = {"beam": 40, "longest": longest, "length_penalty": alpha}
+    options = {"beam": 40, "longest": longest, "length_penalty": alpha, "divisor": divisor}
     found = models.beam_search(model, batch(), **options)
     first = models.beam_search(model, batch(), **options, keep=1)
     assert first.tokens.shape[:2] == (5, 1)
     for row in range(5):
         source = batch()[row][batch()[row] != 0][None]
-        best = all_sentences(model, source, longest, alpha)[:4]
+        best = all_sentences(model, source, longest, alpha, divisor)[:4]
         assert found.scores[row, :4].tolist() == pytest.approx([s for s, _ in best], rel=1e-10)
         sentence = best[0][1]
         for written in (found.tokens[row, 0], first.tokens[row, 0]):

@@ -66,9 +66,14 @@ def test_search_goes_on_while_a_beginning_can_still_win() -> None:
     """A longer sentence divides by more: -1.5 becomes -0.375 at 19 tokens and α = 1."""
     tokens = torch.ones(1, 1, 3, dtype=torch.long)
     beam = _Beam(tokens, torch.tensor([[-1.5]]), tokens, torch.tensor([[-1.0]]))
-    assert not _settled(beam, longest=20, alpha=1.0, keep=1)
-    assert _settled(beam, longest=20, alpha=0.0, keep=1)
-    assert _settled(beam._replace(log_p=torch.tensor([[-4.1]])), longest=20, alpha=1.0, keep=1)
+    assert not _settled(beam, longest=20, divide=lambda n: penalty(n, 1.0), keep=1)
+    assert _settled(beam, longest=20, divide=lambda n: penalty(n, 0.0), keep=1)
+    assert _settled(
+        beam._replace(log_p=torch.tensor([[-4.1]])),
+        longest=20,
+        divide=lambda n: penalty(n, 1.0),
+        keep=1,
+    )
 
 
 def test_length_penalty_is_that_of_gnmt() -> None:

@@ -43,7 +43,7 @@ def test_transformer_xl_is_the_published_loop() -> None:
     assert rates("transformer_xl") == pytest.approx(published(), rel=1e-14)
 
 
-@pytest.mark.parametrize("name", sorted(SCHEDULES.keys() - {"transformer_xl", "deit"}))
+@pytest.mark.parametrize("name", sorted(SCHEDULES.keys() - {"transformer_xl", "deit", "fairseq"}))
 def test_warmup_rises_by_equal_steps_to_the_largest_rate(name: str) -> None:
     found = rates(name)
     rise = [b - a for a, b in pairwise(found[: WARMUP + 1])]
@@ -65,6 +65,34 @@ def test_cosine_is_that_of_torch() -> None:
 def test_inverse_root_is_that_of_the_transformer() -> None:
     found = rates("inverse_root")
     assert found[40] == pytest.approx(2.0 * math.sqrt(WARMUP / 40))
+
+
+def test_fairseq_is_its_published_loop() -> None:
+    """``step_update`` of ``inverse_square_root_schedule.py``, called after each update."""
+    step, factor = 2.0 / WARMUP, 2.0 * WARMUP**0.5
+    expected = [n * step if n < WARMUP else factor * n**-0.5 for n in range(STEPS)]
+    assert rates("fairseq") == pytest.approx(expected, rel=1e-14)
+
+
+def test_decay_of_adamw_is_that_of_fairseq_s_adam() -> None:
+    """``optim/adam.py``, lines 229 to 232: p (1 - rate decay), whatever the gradients."""
+    recipe = Recipe(
+        steps=1,
+        batch=1,
+        learning_rate=5e-4,
+        optimiser="adamw",
+        weight_decay=1e-4,
+        decaying="all",
+    )
+    model = nn.Linear(2, 2)
+    before = [p.detach().clone() for p in model.parameters()]
+    optimiser = create_optimiser(model, recipe)
+    for _ in range(100):
+        for p in model.parameters():
+            p.grad = torch.zeros_like(p)
+        optimiser.step()
+    for old, new in zip(before, model.parameters(), strict=True):
+        torch.testing.assert_close(new.detach(), old * (1 - 5e-8) ** 100)
 
 
 def test_linear_ends_at_zero_after_the_last_update() -> None:

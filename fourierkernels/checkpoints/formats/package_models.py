@@ -177,7 +177,7 @@ def _translation(model: Any, request: LoadRequest) -> Checkpoint:
         files=request.files,
         model=model,
         limit=config.length,
-        vocabulary=config.vocabulary,
+        vocabulary=max(config.vocabulary, config.source_words),
         part=part,
         start=(config.start_id,) if part.pairs else (),
     )

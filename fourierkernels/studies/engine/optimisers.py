@@ -20,7 +20,7 @@ def create_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return the optimiser of a recipe for the parameters of a model.
 
     Weights of dense layers and embeddings decay; vectors do not: biases, norms and radii, and
-    nothing that a module names in its ``without_decay``.
+    nothing that a module names in its ``without_decay``, unless all are to decay.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     kept = {
@@ -28,7 +28,8 @@ def create_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
         for module in model.modules()
         for name in getattr(module, "without_decay", ())
     }
-    decaying = [p.ndim >= 2 and id(p) not in kept for p in trained]
+    every = recipe.decaying == "all"
+    decaying = [every or (p.ndim >= 2 and id(p) not in kept) for p in trained]
     groups = [
         {"params": [p for p, does in zip(trained, decaying, strict=True) if does == decays]}
         | {"weight_decay": recipe.weight_decay if decays else 0.0}

@@ -39,6 +39,15 @@ def _inverse_root(done: int, warmup: int, steps: int) -> float:
     return math.sqrt(max(warmup, 1) / max(done, warmup, 1))
 
 
+def _fairseq(done: int, warmup: int, steps: int) -> float:
+    """Return the factor of fairseq's inverse_sqrt: from 0 at the first update.
+
+    ``fairseq/optim/lr_scheduler/inverse_square_root_schedule.py``, lines 59 to 84, of
+    https://github.com/facebookresearch/fairseq.
+    """
+    return done / warmup if done < warmup else _inverse_root(done, warmup, steps)
+
+
 def _transformer_xl(done: int, warmup: int, steps: int) -> float:
     """Return the factor of the published language models, ``src/train.py`` of lmtool-fwp.
 
@@ -75,6 +84,7 @@ SCHEDULES: dict[str, Schedule] = {
     "cosine": _warm(_cosine),
     # [vaswani2017attention]_ section 5.3: the rate falls as the root of the number of updates.
     "inverse_root": _warm(_inverse_root),
+    "fairseq": _fairseq,
     "transformer_xl": _transformer_xl,
     "deit": _deit,
 }
@@ -85,6 +95,7 @@ _LARGEST_SEED = 2**32 - 1  # of NumPy's global generator, which the Trainer seed
 PRECISIONS = ("float32", "bfloat16", "float64")
 ORDERS = ("streams", "shuffled")
 OPTIMISERS = ("adam", "adamw", "radam")
+DECAYING = ("weights", "all")
 
 
 @dataclass(frozen=True)
@@ -106,8 +117,10 @@ class Recipe:
     warmup : int
         Updates until the rate is at its largest.
     optimiser : {"adam", "adamw", "radam"}
-        Adam and RAdam add their weight decay to the gradient, AdamW to the update; none decays
-        biases, norms and radii.
+        Adam and RAdam add their weight decay to the gradient, AdamW to the update.
+    decaying : {"weights", "all"}
+        Which parameters decay: weights of dense layers and embeddings, but no biases, norms and
+        radii; or all.
     clip : float or None
         Largest norm of a gradient.
     label_smoothing : float
@@ -142,6 +155,7 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-8
     weight_decay: float = 0.0
+    decaying: str = "weights"
     clip: float | None = None
     label_smoothing: float = 0.0
     precision: str = "float32"
@@ -205,6 +219,7 @@ _COUNTS = ("steps", "batch", "accumulation", "evaluate_every", "save_every", "lo
 _CHOICES: dict[str, Collection[str]] = {  # a schedule may be added later
     "schedule": SCHEDULES,
     "optimiser": OPTIMISERS,
+    "decaying": DECAYING,
     "precision": PRECISIONS,
     "order": ORDERS,
 }

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.extras import require
 from fourierkernels.foundation.validation import check_integer, check_number
+from fourierkernels.studies.texts.plain import words_of
 
 ORDERS = 4
 # A row per sentence: words of the translation, words of the reference, n-grams that agree for n =
@@ -78,8 +79,15 @@ def signature() -> str:
     return str(metric.get_signature().format())
 
 
-def sentence_counts(translations: Sequence[str], references: Sequence[str]) -> Counts:
+def sentence_counts(
+    translations: Sequence[str], references: Sequence[str], *, tokenize: str = "13a"
+) -> Counts:
     """Return the counts of each sentence, ``(n, 10)``.
+
+    Parameters
+    ----------
+    tokenize : str
+        How sacrebleu splits sentences into words; "none" at blanks alone.
 
     Raises
     ------
@@ -101,7 +109,9 @@ def sentence_counts(translations: Sequence[str], references: Sequence[str]) -> C
             f"translations must be as many as references, {len(references)}, "
             f"got {len(translations)}"
         )
-    metric = BLEU(effective_order=True)  # of the counts alone; a single sentence asks for it
+    metric = BLEU(
+        effective_order=True, tokenize=tokenize, force=True
+    )  # of the counts alone; a single sentence asks for it
     found = np.zeros((len(references), 2 + 2 * ORDERS), dtype=np.int64)
     for row, translation, reference in zip(found, translations, references, strict=True):
         score = metric.sentence_score(translation, [reference])
@@ -121,6 +131,23 @@ def bleu_of(counts: Counts) -> Bleu:
         raise ValueError("counts must be of at least one sentence, got none")
     bleu, penalty, precisions = _score(counts.sum(axis=0))
     return Bleu(bleu, penalty * precisions[0], penalty * precisions[-1], len(counts))
+
+
+def tokenised_bleu(translations: Sequence[str], references: Sequence[str]) -> float:
+    """Return BLEU of the words and punctuation marks of sentences, in percent.
+
+    So ``fairseq-generate --remove-bpe`` scores (``fairseq_cli/generate.py`` and
+    ``fairseq/scoring/bleu.py`` of https://github.com/facebookresearch/fairseq), whose words are
+    those of Moses' tokenizer; here they are those of
+    :func:`~fourierkernels.studies.texts.plain.words_of`.
+
+    Examples
+    --------
+    >>> tokenised_bleu(["it's a cat, isn't it?"], ["it's a cat, isn't it?"])  # doctest: +SKIP
+    100.0
+    """
+    split = ([" ".join(words_of(text)) for text in texts] for texts in (translations, references))
+    return bleu_of(sentence_counts(*split, tokenize="none")).bleu
 
 
 def bleu_by_class(counts: Counts, classes: NDArray[np.int64]) -> dict[int, Bleu]:

@@ -4,6 +4,7 @@ The library tokenizers learns and applies it. Words are split from punctuation m
 blank belongs to what follows it, as ``▁``; a text is its subwords joined. The file is JSON.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,6 +53,24 @@ class Bpe:
         kept = [int(number) for number in numbers if number not in (PADDING, START, STOP)]
         text: str = self.tokenizer.decode(kept, skip_special_tokens=False)
         return text
+
+    def targets_first(self, targets: Iterable[Sequence[int]]) -> "tuple[Bpe, int]":
+        """Return the same subwords, those of the targets numbered first, and how many these are.
+
+        Two vocabularies then are one file: that of the targets is the beginning of the other.
+
+        Parameters
+        ----------
+        targets : iterable of sequences of int
+            The numbers of training targets; marks always belong to them.
+        """
+        used = set(range(len(MARKS))).union(*targets)
+        order = sorted(range(len(self)), key=lambda number: (number not in used, number))
+        numbers = {old: new for new, old in enumerate(order)}
+        described = json.loads(self.tokenizer.to_str())
+        words = described["model"]["vocab"]
+        described["model"]["vocab"] = {word: numbers[old] for word, old in words.items()}
+        return Bpe(_as_text(Tokenizer.from_str(json.dumps(described)))), len(used)
 
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""

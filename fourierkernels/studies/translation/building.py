@@ -53,6 +53,7 @@ def build_pair_files(
     *,
     size: int,
     rule: LengthRule | None = None,
+    shared: bool = True,
     folder: Path | None = None,
 ) -> PairFiles:
     """Return the files of a corpus, built if they do not exist yet.
@@ -66,6 +67,9 @@ def build_pair_files(
     rule : LengthRule, optional
         Lengths that are kept, of the training text where the splits are given; those of the report
         by default.
+    shared : bool
+        Whether both languages have one vocabulary. Else that of the targets has the subwords of the
+        training targets alone, and any other one is unknown there.
     folder : Path, optional
         Folder of all token files,
         :func:`~fourierkernels.studies.texts.token_files.cache_folder` by default.
@@ -78,16 +82,20 @@ def build_pair_files(
     rule = rule or LengthRule()
     given = _given(source, size)
     known = hashlib.sha256(f"pairs {FORMAT} {source.digest} {size}".encode()).hexdigest()
-    filtered = "" if _splits_here(source) else " train"
-    key = hashlib.sha256(f"{known} {rule} {WIDTH}{filtered}".encode()).hexdigest()
+    how = ("" if _splits_here(source) else " train") + ("" if shared else " apart")
+    key = hashlib.sha256(f"{known} {rule} {WIDTH}{how}".encode()).hexdigest()
     parent = cache_folder() if folder is None else folder
     home = parent / hashlib.sha256(f"{key} {_LAYOUT}".encode()).hexdigest()[:32]
     if not home.is_dir():
         plan = _plan(source)
-        names = {"corpus": corpus, "source": source.name, "digest": key}
+        names: dict[str, Any] = {"corpus": corpus, "source": source.name, "digest": key}
         place = parent / f"bpe-{known[:28]}"
         bpe = _learnt(place, source, plan.parts, size) if given is None else given
-        _build(home, names | {"languages": list(source.languages)}, source, plan, bpe, rule)
+        words = None
+        if not shared:
+            bpe, words = bpe.targets_first(_training_targets(source, plan.parts, bpe))
+        names |= {"languages": list(source.languages), "target_words": words}
+        _build(home, names, source, plan, bpe, rule)
     return open_pair_files(home)
 
 
@@ -115,7 +123,8 @@ def _splits_here(source: PairSource) -> bool:
 def _read(source: PairSource, split: str, dropped: Counter[str]) -> Iterator[Pair]:
     """Return the pairs of a text; those of a held-out text that is given are all kept."""
     pairs = source.pairs(split, dropped)
-    return sieve(pairs, dropped) if split in (WHOLE, "train") else pairs
+    sieved = split in (WHOLE, "train") and not source.prepared
+    return sieve(pairs, dropped) if sieved else pairs
 
 
 def _read_all(source: PairSource) -> Iterator[Pair]:
@@ -148,7 +157,8 @@ def _parts(found: Survey, source: PairSource, sizes: Mapping[str, int]) -> Parts
     if _splits_here(source):
         return split_pairs(found)
     parts = given_split((split, sizes[split]) for split in source.splits)
-    parts[copies(found, parts == TRAIN)] = COPY
+    if not source.prepared:
+        parts[copies(found, parts == TRAIN)] = COPY
     return parts
 
 
@@ -182,6 +192,11 @@ def _learnt(home: Path, source: PairSource, parts: Parts, size: int) -> Bpe:
     return Bpe.load(home / BPE)
 
 
+def _training_targets(source: PairSource, parts: Parts, bpe: Bpe) -> Iterator[list[int]]:
+    for chunk in _chunks(source, parts):
+        yield from bpe.encode([pair.target for pair, split in chunk if split == "train"])
+
+
 def _build(
     home: Path,
     names: Mapping[str, Any],
@@ -198,7 +213,8 @@ def _build(
     def fill(folder: Path) -> None:
         shards = Shards(folder, classes, number_type(len(bpe)), UNKNOWN)
         for chunk in _chunks(source, plan.parts):
-            sides = (bpe.encode([pair[side] for pair, _ in chunk]) for side in (0, 1))
+            sides = [bpe.encode([pair[side] for pair, _ in chunk]) for side in (0, 1)]
+            sides[1] = _known(sides[1], names["target_words"])
             for ours, theirs, (_, split) in zip(*sides, chunk, strict=True):
                 reason = rule.reason(len(ours), len(theirs)) if split in filtered else None
                 if reason:
@@ -216,6 +232,13 @@ def _build(
         (folder / FACTS).write_text(text, encoding="utf-8")
 
     write_folder(home, fill)
+
+
+def _known(targets: list[list[int]], words: int | None) -> list[list[int]]:
+    """Return targets in which numbers beyond their vocabulary, if they have one, are unknown."""
+    if words is None:
+        return targets
+    return [[number if number < words else UNKNOWN for number in each] for each in targets]
 
 
 def _chunks(source: PairSource, parts: Parts) -> Iterator[list[tuple[Pair, str]]]:

@@ -55,6 +55,7 @@ def read_bitext(
     size: int = SIZE,
     longest: int = LengthRule.longest,
     difference: int = LengthRule.difference,
+    shared: bool = True,
     folder: Path | None = None,
 ) -> PairFiles:
     """Return the files of a corpus of two languages on disk, built at the first call.
@@ -70,6 +71,8 @@ def read_bitext(
         Largest vocabulary.
     longest, difference : int
         Tokens of a side, and their difference, above which pairs are left out.
+    shared : bool
+        Whether both languages have one vocabulary.
     folder : Path, optional
         Folder of all token files;
         :func:`~fourierkernels.studies.texts.token_files.cache_folder` by default.
@@ -81,7 +84,7 @@ def read_bitext(
     """
     name, source = open_bitext(data, pair=pair)
     rule = LengthRule(longest, difference)
-    return build_pair_files(name, source, size=size, rule=rule, folder=folder)
+    return build_pair_files(name, source, size=size, rule=rule, shared=shared, folder=folder)
 
 
 def open_bitext(data: str | Path, *, pair: str | None = None) -> tuple[str, PairSource]:

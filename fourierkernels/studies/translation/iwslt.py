@@ -80,7 +80,7 @@ def open_iwslt(folder: Path, pair: tuple[str, str] | None) -> PairSource:
     train = _sides(home, "train.tags.de-en.{}", languages)
     tests = [_sides(home, f"IWSLT14.{name}.de-en.{{}}.xml", languages) for name in TEST_SETS]
     facts = source_of_sides(
-        "IWSLT'14 de-en", languages, {"train": [train], "test": tests}, "iwslt14"
+        "IWSLT'14 de-en", languages, {"train": [train], "test": tests}, "iwslt14 as published"
     )
 
     def pairs(split: str, dropped: Counter[str]) -> Iterator[Pair]:
@@ -89,7 +89,7 @@ def open_iwslt(folder: Path, pair: tuple[str, str] | None) -> PairSource:
             return (lowered(pair, apostrophes=True) for pair in found)
         return _part(train, split, dropped)
 
-    return PairSource(*facts, pairs, SPLITS)
+    return PairSource(*facts, pairs, SPLITS, prepared=True)
 
 
 def talks(sides: Sides) -> Iterator[Pair]:

@@ -134,7 +134,7 @@ class _Shard:
 
 BPE = "bpe.json"
 _NAMES = (
-    *("corpus", "source", "languages", "digest", "counts", "unknown"),
+    *("corpus", "source", "languages", "digest", "counts", "unknown", "target_words"),
     *("classes", "dropped", "crossing", "crossing_at_random", "copied"),
 )
 
@@ -156,6 +156,9 @@ class PairFiles:
         Source and target.
     digest : str
         SHA-256 of the texts and of how they are read, filtered, split and encoded.
+    target_words : int or None
+        How many subwords, the first ones, the vocabulary of the targets has; None if both languages
+        have one.
     counts, unknown : mapping of str to int
         Tokens of each split, both sides together, and how many of them are ``<unk>``.
     classes : mapping of str to list of int
@@ -175,6 +178,7 @@ class PairFiles:
     source: str
     languages: list[str]
     digest: str
+    target_words: int | None
     counts: Mapping[str, int]
     unknown: Mapping[str, int]
     classes: Mapping[str, list[int]]
@@ -194,6 +198,11 @@ class PairFiles:
     def vocabulary(self) -> Vocabulary:
         """The subwords by their numbers."""
         return self.bpe.vocabulary
+
+    @property
+    def outputs(self) -> int:
+        """Subwords that a target can have."""
+        return len(self.vocabulary) if self.target_words is None else self.target_words
 
     @property
     def pairs(self) -> dict[str, int]:

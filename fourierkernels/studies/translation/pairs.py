@@ -61,6 +61,9 @@ class PairSource:
     subwords : Path or None
         A file of subwords that the texts come with; None if they are to be learnt. The digest
         covers it.
+    prepared : bool
+        Whether the reader leaves out what a published preparation does: then nothing more is left
+        out of the training text, but for lengths.
     """
 
     name: str
@@ -69,6 +72,7 @@ class PairSource:
     pairs: Callable[[str, Counter[str]], Iterator[Pair]]
     splits: tuple[str, ...] = (WHOLE,)
     subwords: Path | None = None
+    prepared: bool = False
 
 
 Sides = tuple[Path, Path]

@@ -35,22 +35,68 @@ gradient's norm       not clipped                                   ours
 start                 Xavier-uniform, embeddings N(0, 1/E)          ours
 ===================== ============================================= ==============================
 
-"iwslt" is the usual size for the small corpora of talks: the sizes and the recipe that fairseq
-documents for IWSLT'14 (``examples/translation/README.md`` of https://github.com/facebookresearch/
-fairseq): 512 features, feed-forward 1,024, 4 heads, dropout 0.3, 10,000 subwords, rate 5e-4 after
-4,000 updates, Adam with decay 1e-4, label smoothing 0.1 and about 4,096 tokens an update. The
-number of updates is ours. "tiny", "little" and "small" are ours, too: small models of the same make
+"iwslt" is what fairseq documents for IWSLT'14, line by line (commit 3d262bb of
+https://github.com/facebookresearch/fairseq; R is ``examples/translation/README.md``, P
+``examples/translation/prepare-iwslt14.sh``):
+
+===================== ============================================= ==============================
+detail                value                                         source
+===================== ============================================= ==============================
+layers, features      6 + 6, 512, feed-forward 1,024, 4 heads       R line 125; ``models/
+                                                                    transformer/
+                                                                    transformer_legacy.py``,
+                                                                    lines 227 to 236
+norms, activation     after the sums; ReLU                          same file, 175, 182, 189
+embeddings            one table for the sources, one for the        R lines 115 to 118 (without
+                      targets and the output                        ``--joined-dictionary``), 125
+optimiser             Adam, betas 0.9, 0.98, epsilon 1e-8, whose    R 126; ``optim/adam.py``, 30,
+                      decay 1e-4 is decoupled (AdamW) and of all    48 to 50 and 229 to 232;
+                      parameters                                    R 128
+rates                 u/4,000 of 5e-4 after u updates, then         R 127; ``optim/lr_scheduler/
+                      5e-4 (4,000/u)^0.5                            inverse_square_root_schedule
+                                                                    .py``, 59 to 84
+gradient's norm       not clipped                                   R 126
+dropout               0.3, after the embeddings and the sublayers   R 128; legacy file, 187, 188
+label smoothing       0.1, over the other words alone               R 129; ``criterions/
+                                                                    label_smoothed_cross_entropy
+                                                                    .py``, 49 and 50
+batch                 at most 4,096 tokens                          R 130
+sentences             lower case, at most 175 words, 1.5 times as   P lines 65 to 68
+                      many on one side; no other filter
+validation, test      every 23rd pair; five sets, kept whole        P lines 88 to 98
+longest               1,024 tokens, marks included                  ``models/transformer/
+                                                                    transformer_config.py``
+beam                  5, scores divided by the length; at most 200  R 143;
+                      subwords                                      ``sequence_generator.py``, 26
+                                                                    to 31, 675 and 676
+BLEU                  of tokens without smoothing ("tokenised       R 143; ``fairseq_cli/
+                      BLEU"), beside sacrebleu's                    generate.py``, 350 to 362
+===================== ============================================= ==============================
+
+Not as there: the words are not those of Moses' tokenizer; 10,000 subwords in all and not 10,000
+merges; "4,096 tokens" are those of the sources, marks included, of sentences of one length class;
+sources begin with a mark; the features of the positions are in 256 frequencies of 10,000^(-i/256),
+there of 10,000^(-i/255); all dense layers start Xavier-uniform; the search goes on while a
+translation can still win; the model that is kept has the best validation loss, there the best BLEU;
+the number of updates is ours, as R names none. The published numbers are those of table 5 of
+[nguyen2022fourierformer]_, which names no recipe; fairseq documents none.
+
+"tiny", "little" and "small" are ours, too: small models of the same make
 whose runs take minutes ("tiny" and "little", measured) and hours on a CPU; all are measured on some
 of the sentences alone. In the minutes of "little" a corpus of 41,000 pairs is read about once, so
 it does without dropout, takes small batches and many updates, and lets the rate fall to zero.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fourierkernels.studies.engine.recipe import Preset, Recipe
-from fourierkernels.studies.translation.classes import BUDGET
+from fourierkernels.studies.translation.classes import BUDGET, ENDS, OFFSET
+from fourierkernels.studies.translation.pairs import LengthRule
+from fourierkernels.studies.translation.text_translation import Search
 
+TOKENISED = "tokenised BLEU"
+_LONGEST = 1_024  # of fairseq's models
 SIZE = 35_000  # of the vocabulary, [chen_attention]_ section 4.1
 
 
@@ -62,13 +108,30 @@ class TranslationPreset(Preset):
     ----------
     most_words : int
         Largest number of subwords, of both languages together.
-    budget : int
+    budget, offset : int
         What the pairs of a batch may count, see
         :class:`~fourierkernels.studies.translation.classes.BatchRule`.
+    longest, difference : int
+        Of training pairs, see :class:`~fourierkernels.studies.translation.pairs.LengthRule`.
+    shared : bool
+        Whether both languages have one vocabulary and one table of embeddings.
+    smooths_others : bool
+        Whether label smoothing spreads probability over the other words alone.
+    search : Search
+        How translations are searched for.
+    published_on : tuple of str
+        Name of the reader, source and target of the corpus of the published numbers.
     """
 
     most_words: int = SIZE
     budget: int = BUDGET
+    offset: int = OFFSET
+    longest: int = LengthRule.longest
+    difference: int = LengthRule.difference
+    shared: bool = True
+    smooths_others: bool = False
+    search: Search = field(default_factory=Search)
+    published_on: tuple[str, str, str] = ("wmt", "en", "it")
 
 
 _PARTS = 4  # batches of an update, for four processes or for accumulation
@@ -177,23 +240,36 @@ PRESETS = {
         budget=3_000,
     ),
     "iwslt": TranslationPreset(
-        summary="6 + 6 layers, 512 features, feed-forward 1,024, 10,000 subwords: small corpora",
-        model={"size": "iwslt", "length": 128},
+        summary="6 + 6 layers, 512 features, feed-forward 1,024, 10,000 subwords: fairseq's IWSLT",
+        model={"size": "iwslt", "length": _LONGEST},
         recipe=Recipe(
             steps=50_000,
             batch=1,
             learning_rate=5e-4,
-            schedule="inverse_root",
+            schedule="fairseq",
             warmup=4_000,
+            optimiser="adamw",
             betas=(0.9, 0.98),
             weight_decay=1e-4,
+            decaying="all",
             label_smoothing=0.1,
             evaluate_every=1_000,
             save_every=1_000,
             log_every=100,
         ),
         most_words=10_000,
-        budget=6_000,
+        budget=4_096,
+        offset=ENDS,
+        longest=_LONGEST - ENDS,
+        difference=_LONGEST - ENDS,
+        shared=False,
+        smooths_others=True,
+        search=Search(beam=5, length_penalty=1.0, divisor="length", longest=200),
+        published={
+            "attention": {TOKENISED: 34.42},
+            "fourier": {TOKENISED: 34.68},
+        },
+        published_on=("iwslt14", "de", "en"),
     ),
     "base": TranslationPreset(
         summary="the report's models: 6 + 6 layers, 512 features, 35,000 subwords, 50 epochs",

@@ -26,19 +26,13 @@ from fourierkernels.studies.engine.study import Measured, Objective, Scored, Tau
 from fourierkernels.studies.translation.bleu import check_sacrebleu, signature
 from fourierkernels.studies.translation.classes import ENDS, BatchRule, padded_length
 from fourierkernels.studies.translation.presets import PRESETS, TranslationPreset
-from fourierkernels.studies.translation.translation_measures import (
-    BEAM,
-    LENGTH_PENALTY,
-    numbers_of,
-    validation_sums,
-)
+from fourierkernels.studies.translation.translation_measures import numbers_of, validation_sums
 
 if TYPE_CHECKING:
     from fourierkernels.studies.engine.data_sets import DataSet
     from fourierkernels.studies.translation.pair_files import PairFiles
     from fourierkernels.studies.translation.pairs import PairSource
 
-_PAPER_LANGUAGES, _PAPER_CORPUS = ["en", "it"], "wmt"
 # What a run may change of a placement; all else is of the preset or of the data.
 _OPTIONS = (
     *("mixer_options", "decoder_options", "attention_layers", "decoder_attention_layers"),
@@ -90,7 +84,14 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
         named = self.named(preset, data)
         from fourierkernels.studies.translation.corpora import read_bitext
 
-        return read_bitext(named, size=preset.most_words, folder=cache)
+        return read_bitext(
+            named,
+            size=preset.most_words,
+            longest=preset.longest,
+            difference=preset.difference,
+            shared=preset.shared,
+            folder=cache,
+        )
 
     def build(
         self, preset: TranslationPreset, data: "PairFiles", mixer: str, options: Mapping[str, Any]
@@ -106,12 +107,13 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
         for name, value in (dict(preset.mixer_options.get(mixer, {})) | dict(options)).items():
             default = getattr(placed, name)
             changes[name] = {**default, **value} if isinstance(default, Mapping) else _frozen(value)
+        changes["source_vocabulary"] = None if preset.shared else len(data.vocabulary)
         changes.setdefault("source_lengths", _class_ends(length))
         if changes.get("reader", placed.reader) == "hard_gaussian":
             given = changes.get("reader_options", placed.reader_options) or {}
             changes["reader_options"] = {"ratio": round(data.length_ratio, 4), **given}
         return TranslationModel(
-            translation_config(mixer, size=size, vocabulary=len(data.vocabulary), **changes)
+            translation_config(mixer, size=size, vocabulary=data.outputs, **changes)
         )
 
     def batches(self, preset: TranslationPreset, data: "PairFiles", recipe: Recipe) -> Epochs:
@@ -122,24 +124,25 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
             data,
             steps=recipe.steps,
             batch=recipe.batch,
-            rule=BatchRule(preset.budget),
+            rule=BatchRule(preset.budget, preset.offset),
             seed=recipe.seed,
         )
 
     def objective(self, preset: TranslationPreset, data: "PairFiles", recipe: Recipe) -> Objective:
         """Return the mean smoothed loss per target token, and its validation without smoothing."""
+        words, smoothing = data.outputs, recipe.label_smoothing
+        if preset.smooths_others:
+            smoothing *= words / (words - 1)  # its share of the right word, taken back
 
         def loss(model: TranslationModel, batch: Batch) -> Tensor:
-            sums = translation_loss(
-                model, batch["source"], batch["target"], smoothing=recipe.label_smoothing
-            )
+            sums = translation_loss(model, batch["source"], batch["target"], smoothing=smoothing)
             return sums.smoothed / batch["tokens"].sum()
 
         def validate(model: TranslationModel, process: int, processes: int) -> tuple[float, ...]:
-            rule = BatchRule(preset.budget)
+            rule = BatchRule(preset.budget, preset.offset)
             return validation_sums(model, data, "valid", rule=rule, part=(process, processes))
 
-        return Objective(loss, validate, math.log(len(data.vocabulary)), further=("accuracy",))
+        return Objective(loss, validate, math.log(words), further=("accuracy",))
 
     def scores(self, model: TranslationModel, batch: Batch) -> Scored:
         """Return the logits after each token of a target but those after its end, ``(n, V)``."""
@@ -169,7 +172,7 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
         folder : Path, optional
             Where the translations are left, ``translations-SPLIT.csv``.
         """
-        papers = data.languages == _PAPER_LANGUAGES and data.corpus == _PAPER_CORPUS
+        papers = (data.corpus, *data.languages) == preset.published_on
         published = preset.published.get(mixer, {}) if papers and positions is None else {}
         return [
             Measured(
@@ -177,7 +180,7 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
             )
             for split in splits
             for metric, value, count in numbers_of(
-                model, data, split, positions=positions, folder=folder
+                model, data, split, positions=positions, folder=folder, search=preset.search
             )
         ]
 
@@ -214,8 +217,9 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
             "pairs_longer_than_the_model_reads": data.longer(preset.model["length"] - ENDS),
             "budget": preset.budget,
             "sentences_measured": preset.positions,
-            "beam": BEAM,
-            "length_penalty": LENGTH_PENALTY,
+            "beam": preset.search.beam,
+            "length_penalty": preset.search.length_penalty,
+            "divisor": preset.search.divisor,
             "bleu": signature(),
         }
 

@@ -1,6 +1,7 @@
 """Lines of text through a translation model: encoded, searched in batches, decoded, in order."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,31 @@ from fourierkernels.studies.texts.source import single_blanks
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.bpe import Bpe
 
+_MARKS = 2  # of start and end
 _WINDOW = 256  # lines that are read ahead
 _BATCH_TOKENS = {"cpu": 1024}
 _MANY = 16_384  # elsewhere
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a translation is searched for; as the report does by default.
+
+    Beam 4 is of [chen_attention]_ section 5.2, the penalty of [vaswani2017attention]_ section 6.1.
+
+    Attributes
+    ----------
+    beam, length_penalty, divisor
+        As for :func:`~fourierkernels.models.beam_search`.
+    longest : int or None
+        Most subwords that are written; as many as the model can write if None.
+    """
+
+    beam: int = 4
+    length_penalty: float = 0.6
+    divisor: str = "gnmt"
+    longest: int | None = None
+
 
 # Given the number of a line, from 1, its subwords and the most that are read.
 Warn = Callable[[int, int, int], None]
@@ -23,8 +46,8 @@ def translate_lines(
     bpe: "Bpe",
     lines: Iterable[str],
     *,
-    beam: int = 4,
-    length_penalty: float = 0.6,
+    beam: int = Search.beam,
+    length_penalty: float = Search.length_penalty,
     warn: Warn | None = None,
 ) -> Iterator[str]:
     """Yield the translation of each line, in their order; an empty line stays empty.
@@ -50,13 +73,14 @@ def translate_lines(
         for number, source in enumerate(sources, start=first):
             if warn is not None and len(source) > room(model):
                 warn(number, len(source), room(model))
-        found = translated(model, filter(None, sources), beam=beam, length_penalty=length_penalty)
+        search = Search(beam, length_penalty)
+        found = translated(model, filter(None, sources), search)
         yield from (bpe.decode(next(found)) if source else "" for source in sources)
         first += len(texts)
 
 
 def translated(
-    model: TranslationModel, sources: Iterable[list[int]], *, beam: int, length_penalty: float
+    model: TranslationModel, sources: Iterable[list[int]], search: Search
 ) -> Iterator[list[int]]:
     """Yield the subwords of the translations of subwords without marks."""
     config, most = model.config, room(model)
@@ -65,8 +89,10 @@ def translated(
     return translate(
         model,
         marked,
-        beam=beam,
-        length_penalty=length_penalty,
+        beam=search.beam,
+        length_penalty=search.length_penalty,
+        divisor=search.divisor,
+        longest=None if search.longest is None else min(search.longest, most) + _MARKS,
         batch_tokens=_BATCH_TOKENS.get(device, _MANY),
         window=_WINDOW,
     )
@@ -74,4 +100,4 @@ def translated(
 
 def room(model: TranslationModel) -> int:
     """Return the most subwords of a source, beside the marks of start and end."""
-    return model.config.length - 2
+    return model.config.length - _MARKS

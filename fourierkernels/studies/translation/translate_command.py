@@ -28,8 +28,12 @@ from fourierkernels.studies.translation.building import split_texts
 from fourierkernels.studies.translation.corpora import open_bitext
 from fourierkernels.studies.translation.lines import DOCUMENTS
 from fourierkernels.studies.translation.pairs import Pair, PairSource
-from fourierkernels.studies.translation.text_translation import Warn, room, translate_lines
-from fourierkernels.studies.translation.translation_measures import BEAM, LENGTH_PENALTY
+from fourierkernels.studies.translation.text_translation import (
+    Search,
+    Warn,
+    room,
+    translate_lines,
+)
 
 if TYPE_CHECKING:
     pass
@@ -61,9 +65,9 @@ def load_translator(checkpoint: Path) -> "tuple[TranslationModel, Bpe]":
             f"checkpoint must be of a translation model, got a {type(model).__name__} in {home}"
         )
     bpe = Bpe.load(home / SUBWORDS)
-    if len(bpe) != model.config.vocabulary:
+    if len(bpe) != model.config.source_words:
         raise ValueError(
-            f"{home / SUBWORDS} must have the {model.config.vocabulary} subwords of the model, "
+            f"{home / SUBWORDS} must have the {model.config.source_words} subwords of the model, "
             f"got {len(bpe)}"
         )
     device = default_device()
@@ -104,8 +108,8 @@ def write_distilled(
     output: Path,
     *,
     data: str | Path | None = None,
-    beam: int = BEAM,
-    length_penalty: float = LENGTH_PENALTY,
+    beam: int = Search.beam,
+    length_penalty: float = Search.length_penalty,
     cache: Path | None = None,
 ) -> None:
     """Write a corpus with the teacher's translations in place of the targets of training.

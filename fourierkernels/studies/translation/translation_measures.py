@@ -24,14 +24,16 @@ from fourierkernels.studies.translation.bleu import (
     mean_over_classes,
     paired_bootstrap,
     sentence_counts,
+    tokenised_bleu,
 )
 from fourierkernels.studies.translation.classes import WIDTH, BatchRule, length_class, upper_length
-from fourierkernels.studies.translation.text_translation import room, translated
+from fourierkernels.studies.translation.presets import TOKENISED
+from fourierkernels.studies.translation.text_translation import Search, room, translated
 
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.pair_files import PairFiles
 
-BEAM, LENGTH_PENALTY = 4, 0.6  # [chen_attention]_ section 5.2, [vaswani2017attention]_ section 6.1
+_REPORT = Search()
 _COLUMNS = ("class", "source", "reference", "translation")
 _SCORES = (("BLEU", "bleu"), ("BLEU-1", "bleu_1"), ("BLEU-4", "bleu_4"))
 _EVALUATED = 2_000  # budget of a batch without gradients, on a CPU
@@ -45,6 +47,7 @@ def numbers_of(
     *,
     positions: int | None = None,
     folder: Path | None = None,
+    search: Search = _REPORT,
 ) -> Iterator[tuple[str, float, int]]:
     """Yield the name, the value and the count of each number of a model on a split.
 
@@ -54,12 +57,16 @@ def numbers_of(
         Sentences that are translated, evenly spread over their lengths; all by default.
     folder : Path, optional
         Where the translations are left, ``translations-SPLIT.csv``.
+    search : Search
+        How they are searched for.
     """
     yield from _by_tokens(model, data, split)
-    sentences = translate_split(model, data, split, positions=positions)
+    sentences = translate_split(model, data, split, positions=positions, search=search)
     if folder is not None:
         write_translations(folder, split, sentences)
     yield from bleu_rows(sentences)
+    columns = ([row[name] for row in sentences] for name in ("translation", "reference"))
+    yield TOKENISED, tokenised_bleu(*columns), len(sentences)
 
 
 def validation_sums(
@@ -93,7 +100,12 @@ def validation_sums(
 
 
 def translate_split(
-    model: TranslationModel, data: "PairFiles", split: str, *, positions: int | None = None
+    model: TranslationModel,
+    data: "PairFiles",
+    split: str,
+    *,
+    positions: int | None = None,
+    search: Search = _REPORT,
 ) -> list[dict[str, str]]:
     """Return sentences of a split with their translations: class, source, reference, translation.
 
@@ -106,7 +118,7 @@ def translate_split(
     chosen = index[_spread(len(index), positions)].tolist()
     sources = [tokens[start : start + n].tolist() for start, n, _ in chosen]
     references = [tokens[start + n : start + n + m].tolist() for start, n, m in chosen]
-    found = translated(model, sources, beam=BEAM, length_penalty=LENGTH_PENALTY)
+    found = translated(model, sources, search)
     texts = (map(data.bpe.decode, part) for part in (sources, references, found))
     names = (class_name(length_class(len(source))) for source in sources)
     return [dict(zip(_COLUMNS, row, strict=True)) for row in zip(names, *texts, strict=True)]
