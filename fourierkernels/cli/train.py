@@ -72,6 +72,11 @@ _From = Annotated[
     ),
 ]
 
+_Pair = Annotated[
+    str | None,
+    typer.Option(help="Source and target of a translation, as en-it, where data have several."),
+]
+
 
 def train(
     study: _Study = None,
@@ -90,6 +95,7 @@ def train(
     teacher_weight: _Weight = None,
     temperature: _Temperature = None,
     start: _From = None,
+    pair: _Pair = None,
 ) -> None:
     """Train a model of a study and measure it; keep its best and its last checkpoint.
 
@@ -120,6 +126,7 @@ def train(
         teacher_weight=teacher_weight,
         temperature=temperature,
         start=start,
+        pair=pair,
     )
     _train(run, output, plan=plan, resume=resume, limit=limit_steps, tensorboard=tensorboard)
 

@@ -2,14 +2,20 @@
 
 import gzip
 import io
+import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tiny_bitext import lines
 from training_runs import Call
+from translation_runs import mini
 
+from fourierkernels.studies.translation import study as translation
 from fourierkernels.studies.translation.corpora import BITEXTS
 from fourierkernels.studies.translation.text_translation import translate_lines
 from fourierkernels.studies.translation.translate_command import load_translator
@@ -139,6 +145,50 @@ def test_list_and_plan_know_pairs_of_sentences(call: Call, corpus: Path, tmp_pat
         status, _, err = call("train", *arguments, "--output", tmp_path / "run")
         assert (status, err.count("\n")) == (2, 1)
         assert rule in err
+
+
+def write_three_languages(folder: Path) -> Path:
+    """Write line-aligned files of three languages, of which no two are meant."""
+    folder.mkdir()
+    columns = zip(
+        *((one, two, one.swapcase()) for one, two, _ in lines(200, longest=5)), strict=True
+    )
+    for ending, column in zip(("en", "it", "de"), columns, strict=True):
+        (folder / f"text.{ending}").write_text("\n".join(column) + "\n", encoding="utf-8")
+    return folder
+
+
+def write_memory(folder: Path) -> Path:
+    folder.mkdir()
+    unit = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="it"><seg>{}</seg></tuv></tu>'
+    body = "".join(unit.format(one, two) for one, two, _ in lines(200, longest=5))
+    (folder / "memory.tmx").write_text(f"<tmx><body>{body}</body></tmx>", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("write", [write_three_languages, write_memory])
+def test_a_pair_of_several_languages_is_trained(
+    write: Callable[[Path], Path], call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Named once: what reads the run again knows the pair."""
+    few = replace(mini().recipe, steps=2, evaluate_every=2, save_every=2, log_every=2, warmup=1)
+    monkeypatch.setitem(translation.PRESETS, "mini", replace(mini(), recipe=few))
+    monkeypatch.setenv("FOURIERKERNELS_CACHE", str(tmp_path / "cache"))
+    data, run = write(tmp_path / "data"), tmp_path / "run"
+    options = ("train", "translation", "--preset", "mini", "--mixer", "attention", "--data", data)
+    status, _, err = call(*options, "--output", run)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "pair must be named" in err
+    assert call(*options, "--pair", "en-it", "--plan")[0] == 0
+    status, _, err = call(*options, "--pair", "en-it", "--output", run)
+    assert status == 0, err
+    assert json.loads((run / "results.json").read_text())["config"]["languages"] == ["en", "it"]
+    assert call("evaluate", run, "--split", "test")[0] == 0
+    status, _, err = call(*options, "--pair", "it-en", "--output", run, "--resume")
+    assert (status, err.count("\n")) == (2, 1)
+    assert call(*options, "--output", run, "--resume")[0] == 0
+    status, _, err = call("train", "language", "--pair", "en-it", "--output", tmp_path / "other")
+    assert "error: study must be one of translation for a pair, got 'language'" in err
 
 
 def test_other_studies_need_neither_sacrebleu_nor_subwords() -> None:

@@ -13,7 +13,7 @@ from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import SETUP, find_run
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.engine.recipe import Preset, Recipe
-from fourierkernels.studies.engine.study import StartedStudy, Study, TaughtStudy
+from fourierkernels.studies.engine.study import PairedStudy, StartedStudy, Study, TaughtStudy
 from fourierkernels.studies.engine.teacher import Start, Teacher, choose_start
 from fourierkernels.studies.registry import STUDIES, choose_preset, choose_study
 
@@ -41,11 +41,13 @@ class Setup:
         The model that it learns from beside the data.
     start : Start or None
         The model that it begins with.
+    pair : str or None
+        Source and target of a translation, as "en-it"; None if the data have no others.
 
     Raises
     ------
     ValueError
-        If a name is unknown, or a teacher or a start is named in a study that has none.
+        If a name is unknown, or a teacher, a start or a pair is named in a study that has none.
     TypeError
         If the mixer has no such option.
     """
@@ -58,10 +60,12 @@ class Setup:
     data: str | None = None
     teacher: Teacher | None = None
     start: Start | None = None
+    pair: str | None = None
 
     def __post_init__(self) -> None:
         study = self.chosen_study
-        for name, kind in (("teacher", TaughtStudy), ("start", StartedStudy)):
+        kinds = (("teacher", TaughtStudy), ("start", StartedStudy), ("pair", PairedStudy))
+        for name, kind in kinds:
             if getattr(self, name) is not None and not isinstance(study, kind):
                 able = ", ".join(other for other, row in STUDIES.items() if isinstance(row, kind))
                 raise ValueError(f"study must be one of {able} for a {name}, got {self.study!r}")
@@ -89,6 +93,7 @@ def setup(
     data: str | Path | None = None,
     teacher: Teacher | None = None,
     start: str | Path | None = None,
+    pair: str | None = None,
     **changes: Any,
 ) -> Setup:
     """Return a run of a study, with changes to the recipe of its preset, or of its default one.
@@ -107,7 +112,7 @@ def setup(
     named = None if data is None else _place(data)
     own = _mixer_of(start) if mixer is None else mixer
     begun = None if start is None else choose_start(start)
-    return Setup(study, size, own, recipe, dict(mixer_options or {}), named, teacher, begun)
+    return Setup(study, size, own, recipe, dict(mixer_options or {}), named, teacher, begun, pair)
 
 
 def folder_name(run: Setup) -> str:
@@ -125,6 +130,8 @@ def folder_name(run: Setup) -> str:
     changed = {name: value for name, value in ours.items() if value != usual[name]}
     if run.data != run.chosen_preset.data and run.data is not None:
         changed["data"] = Path(run.data).name
+    if run.pair is not None:
+        changed["pair"] = run.pair
     for name, model in (("teacher", run.teacher), ("from", run.start)):
         if model is not None:
             changed[name] = model.digest[:_DIGITS]
@@ -183,6 +190,8 @@ def read_data(
         If they cannot be read.
     """
     study, named = run.chosen_study, run.data if data is None else data
+    if isinstance(study, PairedStudy):
+        return study.read(run.chosen_preset, named, cache=cache, pair=run.pair)
     if not isinstance(study, StartedStudy):
         return study.read(run.chosen_preset, named, cache=cache)
     begun = None if run.start is None else Path(run.start.path)
@@ -208,6 +217,7 @@ def save_setup(output: Path, run: Setup, digest: str) -> None:
         "recipe": run.recipe.as_json(),
         "teacher": None if run.teacher is None else asdict(run.teacher),
         **({} if run.start is None else {"start": asdict(run.start)}),
+        **({} if run.pair is None else {"pair": run.pair}),
     }
     write_text(output / SETUP, json.dumps(facts, indent=2) + "\n")
 
@@ -231,6 +241,7 @@ def load_setup(output: Path) -> tuple[Setup, str]:
             names["recipe"] = Recipe.from_json(facts["recipe"])
             taught = facts.get("teacher")  # runs of before there were any do not say
             names["teacher"] = None if taught is None else Teacher(**taught)
+            names["pair"] = facts.get("pair")
             names["start"] = Start(**facts["start"]) if facts.get("start") else None
             return Setup(**names, data=facts["data"]), str(facts["digest"])
     except (ValueError, KeyError, TypeError) as error:

@@ -317,6 +317,21 @@ class TaughtStudy(Study[PresetT, DataT, ModelT]):
         """Return the scores of all words, which are compared with those of the teacher."""
 
 
+class PairedStudy(Study[PresetT, DataT, ModelT]):
+    """A study of two languages, which data of several have to be told."""
+
+    @abstractmethod
+    def read(
+        self,
+        preset: PresetT,
+        data: str | Path | None,
+        *,
+        cache: Path | None = None,
+        pair: str | None = None,
+    ) -> DataT:
+        """Return the data of a run, from the first language of a pair to the second."""
+
+
 class StartedStudy(Study[PresetT, DataT, ModelT]):
     """A study whose models begin with those of another run."""
 

@@ -70,6 +70,7 @@ def choose_run(
     teacher_weight: float | None = None,
     temperature: float | None = None,
     start: Path | None = None,
+    pair: str | None = None,
 ) -> Setup:
     """Return the run that options describe; what a resumed run was asked for need not be repeated.
 
@@ -81,6 +82,8 @@ def choose_run(
         A trained model to learn from, with its share of the loss and its temperature.
     start : Path or None
         A trained model to begin with.
+    pair : str or None
+        Source and target of a translation.
 
     Raises
     ------
@@ -89,7 +92,7 @@ def choose_run(
     """
     if study is None:
         raise ValueError("study must be named (--list shows them), got none")
-    given = {"preset": preset, "mixer": mixer, "data": data}
+    given = {"preset": preset, "mixer": mixer, "data": data, "pair": pair}
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     taught = {"weight": teacher_weight, "temperature": temperature}
     if resumed is None:

@@ -215,7 +215,7 @@ def _direction(folder: Path) -> tuple[str, str]:
         return name["source"], name["target"]
     if len(found) != 2:
         raise ValueError(
-            f"pair must be named for {folder}, for instance {found[0]}-{found[1]}: "
+            f"pair must be named for {folder}, for instance --pair {found[0]}-{found[1]}: "
             f"it has {', '.join(found)}"
         )
     return found[0], found[1]

@@ -22,7 +22,14 @@ from fourierkernels.models import (
 )
 from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Measured, Objective, Scored, TaughtStudy, Terms
+from fourierkernels.studies.engine.study import (
+    Measured,
+    Objective,
+    PairedStudy,
+    Scored,
+    TaughtStudy,
+    Terms,
+)
 from fourierkernels.studies.translation.bleu import check_sacrebleu, signature
 from fourierkernels.studies.translation.classes import ENDS, BatchRule, padded_length
 from fourierkernels.studies.translation.presets import PRESETS, TranslationPreset
@@ -40,7 +47,10 @@ _OPTIONS = (
 )
 
 
-class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationModel]):
+class TranslationStudy(
+    TaughtStudy[TranslationPreset, "PairFiles", TranslationModel],
+    PairedStudy[TranslationPreset, "PairFiles", TranslationModel],
+):
     """Models that translate sentences, measured by BLEU and by their guesses of the next token."""
 
     presets = PRESETS
@@ -77,7 +87,12 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
         return BITEXTS
 
     def read(
-        self, preset: TranslationPreset, data: str | Path | None, *, cache: Path | None = None
+        self,
+        preset: TranslationPreset,
+        data: str | Path | None,
+        *,
+        cache: Path | None = None,
+        pair: str | None = None,
     ) -> "PairFiles":
         """Return the pairs of a run."""
         check_sacrebleu()  # before a training whose end needs it
@@ -86,6 +101,7 @@ class TranslationStudy(TaughtStudy[TranslationPreset, "PairFiles", TranslationMo
 
         return read_bitext(
             named,
+            pair=pair,
             size=preset.most_words,
             longest=preset.longest,
             difference=preset.difference,

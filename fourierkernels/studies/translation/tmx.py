@@ -40,7 +40,9 @@ def open_tmx(folder: Path, pair: tuple[str, str] | None) -> PairSource:
         If no languages are named.
     """
     if pair is None:
-        raise ValueError(f"pair must be named for {folder} of TMX, for instance en-it, got none")
+        raise ValueError(
+            f"pair must be named for {folder} of TMX, for instance --pair en-it, got none"
+        )
     files = _files(folder)
     facts = source_of_sides(
         folder.resolve().name, pair, {WHOLE: [(path, path) for path in files]}, "tmx"

@@ -20,7 +20,7 @@ from fourierkernels.foundation.files import write_folder
 from fourierkernels.foundation.run_folder import SUBWORDS, weights_file
 from fourierkernels.models import TranslationModel
 from fourierkernels.models.saved import load_model
-from fourierkernels.studies.engine.run_setup import load_setup, run_folder
+from fourierkernels.studies.engine.run_setup import load_setup, read_data, run_folder
 from fourierkernels.studies.texts.source import lines_of_bytes, text_lines
 from fourierkernels.studies.texts.token_files import SPLITS
 from fourierkernels.studies.translation.bpe import Bpe
@@ -165,10 +165,10 @@ def _texts(teacher: Path, data: str | Path | None, cache: Path | None) -> PairSo
     run, digest = load_setup(home)
     study = run.chosen_study
     named = study.named(run.chosen_preset, run.data if data is None else data)
-    files = study.read(run.chosen_preset, named, cache=cache)
+    files = read_data(run, data=data, cache=cache)
     if files.digest != digest:
         study.check(home, files)
-    return open_bitext(named)[1]
+    return open_bitext(named, pair=run.pair)[1]
 
 
 def _check_output(output: Path, languages: tuple[str, str]) -> None:
