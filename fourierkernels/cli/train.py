@@ -72,10 +72,7 @@ _From = Annotated[
     ),
 ]
 
-_Pair = Annotated[
-    str | None,
-    typer.Option(help="Source and target of a translation, as en-it, where data have several."),
-]
+_Pair = Annotated[str | None, typer.Option(help="Source and target languages, as en-it.")]
 
 
 def train(

@@ -1,5 +1,6 @@
 """Readers: what is read is what the published code reads, and bad data is one clear error."""
 
+import gzip
 import json
 import multiprocessing
 import shutil
@@ -15,8 +16,10 @@ from training_runs import number_and_wait, read_texts, start
 from fourierkernels.foundation import files
 from fourierkernels.foundation.files import write_folder
 from fourierkernels.foundation.words import Vocabulary
+from fourierkernels.studies.engine.data_sets import find_row
 from fourierkernels.studies.language import corpora
 from fourierkernels.studies.language.corpora import CORPORA, read_corpus
+from fourierkernels.studies.masked.sets import DOCUMENTS
 from fourierkernels.studies.texts.plain import words_of
 from fourierkernels.studies.texts.token_files import (
     build_token_files,
@@ -57,6 +60,72 @@ def test_wikitext_is_read_as_the_published_code_reads_it(wikitext: Path, tmp_pat
     assert read_corpus(wikitext.parent, folder=tmp_path / "cache").digest == files.digest
 
 
+def named(wikitext: Path, name: str, ending: str, *, packed: bool = False) -> Path:
+    """Copy the files of WikiText under another name, with another ending, packed."""
+    folder = wikitext.parent / "copies" / name
+    folder.mkdir(parents=True)
+    for split, text in LINES.items():
+        content = text.encode()
+        file = folder / f"wiki.{split}.{ending}{'.gz' if packed else ''}"
+        file.write_bytes(gzip.compress(content) if packed else content)
+    return folder
+
+
+def test_packed_wikitext_is_that_of_its_files(wikitext: Path, tmp_path: Path) -> None:
+    whole = read_corpus(wikitext, folder=tmp_path / "cache")
+    for name in ("wikitext-103", "other"):
+        packed = read_corpus(
+            named(wikitext, name, "tokens", packed=True), folder=tmp_path / "cache"
+        )
+        assert (packed.corpus, packed.counts) == ("wikitext-103", whole.counts)
+        assert packed.vocabulary == whole.vocabulary
+
+
+def test_a_part_of_wikitext_is_read_and_never_taken_for_it(wikitext: Path, tmp_path: Path) -> None:
+    folder = named(wikitext, "articles", "tokens")
+    (folder / "wiki.train.tokens").write_text(LINES["train"][:-10])
+    with pytest.warns(UserWarning, match=r"17 tokens, got 14: .*articles is read as a part"):
+        part = read_corpus(folder, folder=tmp_path / "cache")
+    assert (part.corpus, part.counts["train"]) == ("wikitext-part", 14)
+    assert corpora.splitting(part.corpus) == {"splitter": "whitespace", "blank_lines": True}
+    again = folder.rename(folder.with_name("wikitext-1"))
+    assert read_corpus(again, folder=tmp_path / "cache").corpus == "wikitext-part"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_raw_wikitext_is_read_and_rare_words_are_unknown(
+    packed: bool, wikitext: Path, tmp_path: Path
+) -> None:
+    folder = named(wikitext, "wikitext-103-raw", "raw", packed=packed)
+    for place in (folder, folder.parent):
+        found = read_corpus(place, folder=tmp_path / "cache")
+        assert (found.corpus, found.source) == ("wikitext-raw", "wikitext-103-raw")
+        assert found.counts == {"train": 17, "valid": 5, "test": 3}
+        assert found.vocabulary.words == (
+            "<eos>",
+            "<unk>",
+        )  # no word of so small a text comes 3 times
+    name, place = find_row(DOCUMENTS, folder)
+    assert (name, len(list(DOCUMENTS[name].open(place).lines("train")))) == ("wikitext-articles", 3)
+
+
+def test_packed_texts_are_those_that_are_not(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    for folder in (plain, packed):
+        folder.mkdir()
+        for split in ("train", "valid", "test"):
+            content = f"the cat sat on the mat, the {split} cat\n".encode() * 3
+            packs = folder is packed
+            file = folder / (f"{split}.txt.gz" if packs else f"{split}.txt")
+            file.write_bytes(gzip.compress(content) if packs else content)
+    one, other = (read_corpus(folder, folder=tmp_path / "cache") for folder in (plain, packed))
+    assert (one.vocabulary, one.counts) == (other.vocabulary, other.counts)
+    shutil.copy(packed / "train.txt.gz", packed / "more.txt.gz")
+    for split in ("train", "valid", "test"):
+        (packed / f"{split}.txt.gz").rename(packed / f"book of {split}.txt.gz")
+    assert read_corpus(packed, folder=tmp_path / "cache").corpus == "text"
+
+
 def test_truncated_wikitext_is_recognised_by_its_count(wikitext: Path, tmp_path: Path) -> None:
     (wikitext / "wiki.train.tokens").write_text(LINES["train"][:-10])
     with pytest.raises(ValueError, match="train text of wikitext-103 must have 17 tokens, got 14"):
@@ -70,7 +139,7 @@ def spoil(name: str, folder: Path) -> None:
         "empty": lambda: file.write_text(""),
         "latin": lambda: file.write_bytes("caf\xe9".encode("latin-1")),
         "binary": lambda: file.write_bytes(b"the\0cat\n"),
-        "renamed": lambda: [path.rename(path.with_suffix(".raw")) for path in folder.iterdir()],
+        "renamed": lambda: [path.rename(path.with_suffix(".bak")) for path in folder.iterdir()],
     }
     changes[name]()
 
@@ -82,7 +151,7 @@ def spoil(name: str, folder: Path) -> None:
         ("empty", "wiki.valid.tokens must have text, got an empty file"),
         ("latin", "wiki.valid.tokens must be UTF-8 text, got line 1"),
         ("binary", "wiki.valid.tokens must be text, got a zero byte in line 1"),
-        ("renamed", "data must be a folder that a reader knows .* got .* with wiki.test.raw"),
+        ("renamed", "data must be a folder that a reader knows .* got .* with wiki.test.bak"),
     ],
 )
 def test_bad_wikitext_is_one_clear_error(

@@ -1,12 +1,19 @@
 """The table of corpora: texts in one language, split into words."""
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
-from fourierkernels.studies.texts.plain import has_texts, is_wikitext, open_texts, open_wikitext
+from fourierkernels.studies.texts.plain import (
+    has_texts,
+    has_wikitext,
+    is_wikitext,
+    open_texts,
+    open_wikitext,
+)
 from fourierkernels.studies.texts.python_text import open_python
 from fourierkernels.studies.texts.source import Source
 from fourierkernels.studies.texts.token_files import TokenFiles, build_token_files
@@ -35,6 +42,8 @@ class Corpus(DataSet[Source]):
     blank_lines: bool = True
 
 
+PART = "wikitext-part"
+
 # The first row that recognises a folder reads it. Counts: Merity, Xiong, Bradbury and Socher,
 # "Pointer sentinel mixture models" (ICLR 2017), table 1.
 CORPORA: dict[str, Corpus] = {
@@ -56,11 +65,29 @@ CORPORA: dict[str, Corpus] = {
         counts={"train": 2_088_628, "valid": 217_646, "test": 245_569},
         splitter="whitespace",
     ),
+    PART: Corpus(
+        title="a part of WikiText",
+        source="your own, for instance its first articles",
+        layout="wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens (or .gz), in a folder of "
+        "another name",
+        recognises=lambda folder: has_wikitext(folder, "tokens"),
+        open=open_wikitext,
+        splitter="whitespace",
+    ),
+    "wikitext-raw": Corpus(
+        title="the raw text of WikiText-103 or WikiText-2, or a part of it",
+        source="https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-raw-v1.zip",
+        layout="wiki.train.raw, wiki.valid.raw, wiki.test.raw (or .gz)",
+        recognises=lambda folder: has_wikitext(folder, "raw"),
+        open=open_wikitext,
+        least_count=3,
+        splitter="whitespace",
+    ),
     "text": Corpus(
         title="plain text",
         source="your own; experiments/data_manuals.py fetches the manuals of LibreOffice and "
         "Debian",
-        layout="train.txt, valid.txt and test.txt, or any .txt files, split by file",
+        layout="train.txt, valid.txt and test.txt, or any .txt files, split by file (or .gz)",
         recognises=has_texts,
         open=open_texts,
         least_count=3,
@@ -110,9 +137,8 @@ def read_corpus(
         most=most,
         folder=folder,
     )
-    if row.counts is not None:
-        _check_counts(files, row.counts)
-    return files
+    files = replace(files, corpus=name)  # another row may have built them from the same text
+    return files if row.counts is None else _checked(files, row.counts, place)
 
 
 def splitting(corpus: str) -> dict[str, Any]:
@@ -127,11 +153,17 @@ def splitting(corpus: str) -> dict[str, Any]:
     return {} if row is None else {"splitter": row.splitter, "blank_lines": row.blank_lines}
 
 
-def _check_counts(files: TokenFiles, counts: Mapping[str, int]) -> None:
-    wrong = {split: files.counts[split] for split in counts if files.counts[split] != counts[split]}
-    if wrong:
-        split, found = next(iter(wrong.items()))
+def _checked(files: TokenFiles, counts: Mapping[str, int], place: Path) -> TokenFiles:
+    """Return files with the counts of their row; others are a part of it if not named as it is."""
+    wrong = [split for split in counts if files.counts[split] != counts[split]]
+    if not wrong:
+        return files
+    split, name = wrong[0], files.corpus
+    told = f"{split} text of {name} must have {counts[split]} tokens, got {files.counts[split]}"
+    if files.source.startswith(name) or (place / name).is_dir():
         raise ValueError(
-            f"{split} text of {files.corpus} must have {counts[split]} tokens, got {found}: the "
-            "file is cut off, or it is another edition (--data takes it under another name)"
+            f"{told}: the file is cut off, or it is another edition (--data takes it under another "
+            "name)"
         )
+    warnings.warn(f"{told}: {place} is read as a part of WikiText", stacklevel=3)
+    return replace(files, corpus=PART)

@@ -15,7 +15,7 @@ from fourierkernels.studies.masked.documents import (
     open_texts,
     open_wikitext,
 )
-from fourierkernels.studies.texts.plain import has_texts, is_wikitext
+from fourierkernels.studies.texts.plain import has_texts, has_wikitext
 
 # The first row that recognises a folder reads it.
 DOCUMENTS: dict[str, DataSet[DocumentSource]] = {
@@ -27,12 +27,10 @@ DOCUMENTS: dict[str, DataSet[DocumentSource]] = {
         open=open_c4,
     ),
     "wikitext-articles": DataSet(
-        title="WikiText-103 or WikiText-2, an article being a document",
+        title="WikiText-103, WikiText-2 or a part of them, an article being a document",
         source="as for the language study",
-        layout="wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens",
-        recognises=lambda folder: any(
-            is_wikitext(folder, name) for name in ("wikitext-103", "wikitext-2")
-        ),
+        layout="wiki.train.tokens, wiki.valid.tokens, wiki.test.tokens, or .raw (or .gz)",
+        recognises=has_wikitext,
         open=open_wikitext,
     ),
     "text-documents": DataSet(
@@ -40,7 +38,7 @@ DOCUMENTS: dict[str, DataSet[DocumentSource]] = {
         source="your own; experiments/data_manuals.py --documents fetches the manuals of "
         "LibreOffice and Debian",
         layout="train.txt, valid.txt and test.txt, blank lines between documents, or any .txt "
-        "files, a document each",
+        "files, a document each (or .gz)",
         recognises=has_texts,
         open=open_texts,
     ),

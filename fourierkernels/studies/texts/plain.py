@@ -1,6 +1,7 @@
 """Folders of plain text, of three files or of many that are split here, and WikiText.
 
-WikiText as it is distributed: one file of tokens per split, words separated by blanks.
+WikiText as it is distributed: one file of tokens per split, words separated by blanks, or the raw
+text, in which no word is ``<unk>`` yet. Each file may be packed, with the ending .gz.
 
 As in the published code (``src/data_utils.py`` and ``src/utils/vocabulary.py`` of
 https://github.com/IDSIA/lmtool-fwp): the vocabulary is that of the training text alone, ``<eos>``
@@ -16,6 +17,8 @@ from fourierkernels.studies.texts.source import Source, source_of_files
 from fourierkernels.studies.texts.token_files import SPLITS
 
 _WORD = re.compile(WORD)
+_PACKED = ".gz"
+_KINDS = ("tokens", "raw")
 _HELD_OUT = 20  # one file in so many is for validation, another one for the test
 
 
@@ -34,7 +37,7 @@ def words_of(line: str) -> list[str]:
 
 def has_texts(folder: Path) -> bool:
     """Return whether a folder has text files."""
-    return any(folder.rglob("*.txt"))
+    return any(folder.rglob("*.txt")) or any(folder.rglob(f"*.txt{_PACKED}"))
 
 
 def open_texts(folder: Path) -> Source:
@@ -63,12 +66,19 @@ def text_files(folder: Path) -> dict[str, list[Path]]:
 
 def named_files(folder: Path) -> dict[str, Path]:
     """Return those of train.txt, valid.txt and test.txt that are in a folder."""
-    named = {split: folder / f"{split}.txt" for split in SPLITS}
+    named = {split: _plain_or_packed(folder / f"{split}.txt") for split in SPLITS}
     return {split: path for split, path in named.items() if path.is_file()}
 
 
+def _plain_or_packed(path: Path) -> Path:
+    """Return a file, or the packed one where there is only that."""
+    packed = path.with_name(f"{path.name}{_PACKED}")
+    return packed if packed.is_file() and not path.is_file() else path
+
+
 def _split_files(folder: Path) -> dict[str, list[Path]]:
-    paths = sorted(path for path in folder.rglob("*.txt") if path.is_file())
+    found = [*folder.rglob("*.txt"), *folder.rglob(f"*.txt{_PACKED}")]
+    paths = sorted(path for path in found if path.is_file())
 
     def key(path: Path) -> str:
         return hashlib.sha256(path.relative_to(folder).as_posix().encode()).hexdigest()
@@ -94,9 +104,22 @@ def is_wikitext(folder: Path, name: str) -> bool:
     A folder of another name counts as WikiText-103.
     """
     if (folder / name).is_dir():
-        return _has_tokens(folder / name)
-    other = folder.resolve().name.startswith("wikitext-") and folder.resolve().name != name
-    return _has_tokens(folder) and not other
+        return _kind(folder / name) == "tokens"
+    own = folder.resolve().name
+    other = own.startswith("wikitext-") and not own.startswith(name)
+    return _kind(folder) == "tokens" and not other
+
+
+def has_wikitext(folder: Path, kind: str | None = None) -> bool:
+    """Return whether a folder, or one named wikitext-… in it, has files of WikiText.
+
+    Parameters
+    ----------
+    kind : {"tokens", "raw"}, optional
+        Either by default.
+    """
+    found = _kind(_wikitext_home(folder))
+    return found is not None and kind in (None, found)
 
 
 def open_wikitext(folder: Path) -> Source:
@@ -113,9 +136,8 @@ def open_wikitext(folder: Path) -> Source:
 
 def wikitext_files(folder: Path) -> tuple[Path, dict[str, list[Path]]]:
     """Return the folder that has the files of tokens, and these; see :func:`open_wikitext`."""
-    inside = [path for path in sorted(folder.glob("wikitext-*")) if path.is_dir()]
-    home = folder if _has_tokens(folder) else inside[0]
-    files = {split: home / f"wiki.{split}.tokens" for split in SPLITS}
+    home = _wikitext_home(folder)
+    files = {split: _plain_or_packed(home / f"wiki.{split}.{_kind(home)}") for split in SPLITS}
     missing = [path.name for path in files.values() if not path.is_file()]
     if missing:
         raise ValueError(f"{home} must have {', '.join(missing)}, got {_names(home)}")
@@ -125,8 +147,19 @@ def wikitext_files(folder: Path) -> tuple[Path, dict[str, list[Path]]]:
     return home, {split: [path] for split, path in files.items()}
 
 
-def _has_tokens(folder: Path) -> bool:
-    return any((folder / f"wiki.{split}.tokens").exists() for split in SPLITS)
+def _wikitext_home(folder: Path) -> Path:
+    inside = [path for path in sorted(folder.glob("wikitext-*")) if path.is_dir()]
+    return inside[0] if inside and _kind(folder) is None else folder
+
+
+def _kind(folder: Path) -> str | None:
+    """Return which files of WikiText a folder has; None if it has none."""
+
+    def has(kind: str) -> bool:
+        paths = (_plain_or_packed(folder / f"wiki.{split}.{kind}") for split in SPLITS)
+        return any(path.exists() for path in paths)
+
+    return next((kind for kind in _KINDS if has(kind)), None)
 
 
 def _names(folder: Path) -> str:
