@@ -334,7 +334,7 @@ BROKEN: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "pickles": (
         "cifar10",
         lambda f: (f / "test_batch.bin").rename(f / "test_batch"),
-        "test_batch is of the version for Python, a pickle, which is not read",
+        "test_batch must be a whole pickle, got",
     ),
     "metadata": (
         "pathfinder",

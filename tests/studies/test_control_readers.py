@@ -17,12 +17,12 @@ from payload import Payload
 from tiny_control import GLIDER, Parts, as_episodes, episodes, flat, write_hdf5, write_pickle
 from training_runs import error_of
 
+from fourierkernels.foundation.plain_pickle import read_plain_pickle
 from fourierkernels.studies.control import d4rl, sets
 from fourierkernels.studies.control.control_data import prepare
 from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.control.episodes import Episodes, checked, open_recorded, write_recorded
 from fourierkernels.studies.control.generating import BEHAVIOURS, Search, generate, kept_generated
-from fourierkernels.studies.control.plain_pickle import read_plain_pickle
 from fourierkernels.studies.control.sets import CONTROL_SETS, read_episodes
 from fourierkernels.studies.engine.data_sets import DataSet
 

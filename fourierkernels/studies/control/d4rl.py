@@ -11,7 +11,7 @@ The pickles of the decision transformer's authors: a list with a dictionary for 
 
 [chen2021decision]_; ``gym/data/download_d4rl_datasets.py`` of github.com/kzl/decision-transformer
 writes ``{environment}-{behaviour}-v2.pkl``. A pickle can run code when it is opened; these are not
-run (:mod:`~fourierkernels.studies.control.plain_pickle`).
+run (:mod:`~fourierkernels.foundation.plain_pickle`).
 """
 
 import re
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.extras import needed_for
+from fourierkernels.foundation.plain_pickle import Array, read_plain_pickle
 from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.control.episodes import Episodes, check_numbers, checked, join
-from fourierkernels.studies.control.plain_pickle import Array, read_plain_pickle
 
 if TYPE_CHECKING:
     import h5py

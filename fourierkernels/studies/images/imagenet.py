@@ -1,12 +1,17 @@
-"""ImageNet's archives as they are distributed, read without being unpacked.
+"""ImageNet's archives as they are distributed, read without being unpacked, or unpacked.
 
 The archive of training images has an archive for each class; that of validation images has files
 in the order of the labels, which the development kit holds, as numbers. Classes are in the order of
 their WordNet numbers, as folders of them are. The heads of all members are read at each start,
 which takes minutes for 1.3 million of them; an image is read where a batch needs it.
+
+Where the archives have been unpacked, the validation images lie side by side in one folder, and the
+development kit has their labels, too.
 """
 
 import io
+import os
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -17,7 +22,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourierkernels.studies.images.labelled import FileList, LabelledImages, digest_of, read_image
+from fourierkernels.studies.images.labelled import (
+    SUFFIXES,
+    FileList,
+    LabelledImages,
+    class_names,
+    digest_of,
+    entries_of,
+    has_classes,
+    home_of,
+    images_of,
+    list_files,
+    read_image,
+)
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,6 +43,8 @@ TRAIN, VALID = "ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"
 KIT = "ILSVRC2012_devkit_t12.tar.gz"
 _LABELS = "ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt"
 _CLASSES = "ILSVRC2012_devkit_t12/data/meta.mat"
+_UNPACKED = "ILSVRC2012_devkit_t12"
+_NUMBERED = re.compile(r"ILSVRC2012_val_(\d{8})\.JPEG")
 _MOST = 2**24  # bytes of a file of the kit
 
 
@@ -88,6 +107,71 @@ def open_archives(folder: Path) -> LabelledImages:
         {split: np.array(found.labels, dtype=np.int64) for split, found in lists.items()},
         lambda split, place: lists[split].open(place),
     )
+
+
+def has_flat_validation(folder: Path) -> bool:
+    """Return whether training images are in folders and validation images side by side."""
+    home = home_of(folder, "valid")
+    return has_classes(folder) and home is not None and any(map(_flat, entries_of(home)))
+
+
+def open_flat_validation(folder: Path) -> LabelledImages:
+    """Return the images under train/WNID and those of val, whose labels the development kit has.
+
+    Raises
+    ------
+    ValueError
+        If there is no development kit, its classes are not those of train, or the validation
+        images are not those that it has labels of.
+    """
+    train, valid = home_of(folder, "train"), home_of(folder, "valid")
+    place = next((p for p in (folder / KIT, folder / _UNPACKED) if p.exists()), None)
+    if train is None or valid is None or place is None:
+        raise ValueError(
+            f"{folder} must have {KIT} or {_UNPACKED}, which has the labels of the images in val, "
+            "got neither"
+        )
+    kit = _unpacked_kit(folder) if place.is_dir() else _kit(place)
+    names = _class_names(kit[_CLASSES], place)
+    classes = class_names(train)
+    if set(classes) != set(names.values()):
+        raise ValueError(f"{train} must have a folder for each class of {place}, got others")
+    labels = [classes.index(names[n]) for n in _label_numbers(kit[_LABELS], names, place)]
+    lists = {"train": list_files(train, classes), "valid": _numbered(valid, labels)}
+    return images_of("imagenet", folder, classes, lists)
+
+
+def _flat(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file() and entry.name.lower().endswith(SUFFIXES)
+
+
+def _numbered(home: Path, labels: list[int]) -> FileList:
+    """Return validation images, of which the one numbered n has label n of the kit."""
+    found = FileList(home, [], [], [])
+    for entry in entries_of(home):
+        known = _NUMBERED.fullmatch(entry.name)
+        if known is None or not 1 <= int(known[1]) <= len(labels):
+            raise ValueError(
+                f"{home} must have ILSVRC2012_val_00000001.JPEG to {len(labels):08}.JPEG alone, "
+                f"got {entry.name}"
+            )
+        found.names.append(entry.name)
+        found.sizes.append(entry.stat().st_size)
+        found.labels.append(labels[int(known[1]) - 1])
+    if len(found.names) != len(labels):
+        raise ValueError(
+            f"{home} must have an image for each label, got {len(found.names)} images and "
+            f"{len(labels)} labels"
+        )
+    return found
+
+
+def _unpacked_kit(folder: Path) -> dict[str, bytes]:
+    """Return the two files of the development kit where it has been unpacked."""
+    for name in (_LABELS, _CLASSES):
+        if not (folder / name).is_file():
+            raise ValueError(f"{folder} must have {name}, got none")
+    return {name: (folder / name).read_bytes() for name in (_LABELS, _CLASSES)}
 
 
 def _kit(file: Path) -> dict[str, bytes]:

@@ -70,12 +70,13 @@ class LabelledImages:
 
 @dataclass(frozen=True)
 class Pixels:
-    """Grey images of one size that are held in memory, in splits.
+    """Images of one size that are held in memory, in splits.
 
     Attributes
     ----------
     images : mapping of str to ndarray
-        From a split to its images, ``(n, side, side)`` in 0, …, 255.
+        From a split to its images, in 0, …, 255: grey ones ``(n, side, side)``, coloured ones
+        ``(n, side, side, 3)``.
     labels : mapping of str to ndarray
         From a split to their classes, ``(n,)``.
     """
@@ -92,6 +93,11 @@ class Pixels:
     def labelled(self, corpus: str, source: str, classes: tuple[str, ...]) -> LabelledImages:
         """Return them as a data set, normalised by mean and deviation of the training images."""
         train = self.images["train"]
+        train = train.reshape(*train.shape[:3], -1)  # (n, side, side, channels)
+        means, deviations = (
+            np.array([function(train[..., c]) for c in range(train.shape[3])]) / 255
+            for function in (_mean, _deviation)
+        )
         digest = hashlib.sha256()
         for split in self.images:
             for array in (self.images[split], self.labels[split]):
@@ -104,17 +110,25 @@ class Pixels:
             classes,
             self.labels,
             self.open,
-            channels=1,
+            channels=train.shape[3],
             side=train.shape[1],
-            mean=(float(train.mean(dtype=np.float64)) / 255,),
-            std=(float(train.std(dtype=np.float64)) / 255 or 1.0,),
+            mean=tuple(means.tolist()),
+            std=tuple(value or 1.0 for value in deviations.tolist()),
         )
+
+
+def _mean(values: NDArray[np.uint8]) -> float:
+    return float(values.mean(dtype=np.float64))
+
+
+def _deviation(values: NDArray[np.uint8]) -> float:
+    return float(values.std(dtype=np.float64))
 
 
 _NAMES = {"train": ("train",), "valid": ("val", "valid", "validation"), "test": ("test",)}
 # A few of ImageNet's .JPEG files are PNG.
 FORMATS = ("JPEG", "PNG")
-_SUFFIXES = (".jpeg", ".jpg", ".png")
+SUFFIXES = (".jpeg", ".jpg", ".png")
 
 
 @dataclass(frozen=True)
@@ -157,21 +171,41 @@ def open_classes(folder: Path) -> LabelledImages:
         If there is no validation folder, a class has no training image, a class is not among those
         of the training images, or a file is no image by its suffix.
     """
-    homes = {split: _home(folder, names) for split, names in _NAMES.items()}
+    homes = {split: home_of(folder, split) for split in _NAMES}
     train, valid = homes["train"], homes["valid"]
     if train is None or valid is None:
         raise ValueError(f"{folder} must have train and val, got {_some_names(folder)}")
-    classes = tuple(sorted(entry.name for entry in _entries(train) if entry.is_dir()))
+    classes = class_names(train)
     lists = {s: list_files(home, classes) for s, home in homes.items() if home is not None}
+    return images_of("folder", folder, classes, lists)
+
+
+def class_names(train: Path) -> tuple[str, ...]:
+    """Return the names of the folders of training images, in their order."""
+    return tuple(sorted(entry.name for entry in entries_of(train) if entry.is_dir()))
+
+
+def images_of(
+    corpus: str, folder: Path, classes: tuple[str, ...], lists: Mapping[str, FileList]
+) -> LabelledImages:
+    """Return the images of lists of files.
+
+    Raises
+    ------
+    ValueError
+        If a class has no training image.
+    """
     missing = set(range(len(classes))) - set(lists["train"].labels)
     if missing:
-        raise ValueError(f"{train / classes[min(missing)]} must have images, got none")
+        raise ValueError(
+            f"{lists['train'].folder / classes[min(missing)]} must have images, got none"
+        )
 
     def open_place(split: str, place: int) -> "Image":
         return read_image(lists[split].folder / lists[split].names[place])
 
     return LabelledImages(
-        "folder",
+        corpus,
         folder.resolve().name,
         digest_of(lists),
         classes,
@@ -211,15 +245,15 @@ def list_files(home: Path, classes: Sequence[str]) -> FileList:
     """
     numbers = {name: number for number, name in enumerate(classes)}
     found = FileList(home, [], [], [])
-    for entry in _entries(home):
+    for entry in entries_of(home):
         if entry.name not in numbers:
             raise ValueError(
                 f"{home} must have folders of the {len(classes)} classes in train only, "
                 f"got {entry.name}"
             )
-        for file in _entries(entry.path):
-            if not file.name.lower().endswith(_SUFFIXES) or not file.is_file():
-                raise ValueError(f"{file.path} must be a file in {', '.join(_SUFFIXES)}, got none")
+        for file in entries_of(entry.path):
+            if not file.name.lower().endswith(SUFFIXES) or not file.is_file():
+                raise ValueError(f"{file.path} must be a file in {', '.join(SUFFIXES)}, got none")
             found.names.append(f"{entry.name}/{file.name}")
             found.sizes.append(file.stat().st_size)
             found.labels.append(numbers[entry.name])
@@ -237,7 +271,7 @@ def digest_of(lists: Mapping[str, FileList]) -> str:
     return digest.hexdigest()
 
 
-def _entries(folder: str | Path) -> Iterator[os.DirEntry[str]]:
+def entries_of(folder: str | Path) -> Iterator[os.DirEntry[str]]:
     """Yield what lies in a folder, in the order of names, without what is hidden."""
     try:
         with os.scandir(folder) as entries:
@@ -249,8 +283,9 @@ def _entries(folder: str | Path) -> Iterator[os.DirEntry[str]]:
         raise ValueError(f"{folder} must be the folder of a class, got a file") from error
 
 
-def _home(folder: Path, names: Sequence[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_dir()), None)
+def home_of(folder: Path, split: str) -> Path | None:
+    """Return the folder of a split, by one of its names; None if there is none."""
+    return next((folder / name for name in _NAMES[split] if (folder / name).is_dir()), None)
 
 
 def _some_names(folder: Path) -> str:

@@ -50,11 +50,12 @@ the model that is kept is the best by validation loss, theirs the last and the b
 printed (they also average weights, and report the model without); photographs are turned as their
 camera says. The paper does not say how its baseline differs from DeiT's: nothing in FF does.
 
-The presets "digits" and "fashion" are ours: small models of the same make for small images, with
-label smoothing and stochastic depth, a rate that falls from its largest to 0 by a cosine, and no
-augmentation but shifts and reflections of Fashion-MNIST. They add nothing to the denominator, and
-begin with weights of N(0, 1/E), since with 0.02² so few features learn little in so few updates.
-Queries and keys are then of unit size, so R begins at 0.5, as in the small language models.
+The presets "digits", "fashion" and "cifar" are ours: small models of the same make for small
+images, with label smoothing and stochastic depth, a rate that falls from its largest to 0 by a
+cosine, and no augmentation but shifts and reflections of Fashion-MNIST and CIFAR. They add nothing
+to the denominator, and begin with weights of N(0, 1/E), since with 0.02² so few features learn
+little in so few updates. Queries and keys are then of unit size, so R begins at 0.5, as in the
+small language models.
 """
 
 from dataclasses import dataclass, field
@@ -181,6 +182,29 @@ PRESETS = {
         ),
         mixer_options=_FOURIER,
         augmentation=Augmentation(shift=2, flip=0.5),
+    ),
+    "cifar": ImagePreset(
+        summary="4 layers of 4 heads of 16 features, 32 × 32 pixels in colour (CIFAR-10, -100)",
+        model={
+            "preset": "deit_tiny",
+            "image": 32,
+            "patch": 4,
+            "dim": 64,
+            "layers": 4,
+            "heads": 4,
+            "hidden": 128,
+            "std": 64**-0.5,
+        },
+        recipe=_small_recipe(
+            steps=3_000,
+            learning_rate=2e-3,
+            warmup=300,
+            evaluate_every=500,
+            save_every=500,
+            log_every=50,
+        ),
+        mixer_options=_FOURIER,
+        augmentation=Augmentation(shift=4, flip=0.5),
     ),
     "deit_tiny": _deit_preset(
         "DeiT-tiny as published, 3 heads of 64 features, on ImageNet: 300 epochs", "deit_tiny"

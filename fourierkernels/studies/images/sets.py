@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row, held_out
-from fourierkernels.studies.images.imagenet import has_archives, open_archives
+from fourierkernels.studies.images.cifar import has_cifar, open_cifar
+from fourierkernels.studies.images.imagenet import (
+    has_archives,
+    has_flat_validation,
+    open_archives,
+    open_flat_validation,
+)
 from fourierkernels.studies.images.labelled import (
     LabelledImages,
     Labels,
@@ -164,12 +170,28 @@ IMAGE_SETS: dict[str, DataSet[LabelledImages]] = {
         recognises=has_archives,
         open=open_archives,
     ),
+    "imagenet-unpacked": DataSet(
+        title="ImageNet, its training images in folders and its validation images side by side",
+        source="as above, unpacked",
+        layout="train/WNID/*.JPEG, val/ILSVRC2012_val_*.JPEG, and ILSVRC2012_devkit_t12.tar.gz or "
+        "its folder ILSVRC2012_devkit_t12, which has the labels",
+        recognises=has_flat_validation,
+        open=open_flat_validation,
+    ),
     "folder": DataSet(
         title="a folder of JPEG or PNG files for each class, as ImageNet is unpacked for DeiT",
         source="your own",
         layout="train/CLASS/*.JPEG, val/CLASS/*.JPEG and, if there is one, test/CLASS/*.JPEG",
         recognises=has_classes,
         open=open_classes,
+    ),
+    "cifar": DataSet(
+        title="CIFAR-10 or CIFAR-100, coloured images of 32 × 32 pixels",
+        source="https://www.cs.toronto.edu/~kriz/cifar.html, the version for Python",
+        layout="data_batch_1 to data_batch_5, test_batch and batches.meta; or train, test and meta "
+        "(pickles, of which nothing is run)",
+        recognises=has_cifar,
+        open=open_cifar,
     ),
     "idx": DataSet(
         title="Fashion-MNIST, MNIST and others in their format",

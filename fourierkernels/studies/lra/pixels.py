@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fourierkernels.studies.images.cifar import read_batch
 from fourierkernels.studies.lra.examples import (
     BYTE_TOKENS,
     ArenaData,
@@ -44,15 +45,16 @@ def has_cifar(folder: Path) -> bool:
 
 
 def open_cifar(folder: Path) -> ArenaData:
-    """Return the images of the binary version of CIFAR-10, in grey.
+    """Return the images of CIFAR-10 in grey, of its binary version or that for Python.
+
+    The latter are pickles, of which nothing is run.
 
     Raises
     ------
     ValueError
-        If a file is missing, of the version for Python (a pickle, which could run code) or cut
-        off, or a label is not below 10.
+        If a file is missing or cut off, or a label is not below 10.
     """
-    files = [folder / name for name in (*_TRAIN, _TEST)]
+    files = [_version(folder / name) for name in (*_TRAIN, _TEST)]
     batches = [_records(file) for file in files]
     ends = np.cumsum([len(batch) for batch in batches])
     trained = int(_TRAINED * ends[-2])
@@ -116,18 +118,21 @@ def grey(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.minimum(shares * 255.5, 255).astype(np.uint8)
 
 
+def _version(file: Path) -> Path:
+    """Return a batch of the binary version, or that for Python where there is only that."""
+    other = file.with_suffix("")
+    return other if other.is_file() and not file.is_file() else file
+
+
 def _records(file: Path) -> NDArray[np.uint8]:
     """Return the records of a batch, ``(n, 3073)``, which are read where they are needed."""
+    if not file.suffix:
+        pixels, labels = read_batch(file)
+        return np.hstack([labels[:, None].astype(np.uint8), pixels])
     if not file.is_file():
-        other = file.with_suffix("")
-        hint = (
-            f"; {other.name} is of the version for Python, a pickle, which is not read"
-            if other.is_file()
-            else ""
-        )
         raise ValueError(
-            f"data must have the file {file.name} of CIFAR-10's binary version, "
-            f"got none in {file.parent}{hint}"
+            f"data must have the file {file.name} of CIFAR-10, or {file.stem} of its version for "
+            f"Python, got neither in {file.parent}"
         )
     size = file.stat().st_size
     if not size or size % RECORD:

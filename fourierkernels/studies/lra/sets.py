@@ -47,8 +47,8 @@ ARENA_SETS: dict[str, DataSet[ArenaData]] = {
     ),
     "cifar10": DataSet(
         title="pixels of CIFAR-10 in grey",
-        source="https://www.cs.toronto.edu/~kriz/cifar.html, the binary version",
-        layout="data_batch_1.bin to data_batch_5.bin and test_batch.bin",
+        source="https://www.cs.toronto.edu/~kriz/cifar.html, the binary version or that for Python",
+        layout="data_batch_1.bin to data_batch_5.bin and test_batch.bin, or without .bin",
         recognises=has_cifar,
         open=open_cifar,
     ),

@@ -4,7 +4,7 @@ A pickle is a program for a small machine that may call any function of any modu
 run. :mod:`pickletools` splits the file into its instructions, and the machine below knows only
 those that build lists, tuples, dictionaries, texts, bytes and numbers; of functions it knows the
 few by which numpy writes an array, each replaced by a function of this file. Everything else is
-refused by name.
+refused by name. Strings of Python 2, which are bytes, become texts of as many characters.
 """
 
 import math
@@ -71,6 +71,7 @@ class Name:
 def _filled(content: Any, kind: Any, shape: Any, order: Any) -> NDArray[Any]:
     """Return the array of some bytes."""
     sizes = shape if isinstance(shape, tuple) else (shape,)
+    content = content.encode("latin1") if isinstance(content, str) else content  # of Python 2
     if not isinstance(kind, Kind) or not isinstance(content, bytes | bytearray):
         raise ValueError("arrays must be bytes of plain numbers, got objects")
     if order not in ("C", "F") or not all(type(size) is int and size >= 0 for size in sizes):
@@ -184,6 +185,7 @@ _DOES: dict[str, Callable[[_Machine, Any], object]] = {
         (
             *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT"),
             *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
+            *("BINSTRING", "SHORT_BINSTRING"),
             *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
         ),
         _Machine.push,
