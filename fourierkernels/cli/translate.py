@@ -25,16 +25,23 @@ _Corpus = Annotated[
         "in distilled-en-it, with translations as the targets of training."
     ),
 ]
-_Beam = Annotated[int, typer.Option(min=1, help="Hypotheses of the search; 1 is greedy.")]
-_Penalty = Annotated[float, typer.Option(help="Exponent of the length penalty; 0 is none.")]
+_OWN = "as the run was measured"
+_Beam = Annotated[
+    int | None,
+    typer.Option(min=1, help="Hypotheses of the search; 1 is greedy.", show_default=_OWN),
+]
+_Penalty = Annotated[
+    float | None,
+    typer.Option(help="Exponent of the length penalty; 0 is none.", show_default=_OWN),
+]
 
 
 def translate(
     checkpoint: _Checkpoint,
     file: _File = None,
     output: _Output = None,
-    beam: _Beam = 4,
-    length_penalty: _Penalty = 0.6,
+    beam: _Beam = None,
+    length_penalty: _Penalty = None,
     corpus: _Corpus = None,
 ) -> None:
     """Translate a text line by line; an empty line stays empty.

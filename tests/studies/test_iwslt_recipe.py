@@ -28,7 +28,7 @@ from fourierkernels.studies.translation.pair_files import PairFiles
 from fourierkernels.studies.translation.pairs import LengthRule, Pair
 from fourierkernels.studies.translation.presets import PRESETS
 from fourierkernels.studies.translation.text_translation import translate_lines
-from fourierkernels.studies.translation.translate_command import load_translator
+from fourierkernels.studies.translation.translate_command import load_translator, translate_text
 
 PRESET = PRESETS["iwslt"]
 
@@ -172,6 +172,12 @@ def test_a_run_keeps_both_and_translates(
     model, bpe = load_translator(tmp_path / "run")
     assert model.config.source_vocabulary == len(bpe) > model.config.vocabulary
     assert len(list(translate_lines(model, bpe, ["12 bal gen.", "", "dora"], beam=1))) == 3
+    (tmp_path / "text").write_text("12 bal gen.\n7 dora bal.\n", encoding="utf-8")
+    options = {"beam": None, "length_penalty": None, "warn": lambda *_: None}
+    found = list(translate_text(tmp_path / "run", tmp_path / "text", **options))
+    own = {"search": PRESET.search}  # as it was measured, and not by the report's beam and penalty
+    assert found == list(translate_lines(model, bpe, ["12 bal gen.", "7 dora bal."], **own))
+    assert PRESET.search.changed(2, None) == replace(PRESET.search, beam=2)
 
 
 def test_tokenised_bleu_counts_punctuation_marks_as_words() -> None:

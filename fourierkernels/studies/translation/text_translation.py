@@ -1,7 +1,7 @@
 """Lines of text through a translation model: encoded, searched in batches, decoded, in order."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,17 @@ class Search:
     divisor: str = "gnmt"
     longest: int | None = None
 
+    def changed(self, beam: int | None, length_penalty: float | None) -> "Search":
+        """Return it with another beam or penalty, where they are given."""
+        return replace(
+            self,
+            beam=self.beam if beam is None else beam,
+            length_penalty=self.length_penalty if length_penalty is None else length_penalty,
+        )
+
+
+_REPORT = Search()
+
 
 # Given the number of a line, from 1, its subwords and the most that are read.
 Warn = Callable[[int, int, int], None]
@@ -46,8 +57,9 @@ def translate_lines(
     bpe: "Bpe",
     lines: Iterable[str],
     *,
-    beam: int = Search.beam,
-    length_penalty: float = Search.length_penalty,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    search: Search = _REPORT,
     warn: Warn | None = None,
 ) -> Iterator[str]:
     """Yield the translation of each line, in their order; an empty line stays empty.
@@ -58,7 +70,9 @@ def translate_lines(
     Parameters
     ----------
     beam, length_penalty
-        As for :func:`~fourierkernels.models.beam_search`.
+        As for :func:`~fourierkernels.models.beam_search`; those of `search` by default.
+    search : Search
+        How translations are searched for.
     warn : callable, optional
         Called for each line that is cut off.
 
@@ -67,14 +81,13 @@ def translate_lines(
     ValueError, TypeError
         If an option breaks its rule.
     """
-    rest, first = iter(lines), 1
+    rest, first, how = iter(lines), 1, search.changed(beam, length_penalty)
     while texts := [single_blanks(line) for line in islice(rest, _WINDOW)]:
         sources = bpe.encode(texts)
         for number, source in enumerate(sources, start=first):
             if warn is not None and len(source) > room(model):
                 warn(number, len(source), room(model))
-        search = Search(beam, length_penalty)
-        found = translated(model, filter(None, sources), search)
+        found = translated(model, filter(None, sources), how)
         yield from (bpe.decode(next(found)) if source else "" for source in sources)
         first += len(texts)
 

@@ -75,7 +75,12 @@ def load_translator(checkpoint: Path) -> "tuple[TranslationModel, Bpe]":
 
 
 def translate_text(
-    checkpoint: Path, file: Path | None, *, beam: int, length_penalty: float, warn: Warn
+    checkpoint: Path,
+    file: Path | None,
+    *,
+    beam: int | None,
+    length_penalty: float | None,
+    warn: Warn,
 ) -> Iterator[str]:
     """Return the translations of the lines of a file, plain or ``.gz``, or of standard input.
 
@@ -83,6 +88,9 @@ def translate_text(
 
     Parameters
     ----------
+    beam, length_penalty
+        As for :func:`~fourierkernels.models.beam_search`; those with which the run was measured by
+        default.
     warn : callable
         Given the number of a line that is too long for the model, its subwords and the most that
         are read.
@@ -100,7 +108,14 @@ def translate_text(
         if file is None
         else text_lines(file, most=LONGEST_LINE)
     )
-    return translate_lines(model, bpe, lines, beam=beam, length_penalty=length_penalty, warn=warn)
+    search = _search_of(checkpoint).changed(beam, length_penalty)
+    return translate_lines(model, bpe, lines, search=search, warn=warn)
+
+
+def _search_of(checkpoint: Path) -> Search:
+    """Return how the translations of a run were searched for where it was measured."""
+    search: Search = load_setup(run_folder(checkpoint))[0].chosen_preset.search
+    return search
 
 
 def write_distilled(
@@ -108,8 +123,8 @@ def write_distilled(
     output: Path,
     *,
     data: str | Path | None = None,
-    beam: int = Search.beam,
-    length_penalty: float = Search.length_penalty,
+    beam: int | None = None,
+    length_penalty: float | None = None,
     cache: Path | None = None,
 ) -> None:
     """Write a corpus with the teacher's translations in place of the targets of training.
@@ -127,7 +142,8 @@ def write_distilled(
     data : str or Path, optional
         The corpus; by default the one that the teacher was trained on.
     beam, length_penalty
-        As for :func:`~fourierkernels.models.beam_search`.
+        As for :func:`~fourierkernels.models.beam_search`; those with which the teacher was measured
+        by default.
     cache : Path, optional
         Folder of token files.
 
@@ -143,8 +159,10 @@ def write_distilled(
     source = _texts(teacher, data, cache)
     _check_output(output, source.languages)
 
+    search = _search_of(teacher).changed(beam, length_penalty)
+
     def translated(lines: Iterable[str]) -> Iterator[str]:
-        return translate_lines(model, bpe, lines, beam=beam, length_penalty=length_penalty)
+        return translate_lines(model, bpe, lines, search=search)
 
     def fill(folder: Path) -> None:
         bpe.save(folder / SUBWORDS)
