@@ -166,7 +166,7 @@ def _published(
 
 
 def _small(
-    summary: str, task: str, data: str, model: dict[str, Any], recipe: Recipe
+    summary: str, task: str, data: str | None, model: dict[str, Any], recipe: Recipe
 ) -> ArenaPreset:
     return ArenaPreset(
         summary=summary,
@@ -304,13 +304,10 @@ PRESETS["text_code"] = replace(
     model={"preset": "text"},
     published={},
 )
-PRESETS["retrieval_small"] = replace(
-    _small(
-        "any pairs; 128 bytes of each, 2 layers of 64 features, 300 updates",
-        "retrieval",
-        "",
-        _sizes("retrieval", 128),
-        _recipe(300),
-    ),
-    data=None,
+PRESETS["retrieval_small"] = _small(
+    "any pairs; 128 bytes of each, 2 layers of 64 features, 300 updates",
+    "retrieval",
+    None,
+    _sizes("retrieval", 128),
+    _recipe(300),
 )
