@@ -1,9 +1,11 @@
 """A corpus with a teacher's translations: only the targets of training are others."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tiny_bitext import lines, write_lines
 from training_runs import Call, error_of
 from translation_runs import mini_run
 
@@ -49,6 +51,21 @@ def test_held_out_pairs_and_subwords_are_as_they_were(
     assert files.vocabulary == before.vocabulary
     assert (files.languages, files.corpus) == (before.languages, "lines")
     assert files.digest != before.digest
+
+
+def test_held_out_pairs_that_were_too_long_stay_out(
+    translator: Path, cache: Path, tmp_path: Path
+) -> None:
+    """A folder that names its splits is kept whole: what was dropped must not be written there."""
+    folder = write_lines(tmp_path / "long-en-it", lines(300, longest=30))
+    shutil.copy(translator / "bpe.json", folder)
+    before = read_bitext(folder, size=120, folder=cache)
+    assert sum(sum(before.dropped[split].values()) for split in ("valid", "test")) > 0
+    output = tmp_path / "distilled-en-it"
+    write_distilled(translator, output, data=folder, beam=1, cache=cache)
+    after = read_bitext(output, size=120, folder=cache)
+    for split in ("valid", "test"):
+        assert sentences(after, split) == sentences(before, split)
 
 
 def test_targets_of_training_are_the_teacher_s(

@@ -9,7 +9,7 @@ teacher's subwords.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import tee
 from pathlib import Path
@@ -27,7 +27,7 @@ from fourierkernels.studies.translation.bpe import Bpe
 from fourierkernels.studies.translation.building import split_texts
 from fourierkernels.studies.translation.corpora import open_bitext
 from fourierkernels.studies.translation.lines import DOCUMENTS
-from fourierkernels.studies.translation.pairs import Pair, PairSource
+from fourierkernels.studies.translation.pairs import WHOLE, LengthRule, Pair, PairSource
 from fourierkernels.studies.translation.text_translation import (
     Search,
     Warn,
@@ -130,7 +130,7 @@ def write_distilled(
     """Write a corpus with the teacher's translations in place of the targets of training.
 
     Pairs whose source is longer than what the teacher reads are left out of the training text. The
-    other splits are as they were.
+    other splits are as they were: pairs that were too long for them are left out.
 
     Parameters
     ----------
@@ -157,6 +157,7 @@ def write_distilled(
     """
     model, bpe = load_translator(teacher)
     source = _texts(teacher, data, cache)
+    fits = _fitting(teacher, source, bpe)
     _check_output(output, source.languages)
 
     search = _search_of(teacher).changed(beam, length_penalty)
@@ -172,6 +173,8 @@ def write_distilled(
                 read, kept = tee(_readable(pairs, model, bpe))
                 targets = translated(pair.source for pair in read)
                 pairs = (p._replace(target=t) for p, t in zip(kept, targets, strict=True))
+            else:
+                pairs = (pair for pair in pairs if fits(pair))
             _write(folder, split, source.languages, pairs)
 
     write_folder(output, fill)
@@ -187,6 +190,18 @@ def _texts(teacher: Path, data: str | Path | None, cache: Path | None) -> PairSo
     if files.digest != digest:
         study.check(home, files)
     return open_bitext(named, pair=run.pair)[1]
+
+
+def _fitting(teacher: Path, source: PairSource, bpe: Bpe) -> Callable[[Pair], bool]:
+    """Return which pairs of a held-out split the teacher's corpus has: all if it is given."""
+    preset = load_setup(run_folder(teacher))[0].chosen_preset
+    rule = LengthRule(preset.longest, preset.difference)
+
+    def fits(pair: Pair) -> bool:
+        one, other = bpe.encode(pair[:2])
+        return rule.reason(len(one), len(other)) is None
+
+    return fits if source.splits == (WHOLE,) else lambda pair: True
 
 
 def _check_output(output: Path, languages: tuple[str, str]) -> None:
