@@ -1,5 +1,6 @@
 """``fourierkernels train``: a study of a paper, from data on disk to a measured checkpoint."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,15 @@ _Options = Annotated[
     list[str] | None,
     typer.Option("--mixer-option", help="NAME=VALUE, as power=2; repeat for more."),
 ]
+_Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="NAME=VALUE of a setting of the recipe, as steps=1e5, learning_rate, batch, "
+        "precision=bfloat16, average=5; repeat for more. train STUDY --list shows all.",
+    ),
+]
+_Workers = Annotated[int, typer.Option(min=0, help="Processes that load batches ahead.")]
 _Preset = Annotated[str | None, typer.Option(help="Size of the study; each has its default.")]
 _Output = Annotated[
     Path | None, typer.Option(help="Folder of the run; STUDY-PRESET-MIXER and changes else.")
@@ -80,6 +90,7 @@ def train(
     data: _Data = None,
     mixer: _Mixer = None,
     mixer_option: _Options = None,
+    settings: _Settings = None,
     preset: _Preset = None,
     output: _Output = None,
     resume: _Resume = False,
@@ -88,6 +99,7 @@ def train(
     plan: _Plan = False,
     list_studies: _List = False,
     tensorboard: _Board = False,
+    workers: _Workers = 0,
     teacher: _Teacher = None,
     teacher_weight: _Weight = None,
     temperature: _Temperature = None,
@@ -108,8 +120,7 @@ def train(
     from fourierkernels.studies import train_command  # loads torch
 
     if list_studies:
-        shown = train_command.studies_table(study, data, output)
-        standard_output().print(shown, markup=False, highlight=False)
+        _show_studies(study, data, output)
         return
     run = train_command.choose_run(
         study,
@@ -118,6 +129,7 @@ def train(
         mixer_options=train_command.read_options(mixer_option or []),
         preset=preset,
         seed=seed,
+        settings=train_command.read_settings(settings or []),
         resumed=output if resume else None,
         teacher=teacher,
         teacher_weight=teacher_weight,
@@ -125,18 +137,28 @@ def train(
         start=start,
         pair=pair,
     )
-    _train(run, output, plan=plan, resume=resume, limit=limit_steps, tensorboard=tensorboard)
+    _train(run, output, plan=plan, way=_Way(resume, limit_steps, tensorboard, workers))
 
 
-def _train(
-    run: "Setup",
-    output: Path | None,
-    *,
-    plan: bool,
-    resume: bool,
-    limit: int | None,
-    tensorboard: bool,
-) -> None:
+@dataclass(frozen=True)
+class _Way:
+    """How a run goes, which decides none of its numbers."""
+
+    resume: bool
+    limit: int | None
+    tensorboard: bool
+    workers: int
+
+
+def _show_studies(study: str | None, data: str | None, runs: Path | None) -> None:
+    """Show what there is of each study, or all that can be chosen in one."""
+    from fourierkernels.studies import train_command
+
+    shown = train_command.studies_table(study, data, runs)
+    standard_output().print(shown, markup=False, highlight=False)
+
+
+def _train(run: "Setup", output: Path | None, *, plan: bool, way: _Way) -> None:
     """Show what a run will cost, or train and show what has been measured."""
     from fourierkernels.studies import train_command
 
@@ -144,7 +166,14 @@ def _train(
         standard_output().print(train_command.plan_table(run))
         return
     folder = output or Path(train_command.folder_name(run))
-    measured = train_command.train(run, folder, resume=resume, limit=limit, tensorboard=tensorboard)
+    measured = train_command.train(
+        run,
+        folder,
+        resume=way.resume,
+        limit=way.limit,
+        tensorboard=way.tensorboard,
+        workers=way.workers,
+    )
     if measured:  # by the first process
         standard_output().print(train_command.results_table(measured))
         standard_output().print(f"written: {folder}", soft_wrap=True, markup=False)

@@ -14,11 +14,18 @@ from study_cases import CASES, SMALL, add_ninth
 from training_runs import error_of, train_here
 
 from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies.engine.checkpoints import checkpoint_steps
+from fourierkernels.studies.engine.checkpoints import (
+    checkpoint_steps,
+    last_checkpoint,
+    read_curve,
+)
 from fourierkernels.studies.engine.classification import Classification
 from fourierkernels.studies.engine.planning import plan
-from fourierkernels.studies.engine.run_setup import Setup, read_data
+from fourierkernels.studies.engine.prepared import prepared
+from fourierkernels.studies.engine.run_setup import Setup, load_setup, read_data, save_setup
+from fourierkernels.studies.engine.settings import amended, read_settings
 from fourierkernels.studies.engine.study import StartedStudy
+from fourierkernels.studies.engine.trainer import Engine
 from fourierkernels.studies.registry import STUDIES
 
 EVERY = pytest.mark.parametrize("name", CASES)
@@ -152,6 +159,44 @@ def test_few_examples_are_learned_by_heart(name: str, runs: dict[str, Any]) -> N
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < 0.5 * losses[0], losses[::10]
+
+
+# Units of rounding of a number in each precision; a loss is within a few of them.
+UNITS = {"fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 2.0**-11}
+
+
+@EVERY
+def test_settings_reach_every_study_and_half_precision_is_close(
+    name: str, runs: dict[str, Any], tmp_path: Path
+) -> None:
+    """Losses of two batches, each with the initial parameters: updates move nothing."""
+    torch.set_num_threads(1)
+    run, data = asked(runs, name)
+    losses = {}
+    for precision in UNITS:
+        given = (f"precision={precision}", "steps=2", "warmup=0", "log_every=1", "weight_decay=0")
+        settings = read_settings([*given, "learning_rate=1e-12", "divergence=10"])
+        chosen = replace(run, recipe=amended(run.recipe, settings))
+        folder = tmp_path / precision
+        folder.mkdir()
+        save_setup(folder, chosen, data.digest)
+        assert load_setup(folder)[0].recipe == chosen.recipe
+        losses[precision] = np.array(losses_of(chosen, data, folder))
+    for precision, unit in UNITS.items():
+        found, exact = losses[precision], losses["fp32"]
+        np.testing.assert_allclose(found, exact, rtol=4 * unit)
+        assert precision == "fp32" or (found != exact).any()
+
+
+def losses_of(run: Setup, data: Any, folder: Path) -> list[float]:
+    """Train from random weights without measuring; return the losses of the curve."""
+    study, preset, recipe = run.chosen_study, run.chosen_preset, run.recipe
+    torch.manual_seed(1)
+    model = prepared(study.build(preset, data, run.mixer, run.mixer_options), recipe)
+    goal = study.objective(preset, data, recipe)
+    Engine(model, goal, study.batches(preset, data, recipe), recipe, folder).train()
+    history = read_curve(last_checkpoint(folder).folder)["log_history"]
+    return [entry["loss"] for entry in history if "loss" in entry]
 
 
 @EVERY

@@ -10,6 +10,7 @@ import pytest
 import torch
 from training_runs import (
     STEPS,
+    same_results,
     short_run,
     start,
     train_and_die,
@@ -18,34 +19,9 @@ from training_runs import (
     train_to_end,
 )
 
-from fourierkernels.models.tensor_files import read_metadata, read_tensors
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps, last_checkpoint
 from fourierkernels.studies.engine.run_setup import Setup
 from fourierkernels.studies.language.corpora import read_corpus
-
-SAME = ("curve.csv", "results.csv", "study.json", "vocabulary.txt")
-WEIGHTS = (
-    "model.safetensors",
-    *(f"checkpoint-{STEPS}/{name}.safetensors" for name in ["model", "optimiser", "random"]),
-)
-
-
-def same_results(one: Path, other: Path) -> list[str]:
-    """Names of the files of results that differ.
-
-    Of tensors the bits are compared; the order of texts in a .safetensors file is any.
-    """
-    differ = [n for n in SAME if (one / n).read_bytes() != (other / n).read_bytes()]
-    for name in WEIGHTS:
-        if (one / name).exists() or (other / name).exists():
-            pair = (read_tensors(one / name), read_tensors(other / name))
-            texts = (read_metadata(one / name), read_metadata(other / name))
-            same = pair[0].keys() == pair[1].keys() and texts[0] == texts[1]
-            if not (same and all(torch.equal(t, pair[1][key]) for key, t in pair[0].items())):
-                differ.append(name)
-    if checkpoint_steps(one) != checkpoint_steps(other):
-        differ.append("checkpoints")
-    return differ
 
 
 def kill_after(run: Setup, output: Path, cache: Path, seconds: float) -> bool:

@@ -16,7 +16,9 @@ from typing import Any
 import torch
 
 from fourierkernels.foundation.files import claimed
+from fourierkernels.models.tensor_files import read_metadata, read_tensors
 from fourierkernels.studies.engine import run_setup
+from fourierkernels.studies.engine.checkpoints import checkpoint_steps
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import Setup
 from fourierkernels.studies.language.corpora import read_corpus
@@ -24,6 +26,11 @@ from fourierkernels.studies.texts.token_files import build_token_files
 
 Call = Callable[..., tuple[int, str, str]]  # a command, from options to status, output, messages
 STEPS = 12
+SAME = ("curve.csv", "results.csv", "study.json", "vocabulary.txt")
+WEIGHTS = (
+    "model.safetensors",
+    *(f"checkpoint-{STEPS}/{name}.safetensors" for name in ["model", "optimiser", "random"]),
+)
 _MODULES = ["fourierkernels.studies.engine.run", "training_runs"]
 
 
@@ -50,6 +57,24 @@ def train_here(run: Setup, output: Path, cache: Path, **options: Any) -> Any:
     """Train in this process with one thread."""
     torch.set_num_threads(1)
     return train(run, output, cache=cache, **options)
+
+
+def same_results(one: Path, other: Path) -> list[str]:
+    """Names of the files of results that differ.
+
+    Of tensors the bits are compared; the order of texts in a .safetensors file is any.
+    """
+    differ = [n for n in SAME if (one / n).read_bytes() != (other / n).read_bytes()]
+    for name in WEIGHTS:
+        if (one / name).exists() or (other / name).exists():
+            pair = (read_tensors(one / name), read_tensors(other / name))
+            texts = (read_metadata(one / name), read_metadata(other / name))
+            same = pair[0].keys() == pair[1].keys() and texts[0] == texts[1]
+            if not (same and all(torch.equal(t, pair[1][key]) for key, t in pair[0].items())):
+                differ.append(name)
+    if checkpoint_steps(one) != checkpoint_steps(other):
+        differ.append("checkpoints")
+    return differ
 
 
 def train_to_end(run: Setup, output: Path, cache: Path) -> None:

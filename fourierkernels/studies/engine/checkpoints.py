@@ -151,6 +151,12 @@ def last_checkpoint(output: Path) -> SavedStep:
     return read_checkpoint(checkpoint_folder(output, steps[-1]))
 
 
+def last_regular(output: Path, regular: Callable[[int], bool], most: int) -> list[int]:
+    """Return the last steps that have a checkpoint in a folder and would have it in any case."""
+    found = [step for step in checkpoint_steps(output) if regular(step)]
+    return found[len(found) - min(most, len(found)) :]
+
+
 def keep_only(output: Path, steps: set[int]) -> None:
     """Delete the checkpoints of all other steps."""
     for step in checkpoint_steps(output):
@@ -200,10 +206,17 @@ class Keeper:
         Where they lie.
     deletes : bool
         Whether this is the process that does it.
+    regular : callable
+        Whether a step has a checkpoint by the recipe, and not because a run was interrupted there.
+    last : int
+        How many last ones of these stay, to be averaged.
     """
 
-    def __init__(self, output: Path, *, deletes: bool) -> None:
+    def __init__(
+        self, output: Path, *, deletes: bool, regular: Callable[[int], bool], last: int
+    ) -> None:
         self._output, self._deletes = output, deletes
+        self._regular, self._last_ones = regular, last
         self._last: int | None = None  # not yet proved good
         self._kept: set[int] = set()
 
@@ -216,7 +229,8 @@ class Keeper:
     def prove(self) -> None:
         """Delete what came before the last checkpoint, which is good, and is not the best."""
         if self._last is not None and self._deletes:
-            keep_only(self._output, self._kept)
+            averaged = last_regular(self._output, self._regular, self._last_ones)
+            keep_only(self._output, self._kept | set(averaged))
         self._last = None
 
     def reject(self, step: int) -> None:

@@ -18,7 +18,7 @@ from fourierkernels.foundation.run_folder import RESULTS, read_results
 from fourierkernels.models.losses import distillation_sum
 from fourierkernels.models.saved import load_model
 from fourierkernels.studies.engine.epochs import Batch
-from fourierkernels.studies.engine.optimisers import as_precision
+from fourierkernels.studies.engine.prepared import as_precision
 from fourierkernels.studies.engine.run_setup import Setup, load_setup
 from fourierkernels.studies.engine.study import Objective, TaughtStudy
 from fourierkernels.studies.engine.teacher import Teacher, teacher_files

@@ -64,6 +64,13 @@ def is_healthy(loss: float, norm: float, *, highest: float) -> bool:
     return math.isfinite(loss) and math.isfinite(norm) and loss <= highest
 
 
-def as_precision(model: nn.Module, precision: str) -> nn.Module:
-    """Return the model with parameters of the precision that an optimiser works in."""
-    return model.double() if precision == "float64" else model.float()
+_LEAST_SCALE = 1e-4  # min_loss_scale of fairseq/dataclass/configs.py, github.com/facebookresearch
+
+
+def is_overflow(norm: float, scaler: torch.amp.GradScaler | None) -> bool:
+    """Return whether a gradient is too large for float16, so that its update is left out.
+
+    The scaler then halves its factor. When that is as small as fairseq's least one, the gradient is
+    not too large but broken.
+    """
+    return scaler is not None and not math.isfinite(norm) and scaler.get_scale() > _LEAST_SCALE

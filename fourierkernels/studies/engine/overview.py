@@ -11,6 +11,7 @@ from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.run_setup import Setup, load_setup
+from fourierkernels.studies.engine.settings import shown_settings
 from fourierkernels.studies.engine.study import Study
 from fourierkernels.studies.registry import STUDIES
 
@@ -105,6 +106,8 @@ def study_text(state: StudyState) -> str:
             f"{state.name}: {state.title}.",
             f"Presets ({study.default} by default):",
             *presets,
+            f"Settings (--set NAME=VALUE; those of preset {study.default}):",
+            f"  {shown_settings(study.presets[study.default].recipe)}",
             f"Mixers: {', '.join(state.mixers)}",
             "Data:",
             *data,

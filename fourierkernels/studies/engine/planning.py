@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
 from fourierkernels.studies.engine.epochs import Batch
-from fourierkernels.studies.engine.optimisers import as_precision
+from fourierkernels.studies.engine.prepared import prepared
 from fourierkernels.studies.engine.run_setup import Setup, read_data
 from fourierkernels.studies.engine.study import Objective, Terms
 
@@ -91,7 +91,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
     recipe = run.recipe
     teacher = load_teacher(run, data)
     torch.manual_seed(recipe.seed)
-    model = as_precision(study.build(preset, data, run.mixer, run.mixer_options), recipe.precision)
+    model = prepared(study.build(preset, data, run.mixer, run.mixer_options), recipe)
     updates = study.batches(preset, data, recipe)
     batch, times = updates.probe(_PROBE)
     loading = time.perf_counter() - begun

@@ -90,9 +90,14 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
+# Schedules whose rates do not depend on how long the run is: it may be extended.
+ENDLESS = frozenset({"constant", "inverse_root"})
+
 _POWER = 4
 _LARGEST_SEED = 2**32 - 1  # of NumPy's global generator, which the Trainer seeds
-PRECISIONS = ("float32", "bfloat16", "float64")
+# Of operations. Parameters are float32 but with "float64"; "tf32" is float32 whose products of
+# matrices an NVIDIA card rounds to 10 bits.
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16", "float64")
 ORDERS = ("streams", "shuffled")
 OPTIMISERS = ("adam", "adamw", "radam")
 DECAYING = ("weights", "all")
@@ -125,8 +130,9 @@ class Recipe:
         Largest norm of a gradient.
     label_smoothing : float
         Share of the probability that is spread evenly over all classes.
-    precision : {"float32", "bfloat16", "float64"}
-        Of the operations; parameters are float32 with "bfloat16" (automatic mixed precision).
+    precision : {"float32", "tf32", "bfloat16", "float16", "float64"}
+        Of the operations. Parameters are float32 with "bfloat16" and "float16" (automatic mixed
+        precision), and the loss is scaled with "float16". "tf32" needs an NVIDIA card.
     order : {"streams", "shuffled"}
         Segments of a text in its order, side by side in as many streams as a batch has sequences,
         or drawn anew in each epoch.
@@ -134,6 +140,14 @@ class Recipe:
         Updates between validations, checkpoints, and lines of the curve.
     patience : int or None
         Validations without progress after which training stops.
+    average : int or None
+        The model that is kept and measured is the mean of so many last checkpoints, those of limits
+        and interruptions aside; None keeps the one that validated best.
+    gradient_checkpointing : bool
+        Compute what a block keeps for the way back a second time instead: less memory, a third more
+        time, the same numbers.
+    compile : bool
+        Compile the blocks of the model by torch.compile; numbers change by rounding.
     divergence : float
         Training stops at a loss of so many times that of an even guess, or one that is not finite.
     seed : int
@@ -164,6 +178,9 @@ class Recipe:
     save_every: int = 1000
     log_every: int = 100
     patience: int | None = None
+    average: int | None = None
+    gradient_checkpointing: bool = False
+    compile: bool = False
     divergence: float = 3.0
     seed: int = 0
 
@@ -183,7 +200,9 @@ class Recipe:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         for name, known in _CHOICES.items():
             check_choice(name, getattr(self, name), list(known))
+        self._check_structured()
         self._check_optional()
+        self._check_average()
 
     def _check_optional(self) -> None:
         if self.clip is not None:
@@ -194,6 +213,32 @@ class Recipe:
             raise ValueError(
                 f"accumulation must divide batch = {self.batch}, got {self.accumulation}"
             )
+
+    def _check_structured(self) -> None:
+        for beta in self.betas:
+            if not 0 <= check_number("betas", beta) < 1:
+                raise ValueError(f"betas must be in [0, 1), got {beta}")
+        for name in ("gradient_checkpointing", "compile"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be true or false, got {getattr(self, name)!r}")
+
+    def _check_average(self) -> None:
+        if self.average is None:
+            return
+        saved, validated = self.save_every, self.evaluate_every
+        both = math.lcm(saved, validated)
+        most = self.steps // saved + self.steps // validated - self.steps // both
+        most += bool(self.steps % saved and self.steps % validated)
+        if check_integer("average", self.average) > most:
+            raise ValueError(
+                f"average must be at most {most}, the checkpoints of {self.steps} steps saved "
+                f"every {saved} and validated every {validated}, "
+                f"got {self.average}"
+            )
+
+    def saves(self, step: int) -> bool:
+        """Return whether the run has a checkpoint after a step, whatever interrupts it."""
+        return step == self.steps or not (step % self.save_every and step % self.evaluate_every)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON has them."""

@@ -1,5 +1,6 @@
 """When the Trainer validates, saves, logs and stops: its settings for a recipe, and its flags."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from transformers import TrainerCallback, TrainingArguments
 
 from fourierkernels.foundation.device import default_device
 from fourierkernels.foundation.extras import require
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.studies.engine.checkpoints import is_over
 from fourierkernels.studies.engine.recipe import Recipe
 
@@ -123,7 +125,7 @@ class Lines(TrainerCallback):  # type: ignore[misc]
         return f", {(now - begun) / (state.global_step - step):.2g} s a step"
 
 
-def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any:
+def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool, workers: int = 0) -> Any:
     """Return the Trainer's own settings for a recipe, on the processes that there are.
 
     Raises
@@ -149,6 +151,8 @@ def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any
         gradient_accumulation_steps=recipe.accumulation,
         max_grad_norm=recipe.clip or 0.0,
         bf16=recipe.precision == "bfloat16",
+        fp16=recipe.precision == "float16",
+        tf32=None if on_cpu else recipe.precision == "tf32",
         logging_steps=recipe.log_every,
         save_steps=recipe.save_every,
         eval_steps=recipe.evaluate_every,
@@ -157,6 +161,7 @@ def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any
         report_to=["tensorboard"] if tensorboard else [],
         disable_tqdm=not sys.stderr.isatty(),
         dataloader_pin_memory=not on_cpu,
+        **_loading(check_integer("workers", workers, least=0)),
         use_cpu=on_cpu,
         ddp_backend="gloo" if on_cpu and processes > 1 else None,
         **_ALWAYS,
@@ -166,3 +171,23 @@ def trainer_arguments(recipe: Recipe, output: Path, *, tensorboard: bool) -> Any
             f"processes must train together, {processes} were started, got {arguments.world_size}"
         )
     return arguments
+
+
+def _loading(workers: int) -> dict[str, Any]:
+    """Return the settings of processes that load batches.
+
+    They are forked, whatever a system's habit: what makes a batch need not be pickled, and texts
+    that are mapped into memory are not copied.
+
+    Raises
+    ------
+    ValueError
+        If processes cannot be forked here.
+    """
+    if not workers:
+        return {}
+    if "fork" not in multiprocessing.get_all_start_methods():
+        raise ValueError(f"workers must be 0 on {sys.platform}, which cannot fork, got {workers}")
+    named = "dataloader_multiprocessing_context"  # earlier releases have fork as their default
+    context = {named: "fork"} if named in TrainingArguments.__dataclass_fields__ else {}
+    return {"dataloader_num_workers": workers, **context}

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -18,8 +19,10 @@ from fourierkernels.foundation.files import claimed, remove_unfinished
 from fourierkernels.foundation.progress import paused
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.run_folder import BEST, RESULTS, read_results, weights_file
+from fourierkernels.models.averaging import average_models
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
+from fourierkernels.models.tensor_files import load_exactly
 from fourierkernels.studies.engine.checkpoints import (
     MODEL,
     checkpoint_folder,
@@ -27,11 +30,13 @@ from fourierkernels.studies.engine.checkpoints import (
     is_over,
     last_checkpoint,
     last_good,
+    last_regular,
     read_curve,
     write_curve,
 )
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
-from fourierkernels.studies.engine.optimisers import as_precision
+from fourierkernels.studies.engine.prepared import prepared
+from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.run_setup import (
     Setup,
     is_of_preset,
@@ -40,7 +45,8 @@ from fourierkernels.studies.engine.run_setup import (
     run_folder,
     save_setup,
 )
-from fourierkernels.studies.engine.study import Measured
+from fourierkernels.studies.engine.settings import check_changes
+from fourierkernels.studies.engine.study import Measured, Objective
 from fourierkernels.studies.engine.teacher import check_start, compared
 from fourierkernels.studies.engine.trainer import Engine
 
@@ -56,9 +62,12 @@ def train(
     resume: bool = False,
     limit: int | None = None,
     tensorboard: bool = False,
+    workers: int = 0,
     cache: Path | None = None,
 ) -> list[Measured]:
     """Train a model, keep its best and its last checkpoint, and measure the best.
+
+    With `recipe.average` the mean of the last checkpoints takes the place of the best.
 
     Parameters
     ----------
@@ -69,7 +78,10 @@ def train(
         ``curve.csv``, ``results.csv``, ``results.json``, the checkpoints and what the study leaves:
         the language study ``vocabulary.txt`` and ``test.ids``.
     resume : bool
-        Go on from the last checkpoint in that folder, or begin anew if there is none yet. On a CPU
+        Go on from the last checkpoint in that folder, or begin anew if there is none yet. Settings
+        that change no update may differ from before, and a run may be extended by more steps where
+        its rates do not depend on them
+        (:func:`~fourierkernels.studies.engine.settings.check_changes`). On a CPU
         and with as many processes as before, the result is the same, to the bit, as if the run had
         not been interrupted; with another number of them dropout draws other numbers, which a
         warning says.
@@ -79,6 +91,8 @@ def train(
     tensorboard : bool
         Write the curve for TensorBoard as well (``tensorboard --logdir OUTPUT``); needs the extra
         of that name.
+    workers : int
+        Processes that load batches ahead; the result is the same, to the bit, with any number.
     cache : Path, optional
         Folder of token files.
 
@@ -99,26 +113,28 @@ def train(
         checkpoint; a second signal ends the run at once.
     """
     first = int(os.environ.get("RANK", "0")) == 0
-    study, preset = run.chosen_study, run.chosen_preset
     if run.start is not None:
         check_start(run.start)
     data = read_data(run, cache=cache)
     _check_folder(output, run, data.digest, resume=resume)
     begun = time.perf_counter(), time.process_time()
     teacher = load_teacher(run, data)  # draws numbers, too
-    torch.manual_seed(run.recipe.seed)
-    model = as_precision(
-        study.build(preset, data, run.mixer, run.mixer_options), run.recipe.precision
-    )
-    goal = objective_of(run, data, model, teacher)
+    model, goal = _untrained(run, data, teacher)
     with claimed(output) if first else nullcontext():
         if first:
             # Again: another run may have ended here while this one read its data.
             _check_folder(output, run, data.digest, resume=resume)
             _begin(output, run, data)
-        batches = study.batches(preset, data, run.recipe)
+        batches = run.chosen_study.batches(run.chosen_preset, data, run.recipe)
         engine = Engine(
-            model, goal, batches, run.recipe, output, limit=limit, tensorboard=tensorboard
+            model,
+            goal,
+            batches,
+            run.recipe,
+            output,
+            limit=limit,
+            tensorboard=tensorboard,
+            workers=workers,
         )
         if teacher is not None:
             teacher.to(engine.args.device)
@@ -167,6 +183,14 @@ def evaluate(
     return _beside_the_paper(run, home, found)
 
 
+def _untrained(run: Setup, data: Any, teacher: nn.Module | None) -> tuple[nn.Module, Objective]:
+    """Return the model of a run with random weights, and what it minimises."""
+    study, preset = run.chosen_study, run.chosen_preset
+    torch.manual_seed(run.recipe.seed)
+    model = prepared(study.build(preset, data, run.mixer, run.mixer_options), run.recipe)
+    return model, objective_of(run, data, model, teacher)
+
+
 def _begin(output: Path, run: Setup, data: Any) -> None:
     """Write what a run is into its folder."""
     remove_unfinished(output)
@@ -212,8 +236,11 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
     earlier, known = load_setup(output)
     if digest != known:
         raise ValueError(f"data must be those the run in {output} began with, got others")
+    made = max(checkpoint_steps(output), default=0)
+    check_changes(run.recipe, earlier.recipe, made=made, where=str(output))
+    _check_extension(output, run.recipe, earlier.recipe)
     ours, theirs = (
-        asdict(given) | given.recipe.as_json() | compared(given.teacher) | {"start": _digest(given)}
+        asdict(given) | compared(given.teacher) | {"start": _digest(given)}
         for given in (run, earlier)
     )
     names = [name for name in ours if ours[name] != theirs[name] and name not in {"data", "recipe"}]
@@ -221,6 +248,18 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
         raise ValueError(
             f"{names[0]} must be that of the run in {output}, {theirs[names[0]]!r}, "
             f"got {ours[names[0]]!r}"
+        )
+
+
+def _check_extension(output: Path, recipe: Recipe, earlier: Recipe) -> None:
+    """Refuse to extend a run that has ended for want of progress, and would end again."""
+    if recipe.steps <= earlier.steps or not checkpoint_steps(output):
+        return
+    last = last_checkpoint(output)
+    if is_over(recipe, last.step, read_curve(last.folder)["log_history"]):
+        raise ValueError(
+            f"patience must be more than {recipe.patience} (or none) to extend the run in {output},"
+            f" which made no progress and ended at step {last.step}, got {recipe.patience}"
         )
 
 
@@ -234,12 +273,13 @@ def _measure(
 ) -> list[Measured]:
     """Keep the best model, measure it, and write the results."""
     study, preset = run.chosen_study, run.chosen_preset
-    best = _keep_best(output).to(device)
+    averaged = _averaged(output, run.recipe)
+    best = _keep_best(output, averaged).to(device)
     measured = study.measure(
         preset, data, run.mixer, best, positions=preset.positions, folder=output
     )
     measured = _beside_the_paper(run, output, measured)
-    _write_results(output, run, data, measured, model=best, seconds=seconds)
+    _write_results(output, run, data, measured, model=best, seconds=seconds, averaged=averaged)
     return measured
 
 
@@ -265,11 +305,29 @@ def _has_ended(run: Setup, home: Path) -> bool:
     return is_over(run.recipe, last.step, read_curve(last.folder)["log_history"])
 
 
-def _keep_best(output: Path) -> nn.Module:
-    """Put the best model beside the checkpoints, and return it."""
+def _averaged(output: Path, recipe: Recipe) -> list[int]:
+    """Return the steps whose checkpoints are averaged; none if the best one is kept."""
+    if recipe.average is None:
+        return []
+    last = last_checkpoint(output).step
+    steps = last_regular(output, recipe.saves, recipe.average) or [last]
+    if len(steps) < recipe.average:
+        warnings.warn(
+            f"average is of {len(steps)} checkpoints instead of {recipe.average}: there are no "
+            f"more in {output}, whose last one is of step {last}",
+            stacklevel=2,
+        )
+    return steps
+
+
+def _keep_best(output: Path, averaged: list[int]) -> nn.Module:
+    """Put the best model, or the mean of some, beside the checkpoints, and return it."""
     last = last_checkpoint(output)
     best = read_curve(last.folder)["best_global_step"] or last.step
-    model = load_model(checkpoint_folder(output, best) / MODEL)
+    files = [checkpoint_folder(output, step) / MODEL for step in averaged or [best]]
+    model = load_model(files[-1])
+    if averaged:
+        load_exactly(model, average_models(files))
     save_model(model, output / MODEL)
     return model
 
@@ -295,6 +353,7 @@ def _write_results(
         "parameters": count_parameters(model),
         "steps": last.step,
         "best_step": read_curve(last.folder)["best_global_step"],
+        **({"averaged_steps": facts["averaged"]} if facts["averaged"] else {}),
         "seconds": round(seconds, 1),
         "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
         "peak_mib": _peak_mib(),

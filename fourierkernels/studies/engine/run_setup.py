@@ -19,7 +19,10 @@ from fourierkernels.studies.registry import STUDIES, choose_preset, choose_study
 
 FORMAT = 1
 # Of a recipe, what leaves its numbers comparable with those of its preset.
-_FREE = ("seed", "accumulation", "precision", "evaluate_every", "save_every", "log_every")
+_FREE = (
+    *("seed", "accumulation", "precision", "evaluate_every", "save_every", "log_every"),
+    *("gradient_checkpointing", "compile"),
+)
 _DIGITS, _LONGEST = 8, 120  # of a digest, and of a folder's name without one
 
 

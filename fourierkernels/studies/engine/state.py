@@ -24,7 +24,11 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-GROUPS, SCHEDULE = "groups", "schedule"  # entries in the head of the file of an optimiser
+GROUPS, SCHEDULE, SCALER = (
+    "groups",
+    "schedule",
+    "scaler",
+)  # entries in the head of the file of an optimiser
 
 Tensors = dict[str, Tensor]
 Texts = dict[str, str]

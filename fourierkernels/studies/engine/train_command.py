@@ -11,6 +11,7 @@ from fourierkernels.studies.engine.overview import overview, overview_table, stu
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate, train
 from fourierkernels.studies.engine.run_setup import Setup, folder_name, load_setup, setup
+from fourierkernels.studies.engine.settings import amended, read_settings
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.teacher import amend_teacher, choose_start
 
@@ -24,6 +25,7 @@ __all__ = [
     "folder_name",
     "plan_table",
     "read_options",
+    "read_settings",
     "results_table",
     "studies_table",
     "train",
@@ -66,6 +68,7 @@ def choose_run(
     preset: str | None,
     seed: int | None,
     resumed: Path | None,
+    settings: Mapping[str, Any] | None = None,
     teacher: Path | None = None,
     teacher_weight: float | None = None,
     temperature: float | None = None,
@@ -78,6 +81,8 @@ def choose_run(
     ----------
     resumed : Path or None
         Folder of the run to resume, if one is named.
+    settings : mapping or None
+        Settings of the recipe other than those of the preset, or of the resumed run.
     teacher : Path or None
         A trained model to learn from, with its share of the loss and its temperature.
     start : Path or None
@@ -88,24 +93,27 @@ def choose_run(
     Raises
     ------
     ValueError
-        If no study is named, or something is unknown.
+        If no study is named, something is unknown, or the seed is given twice.
     """
     if study is None:
         raise ValueError("study must be named (--list shows them), got none")
+    changes = dict(settings or {})
+    if seed is not None and changes.setdefault("seed", seed) != seed:
+        raise ValueError(f"seed must be given once, got {seed} and {changes['seed']}")
     given = {"preset": preset, "mixer": mixer, "data": data, "pair": pair}
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     taught = {"weight": teacher_weight, "temperature": temperature}
     if resumed is None:
-        named |= {} if seed is None else {"seed": seed}
         named["teacher"] = amend_teacher(None, teacher, **taught)
-        return setup(study, mixer_options=mixer_options, start=start, **named)
+        run = setup(study, mixer_options=mixer_options, start=start, **named)
+        return replace(run, recipe=amended(run.recipe, changes))
     earlier, _ = load_setup(resumed)
     named["teacher"] = amend_teacher(earlier.teacher, teacher, **taught)
     if start is not None:
         named["start"] = choose_start(start)
     if data is not None:
         named["data"] = setup(study, data=data).data
-    recipe = earlier.recipe if seed is None else replace(earlier.recipe, seed=seed)
+    recipe = amended(earlier.recipe, changes)
     options = dict(mixer_options) or earlier.mixer_options
     return replace(earlier, study=study, recipe=recipe, mixer_options=options, **named)
 

@@ -7,6 +7,7 @@ checkpoint (no pickle is written or read, and each tensor is whole), the optimis
 :class:`~fourierkernels.studies.engine.study.Objective`).
 """
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,13 @@ from fourierkernels.studies.engine.optimisers import (
     create_optimiser,
     create_schedule,
     is_healthy,
+    is_overflow,
 )
+from fourierkernels.studies.engine.prepared import WithLoss
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.rhythm import Lines, Rhythm, Signals, trainer_arguments
 from fourierkernels.studies.engine.state import (
+    SCALER,
     check_sharding,
     gather_for,
     gather_model,
@@ -61,24 +65,6 @@ from fourierkernels.studies.engine.state import (
     whole,
 )
 from fourierkernels.studies.engine.study import Objective
-
-
-class WithLoss(nn.Module):
-    """A model whose forward pass returns the loss of a batch, as the Trainer asks for."""
-
-    accepts_loss_kwargs = False  # read by the Trainer: a mean per batch, not a sum to be scaled
-
-    def __init__(self, model: nn.Module, objective: Objective) -> None:
-        super().__init__()
-        self.model, self._objective = model, objective
-
-    def forward(self, **batch: Tensor) -> dict[str, Tensor]:
-        """Return the loss of a batch."""
-        return {"loss": self._objective.loss(self.model, batch)}
-
-    def validate(self, process: int, processes: int) -> tuple[float, ...]:
-        """Return sums over the share of a process, of the losses and of ones first."""
-        return self._objective.validate(self.model, process, processes)
 
 
 class Engine(Trainer):  # type: ignore[misc]
@@ -100,6 +86,8 @@ class Engine(Trainer):  # type: ignore[misc]
         Stop after so many steps of the run, with a checkpoint; rates are those of the whole run.
     tensorboard : bool
         Write TensorBoard's files, into `output`.
+    workers : int
+        Processes that load batches while others are trained on; 0 loads them in between.
 
     Raises
     ------
@@ -126,10 +114,11 @@ class Engine(Trainer):  # type: ignore[misc]
         *,
         limit: int | None = None,
         tensorboard: bool = False,
+        workers: int = 0,
     ) -> None:
         self.recipe, self.objective, self.output = recipe, objective, output
         self.signals = Signals()
-        arguments = trainer_arguments(recipe, output, tensorboard=tensorboard)
+        arguments = trainer_arguments(recipe, output, tensorboard=tensorboard, workers=workers)
         super().__init__(
             WithLoss(model, objective),
             arguments,
@@ -138,10 +127,19 @@ class Engine(Trainer):  # type: ignore[misc]
             eval_dataset=[],  # validation is the objective's; the Trainer only asks for it
             callbacks=[Rhythm(recipe, limit, self.signals), Lines(recipe.steps)],
         )
+        if recipe.precision == "float16" and self.args.device.type == "cpu":
+            # accelerate would train in float32 there, without a word.
+            self.accelerator.native_amp = True
+            self.accelerator.scaler = torch.amp.GradScaler("cpu")
         self._bare = skeleton(model) if check_sharding(self.accelerator) else None
         self.remove_callback(PrinterCallback)
         self._loss, self._norm = float("nan"), 0.0
-        self.keeper = Keeper(output, deletes=self.is_world_process_zero())
+        self.keeper = Keeper(
+            output,
+            deletes=self.is_world_process_zero(),
+            regular=recipe.saves,
+            last=recipe.average or 0,
+        )
         if self.args.process_index:  # else all processes drop the same features
             torch.manual_seed(recipe.seed + self.args.process_index)
 
@@ -191,7 +189,11 @@ class Engine(Trainer):  # type: ignore[misc]
         return loss
 
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> float:
-        norm = self._norm = float(whole(super()._get_grad_norm(model, grad_norm=grad_norm)))
+        norm = float(whole(super()._get_grad_norm(model, grad_norm=grad_norm)))
+        if is_overflow(norm, self.accelerator.scaler):
+            self._watch(self._loss, self._norm, self.state.global_step + 1)
+            return norm
+        self._norm = norm
         self._watch(self._loss, norm, self.state.global_step + 1)  # before an update
         self.keeper.prove()
         return norm
@@ -237,6 +239,8 @@ class Engine(Trainer):  # type: ignore[misc]
         self, folder: Path, model: nn.Module, optimiser: dict[str, Any], random: dict[str, Tensor]
     ) -> None:
         tensors, texts = pack_optimiser(optimiser, self.lr_scheduler.state_dict())
+        if self.accelerator.scaler is not None:
+            texts[SCALER] = json.dumps(self.accelerator.scaler.state_dict())
         save_model(model, folder / MODEL)
         write_tensors(folder / OPTIMISER, tensors, texts)
         write_tensors(folder / RANDOM, random)
@@ -260,7 +264,10 @@ class Engine(Trainer):  # type: ignore[misc]
         self.lr_scheduler.load_state_dict(schedule)
 
     def _load_scaler(self, checkpoint: str | None) -> None:
-        """Do nothing: no precision of a recipe scales its losses."""
+        if checkpoint is None or self.accelerator.scaler is None:
+            return
+        saved = read_checkpoint(Path(checkpoint)).texts(OPTIMISER)
+        self.accelerator.scaler.load_state_dict(json.loads(saved[SCALER]))
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         if checkpoint is None:

@@ -105,6 +105,7 @@ class ImageStudy(Classification[ImagePreset, LabelledImages, VisionTransformer])
     def loss(self, model: VisionTransformer, batch: Batch, smoothing: float) -> Tensor:
         """Return the cross-entropy with mixed and smoothed labels."""
         logits = self.logits(model, batch)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         shared = (batch["labels"], batch["partners"], batch["shares"].to(logits.dtype))
         targets = soft_targets(*shared, classes=logits.shape[1], smoothing=smoothing)
         return soft_cross_entropy(logits, targets)
