@@ -107,15 +107,15 @@ def _fourier(
     **call: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Attend with kernel ∏ sinc^l; the radius takes the place of the softmax scale."""
-    if options.learn_radius and not hasattr(module, "log_radius"):
+    own = options.parametrisation.name
+    if options.learn_radius and not hasattr(module, own):
         raise ValueError(
             "model must have the radii that its configuration says are learned: load it by "
-            f"load_fourier_attention, got a {type(module).__name__} without log_radius"
+            f"load_fourier_attention, got a {type(module).__name__} without {own}"
         )
     radius: Tensor | float = options.radius
-    if hasattr(module, "log_radius"):
-        log_radius: Tensor = module.log_radius  # type: ignore[assignment]
-        radius = log_radius.to(torch.promote_types(inputs[0].dtype, torch.float32)).exp()
+    if hasattr(module, own):
+        radius = options.radius_of(module, torch.promote_types(inputs[0].dtype, torch.float32))
     query, key, value = inputs
     return options.attend(query, key, value, radius, return_weights=return_weights, **call)
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.attention.kernel import KernelOptions, RadiusShape
+from fourierkernels.attention.kernel import KernelOptions, RadiusParameter, RadiusShape
 from fourierkernels.attention.multihead import FourierHeads, GaussianHeads
 from fourierkernels.attention.torch_multihead import ReplacesMultihead
 
@@ -15,7 +15,10 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
     """Multi-head Fourier attention with projections, batch first.
 
     Source: [nguyen2022fourierformer]_, Definition 1, one radius per layer as its language models.
-    The radius is trained through its logarithm, so that no step can make it negative.
+    By default the radius is trained through its logarithm, so that no step can make it negative.
+    The code that the authors published trains R itself (`radius_parameter` "direct"). A step of an
+    optimiser then changes R by the rate instead of by R times the rate: from R = 2 down, the steps
+    of log R are twice as large, from R = 0.1 a tenth.
 
     Parameters
     ----------
@@ -35,14 +38,17 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
         Added to the denominator; 1e-6 is the implementation its authors published.
     allow_signed : bool
         Accept odd powers.
+    radius_parameter : {"log", "direct"}
+        Whether log R is trained or R. The published kernel is even in R, so a direct R that crosses
+        zero counts as its absolute value; R = 0 is an error on a CPU, where values can be read.
     **options
         Those of `torch.nn.MultiheadAttention`: dropout, bias, add_bias_kv, add_zero_attn, kdim,
         vdim, batch_first (here True by default), device, dtype.
 
     Attributes
     ----------
-    log_radius : Parameter or Tensor
-        log R, trained or fixed.
+    log_radius or signed_radius : Parameter or Tensor
+        log R, or R up to its sign, trained or fixed.
     radius : Tensor
         R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``.
 
@@ -69,6 +75,7 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
         learn_radius: bool = True,
         eps: float = 0.0,
         allow_signed: bool = False,
+        radius_parameter: RadiusParameter = "log",
         **options: Any,
     ) -> None:
         super().__init__(embed_dim, num_heads, **options)
@@ -79,6 +86,7 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
             radius_shape=radius_shape,
             learn_radius=learn_radius,
             allow_signed=allow_signed,
+            radius_parameter=radius_parameter,
         )
         self.add_kernel(kernel, device=options.get("device"), dtype=options.get("dtype"))
         self.reset_parameters()
@@ -86,16 +94,15 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
     def reset_parameters(self) -> None:
         """Draw the projections anew (Xavier uniform, biases zero); the radius starts over."""
         super().reset_parameters()
-        with torch.no_grad():
-            self.log_radius.fill_(math.log(self.kernel.radius))
+        self.kernel.restart(self)
 
     def extra_repr(self) -> str:
         """Show the options that the projections do not."""
-        kernel, learnt = self.kernel, isinstance(self.log_radius, nn.Parameter)
+        kernel = self.kernel
         return (
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, power={kernel.power}, "
             f"radius_shape={kernel.radius_shape!r}, dropout={self.dropout}, eps={kernel.eps}, "
-            f"learn_radius={learnt}"
+            f"learn_radius={kernel.learn_radius}"
         )
 
 

@@ -148,18 +148,19 @@ def weights_of(module: nn.MultiheadAttention) -> dict[str, Tensor]:
 
 
 class HeadsWithRadius(MultiheadCore):
-    """Heads with a trained radius R, kept as its logarithm.
+    """Heads with a trained radius R, kept as its logarithm or as it is.
 
     Attributes
     ----------
     kernel : KernelOptions
         Options of the kernel.
-    log_radius : Parameter or Tensor
-        log R.
+    log_radius or signed_radius : Parameter or Tensor
+        log R, or R up to its sign.
     """
 
     kernel: KernelOptions
     log_radius: Tensor
+    signed_radius: Tensor
 
     def add_kernel(
         self,
@@ -168,14 +169,19 @@ class HeadsWithRadius(MultiheadCore):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        """Keep the options and add log R."""
+        """Keep the options and add the radius."""
         self.kernel = kernel
         kernel.add_radius(self, self.num_heads, self.head_dim, device=device, dtype=dtype)
 
     @property
     def radius(self) -> Tensor:
         """R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``."""
-        return self.log_radius.exp()
+        return self.kernel.radius_of(self)
+
+    @property
+    def without_decay(self) -> tuple[str, ...]:
+        """Names of what weight decay leaves alone: it would draw R to 1 or 0."""
+        return (self.kernel.parametrisation.name,)
 
 
 class FourierHeads(HeadsWithRadius):

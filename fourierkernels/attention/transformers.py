@@ -4,7 +4,8 @@ Importing this module registers ``attn_implementation="fourierkernels"`` and
 ``"fourierkernels_gaussian"`` with the attention and mask interfaces of transformers, for every
 model that calls attention through them. Options live in the configuration, under the same names:
 
-* ``config.fourierkernels``: radius, power, eps, radius_shape, learn_radius, allow_signed;
+* ``config.fourierkernels``: radius, power, eps, radius_shape, learn_radius, allow_signed,
+  radius_parameter;
 * ``config.fourierkernels_gaussian``: sigma.
 
 :func:`add_fourier_attention` sets them, with a radius to train on each attention module;
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from fourierkernels.attention.interface import FOURIER, GAUSSIAN, IMPLEMENTATIONS
-from fourierkernels.attention.kernel import RadiusShape
+from fourierkernels.attention.kernel import RADIUS_PARAMETERS, RadiusParameter, RadiusShape
 from fourierkernels.attention.served import attention_modules, check_served, head_sizes
 from fourierkernels.foundation.validation import check_choice
 
@@ -35,11 +36,13 @@ def add_fourier_attention(
     radius_shape: RadiusShape = "scalar",
     learn_radius: bool = True,
     allow_signed: bool = False,
+    radius_parameter: RadiusParameter = "log",
 ) -> None:
     """Turn all attention of `model` into Fourier attention, with a radius on each module.
 
-    Each attention module gets a parameter ``log_radius`` (a buffer if `learn_radius` is False):
-    optimisers built afterwards find it and ``save_pretrained`` saves it. Options are those of
+    Each attention module gets a parameter ``log_radius``, or ``signed_radius`` if R is trained
+    directly (a buffer if `learn_radius` is False): optimisers built afterwards find it and
+    ``save_pretrained`` saves it. Options are those of
     :class:`~fourierkernels.attention.FourierAttention`; the paper starts R at 2 for language and 1
     for images. The other weights are kept, but they were not trained with Fourier attention.
 
@@ -69,6 +72,7 @@ def add_fourier_attention(
         radius_shape=radius_shape,
         learn_radius=learn_radius,
         allow_signed=allow_signed,
+        radius_parameter=radius_parameter,
     )
 
 
@@ -111,8 +115,9 @@ def add_attention(model: PreTrainedModel, name: str, **options: Any) -> None:
         for module in modules:
             head_sizes(module)  # a model that does not tell them is refused before it is changed
     for module in modules:
-        if hasattr(module, "log_radius"):
-            del module.log_radius
+        for parametrisation in RADIUS_PARAMETERS.values():
+            if hasattr(module, parametrisation.name):
+                delattr(module, parametrisation.name)
         if row.equip is not None:
             row.equip(module, checked)
     _configure(model, modules, name, asdict(checked))
@@ -168,7 +173,8 @@ def _load(
         for module in attention_modules(self):
             _reshape(module, shape)
 
-    wide = {"log_radius", *(getattr(model_class, "_keep_in_fp32_modules_strict", None) or ())}
+    radii = (row.name for row in RADIUS_PARAMETERS.values())
+    wide = {*radii, *(getattr(model_class, "_keep_in_fp32_modules_strict", None) or ())}
     facts = {
         "__init__": build,
         "__module__": model_class.__module__,
@@ -182,9 +188,10 @@ def _load(
 
 def _reshape(module: nn.Module, shape: tuple[int, ...]) -> None:
     """Give one radius for all another shape; a parameter stays one, and a buffer too."""
-    log_radius: Tensor = module.log_radius  # type: ignore[assignment]
-    if log_radius.numel() == 1:
-        log_radius.data = log_radius.data.reshape(shape)
+    for row in RADIUS_PARAMETERS.values():
+        tensor: Tensor | None = getattr(module, row.name, None)
+        if tensor is not None and tensor.numel() == 1:
+            tensor.data = tensor.data.reshape(shape)
 
 
 def _configure(

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import softmax_attention
-from fourierkernels.attention.kernel import KernelOptions, RadiusShape
+from fourierkernels.attention.kernel import KernelOptions, RadiusParameter, RadiusShape
 from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import (
     FourierHeads,
@@ -210,7 +210,7 @@ class FourierMixer(FourierHeads, AttentionMixer):
 
     Parameters
     ----------
-    power, radius, radius_shape, learn_radius, eps, allow_signed
+    power, radius, radius_shape, learn_radius, eps, allow_signed, radius_parameter
         Options of the kernel, as for :class:`~fourierkernels.attention.FourierAttention`.
     **options
         Options of :class:`AttentionMixer`.
@@ -227,6 +227,7 @@ class FourierMixer(FourierHeads, AttentionMixer):
         learn_radius: bool = True,
         eps: float = 0.0,
         allow_signed: bool = False,
+        radius_parameter: RadiusParameter = "log",
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
@@ -237,5 +238,6 @@ class FourierMixer(FourierHeads, AttentionMixer):
             radius_shape=radius_shape,
             learn_radius=learn_radius,
             allow_signed=allow_signed,
+            radius_parameter=radius_parameter,
         )
         self.add_kernel(kernel)

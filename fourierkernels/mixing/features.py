@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fourierkernels.attention.feature_sums import FAINT
 from fourierkernels.attention.features import fourier_features
-from fourierkernels.attention.kernel import KernelOptions, RadiusShape
+from fourierkernels.attention.kernel import KernelOptions, RadiusParameter, RadiusShape
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
@@ -136,6 +136,8 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         As for :class:`FourierMixer`.
     learn_radius : bool
         Whether the radius is a parameter or a fixed buffer.
+    radius_parameter : {"log", "direct"}
+        As for :class:`FourierMixer`.
     faint : {"bounded", "nan"}
         How to treat outputs whose sum of weights is lost in noise, see
         :func:`~fourierkernels.attention.linear_fourier_attention`.
@@ -159,6 +161,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         radius: float | None = None,
         radius_shape: RadiusShape = "scalar",
         learn_radius: bool = True,
+        radius_parameter: RadiusParameter = "log",
         faint: str = "bounded",
         **options: Any,
     ) -> None:
@@ -168,7 +171,11 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         start = math.sqrt(0.375 / (power * self.head_dim)) if radius is None else radius
         self.add_kernel(
             KernelOptions(
-                radius=start, power=power, radius_shape=radius_shape, learn_radius=learn_radius
+                radius=start,
+                power=power,
+                radius_shape=radius_shape,
+                learn_radius=learn_radius,
+                radius_parameter=radius_parameter,
             )
         )
         draws = fourier_features(self.head_dim, features, power=power, kind=kind)

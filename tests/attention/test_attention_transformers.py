@@ -246,6 +246,19 @@ def test_gradients_reach_every_radius(name: str) -> None:
     assert all((p.grad != 0).all() and torch.isfinite(p.grad).all() for p in radii.values())
 
 
+def test_radii_that_are_trained_directly_are_saved_and_replaced(tmp_path: Path) -> None:
+    model = build("bert", radius_parameter="direct", radius=0.7)
+    model.save_pretrained(tmp_path)
+    before = model(IDS)[0]
+    hf.add_fourier_attention(model, radius=0.7)
+    assert relative_error(model(IDS)[0], before) < FAST
+    other = hf.load_fourier_attention(type(model), tmp_path).eval()
+    radii = [p for n, p in other.named_parameters() if n.endswith("signed_radius")]
+    assert [radius.item() for radius in radii] == pytest.approx([0.7] * LEARNT["bert"])
+    names = {name.rpartition(".")[2] for name, _ in model.named_parameters() if "radius" in name}
+    assert names == {"log_radius"}
+
+
 def test_training_lowers_the_loss_and_moves_the_radii() -> None:
     model = build("gpt2").train()
     model.config.attn_pdrop = 0.0

@@ -74,7 +74,8 @@ def test_models_of_the_paper_have_its_sizes(
 
 def test_fourier_models_of_the_paper_start_as_published(digits: LabelledImages) -> None:
     options = images.PRESETS["deit_tiny"].mixer_options["fourier"]
-    assert options == {"power": 4, "radius": 1.0, "radius_shape": "scalar", "eps": 1e-6}
+    start = {"power": 4, "radius": 1.0, "radius_shape": "scalar", "eps": 1e-6}
+    assert options == start | {"radius_parameter": "direct"}
 
 
 @pytest.mark.parametrize("preset", images.PRESETS)

@@ -120,7 +120,7 @@ def test_vectors_do_not_decay() -> None:
         ({"learning_rate": 0.0}, "learning_rate must be finite and greater than 0, got 0"),
         ({"schedule": "step"}, "schedule must be one of .*, got 'step'"),
         ({"optimiser": "sgd"}, "optimiser must be one of adam, adamw, radam, got 'sgd'"),
-        ({"precision": "float16"}, "precision must be one of .*, got 'float16'"),
+        ({"precision": "float8"}, "precision must be one of .*, got 'float8'"),
         ({"label_smoothing": 1.0}, r"label_smoothing must be in \[0, 1\), got 1.0"),
         ({"accumulation": 3}, "accumulation must divide batch = 4, got 3"),
         ({"clip": -1.0}, "clip must be finite and greater than 0, got -1"),

@@ -119,7 +119,9 @@ def test_bad_options_are_one_line(
     assert err.count("\n") == 1
 
 
-OF_FOURIER = "allow_signed, bias, dropout, eps, learn_radius, power, radius, radius_shape"
+OF_FOURIER = (
+    "allow_signed, bias, dropout, eps, learn_radius, power, radius, radius_parameter, radius_shape"
+)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,15 @@ _DEIT_AUGMENTATION = Augmentation(
     repeats=3,
     group=256,
 )
-_DEIT_FOURIER = {"fourier": {"power": 4, "radius": 1.0, "radius_shape": "scalar", "eps": 1e-6}}
+_DEIT_FOURIER = {
+    "fourier": {
+        "power": 4,
+        "radius": 1.0,
+        "radius_shape": "scalar",
+        "radius_parameter": "direct",
+        "eps": 1e-6,
+    }
+}
 _FOURIER: dict[str, dict[str, Any]] = {
     "fourier": {"power": 4, "radius": 0.5, "radius_shape": "scalar"}
 }

@@ -26,8 +26,9 @@ softmax               adaptive, cutoffs 20,000, 40,000, 200,000,  lmtool ``train
                       with biases                                 ``utils/proj_adaptive_softmax.py``
 initial parameters    weights N(0, 0.02²), biases 0, LayerNorm    lmtool ``train.py``,
                       weights N(1, 0.02²)                         weights_init
-φ, R                  x⁴; one trained scalar R per layer, 2 at    FF ``src/mem_transformer.py``;
-                      the start                                   paper, appendix C.1
+φ, R                  x⁴; one trained scalar R per layer, 2 at    FF ``src/mem_transformer.py``,
+                      the start, trained itself and not its       paramR; paper, appendix C.1
+                      logarithm
 denominator           plus 1e-6                                   FF ``src/mem_transformer.py``
 optimiser             Adam, rate 2.5e-4, betas 0.9, 0.999         FF ``README.md``; lmtool
                                                                   ``train.py``
@@ -92,7 +93,15 @@ _OURS = {**_AS_THERE, "start": "unit"}
 _FOURIER: dict[str, dict[str, Any]] = {
     "fourier": {"power": 4, "radius": 0.5, "radius_shape": "scalar"}
 }
-_PAPER_FOURIER = {"fourier": {"power": 4, "radius": 2.0, "radius_shape": "scalar", "eps": 1e-6}}
+_PAPER_FOURIER = {
+    "fourier": {
+        "power": 4,
+        "radius": 2.0,
+        "radius_shape": "scalar",
+        "radius_parameter": "direct",
+        "eps": 1e-6,
+    }
+}
 
 
 def _small_preset(summary: str, sizes: dict[str, int]) -> LanguagePreset:
