@@ -19,15 +19,19 @@ Writes, each CSV with its provenance as JSON:
 language_heads              one row per network, split, stage and layer: distance and entropy;
 language_heads_differences  differences of layer averages, bootstrap intervals over windows;
 language_heads_runs         one row per network: how it was trained, its perplexities;
-and NAME.safetensors for each run, half precision, with the windows as token ids, one per line, in
+and for each run a folder NAME that other commands take: its weights in half precision, the words of
+its text, its settings and its numbers. The windows are token ids, one per line, in
 language_heads_train.txt and language_heads_test.txt.
 """
 
 import argparse
+import copy
 import csv
 import json
+import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -41,7 +45,7 @@ from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import LanguageModel, load_model, save_model
 from fourierkernels.studies import setup, train
 from fourierkernels.studies.engine.contenders import learned_radii
-from fourierkernels.studies.engine.run_setup import load_setup, read_data
+from fourierkernels.studies.engine.run_setup import load_setup, read_data, save_setup
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
@@ -136,8 +140,7 @@ def study(runs: list[Path], output: Path, windows: int) -> None:
     for folder in runs:
         name = f"language_{folder.name}"
         start, trained, text = networks(folder)
-        save_model(trained.half(), output / f"{name}.safetensors")
-        trained.float()
+        keep_run(folder, output / name, trained)
         for split in SPLITS:
             tokens = even_windows(text.tokens(split), trained.config.length, windows)
             write_ids(output / f"language_heads_{split}.txt", tokens)
@@ -154,6 +157,20 @@ def study(runs: list[Path], output: Path, windows: int) -> None:
         write_study(output, name, lines, config, source=Path(__file__), packages=PACKAGES)
     for line in tables["language_heads_differences"]:
         print(line)
+
+
+def keep_run(folder: Path, place: Path, trained: LanguageModel) -> None:
+    """Keep what other commands need of a run: no checkpoints, no path of this machine."""
+    place.mkdir(exist_ok=True)
+    save_model(copy.deepcopy(trained).half(), place / "model.safetensors")
+    run, digest = load_setup(folder)
+    save_setup(place, replace(run, data=run.data and Path(run.data).name), digest)
+    for name in ("vocabulary.txt", "results.csv"):
+        shutil.copy(folder / name, place)
+    facts = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    facts["config"].pop("source")
+    text = json.dumps(facts, indent=2) + "\n"
+    (place / "results.json").write_text(text, encoding="utf-8")
 
 
 def write_ids(path: Path, windows: Tensor) -> None:

@@ -187,7 +187,7 @@ def language(settings: Settings) -> tuple[dict[str, Measures], list[dict[str, An
     measures, rows = {}, []
     for kernel, name in TWINS.items():
         begun = time.process_time()
-        model = load_model(RESULTS / f"{name}.safetensors").float()
+        model = load_model(RESULTS / name / "model.safetensors").float()
         if not isinstance(model, LanguageModel):
             raise TypeError(f"{name} must be a language model, got {type(model).__name__}")
         words = model.config.vocabulary

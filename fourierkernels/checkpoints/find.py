@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fourierkernels.foundation.run_folder import IDS, SETUP, find_run, weights_file
+from fourierkernels.foundation.run_folder import BEST, IDS, SETUP, find_run, weights_file
 
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 _MODULES = "modules.json"  # of sentence-transformers: its parts and their folders
@@ -210,11 +210,9 @@ _WINDOWS = {split: _RESULTS / f"language_heads_{split}.txt" for split in ("train
 PUBLISHED = {
     row.name: row
     for row in (
-        PublishedCheckpoint(
-            "language_softmax", _RESULTS / "language_softmax.safetensors", _WINDOWS
-        ),
-        PublishedCheckpoint(
-            "language_fourier", _RESULTS / "language_fourier.safetensors", _WINDOWS
+        *(
+            PublishedCheckpoint(name, _RESULTS / name / BEST, _WINDOWS)
+            for name in ("language_softmax", "language_fourier")
         ),
         PublishedCheckpoint(
             "translation_report_attention", _RESULTS / "translation_report_attention", {}

@@ -9,7 +9,11 @@ from fourierkernels.cli.output import check_file, write_table
 from fourierkernels.foundation.console import standard_output
 
 _Checkpoint = Annotated[
-    Path, typer.Argument(help="Folder of a run or of one of its checkpoints, or a file of weights.")
+    Path,
+    typer.Argument(
+        help="Folder of a run or of one of its checkpoints, or a file of weights; in a clone of "
+        "the repository also language_softmax or language_fourier."
+    ),
 ]
 _Data = Annotated[str | None, typer.Option(help="Where the text is now, if it has moved.")]
 _Splits = Annotated[list[str] | None, typer.Option("--split", help="valid or test; both without.")]
@@ -33,12 +37,14 @@ def evaluate(
     """
     from dataclasses import asdict
 
+    from fourierkernels.checkpoints.find import find_published
     from fourierkernels.studies import train_command  # loads torch
 
     if output is not None:
         check_file("output", output)
+    place = checkpoint if checkpoint.exists() else find_published(str(checkpoint)) or checkpoint
     measured = train_command.evaluate(
-        checkpoint, data=data, splits=train_command.choose_splits(splits), positions=positions
+        place, data=data, splits=train_command.choose_splits(splits), positions=positions
     )
     standard_output().print(train_command.results_table(measured))
     if output is not None:

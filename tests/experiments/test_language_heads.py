@@ -12,11 +12,15 @@ from study_modules import RESULTS, read_rows, study_module
 from training_runs import write_texts
 
 from fourierkernels.checkpoints import attention_calls
+from fourierkernels.checkpoints.find import find_checkpoint
+from fourierkernels.checkpoints.word_lists import WordList, find_words
 from fourierkernels.diagnostics import head_distances
+from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.models import load_model
-from fourierkernels.studies import setup, train
+from fourierkernels.studies import evaluate, setup, train
+from fourierkernels.studies.engine.run_setup import load_setup
 
-TWINS = sorted(path.stem for path in RESULTS.glob("language_*.safetensors"))
+TWINS = sorted(path.parent.name for path in RESULTS.glob("language_*/model.safetensors"))
 
 needs_twins = pytest.mark.skipif(not TWINS, reason="no trained twins are committed")
 
@@ -56,6 +60,27 @@ def test_first_weights_are_those_that_training_began_with(
     assert not torch.equal(own["embedding.bands.0.weight"], trained.embedding.bands[0].weight)
 
 
+def test_what_is_kept_of_a_run_can_be_evaluated_elsewhere(
+    study: ModuleType, tmp_path: Path
+) -> None:
+    texts = write_texts(tmp_path / "texts")
+    run = setup("language", preset="mini", mixer="softmax", data=texts, steps=1, warmup=1)
+    measured = train(run, tmp_path / "run", cache=tmp_path / "tokens")
+    study.keep_run(
+        tmp_path / "run", tmp_path / "kept", load_model(tmp_path / "run/model.safetensors")
+    )
+    for file in (tmp_path / "kept").glob("*.json"):
+        assert str(tmp_path) not in file.read_text(), file
+    again = evaluate(
+        tmp_path / "kept",
+        data=texts,
+        positions=run.chosen_preset.positions,
+        cache=tmp_path / "tokens",
+    )
+    for ours, theirs in zip(again, measured, strict=True):
+        assert ours.value == pytest.approx(theirs.value, rel=1e-3)  # of half precision
+
+
 def test_intervals_are_over_windows_the_same_in_both(study: ModuleType) -> None:
     rng = np.random.default_rng(0)
     shared = rng.normal(size=(40, 1, 1)) * 10
@@ -87,7 +112,7 @@ def test_the_control_is_as_sharp_as_the_trained_network() -> None:
 @pytest.mark.parametrize("name", TWINS)
 def test_published_distances_are_those_of_the_published_weights(name: str) -> None:
     """Two windows of the 16: their mean is near the table's, and their own distances are exact."""
-    model = load_model(RESULTS / f"{name}.safetensors").float()
+    model = load_model(RESULTS / name / "model.safetensors").float()
     tokens = windows("test", 2)
     assert tokens.shape == (2, 256)
     calls = attention_calls(model, tokens, tokens)
@@ -107,7 +132,7 @@ def test_published_distances_are_those_of_the_published_weights(name: str) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TWINS)
 def test_the_published_table_is_that_of_the_published_weights(name: str) -> None:
-    model = load_model(RESULTS / f"{name}.safetensors").float()
+    model = load_model(RESULTS / name / "model.safetensors").float()
     pairs = np.triu_indices(8, k=1)
     found = []
     for window in windows("test", 16):
@@ -123,9 +148,37 @@ def test_the_published_table_is_that_of_the_published_weights(name: str) -> None
 @needs_twins
 def test_checkpoints_are_small_and_in_half_precision() -> None:
     for name in TWINS:
-        path = RESULTS / f"{name}.safetensors"
+        path = RESULTS / name / "model.safetensors"
         assert path.stat().st_size < 4e6
         assert {p.dtype for p in load_model(path).parameters()} == {torch.float16}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_twins_are_runs_that_other_commands_take(name: str) -> None:
+    """The committed windows are English in the words of their folder."""
+    run, _ = load_setup(RESULTS / name)
+    row = next(row for row in read_rows("language_heads_runs") if row["network"] == name)
+    assert (run.preset, run.mixer) == (row["preset"], row["mixer"])
+    assert run.recipe.learning_rate == float(row["rate"])
+    assert not Path(run.data or "").is_absolute()
+    words = Vocabulary.load(RESULTS / name / "vocabulary.txt")
+    assert (
+        len(words)
+        == int(row["words"])
+        == load_model(RESULTS / name / "model.safetensors").config.vocabulary
+    )
+    text = " ".join(words.words[i] for i in windows("test", 1)[0].tolist())
+    assert "in the" in text
+    files = find_checkpoint(name)
+    assert files.run == RESULTS / name
+    assert find_words(files) == WordList(files.run / "vocabulary.txt", "words", True)
+
+
+@needs_twins
+def test_twins_do_not_read_another_text(tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "texts")
+    with pytest.raises(ValueError, match=r"(words|vocabulary)"):
+        evaluate(RESULTS / TWINS[0], data=texts, cache=tmp_path / "tokens")
 
 
 def keys(row: dict[str, str]) -> tuple[str, str, str]:

@@ -90,7 +90,7 @@ def test_published_rows_of_the_twins_are_those_of_the_published_weights(study: M
     rows = published()
     lines = (RESULTS / "language_heads_test.txt").read_text(encoding="utf-8").splitlines()
     windows = torch.tensor([[int(word) for word in line.split()] for line in lines])
-    model = load_model(RESULTS / "language_softmax.safetensors").float().eval()
+    model = load_model(RESULTS / "language_softmax/model.safetensors").float().eval()
     with torch.no_grad():
         loss = float(model(windows[:, :-1], windows[:, 1:]).mean())
     own = rows["language", "softmax", "loss", "none", "0.0"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fourierkernels.foundation.run_folder import RESULTS, SETUP
+from fourierkernels.foundation.run_folder import BEST, RESULTS, SETUP
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps
 from fourierkernels.studies.engine.data_sets import DataSet
@@ -158,8 +158,9 @@ def _result_lines(study: str, runs: list[tuple[Path, Setup]]) -> Iterator[str]:
 
 
 def _progress(folder: Path, run: Setup) -> Iterator[str]:
+    """Say how far a run is; one without checkpoints that has its model is kept for others."""
     done = max(checkpoint_steps(folder), default=0)
-    if done < run.recipe.steps:
+    if done < run.recipe.steps and (done or not (folder / BEST).is_file()):
         yield f"{done} of {run.recipe.steps} updates"
 
 
