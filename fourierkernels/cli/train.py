@@ -38,8 +38,7 @@ _Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="NAME=VALUE of a setting of the recipe, as steps=1e5, learning_rate, batch, "
-        "precision=bfloat16, average=5; repeat for more. train STUDY --list shows all.",
+        help="NAME=VALUE of the recipe, as steps=1e5 or precision=bf16; repeat for more.",
     ),
 ]
 _Workers = Annotated[int, typer.Option(min=0, help="Processes that load batches ahead.")]
@@ -55,7 +54,7 @@ _List = Annotated[
     bool,
     typer.Option(
         "--list",
-        help="Show all studies, or presets, mixers and data of one; which data are in --data; "
+        help="Show all studies, or presets, settings, mixers and data of one; what is in --data; "
         "results of runs in --output, else here.",
     ),
 ]
@@ -65,21 +64,19 @@ _Board = Annotated[
 _Teacher = Annotated[
     Path | None,
     typer.Option(
-        help="Learn from a trained model, too: its run, a checkpoint or a file of weights. It must "
-        "share the vocabulary; mixer and size may differ."
+        help="Trained model to learn from, too: a run, a checkpoint or weights with the same "
+        "vocabulary."
     ),
 ]
 _Weight = Annotated[
-    float | None, typer.Option(help="Teacher's share of the loss, (0, 1]; 0.5 by default.")
+    float | None, typer.Option(help="Its share of the loss, (0, 1]; 0.5 by default.")
 ]
 _Temperature = Annotated[
     float | None, typer.Option(help="Divides the logits of both; 1 by default.")
 ]
 _From = Annotated[
     Path | None,
-    typer.Option(
-        "--from", help="Pre-trained run of study masked, with whose mixer the study glue begins."
-    ),
+    typer.Option("--from", help="Pre-trained run of masked that glue begins with."),
 ]
 
 _Pair = Annotated[str | None, typer.Option(help="Source and target languages, as en-it.")]

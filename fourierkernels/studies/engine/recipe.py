@@ -147,7 +147,8 @@ class Recipe:
         Compute what a block keeps for the way back a second time instead: less memory, a third more
         time, the same numbers.
     compile : bool
-        Compile the blocks of the model by torch.compile; numbers change by rounding.
+        Compile the blocks of the model by torch.compile; numbers change by rounding, and dropout
+        draws others.
     divergence : float
         Training stops at a loss of so many times that of an even guess, or one that is not finite.
     seed : int
