@@ -89,7 +89,7 @@ def test_every_module_is_imported_without_modules_of_unix(tmp_path: Path) -> Non
 
 
 def test_files_are_written_where_folders_cannot_be_opened(tmp_path: Path) -> None:
-    *told, one, two, three, four, five = printed(FILES, tmp_path)
+    *_, one, two, three, four, five = printed(FILES, tmp_path)
     assert (one, two, three, four, five) == ("folder", "folder/a", "run", "run/.in-use", "text")
 
 
