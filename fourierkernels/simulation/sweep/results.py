@@ -5,16 +5,20 @@ crash leaves half written is cut off when the file is opened again; a line that 
 is refused by its checksum.
 """
 
-import json
 import os
 import sys
-import zlib
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from fourierkernels.foundation.files import force_to_disk, lock_file
+from fourierkernels.foundation.records import (
+    append_line,
+    read_record,
+    record_line,
+    whole_lines,
+)
 from fourierkernels.simulation.sweep.cells import Cell, Outcome
 from fourierkernels.simulation.sweep.grid import Sweep
 
@@ -84,7 +88,8 @@ class Results:
         """
         if cell in self.done:
             return
-        self._write(_line({"key": cell.key, "cell": asdict(cell), "outcome": asdict(outcome)}))
+        record = {"key": cell.key, "cell": asdict(cell), "outcome": asdict(outcome)}
+        self._write(record_line(record))
         self.done[cell] = outcome
 
     def _lock(self) -> None:
@@ -96,8 +101,8 @@ class Results:
 
     def _recover(self) -> Done:
         content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        header = _line(self._sweep.header())
+        whole = len(whole_lines(content))
+        header = record_line(self._sweep.header())
         if whole == 0:  # new, or the run ended before the header was written
             if not header.startswith(content):
                 raise ValueError(f"results must be of a sweep, got {self.path}: no header line")
@@ -110,14 +115,9 @@ class Results:
         return done
 
     def _write(self, line: bytes) -> None:
-        size = os.fstat(self._file).st_size
         try:
-            written = 0
-            while written < len(line):
-                written += os.write(self._file, line[written:])
-            os.fsync(self._file)
+            append_line(self._file, line)
         except OSError as error:
-            os.ftruncate(self._file, size)
             raise OSError(
                 error.errno,
                 f"results could not be written ({error.strerror}); all cells finished before "
@@ -137,7 +137,7 @@ def read_results(path: str | Path) -> tuple[Sweep, Done]:
         If it cannot be read.
     """
     content = Path(path).read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
+    whole = whole_lines(content)
     if not whole:
         raise ValueError(f"results must be of a sweep, got {path}: no header line")
     sweep = _sweep_of(Path(path), whole.split(b"\n", 1)[0])
@@ -150,7 +150,7 @@ def _parse(path: Path, content: bytes, sweep: Sweep) -> Done:
     cells = {cell.key: cell for cell in sweep.cells()}
     done: Done = {}
     for number, line in enumerate(lines, start=2):
-        record = _checked(line)
+        record = read_record(line)
         cell = cells.get(record["key"]) if record else None
         if record is None or cell is None:
             raise ValueError(
@@ -187,22 +187,7 @@ def _sweep_of(path: Path, line: bytes) -> Sweep:
 
 
 def _header(path: Path, line: bytes) -> dict[str, Any]:
-    header = _checked(line)
+    header = read_record(line)
     if header is None or not isinstance(header.get("sweep"), dict):
         raise ValueError(f"results must be of a sweep, got {path}: no valid header line")
     return header
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    """Return the record as one JSON line that ends with the checksum of the rest."""
-    text = json.dumps(record, allow_nan=False)
-    return f'{text[:-1]}, "crc32": "{zlib.crc32(text.encode()):08x}"}}\n'.encode()
-
-
-def _checked(line: bytes) -> dict[str, Any] | None:
-    """Return the record of a line, or None if it is not one or its checksum is wrong."""
-    text, mark, check = line.rpartition(b', "crc32": "')
-    if not mark or check != f'{zlib.crc32(text + b"}"):08x}"}}'.encode():
-        return None
-    record = json.loads(text + b"}")
-    return record if isinstance(record, dict) else None
