@@ -1,6 +1,8 @@
 """Where to compute, also with a CUDA build of PyTorch on a machine that has no GPU."""
 
+import os
 import re
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ pytest.importorskip("torch")
 
 import torch
 
+from fourierkernels.foundation import device
 from fourierkernels.foundation.device import check_device, default_device
 
 ROOT = Path(__file__).parents[1]
@@ -43,3 +46,30 @@ def test_no_other_module_chooses_an_accelerator() -> None:
     choice = re.compile(r"torch\.accelerator\.|\"cuda\" if torch\.cuda")
     found = [path.name for path in files if choice.search(path.read_text(encoding="utf-8"))]
     assert found == ["device.py"]  # its docstring, and its one line
+
+
+def test_processes_beside_each_other_keep_devices_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(device.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(device, "_kept", ExitStack())
+    seen = []
+    for wanted in (2, 1):  # what two processes would do
+        monkeypatch.setattr(device, "_own", [])
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")
+        if seen:
+            with pytest.raises(ValueError, match="got 1 free of 3"):
+                device.keep_devices(2)
+        device.keep_devices(wanted)
+        device.keep_devices(3)  # those that it has
+        seen.append(os.environ["CUDA_VISIBLE_DEVICES"])
+    assert seen == ["4,5", "7"]
+    device._kept.close()
+
+
+def test_nothing_is_kept_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_gpu(monkeypatch)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    device.keep_devices(2)
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ

@@ -1,9 +1,14 @@
-"""Choice of the device, the CPU or CUDA: by default, and as requested; how its threads wait."""
+"""Choice of the device, the CPU or CUDA: by default, as requested, and among several processes."""
 
+import getpass
 import os
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourierkernels.foundation.extras import needed_for
+from fourierkernels.foundation.files import claimed
 
 if TYPE_CHECKING:
     import torch
@@ -30,6 +35,53 @@ def default_device() -> "torch.device":
     import torch
 
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_kept = ExitStack()  # claims of this process, until it ends
+_own: list[str] = []
+
+
+def keep_devices(count: int) -> None:
+    """Keep so many CUDA devices of this machine for this process and those that it starts.
+
+    What other processes keep in this way is not visible to it any more. It has to be called before
+    anything is computed on a device, and does nothing where there is none, or when it is called
+    again.
+
+    Raises
+    ------
+    ValueError
+        If fewer are free.
+    """
+    import torch
+
+    if _own or not torch.cuda.device_count():
+        return
+    given = os.environ.get(_VISIBLE)
+    names = given.split(",") if given else list(map(str, range(torch.cuda.device_count())))
+    place = Path(tempfile.gettempdir()) / f"fourierkernels-{getpass.getuser()}"
+    with ExitStack() as claims:
+        found: list[str] = []
+        for name in names:
+            if len(found) < count and _enter(claims, place / f"device-{name}"):
+                found.append(name)
+        if len(found) < count:
+            raise ValueError(
+                f"devices must be {count} for each network trained at a time, got {len(found)} "
+                f"free of {len(names)}: fewer processes, or fewer that train a network together"
+            )
+        _kept.push(claims.pop_all())
+    _own.extend(found)
+    os.environ[_VISIBLE] = ",".join(found)
+
+
+def _enter(claims: ExitStack, folder: Path) -> bool:
+    try:
+        claims.enter_context(claimed(folder))
+    except ValueError:  # another process keeps it
+        return False
+    return True
 
 
 def check_device(device: str) -> str:
