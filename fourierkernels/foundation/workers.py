@@ -75,6 +75,19 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(before[1])
 
 
+class DeadlyPieceError(ChildProcessError):
+    """A piece that ended every worker that took it.
+
+    Attributes
+    ----------
+    piece : Piece
+    """
+
+    def __init__(self, piece: Piece, message: str) -> None:
+        super().__init__(message)
+        self.piece = piece
+
+
 _DEATHS = 3  # of workers over one piece, before all is given up
 _SPAWN = get_context("spawn")  # compiled threads do not survive a fork
 
@@ -113,7 +126,7 @@ def on_machine(work: Work[P, R], pieces: Sequence[P], workers: int) -> Generator
     ------
     ValueError
         If a piece fails: at once with one worker, otherwise after the pieces in hand are finished.
-    ChildProcessError
+    DeadlyPieceError
         If a piece ends every worker that takes it.
     """
     if workers == 1 or len(pieces) < 2:
@@ -181,9 +194,10 @@ class _Team(Generic[P, R]):
         self._deaths[piece] += 1
         name = self._work.piece
         if self._deaths[piece] >= _DEATHS:
-            raise ChildProcessError(
+            raise DeadlyPieceError(
+                piece,
                 f"{name} {piece} ended {_DEATHS} workers, the last with status "
-                f"{worker.process.exitcode}: out of memory? Finished {name}s are kept"
+                f"{worker.process.exitcode}: out of memory? Finished {name}s are kept",
             )
 
 
@@ -217,7 +231,7 @@ def on_cluster(work: Work[P, R], pieces: Sequence[P], address: str) -> Generator
         If dask.distributed is not installed.
     ConnectionError
         If the scheduler cannot be reached, or goes away.
-    ChildProcessError
+    DeadlyPieceError
         If a piece ends every worker that takes it.
     ValueError
         If a piece fails.
@@ -248,8 +262,8 @@ def _result(work: Work[P, R], piece: P, future: Any, address: str) -> R:
     try:
         result: R = future.result()
     except KilledWorker as error:
-        raise ChildProcessError(
-            f"{work.piece} {piece} ended every worker that took it: {error}"
+        raise DeadlyPieceError(
+            piece, f"{work.piece} {piece} ended every worker that took it: {error}"
         ) from error
     except (CancelledError, AsyncCancelledError, OSError) as error:
         raise ConnectionError(
