@@ -10,12 +10,13 @@ from book.chapters import Chapter
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ".venv/bin/python"
+_COMMAND, _RESULTS = "reproduce ", "experiments/results"
 _CODE = re.compile(r"`([^`]+)`")
 
 
 @dataclass(frozen=True)
 class Script:
-    """A row of the tables: a script, its question, time and results."""
+    """A row of the tables: a script or command, its question, time and results."""
 
     name: str
     question: str
@@ -25,6 +26,8 @@ class Script:
     @property
     def command(self) -> str:
         """What to type in the root of the repository."""
+        if self.name.startswith(_COMMAND):
+            return f"{PYTHON.replace('python', 'fourierkernels')} {self.name} --output {_RESULTS}"
         return f"{PYTHON} experiments/{self.name}"
 
     def files(self, root: Path = ROOT) -> list[str]:
@@ -43,7 +46,7 @@ def scripts(root: Path = ROOT) -> list[Script]:
 
 
 def _is_script(row: list[str]) -> bool:
-    return len(row) == 4 and row[0].startswith("`") and ".py" in row[0]
+    return len(row) == 4 and (row[0].startswith(f"`{_COMMAND}") or row[0].endswith(".py`"))
 
 
 def reproduction(kind: str) -> str:

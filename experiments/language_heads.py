@@ -37,9 +37,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _head_stages import even_windows, measure_stages, untrained_network
 from torch import Tensor
 
+from fourierkernels.cli.head_stages import even_windows, measure_stages, untrained_network
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import LanguageModel, load_model, save_model

@@ -19,6 +19,7 @@ from fourierkernels.cli.estimates import density, estimate_names, regress
 from fourierkernels.cli.evaluate import evaluate
 from fourierkernels.cli.heads import head_names, heads
 from fourierkernels.cli.output import command_with
+from fourierkernels.cli.reproduce import reproduce
 from fourierkernels.cli.sweep import sweep, sweep_names
 from fourierkernels.cli.theorems import rate_names, rates, theorem_names, theorems
 from fourierkernels.cli.train import StudiesAtHelp, train
@@ -31,7 +32,9 @@ from fourierkernels.foundation.version import __version__
 
 __all__ = ["app", "main"]
 
-_EXTRAS = {"heads": "heads", "train": "train", "evaluate": "train", "translate": "train"}
+_EXTRAS = {"heads": "heads"} | dict.fromkeys(
+    ("train", "reproduce", "evaluate", "translate"), "train"
+)
 _INTERRUPTED = 130
 _UNREAD = 141  # as a shell tells of a program that wrote to a closed pipe
 _TRACEBACK = "FK_TRACEBACK"  # set to 1, the traceback of an error comes before its line
@@ -72,6 +75,7 @@ app.command(cls=command_with(rate_names))(rates)
 app.command(cls=command_with(theorem_names))(theorems)
 app.command(cls=command_with(sweep_names))(sweep)
 app.command(cls=StudiesAtHelp)(train)
+app.command()(reproduce)
 app.command()(evaluate)
 app.command()(translate)
 app.command(cls=command_with(head_names))(heads)

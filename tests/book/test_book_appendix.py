@@ -7,6 +7,7 @@ import pytest
 
 from book import reproduces
 from book._extensions.generated import TEXTS
+from fourierkernels.studies.engine.reproduce_command import all_tables
 
 ROOT = reproduces.ROOT
 RESULTS = ROOT / "experiments" / "results"
@@ -27,7 +28,11 @@ def test_every_committed_result_has_its_command() -> None:
 
 @pytest.mark.parametrize("script", reproduces.scripts(), ids=lambda script: script.name)
 def test_every_command_runs_a_script_that_is_there(script: reproduces.Script) -> None:
-    assert (ROOT / "experiments" / script.name).is_file()
+    command, _, table = script.name.partition(" ")
+    if command == "reproduce":
+        assert (all_tables()[table].time or "–") == script.time
+    else:
+        assert (ROOT / "experiments" / script.name).is_file()
     kind = "benchmarks" if script.name.startswith("benchmarks/") else "studies"
     assert f"`{script.command}`\n: {script.question}" in reproduces.reproduction(kind)
 

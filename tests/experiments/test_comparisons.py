@@ -6,7 +6,6 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +13,20 @@ import pytest
 from scipy.stats import ttest_rel
 from study_modules import RESULTS, read_rows
 
-from fourierkernels.studies.engine.comparison import Comparison, Finished
+from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import LEVEL, Row
 from fourierkernels.studies.engine.contenders import Network
+from fourierkernels.studies.engine.finished import Finished
+from fourierkernels.studies.engine.paper_table import PaperTable
+from fourierkernels.studies.engine.reproduce_command import all_tables
+from fourierkernels.studies.engine.reproduction import finish
 from fourierkernels.studies.masked.comparison import TITLES
 from fourierkernels.studies.masked.presets import WORD_ACCURACY
 
-STUDIES = Path(import_module("fourierkernels.studies").__file__).parent
 COMPARISONS = {
     name: comparison
-    for file in sorted(STUDIES.glob("[!e]*/comparison.py"))  # without that of the engine
-    for name, comparison in import_module(
-        f"fourierkernels.studies.{file.parent.name}.comparison"
-    ).COMPARISONS.items()
+    for name, comparison in all_tables().items()
+    if not isinstance(comparison, PaperTable)
 }
 MEASURED = sorted(  # BasicMotions is run on request, nothing of it is committed
     name for name, own in COMPARISONS.items() if (RESULTS / f"{own.names[1]}.csv").is_file()
@@ -57,18 +57,18 @@ class Expected:
 
 
 EXPECTED = {
-    "control": Expected("kernels", 9, 6, (("{measure}", ""),)),
-    "JapaneseVowels": Expected("kernels", 3, 2, (("accuracy", ""),)),
-    "BasicMotions": Expected("kernels", 3, 2, (("accuracy", ""),)),
-    "digits": Expected(
+    "control-small": Expected("kernels", 9, 6, (("{measure}", ""),)),
+    "series-small": Expected("kernels", 3, 2, (("accuracy", ""),)),
+    "series-motions": Expected("kernels", 3, 2, (("accuracy", ""),)),
+    "images-small": Expected(
         "kernels", 12, 4, (("{split} top-1", "top-1 "), ("{split} cross-entropy", "cross-entropy "))
     ),
-    "fashion": Expected(
+    "images-fashion": Expected(
         "kernels", 6, 2, (("{split} top-1", "top-1 "), ("{split} cross-entropy", "cross-entropy "))
     ),
-    "lra": Expected("mixers", 18, 15, (("accuracy", ""),)),
-    "masked": Expected("encoders", 5, 4, ((WORD_ACCURACY, "masked_"), (TITLES, "titles_"))),
-    "language": Expected(
+    "lra-small": Expected("mixers", 18, 15, (("accuracy", ""),)),
+    "masked-small": Expected("encoders", 5, 4, ((WORD_ACCURACY, "masked_"), (TITLES, "titles_"))),
+    "language-small": Expected(
         "kernels",
         48,
         {"kernels": 7, "radii": 11, "sizes": 2},
@@ -142,7 +142,7 @@ def test_every_network_has_a_row_of_its_own(comparison: Comparison) -> None:
 def reference(name: str, row: Row) -> str:
     """Return what a row of a table is compared with, as the docstrings have it."""
     contender = row[COMPARISONS[name].table.contender]
-    if name == "masked":
+    if name == "masked-small":
         return "FNet" if contender == "FNet, two real parts" else "BERT"
     if row.get("part") == "radii":
         return "R = 2"
@@ -153,7 +153,7 @@ def test_intervals_are_those_of_the_paired_t_test_at_the_corrected_level(
     name: str, comparison: Comparison
 ) -> None:
     rows, expected = drawn(comparison), EXPECTED[name]
-    table = comparison.tables(rows[::-1] if name in ("digits", "fashion") else rows)
+    table = comparison.tables(rows[::-1] if name in ("images-small", "images-fashion") else rows)
     lines = table[comparison.names[1]]
     assert len(lines) == expected.rows
     by = comparison.table.contender
@@ -238,9 +238,11 @@ def test_a_comparison_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(type(comparison), "train", train)
     networks, file = comparison.stages()[0].networks({}), tmp_path / "f.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        list(comparison.finish(networks[:7], Finished(file)))
+        list(finish(comparison, networks[:7], Finished(file)))
     trained.clear()
-    assert list(comparison.finish(networks[:7], Finished(file))) == list(map(str, networks[4:7]))
+    assert list(finish(comparison, networks[:7], Finished(file))) == [
+        (n, "") for n in networks[4:7]
+    ]
     assert trained == networks[4:7]
     assert Finished(file).rows(networks[:7]) == [{"seed": own.seed} for own in networks[:7]]
 

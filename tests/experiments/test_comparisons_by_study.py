@@ -58,13 +58,13 @@ def test_kernels_of_one_sharpness_curve_alike(sharpness: float) -> None:
 
 
 def test_sharper_start_of_images_is_the_radius_of_the_paper() -> None:
-    _, options = kernel_options("l = 4", max(IMAGES["digits"].sharpness))
+    _, options = kernel_options("l = 4", max(IMAGES["images-small"].sharpness))
     assert options["radius"] == pytest.approx(1.0)
 
 
 def test_a_network_of_control_is_trained_and_plays(tmp_path: Path) -> None:
     pytest.importorskip("mujoco")
-    row = trained(CONTROL["control"].quick(tmp_path), "gaussian", 10)
+    row = trained(CONTROL["control-small"].quick(tmp_path), "gaussian", 10)
     assert row["episodes"] == 20
     assert row["test_error"] > 0
     hopper = ENVIRONMENTS["hopper"]
@@ -89,22 +89,22 @@ def test_networks_of_fashion_read_the_files_that_are_fetched(
     with study_module("data_images", threads=False) as fetching:
         monkeypatch.setattr(fetching, "COUNTS", {"train": 80, "t10k": 10})
         fetching.write_blank(tmp_path / "blank")
-    fashion = replace(IMAGES["fashion"], data=str(tmp_path / "blank"))
+    fashion = replace(IMAGES["images-fashion"], data=str(tmp_path / "blank"))
     row = trained(fashion, "gaussian", 1)
     assert 0 <= row["test top-1"] <= 100
     assert row["preset"] == "fashion"
 
 
 def test_each_set_of_images_has_its_preset_and_published_networks_of_fashion_have_learned() -> None:
-    for name, comparison in IMAGES.items():
-        parts = [part for stage in comparison.stages() for part in stage.parts]
-        assert {part.preset for part in parts} == {name}
+    for name, preset in (("images-small", "digits"), ("images-fashion", "fashion")):
+        parts = [part for stage in IMAGES[name].stages() for part in stage.parts]
+        assert {part.preset for part in parts} == {preset}
     for row in read_rows("images_fashion_networks"):
         assert float(row["test cross-entropy"]) < np.log(10) / 2
 
 
 def test_a_network_of_series_is_measured_at_three_updates(tmp_path: Path) -> None:
-    row = trained(SERIES["JapaneseVowels"].quick(tmp_path), "gaussian", 10)
+    row = trained(SERIES["series-small"].quick(tmp_path), "gaussian", 10)
     assert row["test_series"] == 8
     assert row["accuracy_best_of_test"] >= max(row["accuracy"], row["accuracy_last"])
     assert 1 <= row["best_step"] <= 10
@@ -139,7 +139,7 @@ def test_a_task_is_learnt_if_each_seed_is_below_chance(loss: float, learnt: bool
     rows = [{**same, "seed": seed, "loss": 0.5} for seed in range(3)]
     rows[1]["loss"] = loss
     cell = Cell({"task": "text", "mixer": "softmax"}, rows, rows)
-    (line,) = ARENA["lra"].summary(cell)
+    (line,) = ARENA["lra-small"].summary(cell)
     assert line["learnt"] is learnt
 
 
@@ -170,7 +170,7 @@ def test_costs_beyond_a_limit_are_said_in_the_table() -> None:
 
 
 def test_encoders_differ_in_mixer_and_rate_alone() -> None:
-    comparison = MASKED["masked"]
+    comparison = MASKED["masked-small"]
     _, compared, _ = comparison.stages()
     networks = compared.networks({})
     assert len(networks) == len(comparison.seeds) * len(ENCODERS)
@@ -187,7 +187,7 @@ def test_frequencies_alone_give_what_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOURIERKERNELS_CACHE", str(tmp_path / "cache"))
-    guesses = MASKED["masked"].quick(tmp_path).facts({})["unigram"]
+    guesses = MASKED["masked-small"].quick(tmp_path).facts({})["unigram"]
     assert 0 < guesses["accuracy"] < 100
     assert 0 < guesses["loss"] < math.log(150)
 
@@ -205,7 +205,7 @@ def test_a_network_that_diverged_is_counted_and_not_averaged() -> None:
     ]
     del rows[-1][f"valid {METRIC}"], rows[-1][f"test {METRIC}"]
     rows[-1]["end"] = "training diverged at step 3"
-    table = LANGUAGE["language"].tables(rows)["language_tables"]
+    table = LANGUAGE["language-small"].tables(rows)["language_tables"]
     (last,) = [line for line in table if (line["row"], line["split"]) == ("l = 1", "test")]
     assert (last["seeds"], last["diverged"], last["difference"]) == (2, 1, 1.0)
     assert last["perplexity"] == pytest.approx(np.exp(2.0))

@@ -59,7 +59,7 @@ def test_committed_comparisons_are_named_in_a_checkout(monkeypatch: pytest.Monke
     monkeypatch.chdir(EXPERIMENTS.parent)
     assert all("results are committed" in state.results[-1] for state in overview())
     for study in STUDIES.values():
-        assert (EXPERIMENTS / f"{study.experiment}.py").is_file()
+        assert (EXPERIMENTS / "results" / f"{study.experiment}.csv").is_file()
 
 
 def test_command_lists_studies_and_needs_no_name_for_it(call: Call, tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from fourierkernels.models import ArenaClassifier, arena_config
 from fourierkernels.studies.engine.classification import Classification
+from fourierkernels.studies.engine.contenders import Contender
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
 from fourierkernels.studies.engine.epochs import Batch
+from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.recipe import Preset, Recipe
 from fourierkernels.studies.engine.study import Measured, Terms, padded_options
 
@@ -128,6 +130,17 @@ class NinthStudy(Classification[Preset, Bits, ArenaClassifier]):
 
 
 STUDY = NinthStudy()
+COMPARISONS = {
+    "bits-1": PaperTable(
+        file="bits_1",
+        shows="Rows of bits at two rates",
+        source="nobody, table 1",
+        problems=(Problem("bits", "ninth", "tiny", "bits", file="bits.txt"),),
+        contenders=(Contender("softmax", "softmax"), Contender("none", "none")),
+        metrics=(f"test {ACCURACY}",),
+        rates=(5e-3, 1e-3),
+    )
+}
 
 
 def write_bits(folder: Path, rows: int = 72) -> Path:

@@ -24,6 +24,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "diagnostics",
         "checkpoints",
         "studies",
+        "models",
         "attention",
         "plotting",
         "theorems",

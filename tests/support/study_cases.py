@@ -1,5 +1,7 @@
 """What the contract of studies needs of each: small data, a short run, and what is its own."""
 
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +22,9 @@ from fourierkernels.mixing.registry import mixer_names
 from fourierkernels.studies import registry
 from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.engine.epochs import Batch
+from fourierkernels.studies.engine.paper_table import PaperTable
+from fourierkernels.studies.engine.reproduce_command import all_tables
+from fourierkernels.studies.engine.reproduction import reproduce
 from fourierkernels.studies.engine.run_setup import Setup, setup
 from fourierkernels.studies.masked.measurement import Measurement, predictions
 from fourierkernels.studies.registry import STUDIES, StudyRow
@@ -172,3 +177,28 @@ NINTH = StudyRow("Bits: a study from outside", "ninth_study")
 def add_ninth() -> None:
     """Add the study from outside to the table."""
     STUDIES.rows["ninth"] = NINTH
+
+
+def ninth_table(data: Path, **changes: Any) -> PaperTable:
+    """Return the table of the study from outside over two seeds."""
+    add_ninth()
+    table = all_tables()["ninth"]
+    assert isinstance(table, PaperTable)
+    return replace(table.located(data), seeds=(1, 2), **changes)
+
+
+def reproduce_and_die(data: Path, output: Path) -> None:
+    """Reproduce that table, and die in the second network when its ninth update is being saved."""
+    from fourierkernels.studies.engine import trainer as engine
+
+    torch.set_num_threads(1)
+    whole, seen = engine.write_tensors, set[Path]()
+
+    def counted(file: Path, *given: Any) -> None:
+        whole(file, *given)
+        seen.add(file.parents[1])
+        if len(seen) == 2 and "checkpoint-9" in str(file.parent):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    engine.write_tensors = counted  # type: ignore[attr-defined]
+    reproduce("ninth", ninth_table(data), output)

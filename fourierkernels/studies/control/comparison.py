@@ -17,16 +17,18 @@ episodes that a network learns from are always the same.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 from fourierkernels.studies.control.control_data import read_control
 from fourierkernels.studies.control.episodes import write_recorded
 from fourierkernels.studies.control.generating import Search, generate
+from fourierkernels.studies.control.presets import PAPER, VERSION
 from fourierkernels.studies.control.study import BASELINE, ERROR
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
 from fourierkernels.studies.engine.contenders import (
     Choices,
+    Contender,
     Network,
     Part,
     Stage,
@@ -34,8 +36,11 @@ from fourierkernels.studies.engine.contenders import (
     kernel_contenders,
     trials,
 )
+from fourierkernels.studies.engine.paper_table import PaperTable, Problem
+from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.trained import Trained
 
+SCORE = "test score"
 MEASURES = ("test_error", "return_high", "return_low")
 
 
@@ -52,7 +57,6 @@ class ControlComparison(Comparison):
 
     study = "control"
     packages = ("gymnasium", "mujoco")
-    places: ClassVar = {"data": "a set of data_control.py"}
     columns = "part kernel sharpness preset steps seed"
     table = Table(index=("kernel",), contender="kernel", measures=len(MEASURES))
     score = "valid_error"
@@ -115,10 +119,55 @@ class ControlComparison(Comparison):
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates on a few steps."""
-        file = folder / "hopper-random-generated.npz"
-        search = Search(rounds=2, policies=4, kept=2, steps=10)
-        write_recorded(file, generate("hopper", "random", search=search))
+        file = _few_steps(folder)
         return replace(self, data=str(file), steps=2, sharpness=(0.2, 1.0), seeds=(1, 2))
 
 
-COMPARISONS = {"control": ControlComparison()}
+@dataclass(frozen=True)
+class ControlTable(PaperTable):
+    """Table 4: the score for the higher return asked for."""
+
+    def numbers(self, result: Trained) -> Mapping[str, Measured]:
+        """Return the first score, whatever return it is for."""
+        scores = [row for row in result.measured if row.metric.startswith("score, ")]
+        return {SCORE: scores[0]} if scores else {}
+
+
+def _hopper(problem: Problem, folder: Path) -> Problem:
+    """Return a few steps of Hopper in the place of a set."""
+    return replace(problem, preset="tiny", data="", place=str(_few_steps(folder)))
+
+
+def _few_steps(folder: Path) -> Path:
+    file = folder / "hopper-random-generated.npz"
+    if not file.is_file():
+        search = Search(rounds=2, policies=4, kept=2, steps=10)
+        write_recorded(file, generate("hopper", "random", search=search))
+    return file
+
+
+def _file(name: str) -> str:
+    """Return a pattern of the file of a set, as D4RL or the decision transformer's authors name it.
+
+    >>> _file("hopper-medium-replay")
+    'hopper[-_]medium[-_]replay-v2.*'
+    """
+    return f"{name.replace('-', '[-_]')}{VERSION}.*"
+
+
+TABLE_4 = ControlTable(
+    file="fourierformer_4",
+    shows="Decision transformers on D4RL: scores on nine sets and their mean",
+    source="nguyen2022fourierformer, table 4",
+    problems=tuple(
+        Problem(name, "control", "paper", "d4rl pickles", file=_file(name)) for name in PAPER
+    ),
+    contenders=(Contender("softmax", "softmax"), Contender("fourier", "fourier")),
+    metrics=(SCORE,),
+    average=True,
+    stand_in=_hopper,
+)
+COMPARISONS: dict[str, Comparison] = {
+    "fourierformer-4": TABLE_4,
+    "control-small": ControlComparison(time="6 min"),
+}

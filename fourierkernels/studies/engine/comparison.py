@@ -3,45 +3,28 @@
 A study's ``comparison.py`` is a :class:`Comparison`: its fields are the budget, the same for all
 contenders. Trials choose the hyperparameters of each contender, with one seed; the best by
 validation is trained from several other seeds. Differences from the reference are paired by seed,
-see :mod:`fourierkernels.studies.engine.comparison_table`. A comparison that was interrupted resumes
-where it stopped.
+see :mod:`fourierkernels.studies.engine.comparison_table`. How a comparison is run, and resumed
+where it stopped: :mod:`fourierkernels.studies.engine.reproduction`.
 """
 
+import hashlib
 import json
 import math
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
-from fourierkernels.foundation.workers import Work, one_thread, spread
+from fourierkernels.foundation.workers import one_thread
 from fourierkernels.studies.engine.comparison_table import LEVEL, Cell, Row, Table, same_columns
 from fourierkernels.studies.engine.contenders import Choices, Network, Stage, Tuning
+from fourierkernels.studies.engine.data_sets import Need, refuse_missing
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.run_setup import Setup, setup
 from fourierkernels.studies.engine.trained import Trained, trained
-
-
-class Finished:
-    """One JSON line per finished network, so that an interrupted comparison can resume."""
-
-    def __init__(self, path: Path) -> None:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        self._path, self._rows = path, {e["key"]: e["row"] for e in map(json.loads, lines)}
-
-    def __contains__(self, network: Network) -> bool:
-        return network.key in self._rows
-
-    def add(self, network: Network, row: Row) -> None:
-        """Keep a row at once."""
-        self._rows[network.key] = row
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": network.key, "row": row}) + "\n")
-
-    def rows(self, networks: Iterable[Network]) -> list[Row]:
-        """Return the rows of networks, in their order."""
-        return [self._rows[network.key] for network in networks]
+from fourierkernels.studies.registry import STUDIES
 
 
 @dataclass(frozen=True)
@@ -54,15 +37,23 @@ class Comparison(ABC):
         A folder, a file or the name of a corpus; that of the preset if None.
     seeds : tuple of int
         Of the compared networks.
+    runs : str or None
+        Where each network has the folder of its run, to go on from; none is kept if None.
+    together : int
+        Processes that train a network together.
+    time : str
+        That all takes on one core, where it has been measured.
     """
 
     data: str | None = None
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    runs: str | None = None
+    together: int = 1
+    time: str = ""
 
     study: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()  # whose versions matter besides those of training
-    variant: ClassVar[str] = ""  # option of the command that chooses among several comparisons
-    places: ClassVar[Mapping[str, str]] = {}  # fields that say where data are, for --help
+    places: ClassVar[Mapping[str, str]] = {}  # fields of folders -> scripts that write them
 
     columns: ClassVar[str]  # that say which network a row is of
     problem: ClassVar[str] = "problem"  # the column of the task or data set
@@ -71,11 +62,18 @@ class Comparison(ABC):
     divergence: ClassVar[bool] = False  # whether a network that diverges has a row
     validations: ClassVar[int] = 1  # of a run
     log_lines: ClassVar[int] = 10  # of a run
+    keeps_runs: ClassVar[bool] = False  # whether they are of use when a network has its row
+    partial: ClassVar[bool] = False  # whether tables can be made while networks are missing
 
     @property
     def names(self) -> tuple[str, str]:
         """Files of the networks and of the table, without endings."""
         return f"{self.study}_networks", f"{self.study}_small"
+
+    @property
+    def title(self) -> str:
+        """What it compares, in a line."""
+        return (sys.modules[type(self).__module__].__doc__ or "").partition("\n")[0].rstrip(".")
 
     @abstractmethod
     def stages(self) -> tuple[Stage, ...]:
@@ -101,10 +99,42 @@ class Comparison(ABC):
         """Return tables beside the main one, by the names of their files."""
         return {}
 
+    def needs(self, folder: Path | None) -> list[Need]:
+        """Return the data that have to be on disk, with their places below a folder, or here."""
+        rows = STUDIES[self.study].data_sets()
+        found = []
+        for field, script in self.places.items():
+            name = getattr(self, field)
+            if name is None:
+                continue
+            places = [Path(name)]
+            if folder is not None:
+                places = [folder / name, folder / Path(name).name]
+                places += [folder] * any(row.recognises(folder) for row in rows.values())
+            place = next((str(place) for place in places if place.exists()), None)
+            found.append(
+                Need(name, "", f"folder that {script} writes", f"experiments/{script}", place)
+            )
+        return found
+
+    def located(self, folder: Path | None) -> Self:
+        """Return the comparison of the data below a folder, or here.
+
+        Raises
+        ------
+        ValueError
+            Naming the data that are missing.
+        """
+        needs = self.needs(folder)
+        refuse_missing(needs, folder)
+        found = {need.name: need.place for need in needs}
+        own = {field: getattr(self, field) for field in self.places}
+        return replace(self, **{field: found.get(name, name) for field, name in own.items()})
+
     def setup(self, network: Network) -> Setup:
         """Return the run of a network."""
         run = setup(
-            self.study,
+            network.part.study or self.study,
             preset=network.part.preset,
             mixer=network.contender.mixer,
             mixer_options=network.contender.options_at(network.tuning),
@@ -131,52 +161,29 @@ class Comparison(ABC):
         )
 
     def train(self, network: Network) -> Row:
-        """Train a network and return its row."""
-        with one_thread(), trained(self.setup(network), divergence=self.divergence) as result:
+        """Train a network, or go on with it, and return its row."""
+        run = self.setup(network)
+        folder, together = self.run_folder(run), self.together
+        with (
+            one_thread(),
+            trained(run, folder, divergence=self.divergence, together=together) as result,
+        ):
             return {**self.labels(network), **self.measured(network, result)}
+
+    def run_folder(self, run: Setup) -> Path | None:
+        """Return the folder of a run, the same for all comparisons that have this run."""
+        if self.runs is None:
+            return None
+        place = None if run.data is None else Path(run.data).name  # whose folder may be moved
+        asked = {**asdict(run), "data": place, "start": run.start and run.start.digest}
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        name = f"{run.study}-{run.preset}-{run.mixer}-{run.recipe.seed}-{digest[:12]}"
+        return Path(self.runs) / name
 
     def labels(self, network: Network) -> Row:
         """Return the columns that say which network a row is of."""
         other = {self.table.contender: "contender", self.problem: "problem"}
         return {name: network.facts[other.get(name, name)] for name in self.columns.split()}
-
-    def run(
-        self,
-        finished: Finished,
-        *,
-        workers: int = 1,
-        report: Callable[[str], object] = lambda line: None,
-    ) -> tuple[list[Row], Choices]:
-        """Train all networks, or those that are not yet trained; return their rows and choices.
-
-        Parameters
-        ----------
-        workers : int
-            Processes, each of which trains a network at a time.
-        report : callable
-            Takes a line on each network that has been trained.
-        """
-        networks: list[Network] = []
-        chosen: Choices = {}
-        for stage in self.stages():
-            wanted = stage.networks(chosen)
-            for line in self.finish(wanted, finished, workers=workers):
-                report(line)
-            if stage.chooses:
-                chosen |= self.choose(wanted, finished.rows(wanted))
-            networks += wanted
-        return finished.rows(networks), chosen
-
-    def finish(
-        self, networks: Sequence[Network], finished: Finished, *, workers: int = 1
-    ) -> Iterator[str]:
-        """Train what is not yet trained, keep each row at once, and yield a line for each."""
-        missing = [network for network in networks if network not in finished]
-        work = Work(self.train, "network", "comparison")
-        with spread(work, missing, workers=workers, scheduler=None) as results:
-            for network, row in results:
-                finished.add(network, row)
-                yield str(network)
 
     def choose(self, networks: Iterable[Network], rows: Iterable[Row]) -> Choices:
         """Return the hyperparameters with the least score for each contender and problem.
@@ -218,6 +225,6 @@ class Comparison(ABC):
 
     def config(self, chosen: Choices) -> dict[str, object]:
         """Return settings and facts for the provenance, without the places of the data."""
-        places = {"data", *self.places}
+        places = {"data", "runs", "together", "time", *self.places}
         settings = {name: value for name, value in asdict(self).items() if name not in places}
         return {**settings, **self.facts(chosen), "level": LEVEL, "threads": 1}

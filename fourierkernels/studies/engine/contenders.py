@@ -116,6 +116,8 @@ class Part:
         What the networks are for; the column "part" of most comparisons.
     tunings : tuple of Tuning
         What every contender is tried with; by default the one that earlier trials have chosen.
+    study : str
+        Whose preset it is; that of the comparison if empty.
     """
 
     contenders: tuple[Contender, ...]
@@ -124,6 +126,7 @@ class Part:
     problem: str = ""
     name: str = COMPARED
     tunings: tuple[Tuning, ...] = (Tuning(),)
+    study: str = ""
 
 
 @dataclass(frozen=True, eq=False)

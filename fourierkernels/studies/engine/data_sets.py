@@ -3,10 +3,10 @@
 A study names its table; the command line, its help and the tests read the rows.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,61 @@ class DataSet(Generic[Opened]):
     open: Callable[..., Opened]
     recognises: Callable[[Path], bool] = _never
     needs_folder: bool = True
+
+
+class Need(NamedTuple):
+    """Data that something reads from disk.
+
+    Attributes
+    ----------
+    name : str
+        Of the set, or of its folder.
+    file : str
+        That tells it from others of the same layout, if anything does.
+    layout, source : str
+        What is expected there, and where to get it.
+    place : str or None
+        Where it has been found.
+    """
+
+    name: str
+    file: str
+    layout: str
+    source: str
+    place: str | None
+
+
+def refuse_missing(needs: Iterable[Need], folder: Path | None) -> None:
+    """Refuse to begin while data are missing.
+
+    Raises
+    ------
+    ValueError
+        Naming all that are, what is expected, and where it is had.
+    """
+    missing = [need for need in needs if need.place is None]
+    if missing:
+        wanted = "; ".join(
+            f"{n.name}, {', '.join(files)} ({n.layout}; from {n.source})".replace(",  (", " (")
+            for n, files in by_set(missing).items()
+        )
+        looked = "no folder" if folder is None else f"none in {folder} nor two folders below"
+        raise ValueError(f"data must be a folder with {wanted}: --data FOLDER, got {looked}")
+
+
+def by_set(needs: Iterable[Need]) -> dict[Need, list[str]]:
+    """Return the files that are read of each set, by a need without file and place."""
+    found: dict[Need, dict[str, None]] = {}
+    for need in needs:
+        found.setdefault(need._replace(file="", place=None), {})[need.file] = None
+    return {need: list(files) for need, files in found.items()}
+
+
+def below(folder: Path, pattern: str = "") -> Iterator[Path]:
+    """Yield what matches a pattern in a folder and in those of two levels below, or these."""
+    for level in ("", "*/", "*/*/"):
+        found = folder.glob(f"{level}{pattern}") if level or pattern else [folder]
+        yield from sorted(path for path in found if pattern or path.is_dir())
 
 
 def find_row(rows: Mapping[str, DataSet[Any]], data: str | Path) -> tuple[str, Path]:

@@ -18,7 +18,7 @@ from fourierkernels.studies.registry import STUDIES
 if TYPE_CHECKING:
     from rich.table import Table
 
-_EXPERIMENTS = Path("experiments")
+_COMMITTED = Path("experiments/results")
 _HELD_OUT = "test"
 
 
@@ -177,6 +177,6 @@ def _number(folder: Path) -> Iterator[str]:
 
 def _committed(study: Study[Any, Any, Any]) -> Iterator[str]:
     """Return where the comparison of the study's models lies, in a checkout of the repository."""
-    script = _EXPERIMENTS / f"{study.experiment}.py"
-    if (_EXPERIMENTS / "results" / f"{study.experiment}.csv").is_file():
-        yield f"{script}: results are committed"
+    file = _COMMITTED / f"{study.experiment}.csv"
+    if file.is_file():
+        yield f"{file}: results are committed"

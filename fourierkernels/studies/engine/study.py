@@ -154,8 +154,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
     packages : tuple of str
         Distributions whose versions ``results.json`` names besides those of the engine.
     experiment : str
-        The script in ``experiments/`` that compares its models in small, and whose results have
-        its name.
+        Name of the committed results in which its models are compared in small.
     description : str
         File in the folder of a run that says how its data are read (:meth:`reading`).
     normalises : bool

@@ -1,4 +1,4 @@
-"""A run that is trained for a comparison, without output and in a folder that is removed."""
+"""A run that is trained for a comparison, without output."""
 
 import contextlib
 import csv
@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import nn
 
-from fourierkernels.foundation.run_folder import BEST, read_results
+from fourierkernels.foundation.run_folder import BEST, SETUP, read_results
 from fourierkernels.models import load_model
 from fourierkernels.studies.engine.checkpoints import CURVE_TABLE
 from fourierkernels.studies.engine.contenders import learned_radii
@@ -21,6 +21,7 @@ from fourierkernels.studies.engine.optimisers import DivergenceError
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import Setup
 from fourierkernels.studies.engine.study import Measured
+from fourierkernels.studies.engine.together import read_measured, train_together
 
 FINISHED = "finished"
 
@@ -90,24 +91,41 @@ class Trained:
 
 
 @contextlib.contextmanager
-def trained(run: Setup, *, divergence: bool = False) -> Iterator[Trained]:
-    """Train a run in a folder that is removed afterwards, without output, and yield what is left.
+def trained(
+    run: Setup, folder: Path | None = None, *, divergence: bool = False, together: int = 1
+) -> Iterator[Trained]:
+    """Train a run without output and yield what is left.
 
     Parameters
     ----------
+    folder : Path, optional
+        That of the run, which goes on from its last checkpoint there; by default one that is
+        removed afterwards.
     divergence : bool
         Whether a run that diverges is yielded like others, or raises DivergenceError.
+    together : int
+        Processes that train it, as torchrun starts them.
     """
     begun = time.process_time()
-    silence = io.StringIO()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "run"
-        measured, end = [], FINISHED
-        with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
-            try:
-                measured = train(run, folder)
-            except DivergenceError as error:
-                if not divergence:
-                    raise
-                end = str(error)
+    with contextlib.ExitStack() as stack:
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
+        measured: Sequence[Measured] = []
+        end = FINISHED
+        try:
+            measured = _train(run, folder, together)
+        except DivergenceError as error:
+            if not divergence:
+                raise
+            end = str(error)
         yield Trained(run, folder, measured, end, begun)
+
+
+def _train(run: Setup, folder: Path, together: int) -> Sequence[Measured]:
+    resume = (folder / SETUP).is_file()
+    if together > 1:
+        train_together(run, folder, resume=resume, processes=together)
+        return read_measured(folder)
+    silence = io.StringIO()
+    with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+        return train(run, folder, resume=resume)

@@ -21,7 +21,15 @@ from typing import ClassVar, Self
 
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
-from fourierkernels.studies.engine.contenders import Network, Part, Stage, grid, kernel_contenders
+from fourierkernels.studies.engine.contenders import (
+    Contender,
+    Network,
+    Part,
+    Stage,
+    grid,
+    kernel_contenders,
+)
+from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.trained import Trained
 
 NAMES = {
@@ -42,9 +50,8 @@ class ImageComparison(Comparison):
     preset: str = "digits"
 
     study = "images"
-    variant = "images"
     packages = ("pillow",)
-    places: ClassVar = {"data": "folder that data_images.py wrote, for fashion"}
+    places: ClassVar = {"data": "data_images.py"}
     columns = "kernel sharpness seed steps preset options"
     table = Table(index=("kernel", "sharpness"), contender="kernel")
     log_lines = 1
@@ -89,10 +96,32 @@ class ImageComparison(Comparison):
         """Return a comparison of two updates of four networks on digits."""
         kernels = ("softmax", "l = 4")
         small = replace(self, steps=2, kernels=kernels, sharpness=(1.0,), seeds=(1, 2))
-        return replace(small, preset="digits")
+        return replace(small, data=None, preset="digits")
 
 
-COMPARISONS = {
-    "digits": ImageComparison(),
-    "fashion": ImageComparison(steps=200, sharpness=(1.0,), seeds=(1, 2, 3), preset="fashion"),
+def _digits(problem: Problem, folder: Path) -> Problem:
+    """Return scikit-learn's digits in the place of ImageNet."""
+    return replace(problem, preset="digits", data="", place="digits")
+
+
+TABLE_2 = PaperTable(
+    file="fourierformer_2",
+    shows="DeiT-tiny on ImageNet's validation images: top-1 and top-5",
+    source="nguyen2022fourierformer, table 2",
+    problems=(Problem("ImageNet", "images", "deit_tiny", "imagenet folder"),),
+    contenders=(Contender("softmax", "softmax"), Contender("fourier", "fourier")),
+    metrics=("valid top-1", "valid top-5"),
+    stand_in=_digits,
+)
+COMPARISONS: dict[str, Comparison] = {
+    "fourierformer-2": TABLE_2,
+    "images-small": ImageComparison(time="2 min"),
+    "images-fashion": ImageComparison(
+        data="fashion-mnist",
+        steps=200,
+        sharpness=(1.0,),
+        seeds=(1, 2, 3),
+        preset="fashion",
+        time="3 min",
+    ),
 }

@@ -24,6 +24,7 @@ from typing import Self
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
 from fourierkernels.studies.engine.contenders import Contender, Network, Part, Stage, grid, trials
+from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.lra.presets import ACCURACY, ARENA, PAPER, TASKS
 from fourierkernels.studies.lra.study import LOSS
@@ -94,4 +95,34 @@ class ArenaComparison(Comparison):
         return replace(self, steps=(("listops", 3), ("text", 2)), rates=(2e-3,), seeds=(1, 2))
 
 
-COMPARISONS = {"lra": ArenaComparison()}
+_SETS = {  # rows of the data, and what tells Pathfinder from Path-X
+    "listops": ("listops", ""),
+    "text": ("texts", ""),
+    "retrieval": ("aan", ""),
+    "image": ("cifar10", ""),
+    "pathfinder": ("pathfinder", "pathfinder32"),
+    "pathx": ("pathfinder", "pathfinder128"),
+}
+
+
+def _short(problem: Problem, folder: Path) -> Problem:
+    """Return a few bytes of Python's manual in the place of a long task."""
+    return replace(problem, preset=PRESETS["text"], data="")
+
+
+TABLE_6 = PaperTable(
+    file="fnet_6",
+    shows="Long-Range Arena: accuracy on six tasks, and the mean without Path-X",
+    source="leethorp2021fnet, table 6; Performer: README of google-research/long-range-arena",
+    problems=tuple(
+        Problem(task, "lra", task, data, file=file, averaged=task != "pathx")
+        for task, (data, file) in _SETS.items()
+    ),
+    contenders=tuple(
+        Contender(name, name) for name in ("softmax", "linear", "fnet", "performer", "fourier")
+    ),
+    metrics=(f"test {ACCURACY}",),
+    average=True,
+    stand_in=_short,
+)
+COMPARISONS: dict[str, Comparison] = {"fnet-6": TABLE_6, "lra-small": ArenaComparison(time="8 min")}

@@ -41,9 +41,16 @@ from fourierkernels.studies.engine.contenders import (
     grid,
     trials,
 )
+from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.run_setup import Setup, read_data, setup
 from fourierkernels.studies.engine.trained import FINISHED, Trained, trained
-from fourierkernels.studies.masked.presets import PAIR_ACCURACY, WORD_ACCURACY, WORD_LOSS
+from fourierkernels.studies.masked.presets import (
+    METRICS,
+    PAIR_ACCURACY,
+    TABLE_2,
+    WORD_ACCURACY,
+    WORD_LOSS,
+)
 
 ENCODERS = (
     Contender("BERT", "softmax"),
@@ -75,7 +82,7 @@ class MaskedComparison(Comparison):
 
     study = "masked"
     packages = ("sentencepiece",)
-    places: ClassVar = {"titles": "folder that data_classification.py wrote"}
+    places: ClassVar = {"titles": "data_classification.py"}
     columns = "part encoder preset rate steps seed"
     table = Table(index=("encoder",), contender="encoder")
     divergence = True
@@ -226,4 +233,63 @@ def write_example(folder: Path) -> None:
         (titles / f"{name}.tsv").write_text(text, encoding="utf-8")
 
 
-COMPARISONS = {"masked": MaskedComparison()}
+NAMES = {  # of the paper's tables
+    "softmax": "BERT",
+    "linear": "Linear",
+    "fnet": "FNet",
+    "random": "Random",
+    "none": "FF-only",
+    "fnet_hybrid": "FNet hybrid",
+}
+
+
+def of_documents(problem: Problem, folder: Path) -> Problem:
+    """Return a small encoder of a few words in the place of one of C4."""
+    if not (folder / "documents").is_dir():
+        write_example(folder)
+    return replace(problem, preset="tiny", data="", place=str(folder / "documents"))
+
+
+@dataclass(frozen=True)
+class MaskedTable(PaperTable):
+    """Table 2, whose large encoders have fewer mixers."""
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the contenders that the paper has of each size."""
+        return tuple(
+            replace(part, contenders=tuple(c for c in part.contenders if self.has(part, c)))
+            for part in super().parts()
+        )
+
+    def has(self, part: Part, contender: Contender) -> bool:
+        """Whether the paper has a mixer in this size; of others, all of them."""
+        return contender.mixer in TABLE_2.get(part.problem, NAMES)
+
+
+TABLE_OF_LOSSES = MaskedTable(
+    file="fnet_2",
+    shows="Masked pre-training on C4, base and large: losses and accuracies",
+    source="leethorp2021fnet, table 2",
+    problems=tuple(Problem(size, "masked", size, "c4") for size in ("base", "large")),
+    contenders=tuple(Contender(name, mixer) for mixer, name in NAMES.items()),
+    metrics=tuple(f"valid {metric}" for metric in METRICS),
+    stand_in=of_documents,
+)
+FIGURE_2 = PaperTable(
+    file="fnet_figure_2",
+    shows="Masked accuracy of eight sizes at the better of two rates (figures 2 and 3)",
+    source="leethorp2021fnet, figures 2 and 3, which print no numbers",
+    problems=tuple(
+        Problem(size, "masked", size, "c4")
+        for size in ("large", "base", "512x12", "512x8", "512x4", "256x4", "256x2", "128x2")
+    ),
+    contenders=tuple(Contender(NAMES[mixer], mixer) for mixer in ("softmax", "linear", "fnet")),
+    metrics=(f"valid {WORD_ACCURACY}",),
+    rates=(1e-4, 1e-3),
+    stand_in=of_documents,
+)
+COMPARISONS: dict[str, Comparison] = {
+    "fnet-2": TABLE_OF_LOSSES,
+    "fnet-figure-2": FIGURE_2,
+    "masked-small": MaskedComparison(time="6 min"),
+}

@@ -186,6 +186,23 @@ PRESETS: dict[str, MaskedPreset] = {
         wrong="swapped",
     ),
     "base_high_rate": _at_high_rate(_BASE, "base"),
+    **{
+        f"{dim}x{layers}": replace(
+            _BASE,
+            summary=f"one of the paper's sizes, table 5: {layers} layers, {dim} features, C4",
+            model={"preset": f"bert_{size}"},
+            mixer_options=as_sharp_as_softmax(dim, dim // 64),
+            published={},
+        )
+        for size, dim, layers in (
+            ("512x12", 512, 12),
+            ("512x8", 512, 8),
+            ("mini", 512, 4),
+            ("256x4", 256, 4),
+            ("micro", 256, 2),
+            ("128x2", 128, 2),
+        )
+    },
     "large": _LARGE,
     "large_high_rate": _at_high_rate(_LARGE, "large"),
 }

@@ -24,6 +24,11 @@ STAGES = ("untrained", "sharpened", "trained")
 class HeadComparison(LanguageComparison):
     """The comparison of language models, with the heads of its networks measured as well."""
 
+    @property
+    def title(self) -> str:
+        """What it compares, in a line."""
+        return "Kernels, powers, radii and sizes of small language models, and their heads"
+
     def measured(self, network: Network, result: Trained) -> Row:
         """Return losses and, of kernels without signed weights, which have entropies, the heads."""
         signed = result.run.mixer_options.get("allow_signed", False)

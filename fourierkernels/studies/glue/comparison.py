@@ -1,0 +1,145 @@
+"""The GLUE table of the FNet paper: encoders pre-trained, then fine-tuned on eight tasks.
+
+[leethorp2021fnet]_, table 4. The pre-training is that of its table 2, the same runs if both tables
+have one output folder. Of the three rates of [devlin2019bert]_ one is chosen for each encoder and
+task, with one seed, by the training rows that are held out. The paper reports the best of three
+trials at each rate, of its large encoders of six, by GLUE's validation rows themselves: the column
+"largest" comes near to that.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from fourierkernels.studies.engine.comparison import Comparison
+from fourierkernels.studies.engine.comparison_table import Row
+from fourierkernels.studies.engine.contenders import Contender, Network, Part, Stage, Tuning
+from fourierkernels.studies.engine.data_sets import Need
+from fourierkernels.studies.engine.paper_table import PaperTable, Problem
+from fourierkernels.studies.engine.run_setup import Setup
+from fourierkernels.studies.engine.study import Measured
+from fourierkernels.studies.engine.teacher import choose_start
+from fourierkernels.studies.engine.trained import Trained
+from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
+from fourierkernels.studies.glue.tasks import TASKS
+from fourierkernels.studies.masked.comparison import NAMES, of_documents, write_example
+
+RATES = (5e-5, 3e-5, 2e-5)
+PRETRAINING = "pretraining"
+ENCODERS = Problem(PRETRAINING, "masked", "base", "c4")
+METRICS = ("test", "test, matched", "test, mismatched")
+
+
+@dataclass(frozen=True)
+class GlueTable(PaperTable):
+    """Table 4.
+
+    Attributes
+    ----------
+    encoders : Problem
+        The pre-training, which a network of a task begins with.
+    """
+
+    encoders: Problem = ENCODERS
+
+    def needs(self, folder: Path | None) -> list[Need]:
+        """Return the tasks, and the text of the pre-training."""
+        text = self.encoders.need(folder)
+        return [*super().needs(folder), *([] if text is None else [text])]
+
+    def located(self, folder: Path | None) -> Self:
+        """Return the table of the data below a folder."""
+        placed, text = super().located(folder), self.encoders.need(folder)
+        return placed if text is None else replace(placed, encoders=self.encoders.at(text.place))
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the pre-training of each seed, trials of rates, and the networks of the table."""
+        return Stage((self.pretraining,), self.seeds), *super().stages()
+
+    @property
+    def pretraining(self) -> Part:
+        """The encoders that are pre-trained."""
+        preset, steps = self.encoders.preset, self.steps_of(self.encoders)
+        return Part(self.contenders, preset, steps, PRETRAINING, name=PRETRAINING, study="masked")
+
+    def setup(self, network: Network) -> Setup:
+        """Return a run; that of a task begins with the encoder of its seed, a trial with the first.
+
+        Raises
+        ------
+        ValueError
+            If that encoder has not been trained.
+        """
+        run = super().setup(network)
+        if network.part.name == PRETRAINING:
+            return run
+        seed = network.seed if network.seed in self.seeds else self.seeds[0]
+        start = super().setup(Network(self.pretraining, network.contender, Tuning(), seed))
+        return replace(run, start=choose_start(self.run_folder(start) or ""))
+
+    def data_of(self, network: Network) -> str | None:
+        """Return the place of a task, or of the text of the pre-training."""
+        own = network.part.name == PRETRAINING
+        return self.encoders.place if own else super().data_of(network)
+
+    def measured(self, network: Network, result: Trained) -> Row:
+        """Return the paper's measure of a task on each file of validation rows."""
+        row = {
+            name: value
+            for name, value in super().measured(network, result).items()
+            if not name.startswith("published ")
+        }
+        if network.part.name == PRETRAINING or self.quick_steps:
+            return row
+        printed = zip(COLUMNS, TABLE_4[self.encoders.preset][network.contender.mixer], strict=True)
+        for column, value in printed:
+            task, _, file = column.partition(", ")
+            if task == network.part.problem and not math.isnan(value):
+                row[f"published test{file and f', {file}'}"] = value
+        return row
+
+    def numbers(self, result: Trained) -> Mapping[str, Measured]:
+        """Return the first measure of each file of validation rows, which is the paper's."""
+        found: dict[str, Measured] = {}
+        for row in result.measured:
+            if row.split in METRICS:
+                found.setdefault(row.split, row)
+        return {} if result.run.start is None else found
+
+    def quick(self, folder: Path) -> Self:
+        """Return the table of a few updates of small encoders."""
+        small = super().quick(folder)
+        return replace(small, encoders=of_documents(self.encoders, folder), rates=(1e-3, 5e-4))
+
+
+def _titles(problem: Problem, folder: Path) -> Problem:
+    """Return a few labelled sentences in the place of a task."""
+    if not (folder / "titles").is_dir():
+        write_example(folder)
+    return replace(problem, preset="sentences", data="", place=str(folder / "titles"))
+
+
+def _table(file: str, size: str) -> GlueTable:
+    return GlueTable(
+        file=file,
+        shows=f"GLUE after pre-training, {size}: eight tasks and their mean",
+        source="leethorp2021fnet, table 4",
+        problems=tuple(
+            Problem(task, "glue", task, "glue", file=TASKS[task].folder)
+            for task in dict.fromkeys(column.partition(",")[0] for column in COLUMNS)
+        ),
+        contenders=tuple(Contender(NAMES[mixer], mixer) for mixer in TABLE_4[size]),
+        metrics=METRICS,
+        rates=RATES,
+        average=True,
+        stand_in=_titles,
+        encoders=replace(ENCODERS, preset=size),
+    )
+
+
+COMPARISONS: dict[str, Comparison] = {
+    "fnet-4": _table("fnet_4", "base"),
+    "fnet-4-large": _table("fnet_4_large", "large"),
+}

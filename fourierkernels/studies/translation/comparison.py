@@ -1,0 +1,77 @@
+"""The translation tables: IWSLT'14 of the FourierFormer paper, and those of the report on the DFT.
+
+[nguyen2022fourierformer]_, table 5, and [chen_attention]_, tables 2 and 3. Its figure 4 draws table
+2, and its figure 3 has the curves of the same network, ``curve.csv`` in the folder of the run.
+``experiments/translation_report.py`` compares small models.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from fourierkernels.studies.engine.comparison import Comparison
+from fourierkernels.studies.engine.contenders import Contender, Part
+from fourierkernels.studies.engine.paper_table import PaperTable, Problem
+from fourierkernels.studies.translation.presets import PRESETS
+
+MEAN = "test BLEU, mean of classes"
+_WORDS = ("the", "small", "kernel", "sums", "all", "points", "near", "a", "given", "place")
+_PAIRS = 200
+
+
+def write_pairs(folder: Path) -> Path:
+    """Write pairs of short sentences, whose translations are the same words backwards."""
+    place = folder / "toy-en-it"
+    place.mkdir()
+    lines = [[_WORDS[(n * k) % len(_WORDS)] for k in range(1, n % 7 + 3)] for n in range(_PAIRS)]
+    for ending, step in (("en", 1), ("it", -1)):
+        texts = (f"{number} {' '.join(line[::step])}" for number, line in enumerate(lines))
+        (place / f"text.{ending}").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return place
+
+
+def _pairs(problem: Problem, folder: Path) -> Problem:
+    """Return a small model of pairs that are made up in the place of a corpus."""
+    known = folder / "toy-en-it"
+    place = known if known.is_dir() else write_pairs(folder)
+    return replace(problem, preset="tiny", data="", place=str(place))
+
+
+class SizesTable(PaperTable):
+    """Table 3 of the report, in which the DFT has one size alone."""
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the placements that the table has of each size."""
+        first, *others = super().parts()
+        return first, *(replace(part, contenders=part.contenders[:1]) for part in others)
+
+
+_ATTENTION, _DFT = Contender("attention", "attention"), Contender("dft_encoder", "dft_encoder")
+COMPARISONS: dict[str, Comparison] = {
+    "fourierformer-5": PaperTable(
+        file="fourierformer_5",
+        shows="Translation of IWSLT'14 German-English: BLEU",
+        source="nguyen2022fourierformer, table 5",
+        problems=(Problem("iwslt", "translation", "iwslt", "iwslt14"),),
+        contenders=(_ATTENTION, Contender("fourier", "fourier")),
+        metrics=("test BLEU",),
+        stand_in=_pairs,
+    ),
+    "need-attention-2": PaperTable(
+        file="need_attention_2",
+        shows="Translation with the DFT in the encoder: BLEU by length (figures 3 and 4, too)",
+        source="chen_attention, table 2",
+        problems=(Problem("base", "translation", "base", "wmt"),),
+        contenders=(_DFT,),
+        metrics=tuple(f"test {metric}" for metric in PRESETS["base"].published["dft_encoder"]),
+        stand_in=_pairs,
+    ),
+    "need-attention-3": SizesTable(
+        file="need_attention_3",
+        shows="Translation with attention, base and big, and with the DFT in the encoder: BLEU",
+        source="chen_attention, table 3",
+        problems=tuple(Problem(size, "translation", size, "wmt") for size in ("base", "big")),
+        contenders=(_ATTENTION, _DFT),
+        metrics=(MEAN,),
+        stand_in=_pairs,
+    ),
+}
