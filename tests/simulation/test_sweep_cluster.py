@@ -2,12 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clusters import Cluster, start_cluster
 
 from fourierkernels.simulation.sweep import Cell, Sweep, compute, read_results, run_sweep
 
@@ -24,29 +23,6 @@ SWEEP = Sweep(
     blocks=12,
     at=0.5,
 )
-# The cluster lives in a process of its own, as it does for a user.
-CLUSTER = """
-import sys
-from distributed import LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
-                      host="127.0.0.1") as cluster:
-        pids = [worker.pid for worker in cluster.workers.values()]
-        print(cluster.scheduler_address, *pids, flush=True)
-        sys.stdin.read()
-"""
-
-
-Cluster = tuple["subprocess.Popen[str]", str, list[int]]
-
-
-def start_cluster(script: Path) -> Cluster:
-    script.write_text(CLUSTER, encoding="utf-8")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, str(script)], text=True, **pipes)
-    assert process.stdout is not None
-    address, *pids = process.stdout.readline().split()
-    return process, address, [int(pid) for pid in pids]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 import ninth_study
 import numpy as np
 import pytest
+from clusters import start_cluster
 from study_cases import NINTH, reproduce_and_die
 from study_cases import ninth_table as ninth
 from study_modules import EXPERIMENTS
@@ -27,10 +28,14 @@ from fourierkernels.studies.engine.reproduce_command import (
     ELSEWHERE,
     TABLE_MODULES,
     all_tables,
+    plan_table,
 )
 from fourierkernels.studies.engine.reproduction import Workers, reproduce
+from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
+from fourierkernels.studies.engine.teacher import Start
 from fourierkernels.studies.engine.trained import Trained
+from fourierkernels.studies.glue.tasks import TASKS
 from fourierkernels.studies.registry import STUDIES
 
 TABLES = all_tables()
@@ -153,6 +158,16 @@ def test_a_study_from_outside_has_its_table(bits: Path, call: Call, tmp_path: Pa
     status, out, err = call("reproduce", "ninth", *options, "--plan")
     assert (status, err) == (0, "")
     assert "fourier" in out
+
+
+def test_a_plan_says_what_cannot_be_planned_yet(tmp_path: Path) -> None:
+    table = PAPERS["fnet-4"].quick(tmp_path)
+    table = replace(table, contenders=table.contenders[:1], problems=table.problems[:1])
+    shown = plan_table("fnet-4", table)
+    times = dict(zip(shown.columns[0].cells, shown.columns[-1].cells, strict=True))
+    assert times["mnli BERT"] == "start must be pre-trained first, got no softmax of seed 1"
+    assert times["pretraining BERT"] == times["all"]
+    assert "seconds on this machine" in times["all"]
 
 
 def test_a_study_from_outside_may_have_tables_of_its_own(
@@ -336,6 +351,22 @@ def test_several_processes_give_the_same_bytes(bits: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_a_cluster_gives_the_same_bytes_as_this_process(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    table = PAPERS[FAST].quick(tmp_path)
+    table = replace(table, problems=table.problems[:1], seeds=(1,))
+    process, address, _ = start_cluster(tmp_path / "cluster.py")
+    with process:
+        try:
+            reproduce(FAST, table, tmp_path / "far", Workers(scheduler=address))
+        finally:
+            process.kill()
+    reproduce(FAST, table, tmp_path / "here")
+    far, here = ((tmp_path / n / "fourierformer_3.csv").read_bytes() for n in ("far", "here"))
+    assert far == here
+
+
+@pytest.mark.slow
 def test_processes_together_train_each_network(tmp_path: Path) -> None:
     table = PAPERS[FAST].quick(tmp_path)
     table = replace(table, seeds=(1,), contenders=table.contenders[:1], problems=table.problems[:1])
@@ -370,3 +401,30 @@ def test_numbers_of_other_options_than_the_presets_are_those_of_their_row(
     none = dict.fromkeys(("l = 1", "l = 2", "l = 3", "l = 4", "l = 6"))
     expected = none | (own if corpus == "wikitext-103" else {})
     assert found == {"softmax": 31.86, **expected}  # as the study says
+
+
+@pytest.mark.parametrize("part", [0.0, 1.0])
+def test_published_numbers_of_glue_are_those_of_the_size_on_whole_tasks(
+    part: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trained, "least_loss", 1.0)
+    means = {
+        "fnet-4": (83.3, 77.0, 76.7, 56.6, 49.3, 80.6),
+        "fnet-4-large": (84.7, 59.8, 81.9),
+    }
+    for name, printed in means.items():
+        table, rows = replace(PAPERS[name], seeds=(1,)), []
+        for network in table.stages()[-1].networks({}):
+            task = TASKS[network.part.problem]
+            counts = {"train": task.rows * 19 // 20, "valid": task.rows - task.rows * 19 // 20}
+            counts["valid"] -= int(part)
+            monkeypatch.setattr(Trained, "facts", {"rows": counts})
+            splits = [f"test{ending}" for ending, _ in task.held]
+            measured = [Measured(split, task.measures[0], 50.0, 9, 1.0) for split in splits]
+            run = replace(setup("glue", preset=network.part.problem), start=Start("", ""))
+            row = table.measured(network, Trained(run, Path(), measured, "finished", 0.0))
+            rows.append({**table.labels(network), **row})
+        lines = table.tables(rows)[table.names[1]]
+        found = [row["published"] for row in lines if row["problem"] == AVERAGE]
+        assert len(found) == len(printed)
+        assert found == ([""] * len(printed) if part else pytest.approx(printed, abs=0.05))

@@ -160,13 +160,18 @@ def plan_table(name: str, comparison: Comparison) -> "Table":
         kinds.setdefault((network.part.problem, network.contender.name), []).append(network)
     total: Plan | None = None
     for (problem, contender), own in kinds.items():
-        found = plan(comparison.setup(own[0]))
+        label = f"{problem} {contender}".strip()
         updates = sum(network.part.steps for network in own)
+        try:
+            found = plan(comparison.setup(own[0]))
+        except ValueError as error:  # such as a start that is not trained yet
+            table.add_row(label, f"{len(own)}", f"{updates:,}", "", "", str(error))
+            continue
         of_all = replace(found, seconds=found.seconds * updates / own[0].part.steps)
         shown = dict(of_all.rows())
         total = of_all if total is None else replace(of_all, seconds=total.seconds + of_all.seconds)
         cells = (f"{len(own)}", f"{updates:,}", shown["parameters"], shown["memory"], shown["time"])
-        table.add_row(f"{problem} {contender}".strip(), *cells)
+        table.add_row(label, *cells)
     if total is not None:
         table.add_row("all", "", "", "", "", dict(total.rows())["time"])
     return table

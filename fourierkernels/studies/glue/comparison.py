@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from fourierkernels.foundation.run_folder import BEST
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Row
 from fourierkernels.studies.engine.contenders import Contender, Network, Part, Stage, Tuning
@@ -77,7 +78,12 @@ class GlueTable(PaperTable):
             return run
         seed = network.seed if network.seed in self.seeds else self.seeds[0]
         start = super().setup(Network(self.pretraining, network.contender, Tuning(), seed))
-        return replace(run, start=choose_start(self.run_folder(start) or ""))
+        folder = self.run_folder(start)
+        if folder is None or not (folder / BEST).is_file():
+            raise ValueError(
+                f"start must be pre-trained first, got no {start.mixer} of seed {seed}"
+            )
+        return replace(run, start=choose_start(folder))
 
     def data_of(self, network: Network) -> str | None:
         """Return the place of a task, or of the text of the pre-training."""
@@ -91,7 +97,7 @@ class GlueTable(PaperTable):
             for name, value in super().measured(network, result).items()
             if not name.startswith("published ")
         }
-        if network.part.name == PRETRAINING or self.quick_steps:
+        if not self._is_papers(network, result):
             return row
         printed = zip(COLUMNS, TABLE_4[self.encoders.preset][network.contender.mixer], strict=True)
         for column, value in printed:
@@ -99,6 +105,12 @@ class GlueTable(PaperTable):
             if task == network.part.problem and not math.isnan(value):
                 row[f"published test{file and f', {file}'}"] = value
         return row
+
+    def _is_papers(self, network: Network, result: Trained) -> bool:
+        """Whether a network has learned a whole task of GLUE, as the paper's encoders have."""
+        task, rows = TASKS.get(network.part.problem), result.facts.get("rows", {})
+        whole = task is not None and rows.get("train", 0) + rows.get("valid", 0) == task.rows
+        return whole and not self.quick_steps
 
     def numbers(self, result: Trained) -> Mapping[str, Measured]:
         """Return the first measure of each file of validation rows, which is the paper's."""
