@@ -21,14 +21,16 @@ class StudiesAtHelp(TyperCommand):
         from fourierkernels.studies.registry import STUDIES
 
         rows = (f"{name}: {row.title}." for name, row in STUDIES.rows.items())
-        self.epilog = "\n\n".join(("Studies; train STUDY --list shows all of one.", *rows))
+        self.epilog = "Studies; train STUDY --list shows all of one.\n\n" + "\n".join(rows)
         super().format_help(*arguments)
 
 
 _Study = Annotated[
-    str | None, typer.Argument(help="A study, see below.", show_default="required but for --list")
+    str | None, typer.Argument(help="A study, see below.", show_default="required, but for --list")
 ]
-_Data = Annotated[str | None, typer.Option(help="Folder of the data, or data without one.")]
+_Data = Annotated[
+    str | None, typer.Option(help="Folder, or the name of a data set that needs none.")
+]
 _Mixer = Annotated[str | None, typer.Option(help="Token mixer; fourier by default.")]
 _Options = Annotated[
     list[str] | None,
@@ -44,40 +46,31 @@ _Settings = Annotated[
 _Workers = Annotated[int, typer.Option(min=0, help="Processes that load batches ahead.")]
 _Preset = Annotated[str | None, typer.Option(help="Size of the study; each has its default.")]
 _Output = Annotated[
-    Path | None, typer.Option(help="Folder of the run; STUDY-PRESET-MIXER and changes else.")
+    Path | None, typer.Option(help="Folder; by default STUDY-PRESET-MIXER and what is changed.")
 ]
 _Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")]
-_Limit = Annotated[int | None, typer.Option(min=1, help="Stop after so many updates in all.")]
+_Limit = Annotated[
+    int | None, typer.Option(min=1, help="Stop after N updates, earlier ones included.")
+]
 _Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 _Plan = Annotated[bool, typer.Option("--plan", help="Show size, memory and time; do not train.")]
 _List = Annotated[
     bool,
-    typer.Option(
-        "--list",
-        help="Show all studies, or presets, settings, mixers and data of one; what is in --data; "
-        "results of runs in --output, else here.",
-    ),
+    typer.Option("--list", help="Show studies, or presets, data and settings of one; results."),
 ]
 _Board = Annotated[
     bool, typer.Option("--tensorboard", help="Write TensorBoard's files; needs its extra.")
 ]
 _Teacher = Annotated[
-    Path | None,
-    typer.Option(
-        help="Trained model to learn from, too: a run, a checkpoint or weights with the same "
-        "vocabulary."
-    ),
+    Path | None, typer.Option(help="Run or weights of a model to learn from, too.")
 ]
 _Weight = Annotated[
-    float | None, typer.Option(help="Its share of the loss, (0, 1]; 0.5 by default.")
+    float | None, typer.Option(help="Its share w of the loss, (0, 1]; 0.5 by default.")
 ]
 _Temperature = Annotated[
-    float | None, typer.Option(help="Divides the logits of both; 1 by default.")
+    float | None, typer.Option(help="T, by which both divide their logits; 1 by default.")
 ]
-_From = Annotated[
-    Path | None,
-    typer.Option("--from", help="Pre-trained run of masked that glue begins with."),
-]
+_From = Annotated[Path | None, typer.Option("--from", help="Run of masked that glue starts from.")]
 
 _Pair = Annotated[str | None, typer.Option(help="Source and target languages, as en-it.")]
 
@@ -109,24 +102,23 @@ def train(
     Shared parameters on GPUs: accelerate launch --use_fsdp --fsdp_version 2 -m
     fourierkernels.cli train STUDY.
 
-    With a teacher the loss is that of distillation, word by word: (1 - w) times the study's
-    and w T² times the divergence from the teacher at temperature T.
+    With a teacher the loss is (1 - w) times the study's and w T² times the divergence from
+    the teacher at temperature T, word by word: distillation.
 
     Example: fourierkernels train language --mixer fourier --preset tiny
     """
-    from fourierkernels.studies import train_command  # loads torch
-
     if list_studies:
         _show_studies(study, data, output)
         return
+    from fourierkernels.studies import train_command  # loads torch
+
     run = train_command.choose_run(
         study,
         data=data,
         mixer=mixer,
         mixer_options=train_command.read_options(mixer_option or []),
         preset=preset,
-        seed=seed,
-        settings=train_command.read_settings(settings or []),
+        settings=train_command.read_settings(settings or [], seed=seed),
         resumed=output if resume else None,
         teacher=teacher,
         teacher_weight=teacher_weight,

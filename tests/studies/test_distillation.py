@@ -358,7 +358,7 @@ def test_numbers_that_break_their_rule_are_refused(settings: dict[str, float], r
 
 def test_options_of_a_resumed_run_need_not_be_repeated(student: Path, copied: Path) -> None:
     def chosen(**options: Any) -> Teacher | None:
-        named = {"data": None, "mixer": None, "mixer_options": {}, "preset": None, "seed": None}
+        named = {"data": None, "mixer": None, "mixer_options": {}, "preset": None}
         return choose_run("translation", resumed=student, **named | options).teacher
 
     known = load_setup(student)[0].teacher

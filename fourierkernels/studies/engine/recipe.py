@@ -91,7 +91,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 # Schedules whose rates do not depend on how long the run is: it may be extended.
-ENDLESS = frozenset({"constant", "inverse_root"})
+ENDLESS = frozenset({"constant", "inverse_root", "fairseq"})
 
 _POWER = 4
 _LARGEST_SEED = 2**32 - 1  # of NumPy's global generator, which the Trainer seeds

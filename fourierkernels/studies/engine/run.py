@@ -4,10 +4,8 @@ import os
 import signal
 import sys
 import time
-import warnings
-from collections.abc import Iterable
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +15,22 @@ from torch import nn
 from fourierkernels.foundation.device import default_device
 from fourierkernels.foundation.files import claimed, remove_unfinished
 from fourierkernels.foundation.progress import paused
-from fourierkernels.foundation.provenance import write_study
-from fourierkernels.foundation.run_folder import BEST, RESULTS, read_results, weights_file
-from fourierkernels.models.averaging import average_models
-from fourierkernels.models.parameters import count_parameters
-from fourierkernels.models.saved import load_model, save_model
-from fourierkernels.models.tensor_files import load_exactly
+from fourierkernels.foundation.run_folder import BEST, RESULTS, weights_file
+from fourierkernels.models.saved import load_model
 from fourierkernels.studies.engine.checkpoints import (
-    MODEL,
-    checkpoint_folder,
     checkpoint_steps,
     is_over,
     last_checkpoint,
     last_good,
-    last_regular,
     read_curve,
     write_curve,
 )
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
+from fourierkernels.studies.engine.measuring import beside_the_paper, measure_best
 from fourierkernels.studies.engine.prepared import prepared
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.run_setup import (
     Setup,
-    is_of_preset,
     load_setup,
     read_data,
     run_folder,
@@ -52,7 +43,6 @@ from fourierkernels.studies.engine.trainer import Engine
 
 _FINISHED = (BEST, f"{RESULTS}.json")  # of a run whose checkpoints may have been deleted
 _OF_SIGNALS = 128  # plus its number: the status of a program that a signal ended
-_PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 
 
 def train(
@@ -126,16 +116,8 @@ def train(
             _check_folder(output, run, data.digest, resume=resume)
             _begin(output, run, data)
         batches = run.chosen_study.batches(run.chosen_preset, data, run.recipe)
-        engine = Engine(
-            model,
-            goal,
-            batches,
-            run.recipe,
-            output,
-            limit=limit,
-            tensorboard=tensorboard,
-            workers=workers,
-        )
+        what = (model, goal, batches, run.recipe, output)
+        engine = Engine(*what, limit=limit, tensorboard=tensorboard, workers=workers)
         if teacher is not None:
             teacher.to(engine.args.device)
         with paused(), engine.signals:  # the Trainer has a bar of its own
@@ -144,7 +126,7 @@ def train(
         if not first:
             return []
         seconds = time.perf_counter() - begun[0], time.process_time() - begun[1]
-        return _measure(output, run, data, engine.args.device, seconds)
+        return measure_best(output, run, data, engine.args.device, seconds)
 
 
 def evaluate(
@@ -180,7 +162,7 @@ def evaluate(
         study.check(home, text)
     model = load_model(file).to(default_device())
     found = study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
-    return _beside_the_paper(run, home, found)
+    return beside_the_paper(run, home, found)
 
 
 def _untrained(run: Setup, data: Any, teacher: nn.Module | None) -> tuple[nn.Module, Objective]:
@@ -266,110 +248,3 @@ def _check_extension(output: Path, recipe: Recipe, earlier: Recipe) -> None:
 def _digest(run: Setup) -> str | None:
     """Return what must not change of a start: not where it lies."""
     return None if run.start is None else run.start.digest
-
-
-def _measure(
-    output: Path, run: Setup, data: Any, device: torch.device, seconds: tuple[float, float]
-) -> list[Measured]:
-    """Keep the best model, measure it, and write the results."""
-    study, preset = run.chosen_study, run.chosen_preset
-    averaged = _averaged(output, run.recipe)
-    best = _keep_best(output, averaged).to(device)
-    measured = study.measure(
-        preset, data, run.mixer, best, positions=preset.positions, folder=output
-    )
-    measured = _beside_the_paper(run, output, measured)
-    _write_results(output, run, data, measured, model=best, seconds=seconds, averaged=averaged)
-    return measured
-
-
-def _beside_the_paper(run: Setup, home: Path, measured: list[Measured]) -> list[Measured]:
-    """Leave the paper's numbers beside a run alone that is trained as its preset says, to the end.
-
-    The same holds for one that it began with. Whether data and metric are the paper's, the study
-    has seen.
-    """
-    runs = [(run, home)]
-    if run.start is not None:
-        started = run_folder(Path(run.start.path))
-        runs.append((load_setup(started)[0], started))
-    if all(is_of_preset(each) and _has_ended(each, place) for each, place in runs):
-        return measured
-    return [replace(row, published=None) for row in measured]
-
-
-def _has_ended(run: Setup, home: Path) -> bool:
-    if not checkpoint_steps(home):  # they may be deleted
-        return int(read_results(home).get("steps", 0)) >= run.recipe.steps
-    last = last_checkpoint(home)
-    return is_over(run.recipe, last.step, read_curve(last.folder)["log_history"])
-
-
-def _averaged(output: Path, recipe: Recipe) -> list[int]:
-    """Return the steps whose checkpoints are averaged; none if the best one is kept."""
-    if recipe.average is None:
-        return []
-    last = last_checkpoint(output).step
-    steps = last_regular(output, recipe.saves, recipe.average) or [last]
-    if len(steps) < recipe.average:
-        warnings.warn(
-            f"average is of {len(steps)} checkpoints instead of {recipe.average}: there are no "
-            f"more in {output}, whose last one is of step {last}",
-            stacklevel=2,
-        )
-    return steps
-
-
-def _keep_best(output: Path, averaged: list[int]) -> nn.Module:
-    """Put the best model, or the mean of some, beside the checkpoints, and return it."""
-    last = last_checkpoint(output)
-    best = read_curve(last.folder)["best_global_step"] or last.step
-    files = [checkpoint_folder(output, step) / MODEL for step in averaged or [best]]
-    model = load_model(files[-1])
-    if averaged:
-        load_exactly(model, average_models(files))
-    save_model(model, output / MODEL)
-    return model
-
-
-def _write_results(
-    output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
-) -> None:
-    model, (seconds, processor_seconds) = facts["model"], facts["seconds"]
-    last, study = last_checkpoint(output), run.chosen_study
-    config = {
-        "study": run.study,
-        "preset": run.preset,
-        "mixer": run.mixer,
-        "mixer_options": dict(run.mixer_options),
-        "recipe": run.recipe.as_json(),
-        "teacher": None if run.teacher is None else asdict(run.teacher),
-        **({} if run.start is None else {"start": asdict(run.start)}),
-        "corpus": data.corpus,
-        "source": data.source,
-        study.terms.outputs: len(data.vocabulary),
-        study.terms.items: dict(data.counts),
-        **({"unknown": dict(data.unknown)} if hasattr(data, "unknown") else {}),
-        "parameters": count_parameters(model),
-        "steps": last.step,
-        "best_step": read_curve(last.folder)["best_global_step"],
-        **({"averaged_steps": facts["averaged"]} if facts["averaged"] else {}),
-        "seconds": round(seconds, 1),
-        "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
-        "peak_mib": _peak_mib(),
-        "processes": last.processes,
-        **study.facts(run.chosen_preset, data),
-    }
-    rows = [asdict(row) for row in measured]
-    packages = (*_PACKAGES, *study.packages)
-    write_study(output, RESULTS, rows, config, source=Path(__file__), packages=packages)
-
-
-def _peak_mib() -> int | None:
-    """Return the largest memory of this process; None on Windows, where nothing tells."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # Linux counts KiB
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)

@@ -28,8 +28,8 @@ _NEAREST, _LIKENESS = 3, 0.4
 _NUMBERS = {int: "an integer", float: "a number"}
 
 
-def read_settings(given: Iterable[str]) -> dict[str, Any]:
-    """Return settings given as NAME=VALUE, each of the type of its field.
+def read_settings(given: Iterable[str], *, seed: int | None = None) -> dict[str, Any]:
+    """Return settings given as NAME=VALUE, each of the type of its field, and the seed.
 
     A tuple is given as numbers between commas, and the absence of a limit as "none".
 
@@ -37,7 +37,7 @@ def read_settings(given: Iterable[str]) -> dict[str, Any]:
     ------
     ValueError
         If one has no name or no value, is named twice, is unknown (the nearest names are given), or
-        its value is of another type.
+        its value is of another type, or another seed is among them.
 
     Examples
     --------
@@ -57,6 +57,8 @@ def read_settings(given: Iterable[str]) -> dict[str, Any]:
         if name in found:
             raise ValueError(f"set must name each setting once, got {name} twice")
         found[name] = _read(name, value, kinds[name])
+    if seed is not None and found.setdefault("seed", seed) != seed:
+        raise ValueError(f"seed must be given once, got {seed} and {found['seed']}")
     return found
 
 

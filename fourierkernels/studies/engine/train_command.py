@@ -66,7 +66,6 @@ def choose_run(
     mixer: str | None,
     mixer_options: Mapping[str, Any],
     preset: str | None,
-    seed: int | None,
     resumed: Path | None,
     settings: Mapping[str, Any] | None = None,
     teacher: Path | None = None,
@@ -93,13 +92,11 @@ def choose_run(
     Raises
     ------
     ValueError
-        If no study is named, something is unknown, or the seed is given twice.
+        If no study is named, or something is unknown.
     """
     if study is None:
         raise ValueError("study must be named (--list shows them), got none")
     changes = dict(settings or {})
-    if seed is not None and changes.setdefault("seed", seed) != seed:
-        raise ValueError(f"seed must be given once, got {seed} and {changes['seed']}")
     given = {"preset": preset, "mixer": mixer, "data": data, "pair": pair}
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     taught = {"weight": teacher_weight, "temperature": temperature}

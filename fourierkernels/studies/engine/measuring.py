@@ -1,0 +1,139 @@
+"""The best model of a run: kept beside its checkpoints, measured, and written down."""
+
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.run_folder import RESULTS, read_results
+from fourierkernels.models.averaging import average_models
+from fourierkernels.models.parameters import count_parameters
+from fourierkernels.models.saved import load_model, save_model
+from fourierkernels.models.tensor_files import load_exactly
+from fourierkernels.studies.engine.checkpoints import (
+    MODEL,
+    checkpoint_folder,
+    checkpoint_steps,
+    is_over,
+    last_checkpoint,
+    last_regular,
+    read_curve,
+)
+from fourierkernels.studies.engine.recipe import Recipe
+from fourierkernels.studies.engine.run_setup import Setup, is_of_preset, load_setup, run_folder
+from fourierkernels.studies.engine.study import Measured
+
+_PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
+
+
+def measure_best(
+    output: Path, run: Setup, data: Any, device: torch.device, seconds: tuple[float, float]
+) -> list[Measured]:
+    """Keep the best model, measure it, and write the results."""
+    study, preset = run.chosen_study, run.chosen_preset
+    averaged = _averaged(output, run.recipe)
+    best = _keep_best(output, averaged).to(device)
+    measured = study.measure(
+        preset, data, run.mixer, best, positions=preset.positions, folder=output
+    )
+    measured = beside_the_paper(run, output, measured)
+    _write_results(output, run, data, measured, model=best, seconds=seconds, averaged=averaged)
+    return measured
+
+
+def beside_the_paper(run: Setup, home: Path, measured: list[Measured]) -> list[Measured]:
+    """Leave the paper's numbers beside a run alone that is trained as its preset says, to the end.
+
+    The same holds for one that it began with. Whether data and metric are the paper's, the study
+    has seen.
+    """
+    runs = [(run, home)]
+    if run.start is not None:
+        started = run_folder(Path(run.start.path))
+        runs.append((load_setup(started)[0], started))
+    if all(is_of_preset(each) and _has_ended(each, place) for each, place in runs):
+        return measured
+    return [replace(row, published=None) for row in measured]
+
+
+def _has_ended(run: Setup, home: Path) -> bool:
+    if not checkpoint_steps(home):  # they may be deleted
+        return int(read_results(home).get("steps", 0)) >= run.recipe.steps
+    last = last_checkpoint(home)
+    return is_over(run.recipe, last.step, read_curve(last.folder)["log_history"])
+
+
+def _averaged(output: Path, recipe: Recipe) -> list[int]:
+    """Return the steps whose checkpoints are averaged; none if the best one is kept."""
+    if recipe.average is None:
+        return []
+    last = last_checkpoint(output).step
+    steps = last_regular(output, recipe.saves, recipe.average) or [last]
+    if len(steps) < recipe.average:
+        warnings.warn(
+            f"average is of {len(steps)} checkpoints instead of {recipe.average}: there are no "
+            f"more in {output}, whose last one is of step {last}",
+            stacklevel=2,
+        )
+    return steps
+
+
+def _keep_best(output: Path, averaged: list[int]) -> nn.Module:
+    """Put the best model, or the mean of some, beside the checkpoints, and return it."""
+    last = last_checkpoint(output)
+    best = read_curve(last.folder)["best_global_step"] or last.step
+    files = [checkpoint_folder(output, step) / MODEL for step in averaged or [best]]
+    model = load_model(files[-1])
+    if averaged:
+        load_exactly(model, average_models(files))
+    save_model(model, output / MODEL)
+    return model
+
+
+def _write_results(
+    output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
+) -> None:
+    model, (seconds, processor_seconds) = facts["model"], facts["seconds"]
+    last, study = last_checkpoint(output), run.chosen_study
+    config = {
+        "study": run.study,
+        "preset": run.preset,
+        "mixer": run.mixer,
+        "mixer_options": dict(run.mixer_options),
+        "recipe": run.recipe.as_json(),
+        "teacher": None if run.teacher is None else asdict(run.teacher),
+        **({} if run.start is None else {"start": asdict(run.start)}),
+        "corpus": data.corpus,
+        "source": data.source,
+        study.terms.outputs: len(data.vocabulary),
+        study.terms.items: dict(data.counts),
+        **({"unknown": dict(data.unknown)} if hasattr(data, "unknown") else {}),
+        "parameters": count_parameters(model),
+        "steps": last.step,
+        "best_step": read_curve(last.folder)["best_global_step"],
+        **({"averaged_steps": facts["averaged"]} if facts["averaged"] else {}),
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
+        "peak_mib": _peak_mib(),
+        "processes": last.processes,
+        **study.facts(run.chosen_preset, data),
+    }
+    rows = [asdict(row) for row in measured]
+    packages = (*_PACKAGES, *study.packages)
+    write_study(output, RESULTS, rows, config, source=Path(__file__), packages=packages)
+
+
+def _peak_mib() -> int | None:
+    """Return the largest memory of this process; None on Windows, where nothing tells."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # Linux counts KiB
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
