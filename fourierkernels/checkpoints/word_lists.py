@@ -15,10 +15,12 @@ from fourierkernels.checkpoints.tokens import SPLITTERS, Tokenizer, ids_tokenize
 from fourierkernels.foundation.run_folder import PIECES, RESULTS, SUBWORDS, VOCABULARY
 from fourierkernels.foundation.words import END, WORD_SPLITTERS, Vocabulary
 
-# Runs of version 0.3.0 name their corpus alone; it had no other.
+# Runs of version 0.3.0 name their corpus alone.
 _BY_CORPUS = {
     "wikitext-103": ("whitespace", True),
     "wikitext-2": ("whitespace", True),
+    "wikitext-part": ("whitespace", True),
+    "wikitext-raw": ("whitespace", True),
     "text": ("words", True),
     "python": ("words", False),
 }

@@ -33,6 +33,8 @@ Not as there:
 - The paper says next-sentence prediction and refers to BERT, which draws a wrong next segment from
   another document. F, whose comment names the same task, lets the segments change places instead.
   "base" and "large" do what the paper says, "base_swapped" what F does.
+- Wrong next segments from another document are drawn so that lengths and line ends do not tell them
+  from right ones (:mod:`fourierkernels.studies.masked.segments`); the paper does not say how.
 - F draws pages and pairs without a seed, and measures on training pages. Here maskings follow from
   seeds, and measurements are on pages that are not trained on.
 - F leaves out two consecutive lines that do not fit into a sequence; here such lines are cut.
