@@ -120,9 +120,7 @@ def train(
         preset=preset,
         settings=train_command.read_settings(settings or [], seed=seed),
         resumed=output if resume else None,
-        teacher=teacher,
-        teacher_weight=teacher_weight,
-        temperature=temperature,
+        lesson=train_command.Lesson(teacher, teacher_weight, temperature),
         start=start,
         pair=pair,
     )

@@ -23,7 +23,7 @@ from fourierkernels.studies.engine.checkpoints import last_checkpoint
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run_setup import Setup, load_setup, setup
-from fourierkernels.studies.engine.teacher import Teacher, choose_teacher
+from fourierkernels.studies.engine.teacher import Lesson, Teacher, choose_teacher
 from fourierkernels.studies.engine.train_command import choose_run
 from fourierkernels.studies.translation import study as translation
 from fourierkernels.studies.translation.batches import PairUpdates, one_pass
@@ -357,15 +357,15 @@ def test_numbers_that_break_their_rule_are_refused(settings: dict[str, float], r
 
 
 def test_options_of_a_resumed_run_need_not_be_repeated(student: Path, copied: Path) -> None:
-    def chosen(**options: Any) -> Teacher | None:
-        named = {"data": None, "mixer": None, "mixer_options": {}, "preset": None}
-        return choose_run("translation", resumed=student, **named | options).teacher
+    def chosen(lesson: Lesson = Lesson()) -> Teacher | None:
+        named: dict[str, Any] = {"data": None, "mixer": None, "mixer_options": {}, "preset": None}
+        return choose_run("translation", resumed=student, lesson=lesson, **named).teacher
 
     known = load_setup(student)[0].teacher
     assert known is not None
     assert chosen() == known
-    assert chosen(teacher=copied) == replace(known, path=str(copied))
-    assert chosen(teacher_weight=0.7) == replace(known, weight=0.7)
+    assert chosen(Lesson(copied)) == replace(known, path=str(copied))
+    assert chosen(Lesson(weight=0.7)) == replace(known, weight=0.7)
 
 
 @pytest.mark.parametrize(

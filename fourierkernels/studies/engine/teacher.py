@@ -6,7 +6,7 @@ The predictions of a teacher are learned by word-level distillation, [kim2016seq
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fourierkernels.foundation.files import file_digest
 from fourierkernels.foundation.run_folder import BEST, find_run
@@ -64,9 +64,15 @@ def choose_teacher(path: str | Path, **settings: float) -> Teacher:
     return Teacher(str(place), file_digest(teacher_files(place)[1]), **settings)
 
 
-def amend_teacher(
-    earlier: Teacher | None, path: Path | None, **settings: float | None
-) -> Teacher | None:
+class Lesson(NamedTuple):
+    """What options ask of a teacher: None for what they do not name."""
+
+    path: Path | None = None
+    weight: float | None = None
+    temperature: float | None = None
+
+
+def amend_teacher(earlier: Teacher | None, lesson: Lesson) -> Teacher | None:
     """Return the teacher that options describe; what they do not name is that of an earlier one.
 
     Raises
@@ -74,10 +80,11 @@ def amend_teacher(
     ValueError
         If a setting is given and no teacher.
     """
+    settings = {"weight": lesson.weight, "temperature": lesson.temperature}
     given: dict[str, Any] = {name: x for name, x in settings.items() if x is not None}
-    if path is not None:
+    if lesson.path is not None:
         kept = {} if earlier is None else {name: getattr(earlier, name) for name in settings}
-        return choose_teacher(path, **kept | given)
+        return choose_teacher(lesson.path, **kept | given)
     if earlier is None and given:
         name, value = next(iter(given.items()))
         raise ValueError(f"teacher must be named (--teacher) for its {name} of {value}, got none")

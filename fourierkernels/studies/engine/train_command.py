@@ -13,12 +13,13 @@ from fourierkernels.studies.engine.run import evaluate, train
 from fourierkernels.studies.engine.run_setup import Setup, folder_name, load_setup, setup
 from fourierkernels.studies.engine.settings import amended, read_settings
 from fourierkernels.studies.engine.study import Measured
-from fourierkernels.studies.engine.teacher import amend_teacher, choose_start
+from fourierkernels.studies.engine.teacher import Lesson, amend_teacher, choose_start
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = [
+    "Lesson",
     "choose_run",
     "choose_splits",
     "evaluate",
@@ -68,9 +69,7 @@ def choose_run(
     preset: str | None,
     resumed: Path | None,
     settings: Mapping[str, Any] | None = None,
-    teacher: Path | None = None,
-    teacher_weight: float | None = None,
-    temperature: float | None = None,
+    lesson: Lesson = Lesson(),
     start: Path | None = None,
     pair: str | None = None,
 ) -> Setup:
@@ -82,7 +81,7 @@ def choose_run(
         Folder of the run to resume, if one is named.
     settings : mapping or None
         Settings of the recipe other than those of the preset, or of the resumed run.
-    teacher : Path or None
+    lesson : Lesson
         A trained model to learn from, with its share of the loss and its temperature.
     start : Path or None
         A trained model to begin with.
@@ -99,13 +98,12 @@ def choose_run(
     changes = dict(settings or {})
     given = {"preset": preset, "mixer": mixer, "data": data, "pair": pair}
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    taught = {"weight": teacher_weight, "temperature": temperature}
     if resumed is None:
-        named["teacher"] = amend_teacher(None, teacher, **taught)
+        named["teacher"] = amend_teacher(None, lesson)
         run = setup(study, mixer_options=mixer_options, start=start, **named)
         return replace(run, recipe=amended(run.recipe, changes))
     earlier, _ = load_setup(resumed)
-    named["teacher"] = amend_teacher(earlier.teacher, teacher, **taught)
+    named["teacher"] = amend_teacher(earlier.teacher, lesson)
     if start is not None:
         named["start"] = choose_start(start)
     if data is not None:
