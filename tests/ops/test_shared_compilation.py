@@ -92,17 +92,26 @@ def test_code_of_older_sources_is_not_loaded(tmp_path: Path) -> None:
     assert of_process(tmp_path, "three", stamp=2).load("float32") == [2]
 
 
+LOOPS = [
+    value
+    for module in (backward, forward, kernel_sums, moment_sums, packing, tiles, weights)
+    for value in vars(module).values()
+    if isinstance(value, Dispatcher)
+]
+
+
+def test_what_loops_call_has_no_code_of_its_own() -> None:
+    """A process that compiles would run that, and one that loads the copy within its caller."""
+    called = [loop for loop in LOOPS if loop.targetoptions.get("no_cpython_wrapper")]
+    assert len(called) > 20
+    assert [loop for loop in called if not loop.targetoptions.get("forceinline")] == []
+
+
 def test_kept_code_is_of_all_sources_of_the_loops(tmp_path: Path) -> None:
     """A loop that calls a changed one in another file must be compiled again."""
-    loops = [
-        value
-        for module in (backward, forward, kernel_sums, moment_sums, packing, tiles, weights)
-        for value in vars(module).values()
-        if isinstance(value, Dispatcher)
-    ]
     digest = scalar.sources_digest()
-    assert len(loops) > 20
-    assert {loop._cache._cache_file._source_stamp for loop in loops} == {digest}
+    assert len(LOOPS) > 20
+    assert {loop._cache._cache_file._source_stamp for loop in LOOPS} == {digest}
     shutil.copytree(Path(scalar.__file__).parents[1], tmp_path / "ops")
     assert scalar.sources_digest(tmp_path / "ops" / "cpu") == digest
     with (tmp_path / "ops" / "cpu" / "pairs.py").open("a") as file:

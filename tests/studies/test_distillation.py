@@ -357,13 +357,13 @@ def test_numbers_that_break_their_rule_are_refused(settings: dict[str, float], r
 
 
 def test_options_of_a_resumed_run_need_not_be_repeated(student: Path, copied: Path) -> None:
-    def chosen(lesson: Lesson = Lesson()) -> Teacher | None:
+    def chosen(lesson: Lesson) -> Teacher | None:
         named: dict[str, Any] = {"data": None, "mixer": None, "mixer_options": {}, "preset": None}
         return choose_run("translation", resumed=student, lesson=lesson, **named).teacher
 
     known = load_setup(student)[0].teacher
     assert known is not None
-    assert chosen() == known
+    assert chosen(Lesson()) == known
     assert chosen(Lesson(copied)) == replace(known, path=str(copied))
     assert chosen(Lesson(weight=0.7)) == replace(known, weight=0.7)
 

@@ -23,6 +23,7 @@ from fourierkernels.studies.engine.prepared import prepared
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.run_setup import Setup, load_setup
 from fourierkernels.studies.engine.settings import read_settings, shown_settings
+from fourierkernels.studies.engine.teacher import Lesson
 from fourierkernels.studies.engine.train_command import choose_run
 
 RECIPE = Recipe(steps=7, batch=6, learning_rate=0.25)
@@ -30,8 +31,9 @@ RECIPE = Recipe(steps=7, batch=6, learning_rate=0.25)
 
 def extended(folder: Path, *settings: str) -> Setup:
     """Return the run in a folder with other settings, as the command resumes it."""
-    named = {"data": None, "mixer": None, "mixer_options": {}, "preset": None, "seed": None}
-    return choose_run("language", **named, resumed=folder, settings=read_settings(settings))
+    named = {"data": None, "mixer": None, "mixer_options": {}, "preset": None}
+    asked = read_settings(settings)
+    return choose_run("language", **named, resumed=folder, lesson=Lesson(), settings=asked)
 
 
 def test_every_field_of_a_recipe_is_a_setting() -> None:

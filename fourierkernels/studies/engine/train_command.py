@@ -68,8 +68,8 @@ def choose_run(
     mixer_options: Mapping[str, Any],
     preset: str | None,
     resumed: Path | None,
+    lesson: Lesson,
     settings: Mapping[str, Any] | None = None,
-    lesson: Lesson = Lesson(),
     start: Path | None = None,
     pair: str | None = None,
 ) -> Setup:
