@@ -105,7 +105,7 @@ class Comparison(ABC):
         found = []
         for field, script in self.places.items():
             name = getattr(self, field)
-            if name is None:
+            if name is None or (name in rows and not rows[name].needs_folder):
                 continue
             places = [Path(name)]
             if folder is not None:
@@ -143,6 +143,10 @@ class Comparison(ABC):
         )
         recipe, rate = self.shortened(run.recipe, network.part.steps), network.tuning.rate
         return replace(run, recipe=recipe if rate is None else replace(recipe, learning_rate=rate))
+
+    def hours_of(self, network: Network) -> float | None:
+        """Return the hours of one core for a network, if they are known."""
+        return None
 
     def data_of(self, network: Network) -> str | None:
         """Return what a network is trained on."""

@@ -55,6 +55,9 @@ class Problem:
         A file, or a pattern of one, that tells the data from others of the same row.
     averaged : bool
         Whether the paper's average has it.
+    hours : float or None
+        Of one core for a network of the first contender, by timed passes of random input (AMD EPYC,
+        processor time, without loading and measuring), where they have been timed.
     place : str or None
         Where the data lie.
     """
@@ -65,6 +68,7 @@ class Problem:
     data: str = ""
     file: str = ""
     averaged: bool = True
+    hours: float | None = None
     place: str | None = None
 
     def at(self, place: str | None) -> "Problem":
@@ -184,6 +188,10 @@ class PaperTable(Comparison):
     def data_of(self, network: Network) -> str | None:
         """Return the place of the data of a problem."""
         return self.problem_of(network).place
+
+    def hours_of(self, network: Network) -> float | None:
+        """Return the hours of one core for a network, if they are known."""
+        return self.problem_of(network).hours
 
     def problem_of(self, network: Network) -> Problem:
         """Return what a network learns."""

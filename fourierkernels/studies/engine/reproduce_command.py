@@ -94,19 +94,29 @@ def choose_table(name: str | None, tables: Mapping[str, Comparison]) -> Comparis
 
 @dataclass(frozen=True)
 class Size:
-    """How much is trained for a table: networks, and updates of all."""
+    """How much is trained for a table: networks, updates of all, and hours of those timed."""
 
     networks: int
     updates: int
+    hours: tuple[float, ...]
+    time: str
 
     def __str__(self) -> str:
-        return f"{self.networks:,} networks, {self.updates:,} updates"
+        size = f"{self.networks:,} networks, {self.updates:,} updates"
+        if self.time:
+            return f"{size}, {self.time} of one core"
+        if not self.hours:
+            return f"{size}, --plan times them"
+        some = "" if len(self.hours) == self.networks else f" for {len(self.hours):,} of them"
+        return f"{size}, about {float(f'{sum(self.hours):.2g}'):,.0f} hours of one core{some}"
 
 
 def size_of(comparison: Comparison) -> Size:
     """Return how much is trained for a table."""
     networks = _networks(comparison)
-    return Size(len(networks), sum(network.part.steps for network in networks))
+    hours = tuple(filter(None, map(comparison.hours_of, networks)))
+    updates = sum(network.part.steps for network in networks)
+    return Size(len(networks), updates, hours, comparison.time)
 
 
 def _networks(comparison: Comparison) -> list[Network]:
@@ -122,18 +132,13 @@ def tables_table(tables: Mapping[str, Comparison], data: Path | None) -> "Table"
         shown.add_column(heading, overflow="fold")
     for name, comparison in tables.items():
         file = COMMITTED / f"{comparison.names[1]}.csv"
-        takes = [str(size_of(comparison)), *_times(comparison)]
+        takes = [str(size_of(comparison))]
         takes += [f"committed: {file}"] if file.is_file() else []
         lines = "\n".join(_data_lines(comparison, data)) or "none: in packages, or drawn"
         shown.add_row(f"{name}: {comparison.title}.", lines, "\n".join(takes))
     for name, script in ELSEWHERE.items():
         shown.add_row(name, "", f"trains nothing: {script}")
     return shown
-
-
-def _times(comparison: Comparison) -> Iterator[str]:
-    if comparison.time:
-        yield f"{comparison.time} of one core"
 
 
 def _data_lines(comparison: Comparison, data: Path | None) -> Iterator[str]:

@@ -25,11 +25,11 @@ from fourierkernels.studies.engine.teacher import choose_start
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
 from fourierkernels.studies.glue.tasks import TASKS
-from fourierkernels.studies.masked.comparison import NAMES, of_documents, write_example
+from fourierkernels.studies.masked.comparison import NAMES, of_c4, of_documents, write_example
 
 RATES = (5e-5, 3e-5, 2e-5)
 PRETRAINING = "pretraining"
-ENCODERS = Problem(PRETRAINING, "masked", "base", "c4")
+ENCODERS = replace(of_c4("base"), name=PRETRAINING)
 METRICS = ("test", "test, matched", "test, mismatched")
 
 
@@ -84,6 +84,10 @@ class GlueTable(PaperTable):
                 f"start must be pre-trained first, got no {start.mixer} of seed {seed}"
             )
         return replace(run, start=choose_start(folder))
+
+    def hours_of(self, network: Network) -> float | None:
+        """Return the hours of one core for a pre-training."""
+        return self.encoders.hours if network.part.name == PRETRAINING else None
 
     def data_of(self, network: Network) -> str | None:
         """Return the place of a task, or of the text of the pre-training."""
@@ -147,7 +151,7 @@ def _table(file: str, size: str) -> GlueTable:
         rates=RATES,
         average=True,
         stand_in=_titles,
-        encoders=replace(ENCODERS, preset=size),
+        encoders=replace(of_c4(size), name=PRETRAINING),
     )
 
 

@@ -108,7 +108,7 @@ TABLE_2 = PaperTable(
     file="fourierformer_2",
     shows="DeiT-tiny on ImageNet's validation images: top-1 and top-5",
     source="nguyen2022fourierformer, table 2",
-    problems=(Problem("ImageNet", "images", "deit_tiny", "imagenet folder"),),
+    problems=(Problem("ImageNet", "images", "deit_tiny", "imagenet folder", hours=8_700),),
     contenders=(Contender("softmax", "softmax"), Contender("fourier", "fourier")),
     metrics=("valid top-1", "valid top-5"),
     stand_in=_digits,

@@ -45,6 +45,7 @@ from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.run_setup import Setup, read_data, setup
 from fourierkernels.studies.engine.trained import FINISHED, Trained, trained
 from fourierkernels.studies.masked.presets import (
+    HOURS,
     METRICS,
     PAIR_ACCURACY,
     TABLE_2,
@@ -243,6 +244,11 @@ NAMES = {  # of the paper's tables
 }
 
 
+def of_c4(size: str) -> Problem:
+    """Return an encoder of a size of the paper, which learns C4."""
+    return Problem(size, "masked", size, "c4", hours=HOURS[size])
+
+
 def of_documents(problem: Problem, folder: Path) -> Problem:
     """Return a small encoder of a few words in the place of one of C4."""
     if not (folder / "documents").is_dir():
@@ -270,7 +276,7 @@ TABLE_OF_LOSSES = MaskedTable(
     file="fnet_2",
     shows="Masked pre-training on C4, base and large: losses and accuracies",
     source="leethorp2021fnet, table 2",
-    problems=tuple(Problem(size, "masked", size, "c4") for size in ("base", "large")),
+    problems=tuple(map(of_c4, ("base", "large"))),
     contenders=tuple(Contender(name, mixer) for mixer, name in NAMES.items()),
     metrics=tuple(f"valid {metric}" for metric in METRICS),
     stand_in=of_documents,
@@ -279,10 +285,7 @@ FIGURE_2 = PaperTable(
     file="fnet_figure_2",
     shows="Masked accuracy of eight sizes at the better of two rates (figures 2 and 3)",
     source="leethorp2021fnet, figures 2 and 3, which print no numbers",
-    problems=tuple(
-        Problem(size, "masked", size, "c4")
-        for size in ("large", "base", "512x12", "512x8", "512x4", "256x4", "256x2", "128x2")
-    ),
+    problems=tuple(map(of_c4, HOURS)),
     contenders=tuple(Contender(NAMES[mixer], mixer) for mixer in ("softmax", "linear", "fnet")),
     metrics=(f"valid {WORD_ACCURACY}",),
     rates=(1e-4, 1e-3),

@@ -208,3 +208,13 @@ PRESETS: dict[str, MaskedPreset] = {
     "large": _LARGE,
     "large_high_rate": _at_high_rate(_LARGE, "large"),
 }
+HOURS = {  # of one core for a run with softmax, by timed passes
+    "large": 890_000,
+    "base": 250_000,
+    "512x12": 120_000,
+    "512x8": 80_000,
+    "512x4": 44_000,
+    "256x4": 18_000,
+    "256x2": 11_000,
+    "128x2": 5_000,
+}
