@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.studies.images.cifar import read_batch
 from fourierkernels.studies.lra.examples import (
     BYTE_TOKENS,
     ArenaData,
@@ -127,6 +126,8 @@ def _version(file: Path) -> Path:
 def _records(file: Path) -> NDArray[np.uint8]:
     """Return the records of a batch, ``(n, 3073)``, which are read where they are needed."""
     if not file.suffix:
+        from fourierkernels.studies.images.cifar import read_batch  # not of all tasks
+
         pixels, labels = read_batch(file)
         return np.hstack([labels[:, None].astype(np.uint8), pixels])
     if not file.is_file():
