@@ -28,6 +28,14 @@ _Processes = Annotated[int, typer.Option(min=1, help="Networks trained at a time
 _Together = Annotated[
     int, typer.Option(min=1, help="Processes that train each network together, as by torchrun.")
 ]
+_Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="NAME=VALUE of how all is computed, as precision=bf16 or accumulation=8; repeat for "
+        "more.",
+    ),
+]
 _Scheduler = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to use instead.", metavar="ADDRESS")
 ]
@@ -53,6 +61,7 @@ def reproduce(
     seeds: _Seeds = None,
     processes: _Processes = 1,
     together: _Together = 1,
+    settings: _Settings = None,
     scheduler: _Scheduler = None,
     output: _Output = None,
     quick: _Quick = False,
@@ -68,16 +77,18 @@ def reproduce(
     """
     from fourierkernels.studies.engine import reproduce_command as command  # loads torch
     from fourierkernels.studies.engine.reproduction import Workers
+    from fourierkernels.studies.engine.settings import read_free
 
     tables = _tables()
     if list_tables:
         standard_output().print(command.tables_table(tables, data))
         return
     chosen = command.with_seeds(command.choose_table(table, tables), seeds)
+    chosen = replace(chosen, together=together, settings=read_free(settings or []))
     if plan:
         standard_output().print(command.plan_table(str(table), chosen.located(data)))
         return
-    asked = command.Asked(str(table), replace(chosen, together=together), data, output, quick=quick)
+    asked = command.Asked(str(table), chosen, data, output, quick=quick)
     _show(asked, command.run_table(asked, Workers(processes, scheduler), _report))
 
 

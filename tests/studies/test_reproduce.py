@@ -189,6 +189,27 @@ def test_a_study_from_outside_may_have_tables_of_its_own(
     assert set(config["chosen"]) == {"bits softmax", "bits none"}
 
 
+def test_settings_of_how_all_is_computed_are_those_of_every_network(
+    bits: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TABLE_MODULES, "ninth", "ninth_study")
+    options = ("--data", bits, "--output", tmp_path / "out", "--seeds", 1)
+    status, _, err = call("reproduce", "bits-1", *options, "--set", "precision=bf16")
+    assert (status, err) == (0, "")
+    config = json.loads((tmp_path / "out/bits_1.json").read_text())["config"]
+    assert config["settings"] == {"precision": "bfloat16"}
+    table = replace(all_tables()["bits-1"], settings=(("accumulation", 2),))
+    networks = [network for stage in table.stages() for network in stage.networks({})]
+    assert {table.setup(network).recipe.accumulation for network in networks} == {2}
+    for given, rule in (
+        ((), "finished networks must be of settings {}, got {'precision': 'bfloat16'}"),
+        (("--set", "steps=3"), "set must be one of accumulation, precision, "),
+        (("--set", "seed=3"), "the others are the table's; got seed"),
+    ):
+        status, _, err = call("reproduce", "bits-1", *options, *given)
+        assert (status, rule in err) == (2, True), err
+
+
 def test_a_name_that_is_not_there_names_similar_ones(call: Call) -> None:
     for given, rule in (
         ("fourierfomer-3", "such as fourierformer-3"),

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.studies.engine.comparison_table import LEVEL, Cell, Row, Table, same_columns
@@ -23,6 +23,7 @@ from fourierkernels.studies.engine.contenders import Choices, Network, Stage, Tu
 from fourierkernels.studies.engine.data_sets import Need, refuse_missing
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.run_setup import Setup, setup
+from fourierkernels.studies.engine.settings import amended
 from fourierkernels.studies.engine.trained import Trained, trained
 from fourierkernels.studies.registry import STUDIES
 
@@ -41,6 +42,9 @@ class Comparison(ABC):
         Where each network has the folder of its run, to go on from; none is kept if None.
     together : int
         Processes that train a network together.
+    settings : tuple of (str, object)
+        Of all recipes, such as the precision, see
+        :func:`~fourierkernels.studies.engine.settings.read_free`.
     time : str
         That all takes on one core, where it has been measured.
     """
@@ -49,6 +53,7 @@ class Comparison(ABC):
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     runs: str | None = None
     together: int = 1
+    settings: tuple[tuple[str, Any], ...] = ()
     time: str = ""
 
     study: ClassVar[str]
@@ -142,7 +147,8 @@ class Comparison(ABC):
             seed=network.seed,
         )
         recipe, rate = self.shortened(run.recipe, network.part.steps), network.tuning.rate
-        return replace(run, recipe=recipe if rate is None else replace(recipe, learning_rate=rate))
+        recipe = recipe if rate is None else replace(recipe, learning_rate=rate)
+        return replace(run, recipe=amended(recipe, dict(self.settings)))
 
     def hours_of(self, network: Network) -> float | None:
         """Return the hours of one core for a network, if they are known."""
@@ -230,5 +236,6 @@ class Comparison(ABC):
     def config(self, chosen: Choices) -> dict[str, object]:
         """Return settings and facts for the provenance, without the places of the data."""
         places = {"data", "runs", "together", "time", *self.places}
+        places |= set() if self.settings else {"settings"}
         settings = {name: value for name, value in asdict(self).items() if name not in places}
         return {**settings, **self.facts(chosen), "level": LEVEL, "threads": 1}

@@ -274,6 +274,7 @@ class PaperTable(Comparison):
             "rates": self.rates,
             "seeds": self.seeds,
             "quick_steps": self.quick_steps,
+            **({"settings": dict(self.settings)} if self.settings else {}),
             "chosen": {" ".join(key): str(tuning) for key, tuning in chosen.items()},
         }
 

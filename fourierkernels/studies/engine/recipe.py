@@ -98,6 +98,11 @@ _LARGEST_SEED = 2**32 - 1  # of NumPy's global generator, which the Trainer seed
 # Of operations. Parameters are float32 but with "float64"; "tf32" is float32 whose products of
 # matrices an NVIDIA card rounds to 10 bits.
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16", "float64")
+# Of a recipe, what leaves its numbers comparable with those of its preset.
+FREE = (
+    *("seed", "accumulation", "precision", "evaluate_every", "save_every", "log_every"),
+    *("gradient_checkpointing", "compile"),
+)
 ORDERS = ("streams", "shuffled")
 OPTIMISERS = ("adam", "adamw", "radam")
 DECAYING = ("weights", "all")

@@ -196,13 +196,14 @@ def reproduce(
     Raises
     ------
     ValueError
-        If another process works in this folder, or what is finished there is of other data, or of
-        another version.
+        If another process works in this folder, or what is finished there is of other data,
+        settings or another version.
     OSError
         If a line cannot be written; what was finished before is kept.
     """
     with claimed(output):
-        header = {"table": name, "data": _places(comparison)}
+        settings = dict(comparison.settings)
+        header = {"table": name, "data": _places(comparison), "settings": settings}
         main = comparison.names[1]
         finished = Finished(output / f"{prefix}{main}.finished.jsonl", header)
         kept = replace(comparison, runs=str((output / "runs").resolve()))

@@ -12,17 +12,12 @@ from typing import Any
 from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import SETUP, find_run
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.studies.engine.recipe import Preset, Recipe
+from fourierkernels.studies.engine.recipe import FREE, Preset, Recipe
 from fourierkernels.studies.engine.study import PairedStudy, StartedStudy, Study, TaughtStudy
 from fourierkernels.studies.engine.teacher import Start, Teacher, choose_start
 from fourierkernels.studies.registry import STUDIES, choose_preset, choose_study
 
 FORMAT = 1
-# Of a recipe, what leaves its numbers comparable with those of its preset.
-_FREE = (
-    *("seed", "accumulation", "precision", "evaluate_every", "save_every", "log_every"),
-    *("gradient_checkpointing", "compile"),
-)
 _DIGITS, _LONGEST = 8, 120  # of a digest, and of a folder's name without one
 
 
@@ -155,7 +150,7 @@ def is_of_preset(run: Setup) -> bool:
     So a teacher, other options of the mixer, or a recipe of other steps or rates is not.
     """
     usual: Preset = run.chosen_preset
-    free = {name: getattr(run.recipe, name) for name in _FREE}
+    free = {name: getattr(run.recipe, name) for name in FREE}
     own = usual.mixer_options.get(run.mixer, {})
     same = {**own, **run.mixer_options} == own and run.teacher is None
     return same and replace(usual.recipe, **free) == run.recipe

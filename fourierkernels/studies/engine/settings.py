@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from typing import Any, get_args, get_type_hints
 
-from fourierkernels.studies.engine.recipe import ENDLESS, Recipe
+from fourierkernels.studies.engine.recipe import ENDLESS, FREE, Recipe
 
 # What a resumed run may have otherwise than before: no update that was made would have been another
 # one. A new number of steps has a rule of its own.
@@ -134,6 +134,24 @@ def amended(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
             "(--set warmup=...)"
         )
     return changed
+
+
+def read_free(given: Iterable[str]) -> tuple[tuple[str, Any], ...]:
+    """Return settings given as NAME=VALUE that leave the numbers of a table comparable.
+
+    Raises
+    ------
+    ValueError
+        As :func:`read_settings`, and for any other setting.
+    """
+    settings = read_settings(given)
+    able = [name for name in FREE if name != "seed"]
+    for name in settings:
+        if name not in able:
+            raise ValueError(
+                f"set must be one of {', '.join(able)}, the others are the table's; got {name}"
+            )
+    return tuple(settings.items())
 
 
 def check_changes(recipe: Recipe, earlier: Recipe, *, made: int, where: str) -> None:
