@@ -8,10 +8,13 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from fourierkernels.cli import app
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -69,6 +72,19 @@ def test_console_examples_print_what_is_shown(arguments: str, shown: str, tmp_pa
     assert len(lines) > 4
     start = printed.index(lines[0])
     assert printed[start : start + len(lines)] == lines
+
+
+def test_commands_that_are_shown_alone_have_their_options() -> None:
+    """Those that take long or need data."""
+    texts = [text.replace("\\\n", " ") for language, text in BLOCKS if language == "bash"]
+    commands = [shlex.split(line) for text in texts for line in text.splitlines()]
+    assert len(commands) >= 6
+    for program, *words in commands:
+        assert program == "fourierkernels"
+        named = list(takewhile(lambda word: not word.startswith("-"), words))
+        shown = CliRunner().invoke(app, [*named, "--help"], env={"COLUMNS": "200"}).output
+        options = {word for word in words if word.startswith("--")}
+        assert all(option in shown for option in options), (named, options)
 
 
 def test_examples_on_patients_print_what_is_shown(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Segments are those of the published iterators, written here once more in the obvious way."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -62,14 +62,14 @@ def test_a_pass_predicts_every_word_but_the_first_once(length: int, batch: int) 
     assert all(len(p["tokens"]) <= batch for p in parts)
 
 
-@pytest.mark.parametrize("positions", [None, 1, 5, 1000])
-def test_windows_move_on_by_one_word(positions: int | None) -> None:
-    found = list(windows(TEXT, length=10, batch=7, positions=positions))
+@pytest.mark.parametrize("starts", [range(len(TEXT) - 10), [0], [0, 3, 40], range(5, 90, 7)])
+def test_windows_begin_where_they_are_asked_for(starts: Sequence[int]) -> None:
+    found = list(windows(TEXT, starts, length=10, batch=7))
+    assert all(len(part["tokens"]) <= 7 for part in found)
     rows = torch.cat([part["tokens"] for part in found])
-    count = min(positions or 1000, len(TEXT) - 10)
-    assert rows.tolist() == [TEXT[i : i + 10].tolist() for i in range(count)]
+    assert rows.tolist() == [TEXT[i : i + 10].tolist() for i in starts]
     ends = torch.cat([part["targets"][:, -1] for part in found])
-    assert ends.tolist() == TEXT[10 : 10 + count].tolist()
+    assert ends.tolist() == [TEXT[i + 10] for i in starts]
 
 
 @pytest.mark.parametrize("order", ["streams", "shuffled"])

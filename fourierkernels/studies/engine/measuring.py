@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from fourierkernels.foundation.provenance import write_study
-from fourierkernels.foundation.run_folder import RESULTS, read_results
+from fourierkernels.foundation.run_folder import RESULTS, find_run, read_results
 from fourierkernels.models.averaging import average_models
 from fourierkernels.models.parameters import count_parameters
 from fourierkernels.models.saved import load_model, save_model
@@ -26,7 +26,7 @@ from fourierkernels.studies.engine.checkpoints import (
     read_curve,
 )
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.run_setup import Setup, is_of_preset, load_setup, run_folder
+from fourierkernels.studies.engine.run_setup import Setup, is_of_preset, load_setup
 from fourierkernels.studies.engine.study import Measured
 
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
@@ -50,12 +50,14 @@ def measure_best(
 def beside_the_paper(run: Setup, home: Path, measured: list[Measured]) -> list[Measured]:
     """Leave the paper's numbers beside a run alone that is trained as its preset says, to the end.
 
-    The same holds for one that it began with. Whether data and metric are the paper's, the study
-    has seen.
+    The same holds for one that it began with, which must be there to be looked at. Whether data
+    and metric are the paper's, the study has seen.
     """
     runs = [(run, home)]
     if run.start is not None:
-        started = run_folder(Path(run.start.path))
+        started = find_run(Path(run.start.path))
+        if started is None:
+            return [replace(row, published=None) for row in measured]
         runs.append((load_setup(started)[0], started))
     if all(is_of_preset(each) and _has_ended(each, place) for each, place in runs):
         return measured
