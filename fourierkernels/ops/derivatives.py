@@ -85,6 +85,16 @@ def backward_function(
     return backward, (*cotangents, *leaves)
 
 
+def backward_by_reference(*arguments: Any) -> Results:
+    """Return the gradients by the reference, whose operations know forward mode."""
+    call = BackwardCall.of(arguments)
+    given = call.cotangents
+    cotangents = (given.output,) if given.weights is None else (given.output, given.weights)
+    function, at = backward_function(cotangents, call.inputs, call.options)
+    dq, dk, dv, dr, *dmask = function(*at)
+    return dq, dk, dv, dr, dmask[0] if dmask else dq.new_empty(0)
+
+
 def save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
     """Keep what the backward pass needs of the forward's arguments and results."""
     call, rows = ForwardCall.of(inputs), Rows(*output)

@@ -32,12 +32,15 @@ from fourierkernels.ops.cpu.forward import forward
 from fourierkernels.ops.cuda import attention as cuda
 from fourierkernels.ops.cuda.layout import packed_size
 from fourierkernels.ops.derivatives import (
+    Results,
+    backward_by_reference,
     differentiate,
     differentiate_twice,
     save,
     save_backward,
 )
 from fourierkernels.ops.mapped_heads import map_backward, map_forward
+from fourierkernels.ops.reference import in_forward_mode
 
 _ROW = 3  # dimensions of a number per row: (B, H, N)
 
@@ -148,9 +151,17 @@ def _(*arguments: Any) -> Gradients:
     return _new_gradients(inputs, options)
 
 
+def _backward(*arguments: Any) -> Gradients | Results:
+    """Return the gradients; the operator would drop the tangent of a cotangent."""
+    if not torch.compiler.is_compiling() and in_forward_mode():
+        return backward_by_reference(*arguments)
+    gradients: Gradients = attend_backward(*arguments)
+    return gradients
+
+
 # ---- derivatives, and vmap ---------------------------------------------------------------------
 
-attend.register_autograd(partial(differentiate, attend_backward), setup_context=save)
+attend.register_autograd(partial(differentiate, _backward), setup_context=save)
 attend_backward.register_autograd(differentiate_twice, setup_context=save_backward)
 attend.register_vmap(partial(map_forward, attend))
 attend_backward.register_vmap(partial(map_backward, attend_backward))

@@ -14,11 +14,11 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd.forward_ad import unpack_dual
 
-from fourierkernels.ops.arguments import BackwardCall, ForwardCall
+from fourierkernels.ops.arguments import ForwardCall
 from fourierkernels.ops.derivatives import (
     Results,
     attend_by_reference,
-    backward_function,
+    backward_by_reference,
     differentiate,
     differentiate_twice,
     save,
@@ -70,15 +70,10 @@ class _Attend(torch.autograd.Function):
 
 def _backward_anywhere(*arguments: Any) -> Results:
     """Return the gradients: in forward mode those of the reference."""
-    if not in_forward_mode():
-        results: Results = _Backward.apply(*arguments)  # type: ignore[no-untyped-call]
-        return results
-    call = BackwardCall.of(arguments)
-    given = call.cotangents
-    cotangents = (given.output,) if given.weights is None else (given.output, given.weights)
-    function, at = backward_function(cotangents, call.inputs, call.options)
-    dq, dk, dv, dr, *dmask = function(*at)
-    return dq, dk, dv, dr, dmask[0] if dmask else dq.new_empty(0)
+    if in_forward_mode():
+        return backward_by_reference(*arguments)
+    results: Results = _Backward.apply(*arguments)  # type: ignore[no-untyped-call]
+    return results
 
 
 def attend_anywhere(call: ForwardCall) -> tuple[Tensor, Tensor]:

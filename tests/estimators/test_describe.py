@@ -300,6 +300,12 @@ def test_numbers_with_marks_in_other_places_are_refused(
         describe_density(read_columns(path, ["x"], marks=marks), "x", radius=1.0)
 
 
+def test_a_single_column_may_have_decimal_commas(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("x\n1,5\n-2,25\n")
+    assert read_columns(path, ["x"], marks=Marks(","))["x"].astype(float).tolist() == [1.5, -2.25]
+
+
 def test_groups_of_a_file_are_as_they_are_written(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     names = ["1", "01", "1.0", "10", "2", "NA", "None", ""]

@@ -149,6 +149,17 @@ def test_a_pushed_forward_of_a_pushed_forward_or_of_a_pull_back(implementation: 
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_a_cotangent_keeps_its_tangent_without_a_transform(implementation: str) -> None:
+    tracked = query.clone().requires_grad_()
+    output = fourier_attention(tracked, key, value, radius, implementation=implementation)
+    along, moved = (draw(SIZE, H, N, C, seed=i).detach() for i in (30, 31))
+    exact = torch.autograd.grad(output, tracked, moved, retain_graph=True)
+    with dual_level():
+        (pulled,) = torch.autograd.grad(output, tracked, make_dual(along, moved))
+        check([unpack_dual(pulled).tangent], exact)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("options", ["plain", "causal", "mask", "weights"])
 def test_hessians_are_those_of_autograd(options: str, implementation: str) -> None:
     function = partial(loss, implementation, OPTIONS[options])

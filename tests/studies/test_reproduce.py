@@ -151,6 +151,28 @@ def test_means_intervals_and_averages_are_over_seeds() -> None:
     }
 
 
+def test_a_network_that_diverged_takes_its_seed_out_of_the_average() -> None:
+    table = replace(PAPERS[FAST], problems=PAPERS[FAST].problems[:2], seeds=(1, 2, 3))
+    first, hard = (problem.name for problem in table.problems)
+    values = {
+        (problem, model, seed): 100.0 if problem == first else 80.0
+        for problem in (first, hard)
+        for model in ("softmax", "fourier")
+        for seed in (1, 2, 3)
+    }
+    rows = rows_of(table, values)
+    metric = table.metrics[0]
+    for row in rows:
+        row[f"published {metric}"] = 90.0
+        if (row["problem"], row["model"], row["seed"]) == (hard, "fourier", 1):
+            row["end"] = "diverged"
+            del row[metric], row[f"published {metric}"]
+    lines = {(line["problem"], line["model"]): line for line in table.tables(rows)[table.names[1]]}
+    assert (lines[AVERAGE, "fourier"]["mean"], lines[AVERAGE, "fourier"]["seeds"]) == (90.0, 2)
+    assert (lines[AVERAGE, "softmax"]["mean"], lines[AVERAGE, "softmax"]["seeds"]) == (90.0, 3)
+    assert lines[hard, "fourier"]["published"] == 90.0  # of a later seed
+
+
 def test_a_study_from_outside_has_its_table(bits: Path, call: Call, tmp_path: Path) -> None:
     status, out, _ = call("reproduce", "--list", "--data", bits)
     assert status == 0

@@ -122,6 +122,18 @@ def test_longer_run_of_rates_without_an_end_is_the_same_to_the_bit(
     assert same_results(output, tmp_path / "whole") == []
 
 
+def test_intervals_of_a_resumed_run_are_those_that_are_asked_for(
+    roots: Path, cache: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(roots, tmp_path / "often"))
+    longer = extended(output, f"steps={STEPS}", "evaluate_every=1", "save_every=1")
+    train_here(longer, output, cache, resume=True)
+    lines = [row.split(",") for row in (output / "curve.csv").read_text().splitlines()]
+    place = lines[0].index("valid_loss")
+    validated = [int(row[0]) for row in lines[1:] if row[place]]
+    assert [step for step in validated if step > 8] == [9, 10, 11, 12]
+
+
 @pytest.mark.parametrize(
     ("settings", "rule"),
     [

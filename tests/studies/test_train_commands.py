@@ -261,8 +261,14 @@ def test_published_numbers_stand_beside_the_preset_trained_to_its_end(
     [begun] = train_here(run, output, cache, limit=2)
     [ended] = train_here(run, output, cache, resume=True)
     assert (begun.published, ended.published) == (None, 2.0)
+    [middle] = evaluate(output / "checkpoint-4", cache=cache)
+    assert middle.published is None  # not the model that was measured for the table
     shutil.rmtree(output / "checkpoint-4")
     assert [row.published for row in evaluate(output, cache=cache)] == [2.0]
+    wider = replace(preset, model={**preset.model, "dim": 128})  # as a later version may have it
+    monkeypatch.setitem(language.PRESETS, "tiny", wider)
+    assert [row.published for row in evaluate(output, cache=cache)] == [None]
+    monkeypatch.setitem(language.PRESETS, "tiny", preset)
     others = {"mixer_options": {"scale": 0.1}}, {"recipe": replace(run.recipe, batch=8)}
     assert [is_of_preset(replace(run, **other)) for other in others] == [False, False]
 

@@ -123,7 +123,7 @@ def _read_csv(file: Path, columns: list[str], *, texts: set[str]) -> "pd.DataFra
     import pandas as pd
 
     header = re.sub('"[^"]*"', "", _first_line(file))
-    delimiter = max(_DELIMITERS, key=header.count)
+    delimiter = max(_DELIMITERS, key=header.count) if any(map(header.count, _DELIMITERS)) else "\t"
     try:
         check_columns(_header(file, delimiter), columns)
         frame: pd.DataFrame = pd.read_csv(

@@ -43,8 +43,7 @@ class Comparison(ABC):
     together : int
         Processes that train a network together.
     settings : tuple of (str, object)
-        Of all recipes, such as the precision, see
-        :func:`~fourierkernels.studies.engine.settings.read_free`.
+        Of all recipes, such as the precision.
     time : str
         That all takes on one core, where it has been measured.
     """

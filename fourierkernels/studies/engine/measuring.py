@@ -26,7 +26,12 @@ from fourierkernels.studies.engine.checkpoints import (
     read_curve,
 )
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.run_setup import Setup, is_of_preset, load_setup
+from fourierkernels.studies.engine.run_setup import (
+    Setup,
+    has_model_of_preset,
+    is_of_preset,
+    load_setup,
+)
 from fourierkernels.studies.engine.study import Measured
 
 _PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
@@ -47,11 +52,14 @@ def measure_best(
     return measured
 
 
-def beside_the_paper(run: Setup, home: Path, measured: list[Measured]) -> list[Measured]:
+def beside_the_paper(
+    run: Setup, home: Path, measured: list[Measured], *, of_best: bool = True
+) -> list[Measured]:
     """Leave the paper's numbers beside a run alone that is trained as its preset says, to the end.
 
     The same holds for one that it began with, which must be there to be looked at. Whether data
-    and metric are the paper's, the study has seen.
+    and metric are the paper's, the study has seen. Other weights than the best of the run
+    (`of_best`) have none.
     """
     runs = [(run, home)]
     if run.start is not None:
@@ -59,9 +67,13 @@ def beside_the_paper(run: Setup, home: Path, measured: list[Measured]) -> list[M
         if started is None:
             return [replace(row, published=None) for row in measured]
         runs.append((load_setup(started)[0], started))
-    if all(is_of_preset(each) and _has_ended(each, place) for each, place in runs):
+    if of_best and all(_is_of_the_paper(each, place) for each, place in runs):
         return measured
     return [replace(row, published=None) for row in measured]
+
+
+def _is_of_the_paper(run: Setup, home: Path) -> bool:
+    return is_of_preset(run) and has_model_of_preset(home, run) and _has_ended(run, home)
 
 
 def _has_ended(run: Setup, home: Path) -> bool:

@@ -31,7 +31,7 @@ from fourierkernels.studies.engine.contenders import (
 from fourierkernels.studies.engine.data_sets import Need, below, refuse_missing
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured
-from fourierkernels.studies.engine.trained import Trained
+from fourierkernels.studies.engine.trained import FINISHED, Trained
 from fourierkernels.studies.registry import STUDIES
 
 AVERAGE = "average"
@@ -225,6 +225,7 @@ class PaperTable(Comparison):
         """Yield a row for each contender and seed that has been measured on all problems."""
         wanted = {problem.name for problem in self.problems if problem.averaged}
         own = [r for r in rows if r["part"] == COMPARED and r["problem"] in wanted]
+        own = [row for row in own if row.get("end", FINISHED) == FINISHED]
         for (model, seed), group in grouped_rows(own, ("model", "seed")).items():
             if self.average and {row["problem"] for row in group} == wanted:
                 line = {"part": COMPARED, "problem": AVERAGE, "model": model, "seed": seed}
@@ -262,7 +263,7 @@ class PaperTable(Comparison):
                 "largest": values.max(),
                 "reference": cell.reference_name,
                 **cell.compared(metric),
-                "published": cell.rows[0].get(f"published {metric}", ""),
+                "published": _first(cell.rows, f"published {metric}"),
                 "source": self.source,
             }
 
@@ -286,5 +287,12 @@ class PaperTable(Comparison):
 
 
 def _metrics(rows: Sequence[Row]) -> list[str]:
+    """Return what some row has been measured by: one that diverged has none."""
     labels = {*PaperTable.columns.split(), "end", "valid_loss"}
-    return [c for c in rows[0] if c not in labels and not c.startswith("published ")]
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return [c for c in columns if c not in labels and not c.startswith("published ")]
+
+
+def _first(rows: Sequence[Row], column: str) -> object:
+    """Return the first value that there is in a column."""
+    return next((row[column] for row in rows if row.get(column, "") != ""), "")

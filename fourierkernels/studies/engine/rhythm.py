@@ -79,6 +79,10 @@ class Rhythm(TrainerCallback):  # type: ignore[misc]
     def __init__(self, recipe: Recipe, limit: int | None, signals: Signals) -> None:
         self._recipe, self._limit, self._signals = recipe, limit, signals
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Set the intervals that are asked for: a checkpoint brings those of before."""
+        state.compute_steps(args, state.max_steps)
+
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
         """Set the flags by which the Trainer acts after a step."""
         if state.global_step >= self._recipe.steps:

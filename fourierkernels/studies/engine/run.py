@@ -70,11 +70,9 @@ def train(
     resume : bool
         Go on from the last checkpoint in that folder, or begin anew if there is none yet. Settings
         that change no update may differ from before, and a run may be extended by more steps where
-        its rates do not depend on them
-        (:func:`~fourierkernels.studies.engine.settings.check_changes`). On a CPU
-        and with as many processes as before, the result is the same, to the bit, as if the run had
-        not been interrupted; with another number of them dropout draws other numbers, which a
-        warning says.
+        its rates do not depend on them. On a CPU and with as many processes as before, the result
+        is the same, to the bit, as if the run had not been interrupted; with another number of them
+        dropout draws other numbers, which a warning says.
     limit : int, optional
         Stop when so many updates have been made in all, those before a resumption included, to be
         resumed later. A run that has made as many already is measured as it is.
@@ -162,7 +160,7 @@ def evaluate(
         study.check(home, text)
     model = load_model(file).to(default_device())
     found = study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
-    return beside_the_paper(run, home, found)
+    return beside_the_paper(run, home, found, of_best=file.resolve() == (home / BEST).resolve())
 
 
 def _untrained(run: Setup, data: Any, teacher: nn.Module | None) -> tuple[nn.Module, Objective]:

@@ -116,8 +116,8 @@ def setup(
 def folder_name(run: Setup) -> str:
     """Return the name of a run's folder where none is given: what it is, and what is changed in it.
 
-    So two runs share one only if all is the same that was asked for; a long name is cut and ends
-    with a digest.
+    So two runs share one only if all is the same that was asked for, but for the folders above the
+    data; a long name is cut and ends with a digest.
 
     Examples
     --------
@@ -154,6 +154,19 @@ def is_of_preset(run: Setup) -> bool:
     own = usual.mixer_options.get(run.mixer, {})
     same = {**own, **run.mixer_options} == own and run.teacher is None
     return same and replace(usual.recipe, **free) == run.recipe
+
+
+def model_digest(run: Setup) -> str:
+    """Return a digest of what the preset, today, says of the model and of its mixer."""
+    preset = run.chosen_preset
+    said = [dict(preset.model), dict(preset.mixer_options.get(run.mixer, {}))]
+    return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def has_model_of_preset(home: Path, run: Setup) -> bool:
+    """Return whether the model of a run is that of its preset today; of old runs it is unknown."""
+    facts = json.loads((home / SETUP).read_text(encoding="utf-8"))
+    return bool(facts.get("model") == model_digest(run))
 
 
 def _word(value: Any) -> str:
@@ -212,6 +225,7 @@ def save_setup(output: Path, run: Setup, digest: str) -> None:
         "mixer_options": dict(run.mixer_options),
         "data": run.data,
         "digest": digest,
+        "model": model_digest(run),
         "recipe": run.recipe.as_json(),
         "teacher": None if run.teacher is None else asdict(run.teacher),
         **({} if run.start is None else {"start": asdict(run.start)}),
