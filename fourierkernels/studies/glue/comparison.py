@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from fourierkernels.foundation.run_folder import BEST
+from fourierkernels.foundation.run_folder import BEST, find_run, read_results
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Row
 from fourierkernels.studies.engine.contenders import Contender, Network, Part, Stage, Tuning
@@ -26,6 +26,8 @@ from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
 from fourierkernels.studies.glue.tasks import TASKS
 from fourierkernels.studies.masked.comparison import NAMES, of_c4, of_documents, write_example
+from fourierkernels.studies.masked.presets import PRESETS
+from fourierkernels.studies.masked.study import is_paper_text
 
 RATES = (5e-5, 3e-5, 2e-5)
 PRETRAINING = "pretraining"
@@ -114,7 +116,16 @@ class GlueTable(PaperTable):
         """Whether a network has learned a whole task of GLUE, as the paper's encoders have."""
         task, rows = TASKS.get(network.part.problem), result.facts.get("rows", {})
         whole = task is not None and rows.get("train", 0) + rows.get("valid", 0) == task.rows
-        return whole and not self.quick_steps
+        return whole and not self.quick_steps and self._has_papers_encoder(result)
+
+    def _has_papers_encoder(self, result: Trained) -> bool:
+        """Whether the encoder that a network began with was trained on the paper's text."""
+        start = result.run.start
+        home = None if start is None else find_run(Path(start.path))
+        known = {} if home is None else read_results(home)
+        spans = known.get("spans", {}).get("train", 0)
+        preset = PRESETS[self.encoders.preset]
+        return is_paper_text(str(known.get("corpus")), spans, preset)
 
     def numbers(self, result: Trained) -> Mapping[str, Measured]:
         """Return the first measure of each file of validation rows, which is the paper's."""

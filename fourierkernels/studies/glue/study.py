@@ -269,7 +269,10 @@ def is_of_the_paper(data: LabelledTexts) -> bool:
         return False
     known = read_results(home)
     size = ENCODERS.get(str(known.get("preset")))
-    return size is not None and size.model == _BASE and known.get("corpus") == masked.PAPER_CORPUS
+    if size is None or size.model != _BASE:
+        return False
+    spans = known.get("spans", {}).get("train", 0)
+    return masked.is_paper_text(str(known.get("corpus")), spans, size)
 
 
 def _losses(outputs: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:

@@ -151,10 +151,7 @@ class MaskedStudy(Study[MaskedPreset, DocumentFiles, PretrainingEncoder]):
         if folder is not None:
             _write_ids(folder / IDS, data, preset)
         most = positions or preset.positions
-        # The paper reads nothing twice; a part of C4 would be.
-        read = preset.recipe.steps * preset.recipe.batch
-        whole = data.corpus == PAPER_CORPUS and data.spans["train"] >= read
-        papers = whole and positions is None
+        papers = is_paper_text(data.corpus, data.spans["train"], preset) and positions is None
         published = preset.published.get(mixer, {}) if papers else {}
         rows = []
         for split in splits:
@@ -195,6 +192,17 @@ class MaskedStudy(Study[MaskedPreset, DocumentFiles, PretrainingEncoder]):
 
 
 STUDY = MaskedStudy()
+
+
+def is_paper_text(corpus: str, spans: int, preset: MaskedPreset) -> bool:
+    """Return whether a text is the paper's: C4, of which nothing is read twice, as of a part of it.
+
+    Parameters
+    ----------
+    spans : int
+        Of the training text.
+    """
+    return corpus == PAPER_CORPUS and spans >= preset.recipe.steps * preset.recipe.batch
 
 
 def _config(preset: MaskedPreset, **changes: Any) -> EncoderConfig:
