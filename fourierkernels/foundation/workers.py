@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, Protocol, TypeVar
+from uuid import uuid4
 
 from fourierkernels.foundation.extras import require
 
@@ -246,10 +247,10 @@ def on_cluster(work: Work[P, R], pieces: Sequence[P], address: str) -> Generator
     except (OSError, TimeoutError, ValueError) as error:
         message = f"scheduler must be reachable, got {address!r} ({_first_line(error)})"
         raise ConnectionError(message) from error
+    call = f"{work.whole}-{uuid4().hex}"  # other works of this scheduler may have equal pieces
     with client:
         futures = {
-            client.submit(work.compute, piece, key=f"{work.whole}-{piece.key}", pure=True): piece
-            for piece in pieces
+            client.submit(work.compute, piece, key=f"{call}-{piece.key}"): piece for piece in pieces
         }
         for future in as_completed(list(futures), loop=client.loop):
             piece = futures.pop(future)
