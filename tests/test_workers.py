@@ -1,6 +1,12 @@
 """Work that is spread over processes or a cluster, whatever else runs there."""
 
+import os
+import select
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +40,45 @@ def test_results_of_one_work_on_a_cluster_are_not_those_of_another() -> None:
         second = dict(on_cluster(squared, numbers, cluster.scheduler_address))
         assert dict([*held, *first]) == {Number(3): 6, Number(4): 8}
     assert second == {Number(3): 9, Number(4): 16}
+
+
+WAITING = """
+import os, signal, sys
+from fourierkernels.foundation.workers import Work, on_machine
+
+def compute(piece):
+    told = os.open(sys.argv[1], os.O_WRONLY)  # until this process ends
+
+    def save(number, frame):
+        os.write(told, b"saved\\n")
+        sys.exit(1)
+
+    signal.signal(signal.SIGTERM, save)
+    os.write(told, f"{os.getpid()}\\n".encode())
+    signal.pause()
+
+if __name__ == "__main__":
+    list(on_machine(Work(compute, "piece", "whole"), [1, 2], 2))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_save_and_end_with_their_parent(number: int, tmp_path: Path) -> None:
+    script, pipe = tmp_path / "waiting.py", tmp_path / "pipe"
+    script.write_text(WAITING, encoding="utf-8")
+    os.mkfifo(pipe)
+    with (
+        subprocess.Popen([sys.executable, str(script), str(pipe)]) as parent,
+        pipe.open("rb", buffering=0) as told,
+    ):
+        workers = [int(told.readline()) for _ in range(2)]
+        parent.send_signal(number)
+        said = b""
+        try:
+            while select.select([told], [], [], 20)[0] and (more := told.read(100)):
+                said += more
+        finally:
+            for pid in workers if said.count(b"saved") < 2 else ():
+                os.kill(pid, signal.SIGKILL)
+    assert said == b"saved\n" * 2

@@ -1,21 +1,23 @@
 """Parallel work on many pieces, by processes on this machine or by a Dask cluster.
 
 Each worker has one thread and one piece at a time. On this machine it is a process: one that dies
-loses the piece it had in hand, which another one computes again, and nothing else, since it never
-writes a file. If this process dies, the workers' pipes close and they end by themselves. Dask sends
-the pieces of a worker that dies to another one; this process alone writes the results.
+loses the piece it had in hand, which another one computes again, and nothing else, since this
+process alone writes the results. If this process dies, however it does, each worker gets SIGTERM,
+by which a training saves a checkpoint and ends. Dask sends the pieces of a worker that dies to
+another one.
 """
 
 import os
 import signal
 import sys
+import threading
 from asyncio import CancelledError as AsyncCancelledError
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
@@ -205,6 +207,7 @@ class _Team(Generic[P, R]):
 def _work(pipe: Connection, work: Work[Any, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
             piece = pipe.recv()
@@ -218,6 +221,14 @@ def _work(pipe: Connection, work: Work[Any, Any]) -> None:
             pipe.send(answer)
         except OSError:
             return
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent to die, and ask this process to end, in the middle of a piece, too."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 _PATIENCE = 10.0  # seconds to reach the scheduler
