@@ -1,6 +1,8 @@
 """Several processes train as one does."""
 
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import pytest
 import torch
 import train_together
 from tiny_arena import pathfinder
-from training_runs import error_of, short_run, start, train_here
+from training_runs import error_of, launch_and_wait, short_run, start, train_here
 
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.studies.engine.checkpoints import SavedStep, last_checkpoint
@@ -154,6 +156,29 @@ def test_signal_to_one_of_two_processes_stops_both_after_one_update(
     together("interrupted", texts, tmp_path / "tokens", tmp_path / "run")
     saved = last_checkpoint(tmp_path / "run")
     assert (saved.step, saved.processes) == (3, 2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a parent's death")
+@pytest.mark.parametrize(
+    ("number", "handler"),
+    [
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGTERM, signal.SIG_IGN),  # as a worker of several
+        (signal.SIGKILL, signal.SIG_IGN),
+    ],
+)
+def test_launched_processes_save_and_end_with_the_one_that_started_them(
+    number: int, handler: signal.Handlers, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    parent = start(launch_and_wait, tmp_path / "pipe", tmp_path / "output", handler)
+    with (tmp_path / "pipe").open("rb", buffering=0) as told:
+        pid, heeds = told.readline().split()
+        os.kill(parent.pid, number)
+        ready = select.select([told], [], [], 20)[0]
+        said = told.read() if ready else os.kill(int(pid), signal.SIGKILL)
+    parent.join()
+    assert (said, heeds) == (b"saved\n", b"True")
 
 
 def test_two_processes_train_a_model_that_classifies_the_mean(tmp_path: Path) -> None:

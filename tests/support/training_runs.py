@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import torch
 
 from fourierkernels.foundation.files import claimed
 from fourierkernels.models.tensor_files import read_metadata, read_tensors
-from fourierkernels.studies.engine import run_setup
+from fourierkernels.studies.engine import run_setup, together
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import Setup
@@ -151,6 +152,22 @@ def claim_and_wait(folder: Path, queue: Any) -> None:
     with claimed(folder):
         queue.put("claimed")
         time.sleep(600)
+
+
+_WAITING = """
+import os, signal, sys
+told = os.open(sys.argv[1], os.O_WRONLY)
+heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(os.write(told, b"saved\\n")))
+os.write(told, f"{os.getpid()} {heeds}\\n".encode())
+signal.pause()
+"""
+
+
+def launch_and_wait(pipe: Path, output: Path, handler: Any) -> None:
+    """Launch a command in place of torchrun, which saves and ends at SIGTERM alone."""
+    signal.signal(signal.SIGINT, handler)
+    together._status_of([sys.executable, "-c", _WAITING, str(pipe)], output)
 
 
 def start(target: Callable[..., None], *arguments: Any) -> Any:
