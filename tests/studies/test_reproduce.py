@@ -5,6 +5,7 @@ import re
 import signal
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ninth_study
@@ -18,7 +19,7 @@ from training_runs import Call, start
 
 from fourierkernels.cli.reproduce import _tables
 from fourierkernels.foundation.workers import DeadlyPieceError
-from fourierkernels.studies.engine import finished, reproduction
+from fourierkernels.studies.engine import finished, reproduction, trained
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Row, interval
 from fourierkernels.studies.engine.contenders import Network
@@ -304,6 +305,26 @@ def test_two_at_once_in_one_folder_are_refused(bits: Path, tmp_path: Path) -> No
 
     with pytest.raises(ValueError, match="output must not be in use by another run"):
         reproduce("ninth", table, tmp_path / "out", report=again)
+
+
+def test_processor_time_has_that_of_processes_that_train_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spent = [0.0, 0.0]  # by this process, by those that it waited for
+
+    def train(*given: object) -> list[Measured]:
+        spent[:] = 2.0, 9.0
+        return []
+
+    monkeypatch.setattr(trained, "_train", train)
+    monkeypatch.setattr(trained.time, "process_time", lambda: spent[0])
+    monkeypatch.setattr(
+        trained.os, "times", lambda: SimpleNamespace(children_user=spent[1], children_system=1.0)
+    )
+    for together, seconds in ((1, 2.0), (2, 11.0)):
+        spent[:] = 0.0, 0.0
+        with trained.trained(setup("language"), Path(), together=together) as found:
+            assert found.seconds == seconds
 
 
 def test_finished_networks_of_other_data_or_versions_are_refused(

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import math
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,10 @@ class Trained:
         None of a run that diverged.
     end : str
         "finished", or the message of a divergence.
+    begun : float
+        Processor time when the training began.
+    together : int
+        Processes that trained it.
     """
 
     run: Setup
@@ -43,11 +48,15 @@ class Trained:
     measured: Sequence[Measured]
     end: str
     begun: float
+    together: int = 1
 
     @property
     def seconds(self) -> float:
-        """Processor time since the training began."""
-        return round(time.process_time() - self.begun, 1)
+        """Processor time since the training began, of all processes that trained the run.
+
+        On Windows, which does not tell that of others, of this process alone.
+        """
+        return round(_processor_time(self.together) - self.begun, 1)
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -106,7 +115,7 @@ def trained(
     together : int
         Processes that train it, as torchrun starts them.
     """
-    begun = time.process_time()
+    begun = _processor_time(together)
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
@@ -118,7 +127,16 @@ def trained(
             if not divergence:
                 raise
             end = str(error)
-        yield Trained(run, folder, measured, end, begun)
+        yield Trained(run, folder, measured, end, begun, together)
+
+
+def _processor_time(together: int) -> float:
+    """Return that of this process, with that of finished ones that it started if they train."""
+    here = time.process_time()
+    if together == 1:
+        return here
+    spent = os.times()
+    return here + spent.children_user + spent.children_system
 
 
 def _train(run: Setup, folder: Path, together: int) -> Sequence[Measured]:
