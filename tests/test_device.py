@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from fourierkernels.foundation import device
-from fourierkernels.foundation.device import check_device, default_device
+from fourierkernels.foundation.device import check_device, check_shared_devices, default_device
 
 ROOT = Path(__file__).parents[1]
 
@@ -73,3 +73,15 @@ def test_nothing_is_kept_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     device.keep_devices(2)
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+def test_more_processes_than_devices_are_refused_where_there_are_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    for fitting in ((3, 1), (1, 3)):
+        check_shared_devices(*fitting)
+    with pytest.raises(ValueError, match=r"must be at most 3, .*, got 2 times 2$"):
+        check_shared_devices(2, 2)
+    without_gpu(monkeypatch)
+    check_shared_devices(8, 2)

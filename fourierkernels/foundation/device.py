@@ -76,6 +76,33 @@ def keep_devices(count: int) -> None:
     os.environ[_VISIBLE] = ",".join(found)
 
 
+def check_shared_devices(processes: int, together: int) -> None:
+    """Refuse more processes than there are CUDA devices for them, if there are any.
+
+    A worker without devices would fail one network after the other.
+
+    Parameters
+    ----------
+    processes : int
+        Networks trained at a time.
+    together : int
+        Processes that train each, on a device each.
+
+    Raises
+    ------
+    ValueError
+        If there are too few devices.
+    """
+    import torch
+
+    count = torch.cuda.device_count()
+    if count and processes * together > count:
+        raise ValueError(
+            f"processes times together must be at most {count}, the number of CUDA devices, "
+            f"got {processes} times {together}"
+        )
+
+
 def _enter(claims: ExitStack, folder: Path) -> bool:
     try:
         claims.enter_context(claimed(folder))

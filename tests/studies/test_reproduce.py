@@ -11,6 +11,7 @@ from typing import Any
 import ninth_study
 import numpy as np
 import pytest
+import torch
 from clusters import start_cluster
 from study_cases import NINTH, reproduce_and_die
 from study_cases import ninth_table as ninth
@@ -305,6 +306,15 @@ def test_two_at_once_in_one_folder_are_refused(bits: Path, tmp_path: Path) -> No
 
     with pytest.raises(ValueError, match="output must not be in use by another run"):
         reproduce("ninth", table, tmp_path / "out", report=again)
+
+
+def test_too_few_devices_are_told_before_any_network_is_trained(
+    bits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ValueError, match="processes times together must be at most 1"):
+        reproduce("ninth", ninth(bits), tmp_path / "out", Workers(2))
+    assert not (tmp_path / "out").exists()
 
 
 def test_processor_time_has_that_of_processes_that_train_together(

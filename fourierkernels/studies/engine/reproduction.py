@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from fourierkernels.foundation.device import keep_devices
+from fourierkernels.foundation.device import check_shared_devices, keep_devices
 from fourierkernels.foundation.files import claimed
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.workers import DeadlyPieceError, Work, spread
@@ -197,10 +197,12 @@ def reproduce(
     ------
     ValueError
         If another process works in this folder, or what is finished there is of other data,
-        settings or another version.
+        settings or another version; if there are fewer CUDA devices than all workers need.
     OSError
         If a line cannot be written; what was finished before is kept.
     """
+    if workers.scheduler is None:
+        check_shared_devices(workers.processes, comparison.together)
     with claimed(output):
         settings = dict(comparison.settings)
         header = {"table": name, "data": _places(comparison), "settings": settings}
