@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from clusters import start_cluster
 
 from fourierkernels import KernelDensity, NadarayaWatson
 
@@ -17,29 +16,14 @@ distributed = pytest.importorskip("distributed")
 array = pytest.importorskip("dask.array")
 
 CHUNKS, ROWS = 24, 500
-# The cluster lives in a process of its own, as it does for a user.
-CLUSTER = """
-import sys
-from distributed import LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
-                      host="127.0.0.1") as cluster:
-        pids = [worker.pid for worker in cluster.workers.values()]
-        print(cluster.scheduler_address, *pids, flush=True)
-        sys.stdin.read()
-"""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[int]]]:
     """The address of a scheduler, and the process ids of its two workers."""
-    script = tmp_path_factory.mktemp("cluster") / "cluster.py"
-    script.write_text(CLUSTER, encoding="utf-8")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, str(script)], text=True, **pipes) as process:
-        assert process.stdout is not None
-        address, *pids = process.stdout.readline().split()
-        yield address, [int(pid) for pid in pids]
+    process, address, pids = start_cluster(tmp_path_factory.mktemp("cluster") / "cluster.py")
+    with process:
+        yield address, pids
         process.kill()
 
 

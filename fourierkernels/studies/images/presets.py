@@ -130,6 +130,11 @@ def _deit_preset(summary: str, model: str) -> ImagePreset:
     )
 
 
+def _small_model(*, image: int, patch: int) -> dict[str, Any]:
+    sizes = {"dim": 64, "layers": 4, "heads": 4, "hidden": 128, "std": 64**-0.5}
+    return {"preset": "deit_tiny", "image": image, "patch": patch, **sizes}
+
+
 def _small_recipe(**settings: Any) -> Recipe:
     shared: dict[str, Any] = {
         "batch": 64,
@@ -170,16 +175,7 @@ PRESETS = {
     "fashion": ImagePreset(
         summary="4 layers of 4 heads of 16 features, 28 × 28 pixels (Fashion-MNIST): minutes on "
         "one core",
-        model={
-            "preset": "deit_tiny",
-            "image": 28,
-            "patch": 7,
-            "dim": 64,
-            "layers": 4,
-            "heads": 4,
-            "hidden": 128,
-            "std": 64**-0.5,
-        },
+        model=_small_model(image=28, patch=7),
         recipe=_small_recipe(
             steps=1_500,
             learning_rate=2e-3,
@@ -193,16 +189,7 @@ PRESETS = {
     ),
     "cifar": ImagePreset(
         summary="4 layers of 4 heads of 16 features, 32 × 32 pixels in colour (CIFAR-10, -100)",
-        model={
-            "preset": "deit_tiny",
-            "image": 32,
-            "patch": 4,
-            "dim": 64,
-            "layers": 4,
-            "heads": 4,
-            "hidden": 128,
-            "std": 64**-0.5,
-        },
+        model=_small_model(image=32, patch=4),
         recipe=_small_recipe(
             steps=3_000,
             learning_rate=2e-3,
