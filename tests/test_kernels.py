@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
+from sech_kernel import SechKernel
 from tolerances import TOLERANCE
 
 from fourierkernels.kernels import KERNELS, FourierKernel, GaussianKernel, Kernel, as_kernel
@@ -20,7 +21,8 @@ PHIS = {
     "phi-mixed": PhiKernel(lambda z: 3 * z**4 - 2 * z**6),
     "phi-tanh": PhiKernel(lambda z: np.tanh(3 * z) ** 4),
 }
-CONTRACT = {**KERNELS, "fourier7": FourierKernel(7), "fourier12": FourierKernel(12), **PHIS}
+POWERS = {f"fourier{power}": FourierKernel(power) for power in (7, 12)}
+CONTRACT = {**KERNELS, **POWERS, "sech": SechKernel(), **PHIS}
 
 
 @pytest.fixture(params=CONTRACT, ids=str)
@@ -63,6 +65,16 @@ def test_roughness_is_the_integral_of_the_squared_transform(kernel: Kernel) -> N
     stated = 10 * kernel.error / kernel.constant if isinstance(kernel, PhiKernel) else 0.0
     integral = inverse_transform(kernel, 0.0, 2)
     assert kernel.roughness == pytest.approx(integral, rel=1e-12 + stated)
+
+
+def test_sixteen_nodes_between_knots_resolve_the_transform(kernel: Kernel) -> None:
+    """On these panels the errors of theory and the rules of radii are integrated."""
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    ends = np.array([0.0, *kernel.knots])
+    half = 0.5 * np.diff(ends)[:, None]
+    s = ends[:-1, None] + half * (1 + nodes)
+    value = float((kernel.transform(s) @ weights) @ half[:, 0]) / math.pi
+    assert value == pytest.approx(float(kernel.value(0.0)), rel=1e-9)
 
 
 def test_a_steep_phi_states_the_rounding_of_its_splitting() -> None:

@@ -6,6 +6,7 @@ truncated tail; beyond K̄ the integral is that of |p̂|², in closed form or as
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,8 @@ _ACCURACY = 1e-14
 # Panel length times range of data: 16 nodes integrate |φ|² to rounding. In a panel with a knot φ
 # itself is interpolated, to 2e-12, 3e-11, 3e-9 for points at the ends of the range.
 _PHASE = {1: 10.0, 2: 12.0, 3: 16.0}
-_GAUSSIAN_END = 6.5  # K̂ < 1e-9 beyond: less than 1e-18/n of the error
+_NEGLIGIBLE = 1e-9  # of K̂: less than 1e-18/n of the error
+_STEP, _MOST_STEPS = 0.5, 1000  # in which the last frequency where K̂ is more is looked for
 
 
 class IseCurve:
@@ -193,8 +195,19 @@ class IseCurve:
     def _knots(self, radius: float) -> FloatArray:
         knots = np.asarray(self._kernel.knots)
         if math.isinf(self._kernel.support):
-            knots = np.append(knots[knots < _GAUSSIAN_END], min(_GAUSSIAN_END, knots[-1]))
+            end = min(_last_frequency(self._kernel), knots[-1])
+            knots = np.append(knots[knots < end], end)
         return np.asarray(radius * knots)
+
+
+@lru_cache(maxsize=32)
+def _last_frequency(kernel: Kernel) -> float:
+    """Return where K̂ becomes negligible; the cutoff if that is beyond all steps."""
+    steps = min(math.ceil(kernel.cutoff / _STEP), _MOST_STEPS)
+    s = _STEP * np.arange(1, steps + 1)
+    kept = np.flatnonzero(np.abs(kernel.transform(s)) >= _NEGLIGIBLE)
+    last = int(kept[-1]) + 1 if len(kept) else 0
+    return float(s[last]) if last < steps else kernel.cutoff
 
 
 def ise(

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sech_kernel import SechKernel
 
 from fourierkernels.kernels import KERNELS, as_kernel
 from fourierkernels.simulation import draw, mise
@@ -44,6 +45,17 @@ def test_points_at_the_ends_of_the_range_are_resolved(radius: float) -> None:
     curve = IseCurve("gaussian", "gaussian", sample, largest=4.0)
     exact = pairwise_ise("gaussian", sample, radius)
     assert curve(radius) == pytest.approx(exact, rel=1e-10, abs=0.0)
+
+
+@pytest.mark.parametrize("radius", [0.4, 1.7, 5.3])
+def test_a_kernel_of_ones_own_is_integrated_to_its_end(radius: float) -> None:
+    """Against the trapezoidal rule over x, which is exact to rounding for analytic functions."""
+    kernel, x = SechKernel(), np.linspace(-120.0, 120.0, 24001)
+    sample = draw(as_density("gaussian"), 20, np.random.default_rng(3))
+    estimate = (radius * kernel.value(radius * (x - sample))).mean(axis=0)
+    direct = np.trapezoid(np.square(estimate - as_density("gaussian").pdf(x)), x)
+    curve = IseCurve("gaussian", kernel, sample, largest=5.3)
+    assert curve(radius) == pytest.approx(float(direct), rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
