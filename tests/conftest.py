@@ -11,6 +11,7 @@ from typing import Any
 from zlib import crc32
 
 import extras
+import new_kernels
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -33,6 +34,7 @@ settings.load_profile("untimed")
 def pytest_configure(config: pytest.Config) -> None:
     """Give each process of ``pytest -n`` one numerical thread, and what another has compiled."""
     config.pluginmanager.register(extras)  # a hook of this file would not see the package's
+    config.pluginmanager.register(new_kernels)
     if config.getoption("numprocesses", None):
         os.environ |= ONE_THREAD  # the processes inherit it, and what they start does
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):

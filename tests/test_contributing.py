@@ -1,7 +1,10 @@
 """What CONTRIBUTING and the list of registries say of the package is so."""
 
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,27 @@ def test_classes_of_the_list_are_in_the_room(row: Registry) -> None:
 def test_generated_list_counts_the_rows_there_are() -> None:
     count = next(len(row.rows()) for row in registries() if row.path == "kernels.KERNELS")
     assert f"Now {count}: `gaussian`" in registry_list()
+
+
+@pytest.mark.slow
+def test_tests_of_a_new_kernel_pass_or_say_what_it_lacks(tmp_path: Path) -> None:
+    """As a contributor runs them: a row of `KERNELS` with no more than the protocol asks for."""
+    plugin = "from fourierkernels.kernels import KERNELS\n"
+    plugin += "from sech_kernel import SechKernel\nKERNELS['sech'] = SechKernel()\n"
+    (tmp_path / "with_sech.py").write_text(plugin, encoding="utf-8")
+    rooms = ("tests/test_kernels.py", "tests/sums", "tests/theory", "tests/estimators")
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "with_sech", "-k", "sech", *rooms],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), "tests/support", "."))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = found.stdout.splitlines()[-1]
+    assert found.returncode == 0, found.stdout[-2000:]
+    assert int(re.search(r"(\d+) passed", last)[1]) > 100  # type: ignore[index]
+    assert "skipped" in last
 
 
 def test_tour_is_one_page() -> None:
