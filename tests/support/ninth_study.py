@@ -74,7 +74,6 @@ class NinthStudy(Classification[Preset, Bits, ArenaClassifier]):
     presets = PRESETS
     terms = Terms("labels", "classes", "training rows", "rows", "a folder of bits")
     called = "bits"
-    description = "bits.json"
 
     def data_sets(self) -> Mapping[str, DataSet[Bits]]:
         return BIT_SETS

@@ -153,7 +153,7 @@ CASES = {
     ),
     "ninth": Case(
         lambda folder, cache: setup("ninth", data=ninth_study.write_bits(folder)),
-        ("bits.json",),
+        ("reading.json",),
         _of_split,
         items="bits",
     ),

@@ -169,7 +169,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
     terms: Terms = Terms()
     packages: tuple[str, ...] = ()
     experiment: str = ""
-    description: str = ""
+    description: str = "reading.json"
     normalises: bool = False
     uncounted: str = ""
 

@@ -24,7 +24,6 @@ from fourierkernels.studies.lra.presets import ACCURACY, PRESETS, PUBLISHED_COUN
 from fourierkernels.studies.lra.sets import ARENA_SETS, read_arena
 
 LOW, HIGH, LOSS = f"{ACCURACY}, low", f"{ACCURACY}, high", "cross-entropy"
-_NORMAL = 1.959963984540054  # quantile of the interval's 95 %
 
 
 class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
@@ -112,13 +111,15 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
         positions : int, optional
             Sequences of each split that are classified, evenly spread; all by default.
         """
+        from scipy.stats import binomtest  # slow to import
+
         paper = preset.published.get(mixer, {}).get(ACCURACY)
         rows = []
         for name in splits:
             members = evenly_spread(data.counts[name], positions)
             count = len(members)
             total, correct = self.sums(model.eval(), preset, data, name, members)
-            low, high = wilson(int(correct), count)
+            low, high = binomtest(int(correct), count).proportion_ci(method="wilson")
             whole = name == "test" and positions is None and _is_published(preset, data)
             rows += [
                 Measured(name, ACCURACY, 100 * correct / count, count, paper if whole else None),
@@ -152,20 +153,6 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
 
 
 STUDY = ArenaStudy()
-
-
-def wilson(correct: int, count: int) -> tuple[float, float]:
-    """Return the interval of Wilson for a probability, at 95 %.
-
-    Examples
-    --------
-    >>> [round(bound, 3) for bound in wilson(5, 10)]
-    [0.237, 0.763]
-    """
-    share, extra = correct / count, _NORMAL**2 / count
-    centre = (share + extra / 2) / (1 + extra)
-    reach = math.sqrt(extra * share * (1 - share) + extra**2 / 4) / (1 + extra)
-    return max(centre - reach, 0.0), min(centre + reach, 1.0)
 
 
 def _is_published(preset: ArenaPreset, data: ArenaData) -> bool:
