@@ -35,7 +35,7 @@ class Kernel(Protocol):
 
     @property
     def name(self) -> str:
-        """Key in :data:`KERNELS`, used in tables and on the command line."""
+        """What tables and messages call it; of a row of :data:`KERNELS`, its key."""
 
     @property
     def constant(self) -> float:

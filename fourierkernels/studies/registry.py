@@ -44,7 +44,10 @@ class Studies(Mapping[str, "Study[Any, Any, Any]"]):
     def __getitem__(self, name: str) -> "Study[Any, Any, Any]":
         row = self.rows[name]
         with needed_for(__package__, extra="train"):
-            study: Study[Any, Any, Any] = import_module(row.module).STUDY
+            module = import_module(row.module)
+        if not hasattr(module, "STUDY"):
+            raise TypeError(f"module of the study {name} must have STUDY, got none in {row.module}")
+        study: Study[Any, Any, Any] = module.STUDY
         return study
 
     def __iter__(self) -> Iterator[str]:

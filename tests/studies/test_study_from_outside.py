@@ -10,7 +10,7 @@ import pytest
 from study_cases import NINTH
 from training_runs import Call
 
-from fourierkernels.studies.registry import STUDIES
+from fourierkernels.studies.registry import STUDIES, StudyRow
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,6 +46,13 @@ def test_commands_plan_train_resume_and_evaluate_it(data: Path, tmp_path: Path, 
     (data / "bits.txt").write_text("0101\n1100\n1110\n" * 4)
     status, _, err = call("evaluate", output, "--data", data)
     assert (status, "got others: length" in err) == (2, True)
+
+
+def test_a_module_without_a_study_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STUDIES.rows, "ninth", StudyRow("Bits", "tiny_series"))
+    rule = "module of the study ninth must have STUDY, got none in tiny_series"
+    with pytest.raises(TypeError, match=f"^{rule}$"):
+        STUDIES["ninth"]
 
 
 def test_it_is_small() -> None:

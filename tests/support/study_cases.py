@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,8 @@ class Case:
         For which the outputs of an example are compared alone and in a batch.
     items : str
         What is not read as streams, in the message that says so; "" if it can be.
+    small : dict
+        What makes a model of any preset small; what else it is made of stays.
     alone : callable or None
         From a model and the data to its outputs for a batch, and for its third example alone; None
         for classifications, whose logits are compared, and for studies with tests of their own.
@@ -56,6 +58,7 @@ class Case:
     examples: Callable[[Any], int]
     mixers: tuple[str, ...] = ("softmax", "fourier")
     items: str = ""
+    small: dict[str, Any] = field(default_factory=dict)
     alone: Callable[[nn.Module, Any], tuple[Tensor, Tensor]] | None = None
 
 
@@ -115,11 +118,13 @@ def _language(model: nn.Module, data: Any) -> tuple[Tensor, Tensor]:
     return model.log_probabilities(rows), model.log_probabilities(rows[2:3])
 
 
+_FEW = {"dim": 32, "layers": 1, "heads": 2, "hidden": 32}
 CASES = {
     "language": Case(
         lambda folder, cache: training_runs.short_run(training_runs.write_texts(folder / "texts")),
         ("vocabulary.txt", "test.ids"),
         lambda data: (len(data.tokens("train")) - 1) // 32 // 4 * 4,
+        small=_FEW | {"length": 32},
         alone=_language,
     ),
     "translation": Case(
@@ -127,18 +132,37 @@ CASES = {
         ("bpe.json", "translations-test.csv"),
         lambda data: data.pairs["train"],
         mixers=(),
+        small=_FEW | {"decoder_layers": 1},
     ),
-    "images": Case(_images, ("classes.txt", "preprocessor_config.json"), _of_split),
+    "images": Case(
+        _images,
+        ("classes.txt", "preprocessor_config.json"),
+        _of_split,
+        small=_FEW | {"image": 8, "patch": 2},
+    ),
     "series": Case(
-        _series, ("series.json",), _of_split, ("fourier", "fnet", "random"), items="series"
+        _series,
+        ("series.json",),
+        _of_split,
+        ("fourier", "fnet", "random"),
+        items="series",
+        small=_FEW,
     ),
-    "control": Case(_control, ("control.json",), _of_split, mixers=(), items="episodes"),
+    "control": Case(
+        _control,
+        ("control.json",),
+        _of_split,
+        mixers=(),
+        items="episodes",
+        small={"dim": 32, "layers": 1, "heads": 2},
+    ),
     "masked": Case(
         lambda folder, cache: tiny_documents.masked_run(tiny_documents.write_documents(folder)),
         ("spiece.model", "test.ids"),
         lambda data: data.spans["train"],
         ("softmax", "fnet", "fnet_hybrid", "random", "none", "fourier"),
         items="masked sequences",
+        small=_FEW | {"length": 64},
         alone=_masked,
     ),
     "glue": Case(
@@ -149,7 +173,12 @@ CASES = {
         items="labelled texts",
     ),
     "lra": Case(
-        _arena, ("arena.json",), _of_split, tuple(mixer_names(causal=False)), items="the arena"
+        _arena,
+        ("arena.json",),
+        _of_split,
+        tuple(mixer_names(causal=False)),
+        items="the arena",
+        small=_FEW | {"length": 64},
     ),
     "ninth": Case(
         lambda folder, cache: setup("ninth", data=ninth_study.write_bits(folder)),
@@ -157,19 +186,6 @@ CASES = {
         _of_split,
         items="bits",
     ),
-}
-# What makes a model of any preset small; what else it is made of stays.
-_FEW = {"dim": 32, "layers": 1, "heads": 2, "hidden": 32}
-SMALL: dict[str, dict[str, Any]] = {
-    "language": _FEW | {"length": 32},
-    "translation": _FEW | {"decoder_layers": 1},
-    "images": _FEW | {"image": 8, "patch": 2},
-    "series": _FEW,
-    "control": {"dim": 32, "layers": 1, "heads": 2},
-    "masked": _FEW | {"length": 64},
-    "lra": _FEW | {"length": 64},
-    "glue": {},
-    "ninth": {},
 }
 NINTH = StudyRow("Bits: a study from outside", "ninth_study")
 
