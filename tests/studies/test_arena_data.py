@@ -15,6 +15,7 @@ from training_runs import error_of
 from fourierkernels.studies.lra import contours, sets
 from fourierkernels.studies.lra import listops as ops
 from fourierkernels.studies.lra.contours import SMALL, draw_image
+from fourierkernels.studies.lra.drawn import DRAWN
 from fourierkernels.studies.lra.examples import ArenaData, byte_tokens, collate
 from fourierkernels.studies.lra.listops import SYMBOLS, Grammar, draw_expressions, read_expression
 from fourierkernels.studies.lra.pixels import grey
@@ -424,3 +425,37 @@ def test_counts_of_the_small_set_are_those_that_are_said() -> None:
     assert isinstance(data, ArenaData)
     assert data.counts == ops.SMALL_COUNTS
     assert sum(COUNTS.values()) < sum(data.counts.values())
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawn_tasks_have_the_answers_that_their_rules_say(name: str) -> None:
+    data = read_arena(name)
+    task, split = DRAWN[name], data.splits["test"]
+    for place in range(40):
+        (tokens,) = split.open(place)
+        assert len(tokens) == task.length
+        asked = tokens[tokens != task.tokens + 1] - 1  # without blanks
+        symbols = asked[:8].tolist()
+        answers = {
+            "place": lambda asked=asked, symbols=symbols: symbols.index(asked[8] - 8) < 4,
+            "lookup": lambda asked=asked, symbols=symbols: symbols[asked[8] - 4],
+            "before": lambda asked=asked, symbols=symbols: (
+                symbols.index(asked[8] - 8) < symbols.index(asked[9] - 16)
+            ),
+            "copies": lambda asked=asked: bool((asked[:12] == asked[13:]).all()),
+        }
+        assert split.labels[place] == answers[data.task]()
+
+
+@pytest.mark.parametrize("name", ["place", "lookup", "before"])
+def test_counts_of_tokens_say_nothing_about_what_is_asked_of_a_drawn_task(name: str) -> None:
+    """Sequences with the same tokens have all classes about as often as others."""
+    task = DRAWN[name]
+    rows, labels = task.draw(20_000, np.random.default_rng(1))
+    shares = np.bincount(labels, minlength=task.classes) / len(labels)
+    _, groups = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
+    for group in range(groups.max() + 1):
+        own = labels[groups == group]
+        counts = np.bincount(own, minlength=task.classes)
+        deviations = np.sqrt(shares * (1 - shares) * len(own))
+        assert (np.abs(counts - shares * len(own)) < 5 * deviations).all()

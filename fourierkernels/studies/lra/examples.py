@@ -119,7 +119,7 @@ class ArenaData:
     Attributes
     ----------
     task : str
-        The task: "listops", "text", "retrieval", "image" or "pathfinder".
+        The task: "listops", "text", "retrieval", "image", "pathfinder", or one that is drawn.
     corpus, source : str
         The reader's name, and what was read.
     digest : str

@@ -58,6 +58,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
+from fourierkernels.studies.lra.drawn import DRAWN
 
 ACCURACY = "accuracy (%)"
 _BASE_RATE = 0.05
@@ -297,6 +298,16 @@ PRESETS: dict[str, ArenaPreset] = {
         _sizes("pathfinder", 256),
         _recipe(400),
     ),
+}
+PRESETS |= {
+    name: _small(
+        f"{name}; {task.length} tokens, 2 layers of 32 features, 800 updates",
+        name.partition("_")[0],
+        name,
+        _sizes("listops", task.length, dim=32, heads=2, hidden=64),
+        _recipe(800, rate=4e-3),
+    )
+    for name, task in DRAWN.items()
 }
 PRESETS["text_code"] = replace(
     PRESETS["text"],

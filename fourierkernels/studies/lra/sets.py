@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
 from fourierkernels.studies.lra.contours import open_contours
+from fourierkernels.studies.lra.drawn import DRAWN_SETS
 from fourierkernels.studies.lra.examples import ArenaData
 from fourierkernels.studies.lra.listops import has_listops, open_listops, open_small
 from fourierkernels.studies.lra.pixels import (
@@ -88,6 +89,7 @@ ARENA_SETS: dict[str, DataSet[ArenaData]] = {
         open=open_contours,
         needs_folder=False,
     ),
+    **DRAWN_SETS,
 }
 
 
