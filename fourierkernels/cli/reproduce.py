@@ -50,6 +50,20 @@ _Quick = Annotated[
 _Plan = Annotated[
     bool, typer.Option("--plan", help="Show size, memory and time of each network; do not train.")
 ]
+_Pilot = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="Seeds of a pilot, trained first and in no table, which tells the smallest gain that "
+        "would show.",
+    ),
+]
+_Rewrite = Annotated[
+    bool,
+    typer.Option(
+        "--rewrite", help="Write the table of --output anew from its networks; train nothing."
+    ),
+]
 _List = Annotated[
     bool, typer.Option("--list", help="Show all tables, their data and what they take.")
 ]
@@ -66,6 +80,8 @@ def reproduce(
     output: _Output = None,
     quick: _Quick = False,
     plan: _Plan = False,
+    pilot: _Pilot = None,
+    rewrite: _Rewrite = False,
     list_tables: _List = False,
 ) -> None:
     """Train all networks of a table over several seeds, and write it beside the published numbers.
@@ -85,11 +101,15 @@ def reproduce(
         return
     chosen = command.with_seeds(command.choose_table(table, tables), seeds)
     chosen = replace(chosen, together=together, settings=read_free(settings or []))
+    chosen = command.with_pilot(chosen, pilot)
+    asked = command.Asked(str(table), chosen, data, output, quick=quick)
     if plan:
         standard_output().print(command.plan_table(str(table), chosen.located(data)))
+        for line in command.smallest_gains(asked):
+            standard_output().print(line, highlight=False, soft_wrap=True)
         return
-    asked = command.Asked(str(table), chosen, data, output, quick=quick)
-    _show(asked, command.run_table(asked, Workers(processes, scheduler), _report))
+    run = command.rewrite_table if rewrite else command.run_table
+    _show(asked, run(asked, Workers(processes, scheduler), _report))
 
 
 def _show(asked: "Asked", written: "Written") -> None:
@@ -97,6 +117,7 @@ def _show(asked: "Asked", written: "Written") -> None:
     from fourierkernels.studies.engine.reproduce_command import rows_table, size_of
 
     if written.rows:
+        standard_output().print(written.decides, highlight=False, soft_wrap=True)
         standard_output().print(rows_table(asked.name, list(written.rows)))
     if asked.quick:
         standard_output().print(f"the whole table: {size_of(asked.comparison)}", highlight=False)

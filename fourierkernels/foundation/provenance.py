@@ -119,12 +119,17 @@ def write_study(
         if list(line) != columns:
             raise ValueError(f"rows must have the same columns, got {columns} and {list(line)}")
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+    write_table(folder / f"{name}.csv", lines)
     text = json.dumps(provenance(config, source, packages), indent=2, ensure_ascii=False) + "\n"
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def write_table(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Write lines of the same columns as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
 
 
 def provenance(

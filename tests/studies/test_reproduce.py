@@ -73,6 +73,7 @@ def test_tables_of_the_papers_are_there_and_none_has_two_names() -> None:
         *(f"fourierformer-{number}" for number in (1, 2, 3, 4, 5, "arxiv-4", "arxiv-5")),
         *(f"fnet-{number}" for number in (2, 4, "4-large", 6, "figure-2")),
         *(f"need-attention-{number}" for number in (2, 3)),
+        "series-vowels",
     }
     assert set(PAPERS) == wanted
     assert not set(ELSEWHERE) & set(TABLES)

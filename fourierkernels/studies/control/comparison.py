@@ -60,6 +60,7 @@ class ControlComparison(Comparison):
     columns = "part kernel sharpness preset steps seed"
     table = Table(index=("kernel",), contender="kernel", measures=len(MEASURES))
     score = "valid_error"
+    decided_by = "return_high"
     validations = 10
 
     def stages(self) -> tuple[Stage, ...]:
@@ -100,6 +101,10 @@ class ControlComparison(Comparison):
                 "deviation": values.std(ddof=1),
                 **cell.compared(measure),
             }
+
+    def measure_of(self, line: Row) -> str:
+        """Return the measure of a line."""
+        return str(line["measure"])
 
     def facts(self, chosen: Choices) -> Mapping[str, object]:
         """Return what the networks learn from."""

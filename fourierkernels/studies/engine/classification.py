@@ -1,17 +1,24 @@
 """Studies whose models put sequences, series or images into classes."""
 
 import math
+import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
 from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
 from fourierkernels.studies.engine.study import DataT, ModelT, Objective, PresetT, Study
+
+_STRENGTHS = (1e-3, 1e-2, 0.1, 1.0, 10.0)  # C of the logistic regressions that are tried
 
 
 class Classification(Study[PresetT, DataT, ModelT]):
@@ -94,3 +101,32 @@ class Classification(Study[PresetT, DataT, ModelT]):
             even=self.even_loss(data),
             further=self.further,
         )
+
+
+class Examples(NamedTuple):
+    """Features ``(n, p)`` and classes ``(n,)`` of a split."""
+
+    features: NDArray[np.float64]
+    classes: NDArray[np.int64]
+
+
+def logistic_regression(name: str, splits: Mapping[str, Examples]) -> Baseline:
+    """Return the test accuracy of scikit-learn's logistic regression, in percent.
+
+    Features are standardised by the training split; the penalty is chosen by the validation split.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    train, valid, test = (splits[part] for part in ("train", "valid", "test"))
+    models = [
+        make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=300))
+        for strength in _STRENGTHS
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # after 300 steps it is good enough
+        fitted = [model.fit(*train) for model in models]
+    best = max(fitted, key=lambda model: float(model.score(*valid)))
+    return Baseline(name, 100 * float(best.score(*test)), len(test.classes))

@@ -19,10 +19,17 @@ from typing import Any, ClassVar, Self
 
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.studies.engine.comparison_table import LEVEL, Cell, Row, Table, same_columns
-from fourierkernels.studies.engine.contenders import Choices, Network, Stage, Tuning
+from fourierkernels.studies.engine.contenders import PILOT, Choices, Network, Stage, Tuning
+from fourierkernels.studies.engine.controls import (
+    CONTROL_MIXERS,
+    NO_EVIDENCE,
+    Baseline,
+    Evidence,
+    Judge,
+)
 from fourierkernels.studies.engine.data_sets import Need, refuse_missing
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.run_setup import Setup, setup
+from fourierkernels.studies.engine.run_setup import Setup, read_data, setup
 from fourierkernels.studies.engine.settings import amended
 from fourierkernels.studies.engine.trained import Trained, trained
 from fourierkernels.studies.registry import STUDIES
@@ -44,6 +51,11 @@ class Comparison(ABC):
         Processes that train a network together.
     settings : tuple of (str, object)
         Of all recipes, such as the precision.
+    pilot : tuple of int
+        Seeds of further networks, which are trained before the compared ones and are in no table:
+        their deviation tells the smallest gain that the table will show.
+    widen : int
+        Further trials of a contender at most, as long as the best one lies at an edge of its grid.
     time : str
         That all takes on one core, where it has been measured.
     """
@@ -53,6 +65,8 @@ class Comparison(ABC):
     runs: str | None = None
     together: int = 1
     settings: tuple[tuple[str, Any], ...] = ()
+    pilot: tuple[int, ...] = ()
+    widen: int = 0
     time: str = ""
 
     study: ClassVar[str]
@@ -63,6 +77,7 @@ class Comparison(ABC):
     problem: ClassVar[str] = "problem"  # the column of the task or data set
     table: ClassVar[Table]
     score: ClassVar[str] = "valid_loss"  # column, the least of which chooses
+    decided_by: ClassVar[str]  # column by which contenders are compared with controls
     divergence: ClassVar[bool] = False  # whether a network that diverges has a row
     validations: ClassVar[int] = 1  # of a run
     log_lines: ClassVar[int] = 10  # of a run
@@ -82,6 +97,18 @@ class Comparison(ABC):
     @abstractmethod
     def stages(self) -> tuple[Stage, ...]:
         """Return what is trained, one stage after the other."""
+
+    def planned(self) -> tuple[Stage, ...]:
+        """Return all stages, with the pilot before the first compared networks."""
+        stages = self.stages()
+        if not self.pilot:
+            return stages
+        place = next(i for i, stage in enumerate(stages) if self._is_compared(stage))
+        parts = tuple(replace(part, name=PILOT) for part in stages[place].parts)
+        return *stages[:place], Stage(parts, self.pilot), *stages[place:]
+
+    def _is_compared(self, stage: Stage) -> bool:
+        return any(part.name in self.table.parts for part in stage.parts)
 
     @abstractmethod
     def measured(self, network: Network, result: Trained) -> Row:
@@ -192,7 +219,9 @@ class Comparison(ABC):
     def labels(self, network: Network) -> Row:
         """Return the columns that say which network a row is of."""
         other = {self.table.contender: "contender", self.problem: "problem"}
-        return {name: network.facts[other.get(name, name)] for name in self.columns.split()}
+        pilot = {"part": PILOT} if network.part.name == PILOT else {}
+        own = {name: network.facts[other.get(name, name)] for name in self.columns.split()}
+        return {**pilot, **own}
 
     def choose(self, networks: Iterable[Network], rows: Iterable[Row]) -> Choices:
         """Return the hyperparameters with the least score for each contender and problem.
@@ -225,16 +254,59 @@ class Comparison(ABC):
         first = next(iter(contenders))
         return {name: each.reference or first for name, each in contenders.items()}
 
-    def tables(self, rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    def controls(self) -> tuple[str, ...]:
+        """Return the contenders that mix nothing, or without regard to what the tokens are."""
+        parts = (part for stage in self.stages() for part in stage.parts)
+        contenders = {each.name: each for part in parts for each in part.contenders}
+        return tuple(name for name, each in contenders.items() if each.mixer in CONTROL_MIXERS)
+
+    def baselines(self) -> dict[str, Sequence[Baseline]]:
+        """Return what rules on the raw input get, by problem; of located data."""
+        runs = {problem: self.setup(network) for problem, network in self.with_baselines().items()}
+        return {
+            problem: run.chosen_study.baselines(run.chosen_preset, read_data(run))
+            for problem, run in runs.items()
+        }
+
+    def with_baselines(self) -> dict[str, Network]:
+        """Return a network of each problem whose study has rules on the raw input."""
+        compared = (stage for stage in self.stages() if self._is_compared(stage))
+        first = {n.part.problem: n for stage in compared for n in stage.networks({})[::-1]}
+        metrics = {p: STUDIES[n.part.study or self.study].baseline_metric for p, n in first.items()}
+        return {p: n for p, n in first.items() if metrics[p] and metrics[p] in self.decided_by}
+
+    def measure_of(self, line: Row) -> str:
+        """Return the column of networks that a line of the table is about."""
+        return self.decided_by
+
+    def paper_gain(self, cell: Cell, column: str) -> float | None:
+        """Return by how much a contender is better than its reference in the paper, if it says."""
+        return None
+
+    def judge(self, rows: Sequence[Row], evidence: Evidence) -> Judge:
+        """Return what says how the cells of the table stand to the controls."""
+        cells = tuple(self.table.cells(rows, self.references()))
+        pilot = [row for row in rows if row.get("part") == PILOT]
+        names = self.controls(), self.decided_by, self.problem
+        return Judge(self.table, cells, *names, evidence, pilot)
+
+    def tables(
+        self, rows: Sequence[Row], evidence: Evidence = NO_EVIDENCE
+    ) -> dict[str, Sequence[Row]]:
         """Return all tables by the names of their files: the networks first, then the main one."""
         networks, main = self.names
-        cells = self.table.cells(rows, self.references())
-        lines = [{**cell.index, **line} for cell in cells for line in self.summary(cell)]
+        judge = self.judge(rows, evidence)
+        lines = [
+            {**cell.index, **line, **judge.columns(cell, column, self.paper_gain(cell, column))}
+            for cell in judge.cells
+            for line in self.summary(cell)
+            for column in (self.measure_of(line),)
+        ]
         return {networks: same_columns(rows), main: lines, **self.further_tables(rows)}
 
     def config(self, chosen: Choices) -> dict[str, object]:
         """Return settings and facts for the provenance, without the places of the data."""
         places = {"data", "runs", "together", "time", *self.places}
-        places |= set() if self.settings else {"settings"}
+        places |= {name for name in ("settings", "pilot", "widen") if not getattr(self, name)}
         settings = {name: value for name, value in asdict(self).items() if name not in places}
         return {**settings, **self.facts(chosen), "level": LEVEL, "threads": 1}

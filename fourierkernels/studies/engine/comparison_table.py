@@ -54,18 +54,18 @@ class Cell:
 
     def values(self, column: str) -> np.ndarray:
         """Return the numbers of a column by seed, of the networks that have one."""
-        return np.array(list(_by_seed(self.rows, column).values()))
+        return np.array(list(by_seed(self.rows, column).values()))
 
     def baseline_values(self, column: str) -> np.ndarray:
         """Return the numbers of a column by seed, of the comparison's first contender."""
-        return np.array(list(_by_seed(self.baseline, column).values()))
+        return np.array(list(by_seed(self.baseline, column).values()))
 
     def difference(self, column: str) -> Difference:
         """Return the mean difference from the reference, paired by the seeds that both have.
 
         The ends are those of a t interval over seeds at :data:`LEVEL`, corrected (Bonferroni).
         """
-        ours, theirs = (_by_seed(rows, column) for rows in (self.rows, self.reference))
+        ours, theirs = (by_seed(rows, column) for rows in (self.rows, self.reference))
         gaps = np.array([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
         middle, reach = interval(gaps, self.comparisons)
         return Difference(middle, middle - reach, middle + reach)
@@ -76,7 +76,8 @@ class Cell:
         return {"difference": middle, "low": low, "high": high, "comparisons": self.comparisons}
 
 
-def _by_seed(rows: Iterable[Row], column: str) -> dict[int, float]:
+def by_seed(rows: Iterable[Row], column: str) -> dict[int, float]:
+    """Return the numbers of a column by seed, of the rows that have one."""
     numbers = {int(row["seed"]): row.get(column, "") for row in rows}
     return {seed: float(numbers[seed]) for seed in sorted(numbers) if numbers[seed] != ""}
 
@@ -149,6 +150,11 @@ class Table:
                 tried.get(key, []),
                 counted[self._family(key)] * self.measures,
             )
+
+    @property
+    def others(self) -> list[str]:
+        """Columns of the index besides the contender: those of a problem."""
+        return [name for name in self.index if name != self.contender]
 
     @property
     def _place(self) -> int:

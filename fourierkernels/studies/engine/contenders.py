@@ -20,6 +20,7 @@ HEAD_SIZE = 16  # features of a head in all small presets
 POWERS = (1, 2, 3, 4, 5, 6)
 KERNELS = ("softmax", "gaussian", *(f"l = {power}" for power in POWERS))
 TRIALS, COMPARED = "trials", "compared"  # parts that most comparisons have
+PILOT = "pilot"  # the part of networks that tell the deviation over seeds, and are in no table
 
 
 def kernel_options(kernel: str, sharpness: float) -> tuple[str, dict[str, Any]]:
@@ -60,6 +61,38 @@ class Tuning:
             chosen.rate if self.rate is None else self.rate,
             chosen.sharpness if self.sharpness is None else self.sharpness,
         )
+
+    def edges(self, tried: Iterable["Tuning"]) -> tuple[str, ...]:
+        """Return the hyperparameters that are the least or the largest of several tried.
+
+        >>> Tuning(1e-3, 1.0).edges([Tuning(1e-3, 1.0), Tuning(2e-3, 1.0)])
+        ('rate',)
+        """
+        known = list(tried)
+        columns = {name: _values(name, known) for name in ("rate", "sharpness")}
+        return tuple(
+            name
+            for name, values in columns.items()
+            if len(values) > 1 and getattr(self, name) in (values[0], values[-1])
+        )
+
+    def beyond(self, tried: Iterable["Tuning"]) -> list["Tuning"]:
+        """Return what to try next where these lie at an edge: one step of the grid further.
+
+        >>> Tuning(2e-3).beyond([Tuning(1e-3), Tuning(2e-3)])
+        [Tuning(rate=0.004, sharpness=None)]
+        """
+        further, tried = [], list(tried)
+        for name in self.edges(tried):
+            values = _values(name, tried)
+            values = values[::-1] if getattr(self, name) == values[0] else values
+            further.append(replace(self, **{name: values[-1] * (values[-1] / values[-2])}))
+        return further
+
+
+def _values(name: str, tried: Iterable[Tuning]) -> list[float]:
+    found = {getattr(tuning, name) for tuning in tried} - {None}
+    return sorted(found)
 
 
 @dataclass(frozen=True)
@@ -210,3 +243,32 @@ def trials(
     """Return a stage that tries all contenders of some parts with the same hyperparameters."""
     tried = (replace(part, name=name, tunings=tunings) for part in parts)
     return Stage(tuple(tried), (seed,), chooses=True)
+
+
+def further_trials(networks: Iterable[Network], chosen: Choices) -> list[Network]:
+    """Return a trial beyond each edge at which the best of some trials lies."""
+    found = []
+    for key, own in by_contender(networks).items():
+        if key in chosen:
+            further = chosen[key].beyond(network.tuning for network in own)
+            found += [replace(own[0], tuning=tuning) for tuning in further]
+    return found
+
+
+def chosen_edges(networks: Iterable[Network], chosen: Choices) -> dict[str, str]:
+    """Return the hyperparameters chosen at an edge of what was tried, by problem and contender."""
+    trialled = [network for network in networks if len(network.part.tunings) > 1]
+    edges = {
+        " ".join(filter(None, key)): " ".join(chosen[key].edges(n.tuning for n in own))
+        for key, own in by_contender(trialled).items()
+        if key in chosen
+    }
+    return {name: columns for name, columns in edges.items() if columns}
+
+
+def by_contender(networks: Iterable[Network]) -> dict[tuple[str, str], list[Network]]:
+    """Return networks by problem and contender."""
+    groups: dict[tuple[str, str], list[Network]] = {}
+    for network in networks:
+        groups.setdefault((network.part.problem, network.contender.name), []).append(network)
+    return groups

@@ -68,6 +68,12 @@ class Finished:
             os.close(file)
 
 
+def rows_on_disk(path: Path) -> list[Row]:
+    """Return the rows of a file of finished networks, as far as they are whole."""
+    lines = whole_lines(path.read_bytes()).splitlines()[1:] if path.exists() else []
+    return [record["row"] for record in map(read_record, lines) if record is not None]
+
+
 def _check_header(path: Path, theirs: dict[str, object] | None, ours: dict[str, object]) -> None:
     if theirs is None:
         raise ValueError(f"{path} must be a file of finished networks, got another file")

@@ -28,6 +28,7 @@ from fourierkernels.studies.engine.contenders import (
     grid,
     trials,
 )
+from fourierkernels.studies.engine.controls import NO_EVIDENCE, Evidence, Judge, is_loss
 from fourierkernels.studies.engine.data_sets import Need, below, refuse_missing
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured
@@ -197,6 +198,23 @@ class PaperTable(Comparison):
         """Return what a network learns."""
         return next(p for p in self.problems if p.name == network.part.problem)
 
+    @property
+    def decided_by(self) -> str:  # type: ignore[override]
+        """The first metric."""
+        return self.metrics[0] if self.metrics else ""
+
+    def measure_of(self, line: Row) -> str:
+        """Return the metric of a line."""
+        return str(line["metric"])
+
+    def paper_gain(self, cell: Cell, column: str) -> float | None:
+        """Return the difference of the published numbers."""
+        ours, theirs = (_first(rows, f"published {column}") for rows in (cell.rows, cell.reference))
+        if cell.reference_name == cell.index["model"] or "" in (ours, theirs):
+            return None
+        gain = float(str(ours)) - float(str(theirs))
+        return -gain if is_loss(column) else gain
+
     def numbers(self, result: Trained) -> Mapping[str, Measured]:
         """Return what is measured of a network by the metrics of the table."""
         return {f"{row.split} {row.metric}": row for row in result.measured}
@@ -215,9 +233,16 @@ class PaperTable(Comparison):
             **{f"published {name}": value for name, value in papers.items() if value is not None},
         }
 
-    def tables(self, rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    def judge(self, rows: Sequence[Row], evidence: Evidence) -> Judge:
+        """Return what says how contenders stand to the controls, on average too."""
+        averaged = any(row["problem"] == AVERAGE for row in rows)
+        return super().judge([*rows, *(() if averaged else self.averages(rows))], evidence)
+
+    def tables(
+        self, rows: Sequence[Row], evidence: Evidence = NO_EVIDENCE
+    ) -> dict[str, Sequence[Row]]:
         """Return the networks and the table, with the average over the problems."""
-        networks, main = super().tables([*rows, *self.averages(rows)]).items()
+        networks, main = super().tables([*rows, *self.averages(rows)], evidence).items()
         own = [row for row in networks[1] if row["problem"] != AVERAGE]
         return {networks[0]: own, main[0]: main[1]}
 

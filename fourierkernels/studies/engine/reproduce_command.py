@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING
 from fourierkernels.foundation.provenance import kept_or_scratch
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Row
-from fourierkernels.studies.engine.contenders import Contender, Network
+from fourierkernels.studies.engine.contenders import PILOT, Contender, Network
+from fourierkernels.studies.engine.controls import Evidence
 from fourierkernels.studies.engine.data_sets import by_set
+from fourierkernels.studies.engine.finished import rows_on_disk
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.planning import Plan, plan
-from fourierkernels.studies.engine.reproduction import QUICK, Report, Workers, Written, reproduce
+from fourierkernels.studies.engine.reproduction import (
+    QUICK,
+    Report,
+    Workers,
+    Written,
+    reproduce,
+    rewrite,
+)
 from fourierkernels.studies.registry import STUDIES
 
 if TYPE_CHECKING:
@@ -120,7 +129,7 @@ def size_of(comparison: Comparison) -> Size:
 
 
 def _networks(comparison: Comparison) -> list[Network]:
-    return [network for stage in comparison.stages() for network in stage.networks({})]
+    return [network for stage in comparison.planned() for network in stage.networks({})]
 
 
 def tables_table(tables: Mapping[str, Comparison], data: Path | None) -> "Table":
@@ -221,6 +230,38 @@ def run_table(asked: Asked, workers: Workers, report: Report) -> Written:
         made.mkdir(parents=True)
         small = whole.quick(made).located(asked.data)
         return reproduce(name, small, folder, workers, prefix=QUICK, report=report)
+
+
+def rewrite_table(asked: Asked, workers: Workers, report: Report) -> Written:
+    """Write the main table of a folder anew from its networks; nothing is trained."""
+    comparison, folder = asked.comparison, asked.output or Path("reproduced")
+    if comparison.with_baselines():  # which read the data
+        comparison = comparison.located(asked.data)
+    return rewrite(comparison, folder)
+
+
+def smallest_gains(asked: Asked) -> Iterator[str]:
+    """Yield, for each problem, the smallest gain that the table would show by its pilot.
+
+    The pilot is that of the output folder, as far as it is finished.
+    """
+    comparison = asked.comparison
+    file = (asked.output or Path("reproduced")) / f"{comparison.names[1]}.finished.jsonl"
+    rows = [row for row in rows_on_disk(file) if row.get("part") == PILOT]
+    if not rows:
+        yield "the smallest gain that would show: not known before a pilot, see --pilot"
+        return
+    as_compared = [{**row, "part": comparison.table.parts[0]} for row in rows]
+    evidence = Evidence(comparison.located(asked.data).baselines())
+    judge = comparison.judge([*as_compared, *rows], evidence)
+    for problem, gain in judge.planned(len(comparison.seeds)).items():
+        yield f"the smallest gain that would show, {problem or asked.name}: {gain:.3g}"
+
+
+def with_pilot(comparison: Comparison, seeds: int | None) -> Comparison:
+    """Return a table with a pilot of so many seeds, from 101 on; its own if None."""
+    pilot = comparison.pilot if seeds is None else tuple(range(101, 101 + seeds))
+    return replace(comparison, pilot=pilot)
 
 
 def with_seeds(comparison: Comparison, seeds: int | None) -> Comparison:

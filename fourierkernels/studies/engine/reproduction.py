@@ -4,20 +4,31 @@ What is finished is on the disk before the next network counts. One that was int
 from its last checkpoint; one that fails is said in a line, and the others go on.
 """
 
+import csv
+import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from fourierkernels.foundation.device import check_shared_devices, keep_devices
-from fourierkernels.foundation.files import claimed
-from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.files import claimed, write_text
+from fourierkernels.foundation.provenance import write_study, write_table
+from fourierkernels.foundation.version import __version__
 from fourierkernels.foundation.workers import DeadlyPieceError, Work, spread
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Row
-from fourierkernels.studies.engine.contenders import Choices, Network
+from fourierkernels.studies.engine.contenders import (
+    Choices,
+    Network,
+    by_contender,
+    chosen_edges,
+    further_trials,
+)
+from fourierkernels.studies.engine.controls import Evidence
 from fourierkernels.studies.engine.finished import Finished
+from fourierkernels.studies.engine.power import POWER
 
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 QUICK = "quick_"  # before the names of files of a quick mode
@@ -112,11 +123,15 @@ def _remove_run(comparison: Comparison, network: Network) -> None:
 
 
 class Ended(NamedTuple):
-    """What is left of a comparison: finished rows, choices, and how many networks are missing."""
+    """What is left of a comparison: finished rows, choices, and how many networks are missing.
+
+    `edges` has the hyperparameters chosen at an edge of what was tried.
+    """
 
     rows: list[Row]
     chosen: Choices
     missing: int
+    edges: Mapping[str, str]
 
 
 def run_comparison(
@@ -130,18 +145,35 @@ def run_comparison(
     chosen: Choices = {}
     lost: set[tuple[str, str]] = set()
     missing = 0
-    for stage in comparison.stages():
+    for stage in comparison.planned():
         wanted = stage.networks(chosen)
         able = [network for network in wanted if not lost & _tuned_like(network)]
-        for network, error in finish(comparison, able, finished, workers):
-            report(network, error)
-        done = [network for network in able if network in finished]
+        done = _finish(comparison, able, finished, workers, report)
         if stage.chooses:
-            chosen |= _choices(comparison, done, finished)
+            own = _choices(comparison, done, finished)
+            for _ in range(comparison.widen):
+                further = further_trials(done, own)
+                wanted, able = wanted + further, able + further
+                done = _finish(comparison, able, finished, workers, report)
+                own = _choices(comparison, done, finished)
+            chosen |= own
             lost |= {_tuned(network) for network in wanted} - chosen.keys()
         missing += len(wanted) - len(done)
         networks += done
-    return Ended(finished.rows(networks), chosen, missing)
+    return Ended(finished.rows(networks), chosen, missing, chosen_edges(networks, chosen))
+
+
+def _finish(
+    comparison: Comparison,
+    networks: Sequence[Network],
+    finished: Finished,
+    workers: Workers,
+    report: Report,
+) -> list[Network]:
+    """Train what is missing and return those that are finished."""
+    for network, error in finish(comparison, networks, finished, workers):
+        report(network, error)
+    return [network for network in networks if network in finished]
 
 
 def _tuned(network: Network) -> tuple[str, str]:
@@ -154,11 +186,8 @@ def _tuned_like(network: Network) -> set[tuple[str, str]]:
 
 def _choices(comparison: Comparison, done: Sequence[Network], finished: Finished) -> Choices:
     """Return what the trials of each contender choose, if one of them has not diverged."""
-    groups: dict[tuple[str, str], list[Network]] = {}
-    for network in done:
-        groups.setdefault(_tuned(network), []).append(network)
     chosen: Choices = {}
-    for group in groups.values():
+    for group in by_contender(done).values():
         try:
             chosen |= comparison.choose(group, finished.rows(group))
         except ValueError:  # all diverged
@@ -167,10 +196,11 @@ def _choices(comparison: Comparison, done: Sequence[Network], finished: Finished
 
 
 class Written(NamedTuple):
-    """Rows of the main table, and how many networks are missing in it."""
+    """Rows of the main table, how many networks are missing in it, and what it decides."""
 
     rows: Sequence[Row]
     missing: int
+    decides: str = ""
 
 
 def reproduce(
@@ -212,8 +242,10 @@ def reproduce(
         ended = run_comparison(kept, finished, workers, report=report)
         if not ended.rows or (ended.missing and not comparison.partial):
             return Written([], ended.missing)
-        tables = comparison.tables(ended.rows)
+        evidence = Evidence(comparison.baselines(), ended.edges)
+        tables = comparison.tables(ended.rows, evidence)
         config = {"table": name, **comparison.config(ended.chosen)}
+        config |= ruled(comparison, ended.rows, evidence)
         for file, rows in tables.items():
             write_study(
                 output,
@@ -223,7 +255,70 @@ def reproduce(
                 source=Path(__file__),
                 packages=(*PACKAGES, *comparison.packages),
             )
-        return Written(tables[main], ended.missing)
+        return Written(tables[main], ended.missing, str(config["decides"]))
+
+
+def ruled(comparison: Comparison, rows: Sequence[Row], evidence: Evidence) -> dict[str, object]:
+    """Return what the provenance says of controls: the table's first line, and its evidence."""
+    said = {"decides": comparison.judge(rows, evidence).first_line()}
+    return {**said, "controls": comparison.controls(), "power": POWER, **evidence.config()}
+
+
+def rewrite(comparison: Comparison, folder: Path) -> Written:
+    """Write the main table of a folder anew from its networks; nothing is trained.
+
+    The provenance keeps what it says of the networks.
+
+    Raises
+    ------
+    ValueError
+        If the folder has no such networks, or not those of the comparison: further trials of a
+        wider grid are known to the command that trained them alone.
+    """
+    networks, main = comparison.names
+    with (folder / f"{networks}.csv").open(encoding="utf-8", newline="") as content:
+        rows: list[Row] = list(csv.DictReader(content))
+    evidence = Evidence(comparison.baselines(), _edges(comparison, rows))
+    lines = comparison.tables(rows, evidence)[main]
+    file = folder / f"{main}.json"
+    known = json.loads(file.read_text(encoding="utf-8"))
+    known["config"] |= ruled(comparison, rows, evidence)
+    known["rewritten_by"] = __version__
+    write_table(folder / f"{main}.csv", lines)
+    write_text(file, json.dumps(known, indent=2, ensure_ascii=False) + "\n")
+    return Written(lines, 0, str(known["config"]["decides"]))
+
+
+def _edges(comparison: Comparison, rows: Sequence[Row]) -> dict[str, str]:
+    """Return the hyperparameters chosen at an edge; the rows of trials come first, in their order.
+
+    Raises
+    ------
+    ValueError
+        If the rows are of other trials.
+    """
+    chosen: Choices = {}
+    seen: list[Network] = []
+    for stage in comparison.planned():
+        networks = stage.networks(chosen)
+        own = rows[len(seen) : len(seen) + len(networks)]
+        seen += networks
+        if not stage.chooses:
+            continue
+        columns = comparison.columns.split()
+        if [_named(row, columns) for row in own] != [
+            _named(comparison.labels(network), columns) for network in networks
+        ]:
+            raise ValueError(
+                f"trials must be those of the table in their order, got others in "
+                f"{comparison.names[0]}.csv: the command without --rewrite writes it"
+            )
+        chosen |= comparison.choose(networks, own)
+    return chosen_edges(seen, chosen)
+
+
+def _named(row: Row, columns: Sequence[str]) -> list[str]:
+    return ["" if row.get(name) is None else str(row[name]) for name in columns]
 
 
 def _places(comparison: Comparison) -> dict[str, str | None]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fourierkernels.foundation.files import write_text
 from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
+from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Preset, Recipe
@@ -161,6 +162,8 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
         Whether that depends on statistics of the training data.
     uncounted : str
         What :meth:`measure` does besides, whose time is not known before a model is trained.
+    baseline_metric : str
+        In the name of the column that its baselines are of; empty if it has none.
     """
 
     presets: Mapping[str, PresetT]
@@ -172,6 +175,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
     description: str = "reading.json"
     normalises: bool = False
     uncounted: str = ""
+    baseline_metric: str = ""
 
     def mixers(self) -> list[str]:
         """Return the names of the mixers that its models can have."""
@@ -259,6 +263,10 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
     def facts(self, preset: PresetT, data: DataT) -> Mapping[str, Any]:
         """Return what the numbers of a run also depend on, for its ``results.json``."""
         return {}
+
+    def baselines(self, preset: PresetT, data: DataT) -> list[Baseline]:
+        """Return what rules on the raw input get, which mix no tokens: controls of a comparison."""
+        return []
 
     def reading(self, data: DataT) -> Mapping[str, Any]:
         """Return how data are read, as far as a trained model depends on it."""

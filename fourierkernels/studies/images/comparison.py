@@ -54,6 +54,7 @@ class ImageComparison(Comparison):
     places: ClassVar = {"data": "data_images.py"}
     columns = "kernel sharpness seed steps preset options"
     table = Table(index=("kernel", "sharpness"), contender="kernel")
+    decided_by = "test top-1"
     log_lines = 1
 
     @property
@@ -91,6 +92,10 @@ class ImageComparison(Comparison):
                     f"{metric} high": high,
                 }
             yield line
+
+    def measure_of(self, line: Row) -> str:
+        """Return the accuracy of the split of a line."""
+        return f"{line['split']} top-1"
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of two updates of four networks on digits."""

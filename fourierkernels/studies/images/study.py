@@ -19,8 +19,13 @@ from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import CLASSES, PREPROCESSING
 from fourierkernels.models import VisionTransformer, vision_config
 from fourierkernels.models.vision import VisionConfig
-from fourierkernels.studies.engine.classification import Classification
-from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.engine.classification import (
+    Classification,
+    Examples,
+    logistic_regression,
+)
+from fourierkernels.studies.engine.controls import Baseline
+from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread
 from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured, Terms
@@ -30,6 +35,7 @@ from fourierkernels.studies.images.presets import PRESETS, ImagePreset
 from fourierkernels.studies.images.sets import IMAGE_SETS, read_labelled
 
 TOPS = (1, 5)
+LARGEST_READ, MOST_READ = 64, 3_000  # side, and training images that a baseline reads
 _IMAGENET = {"train": 1_281_167, "valid": 50_000, "test": 0}  # images
 
 
@@ -41,6 +47,7 @@ class ImageStudy(Classification[ImagePreset, LabelledImages, VisionTransformer])
     terms = Terms("classes", "classes", "training images", "images", "a folder of images")
     packages = ("pillow",)
     experiment = "images_small"
+    baseline_metric = "top-1"
     labels = "labels"
 
     def data_sets(self) -> Mapping[str, DataSet[LabelledImages]]:
@@ -185,6 +192,17 @@ class ImageStudy(Classification[ImagePreset, LabelledImages, VisionTransformer])
                 f"data must have the {len(written)} classes of {folder / CLASSES}, "
                 f"got {len(data.vocabulary)} in {data.source}"
             )
+
+    def baselines(self, preset: ImagePreset, data: LabelledImages) -> list[Baseline]:
+        """Return what a logistic regression gets on the pixels of small images."""
+        if data.side is None or data.side > LARGEST_READ:
+            return []
+        splits = {}
+        for name, count in data.counts.items():
+            places = evenly_spread(count, MOST_READ if name == "train" else None)
+            pixels = [np.asarray(data.open(name, place)).ravel() for place in places]
+            splits[name] = Examples(np.array(pixels, dtype=np.float64), data.labels[name][places])
+        return [logistic_regression("pixels", splits)] if "test" in splits else []
 
     def facts(self, preset: ImagePreset, data: LabelledImages) -> Mapping[str, Any]:
         """Return how images are normalised, and what is done to those of the training."""

@@ -80,6 +80,7 @@ class LanguageComparison(Comparison):
     columns = "part row preset mixer rate steps seed options"
     table = Table(("part", "row"), "row", family=("part",), parts=PARTS)
     score = f"valid {METRIC}"
+    decided_by = f"test {METRIC}"
     divergence = True
     log_lines = 40
     names = ("language_networks", "language_tables")
@@ -134,6 +135,19 @@ class LanguageComparison(Comparison):
                 **cell.compared(f"{split} {METRIC}"),
                 "paper": "" if paper is None else paper[place],
             }
+
+    def measure_of(self, line: Row) -> str:
+        """Return the loss of the split of a line."""
+        return f"{line['split']} {METRIC}"
+
+    def paper_gain(self, cell: Cell, column: str) -> float | None:
+        """Return how many nats per word the paper gains by the same change."""
+        part, place = cell.index["part"], int(column.startswith("test"))
+        names = cell.reference_name, cell.index["row"]
+        theirs, ours = (PAPER.get((part, name)) for name in names)
+        if ours is None or theirs is None or ours == theirs:
+            return None
+        return math.log(theirs[place] / ours[place])
 
     def facts(self, chosen: Choices) -> Mapping[str, object]:
         """Return the rate and the sharpness that trials chose, by kernel and by size."""

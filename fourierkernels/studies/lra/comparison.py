@@ -29,8 +29,10 @@ from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.lra.presets import ACCURACY, ARENA, PAPER, TASKS
 from fourierkernels.studies.lra.study import LOSS
 
+QUESTIONS = ("place", "lookup", "before", "copies")
 PRESETS = {"listops": "tiny", "text": "text_tiny", "image": "image_tiny"}
-CLASSES = {"listops": 10, "text": 2, "image": 10}
+PRESETS |= {task: task for task in QUESTIONS}
+CLASSES = {"listops": 10, "text": 2, "image": 10, "place": 2, "lookup": 4, "before": 2, "copies": 2}
 BELOW = 0.1  # nats below chance in which a task counts as learnt
 
 
@@ -49,6 +51,7 @@ class ArenaComparison(Comparison):
     problem = "task"
     columns = "part task mixer rate steps seed"
     table = Table(index=("task", "mixer"), contender="mixer")
+    decided_by = "accuracy"
     validations = log_lines = 4
 
     def stages(self) -> tuple[Stage, ...]:
@@ -74,7 +77,7 @@ class ArenaComparison(Comparison):
         """Yield accuracy and loss, with the paper's accuracy on the long task beside."""
         task, mixer = cell.index["task"], cell.index["mixer"]
         accuracy, loss, chance = cell.values("accuracy"), cell.values("loss"), CLASSES[task]
-        paper = (PAPER | ARENA).get(mixer)
+        paper = (PAPER | ARENA).get(mixer) if task in TASKS else None
         yield {
             "rate": cell.first("rate"),
             "seeds": len(cell.rows),
@@ -90,9 +93,39 @@ class ArenaComparison(Comparison):
             "paper_long_task": "" if paper is None else paper[TASKS.index(task)],
         }
 
+    def paper_gain(self, cell: Cell, column: str) -> float | None:
+        """Return the gain over softmax on the paper's long task."""
+        known, task = PAPER | ARENA, cell.index["task"]
+        mine, theirs = (known.get(name) for name in (cell.index["mixer"], cell.reference_name))
+        if mine is None or theirs is None or task not in TASKS:
+            return None
+        ours, other = (row[TASKS.index(task)] for row in (mine, theirs))
+        return None if ours is None or other is None else ours - other
+
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates on two tasks."""
         return replace(self, steps=(("listops", 3), ("text", 2)), rates=(2e-3,), seeds=(1, 2))
+
+
+@dataclass(frozen=True)
+class DrawnComparison(ArenaComparison):
+    """Budget of the tasks that are drawn, in which order matters alone."""
+
+    steps: tuple[tuple[str, int], ...] = (("place", 400), ("lookup", 600), ("before", 500))
+    rates: tuple[float, ...] = (4e-3, 8e-3)
+    seeds: tuple[int, ...] = (1, 2, 3, 4)
+
+    names = ("lra_drawn_networks", "lra_drawn")
+
+    @property
+    def title(self) -> str:
+        """What it compares, in a line."""
+        return "Mixers on three drawn tasks, whose answer is in the order of tokens alone"
+
+    def quick(self, folder: Path) -> Self:
+        """Return a comparison of a few updates on two tasks."""
+        few = (("place", 2), ("copies", 2))
+        return replace(self, steps=few, rates=(2e-3,), seeds=(1, 2))
 
 
 _SETS = {  # rows of the data, what tells Pathfinder from Path-X, hours of one core with softmax
@@ -125,4 +158,8 @@ TABLE_6 = PaperTable(
     average=True,
     stand_in=_short,
 )
-COMPARISONS: dict[str, Comparison] = {"fnet-6": TABLE_6, "lra-small": ArenaComparison(time="8 min")}
+COMPARISONS: dict[str, Comparison] = {
+    "fnet-6": TABLE_6,
+    "lra-small": ArenaComparison(time="8 min"),
+    "lra-drawn": DrawnComparison(),
+}

@@ -4,26 +4,42 @@
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from fourierkernels.foundation.run_folder import ARENA as ARENA_FILE
 from fourierkernels.models import ArenaClassifier, arena_config
 from fourierkernels.models.lra import ArenaConfig
-from fourierkernels.studies.engine.classification import Classification
+from fourierkernels.studies.engine.classification import (
+    Classification,
+    Examples,
+    logistic_regression,
+)
+from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread
 from fourierkernels.studies.engine.epochs import Batch
 from fourierkernels.studies.engine.study import Measured, Terms, padded_options
-from fourierkernels.studies.lra.examples import FIRST, SECOND, ArenaData, collate
+from fourierkernels.studies.lra.examples import (
+    FIRST,
+    SECOND,
+    ArenaData,
+    ArenaSplit,
+    Labels,
+    Tokens,
+    collate,
+)
 from fourierkernels.studies.lra.presets import ACCURACY, PRESETS, PUBLISHED_COUNTS, ArenaPreset
 from fourierkernels.studies.lra.sets import ARENA_SETS, read_arena
 
 LOW, HIGH, LOSS = f"{ACCURACY}, low", f"{ACCURACY}, high", "cross-entropy"
+MOST_READ = 20_000  # training examples that a baseline reads, evenly spread
 
 
 class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
@@ -36,6 +52,7 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
     experiment = "lra_small"
     description = ARENA_FILE
     at_a_time = 32
+    baseline_metric = "accuracy"
 
     def data_sets(self) -> Mapping[str, DataSet[ArenaData]]:
         """Return the arena's data sets."""
@@ -129,6 +146,26 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
             ]
         return rows
 
+    def baselines(self, preset: ArenaPreset, data: ArenaData) -> list[Baseline]:
+        """Return what a logistic regression gets on counts of tokens, and on pixels of images."""
+        length = _config(preset).length
+        most = {"train": MOST_READ}
+        splits = {
+            name: _read_at_once(split, evenly_spread(len(split), most.get(name)), length)
+            for name, split in data.splits.items()
+        }
+        rules: dict[str, Callable[[_Read], NDArray[np.float64]]] = {
+            "bag of tokens": partial(token_counts, tokens=data.tokens)
+        }
+        if data.side is not None:
+            rules["pixels"] = _values
+        return [
+            logistic_regression(
+                name, {part: Examples(rule(own), own.classes) for part, own in splits.items()}
+            )
+            for name, rule in rules.items()
+        ]
+
     def facts(self, preset: ArenaPreset, data: ArenaData) -> Mapping[str, Any]:
         """Return what the numbers of a run also depend on."""
         test, length = data.splits["test"], _config(preset).length
@@ -153,6 +190,32 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
 
 
 STUDY = ArenaStudy()
+
+
+class _Read(NamedTuple):
+    """Sides of examples, each ``(n, length)`` with 0 behind the end, and classes ``(n,)``."""
+
+    sides: list[Tokens]
+    classes: Labels
+
+
+def _read_at_once(split: ArenaSplit, members: Sequence[int], length: int) -> _Read:
+    batch = {
+        name: values.numpy() for name, values in collate(split, members, length=length).items()
+    }
+    return _Read([batch[name] for name in (FIRST, SECOND) if name in batch], batch["classes"])
+
+
+def token_counts(read: _Read, tokens: int) -> NDArray[np.float64]:
+    """Return how often each token but padding occurs in each side of examples."""
+    counts = [
+        np.array([np.bincount(row, minlength=tokens)[1:] for row in side]) for side in read.sides
+    ]
+    return np.concatenate(counts, axis=1).astype(np.float64)
+
+
+def _values(read: _Read) -> NDArray[np.float64]:
+    return np.concatenate(read.sides, axis=1).astype(np.float64)
 
 
 def _is_published(preset: ArenaPreset, data: ArenaData) -> bool:

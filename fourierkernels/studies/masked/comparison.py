@@ -86,6 +86,7 @@ class MaskedComparison(Comparison):
     places: ClassVar = {"titles": "data_classification.py"}
     columns = "part encoder preset rate steps seed"
     table = Table(index=("encoder",), contender="encoder")
+    decided_by = WORD_ACCURACY
     divergence = True
 
     def stages(self) -> tuple[Stage, ...]:

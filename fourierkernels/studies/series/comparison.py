@@ -61,6 +61,7 @@ class SeriesComparison(Comparison):
     places: ClassVar = {"data": "data_series.py"}
     columns = "part problem kernel sharpness preset steps seed"
     table = Table(index=("problem", "kernel"), contender="kernel")
+    decided_by = "accuracy"
     validations = 10
 
     @property
@@ -108,6 +109,11 @@ class SeriesComparison(Comparison):
             **cell.compared("accuracy"),
             "paper": paper.get(cell.index["kernel"], ""),
         }
+
+    def paper_gain(self, cell: Cell, column: str) -> float | None:
+        """Return the paper's gain of Fourier attention over softmax."""
+        softmax, fourier = PAPER.get(cell.index["problem"], (0.0, 0.0))
+        return fourier - softmax if cell.index["kernel"] == PAPER_KERNELS[1] else None
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates on waves of two frequencies."""

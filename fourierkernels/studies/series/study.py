@@ -18,7 +18,12 @@ from torch.nn import functional
 from fourierkernels.foundation.run_folder import SERIES
 from fourierkernels.models import SeriesClassifier, series_config
 from fourierkernels.studies.engine.checkpoints import OF_TEST, last_checkpoint, read_curve
-from fourierkernels.studies.engine.classification import Classification
+from fourierkernels.studies.engine.classification import (
+    Classification,
+    Examples,
+    logistic_regression,
+)
+from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
 from fourierkernels.studies.engine.epochs import Batch
 from fourierkernels.studies.engine.study import Measured, Terms, padded_options
@@ -40,6 +45,7 @@ class SeriesStudy(Classification[SeriesPreset, SeriesData, SeriesClassifier]):
     experiment = "series_small"
     description, normalises = SERIES, True
     further = ("accuracy", _TEST_ACCURACY)
+    baseline_metric = "accuracy"
 
     def data_sets(self) -> Mapping[str, DataSet[SeriesData]]:
         """Return the archives."""
@@ -138,6 +144,15 @@ class SeriesStudy(Classification[SeriesPreset, SeriesData, SeriesClassifier]):
             rows.append(Measured(name, ACCURACY, 100 * correct / count, count, published))
             rows.append(Measured(name, CORRECT, correct, count))
         return rows if folder is None else [*rows, *_at_other_updates(folder, data, paper)]
+
+    def baselines(self, preset: SeriesPreset, data: SeriesData) -> list[Baseline]:
+        """Return what a logistic regression gets on mean and deviation of each channel."""
+        splits = {}
+        for name, split in data.splits.items():
+            series = [split.series(place) for place in range(len(split))]
+            moments = [np.concatenate([own.mean(axis=0), own.std(axis=0)]) for own in series]
+            splits[name] = Examples(np.array(moments, dtype=np.float64), split.labels)
+        return [logistic_regression("means and deviations", splits)]
 
     def facts(self, preset: SeriesPreset, data: SeriesData) -> Mapping[str, Any]:
         """Return what the numbers of a run also depend on."""

@@ -1,0 +1,99 @@
+"""How sure a difference between networks is, and the least one that a comparison can show."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from fourierkernels.studies.engine.comparison_table import LEVEL
+
+POWER = 0.8  # with which the smallest gain shows
+Values = Mapping[int, float]  # by seed
+
+
+def mean_of(values: Values) -> float:
+    """Return the mean over seeds; NaN of none."""
+    return float(np.mean(list(values.values()))) if values else math.nan
+
+
+def binomial_error(first: float, second: float, items: int | None) -> float:
+    """Return the standard error of a difference of two percentages of the same test items.
+
+    Both are counted as if each had items of its own, which is too much where they err alike.
+    """
+    if items is None:
+        return 0.0
+    variances = (max(p * (100 - p), 0.0) / items for p in (first, second))
+    return math.sqrt(sum(variances))
+
+
+def _freedom(of_seeds: float, of_items: float, seeds: int) -> float:
+    """Return the degrees of freedom of two variances, one of them known (Welch, Satterthwaite)."""
+    if of_seeds == 0:
+        return math.inf if of_items else seeds - 1
+    return (seeds - 1) * (1 + (of_items / of_seeds) ** 2) ** 2
+
+
+def reach_of(of_seeds: float, of_items: float, seeds: int, comparisons: int) -> float:
+    """Return the half width of an interval of a difference, corrected for many comparisons."""
+    from scipy.stats import t as student  # slow to import
+
+    if seeds < 2:
+        return math.nan
+    level = (1 - LEVEL) / max(comparisons, 1)
+    quantile = student.ppf(1 - level / 2, min(_freedom(of_seeds, of_items, seeds), 1e6))
+    return float(quantile * math.hypot(of_seeds, of_items))
+
+
+def smallest_gain(
+    deviation: float, seeds: int, *, comparisons: int = 1, of_items: float = 0.0
+) -> float:
+    """Return the least true difference whose interval leaves zero out with a power of 80 %.
+
+    Parameters
+    ----------
+    deviation : float
+        Of the paired difference over seeds.
+    seeds : int
+        Of the table.
+    comparisons : int
+        Intervals for which the level is corrected.
+    of_items : float
+        Standard error of the difference over test items, see :func:`binomial_error`.
+
+    Returns
+    -------
+    float
+        Infinite for one seed, or a deviation that is not known.
+
+    Examples
+    --------
+    >>> round(smallest_gain(1.0, 5), 2)  # a paired t test, 80 %
+    1.68
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import nct
+    from scipy.stats import t as student
+
+    if seeds < 2 or math.isnan(deviation):
+        return math.inf
+
+    def gain(of_seeds: float, of_items: float) -> float:
+        freedom = min(_freedom(of_seeds, of_items, seeds), 1e6)
+        quantile = student.ppf(1 - (1 - LEVEL) / (2 * max(comparisons, 1)), freedom)
+        found = brentq(lambda shift: nct.sf(quantile, freedom, shift) - POWER, 0, 20 * quantile)
+        return float(math.hypot(of_seeds, of_items) * found)
+
+    of_seeds = deviation / seeds**0.5
+    return max(gain(of_seeds, 0.0), gain(of_seeds, of_items))
+
+
+def pooled_deviation(contenders: Mapping[str, Values], reference: str) -> float:
+    """Return the deviation over seeds of differences from a reference, pooled over contenders."""
+    other, squares, freedom = contenders.get(reference, {}), 0.0, 0
+    for name, own in contenders.items():
+        gaps = np.array([own[seed] - other[seed] for seed in own if seed in other])
+        if name != reference and len(gaps) > 1:
+            squares += float(np.var(gaps, ddof=1)) * (len(gaps) - 1)
+            freedom += len(gaps) - 1
+    return math.sqrt(squares / freedom) if freedom else math.nan
