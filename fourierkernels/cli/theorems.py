@@ -36,7 +36,8 @@ _Power = Annotated[
 _RateKernel = Annotated[
     list[str] | None,
     typer.Option(
-        help="Kernel by name, beside those of --power: {kernels}, or fourier<l>; repeat for more."
+        help="Kernel by name, beside those of --power: {kernels}, fourier<l>, order<r> for an even "
+        "order r, or φ as a polynomial: '3z^8 - 2z^6'; repeat for more."
     ),
 ]
 
@@ -146,7 +147,8 @@ def theorems(
         typer.Option(help="Density of a single setting, which needs a kernel: {densities}."),
     ] = None,
     kernel: Annotated[
-        str | None, typer.Option(help="Kernel by name: {kernels}, or fourier<l>.")
+        str | None,
+        typer.Option(help="Kernel: {kernels}, fourier<l>, order<r>, or φ as '3z^8 - 2z^6'."),
     ] = None,
     function: Annotated[
         str | None, typer.Option(help="For theorems on regression: {functions}.")

@@ -1,11 +1,15 @@
 """What smooths: Gaussian, Fourier and phi kernels, with transforms, moments and roughness."""
 
-from fourierkernels.kernels.kernel import (
-    KERNELS,
-    FourierKernel,
-    GaussianKernel,
-    Kernel,
-    as_kernel,
-)
+from fourierkernels.kernels.kernel import FourierKernel, GaussianKernel, Kernel
+from fourierkernels.kernels.polynomial import PolynomialKernel, kernel_of_order
+from fourierkernels.kernels.registry import KERNELS, as_kernel
 
-__all__ = ["KERNELS", "FourierKernel", "GaussianKernel", "Kernel", "as_kernel"]
+__all__ = [
+    "KERNELS",
+    "FourierKernel",
+    "GaussianKernel",
+    "Kernel",
+    "PolynomialKernel",
+    "as_kernel",
+    "kernel_of_order",
+]

@@ -4,15 +4,16 @@ A kernel K integrates to one; its transform K̂(s) = ∫ K(u) e^{isu} du has K̂
 the product kernel R^D ∏ K(R u_d) is used everywhere, R the radius (bandwidth h = 1/R).
 
 To add a kernel, write a frozen dataclass with the members of :class:`Kernel` and put an instance
-into :data:`KERNELS`; the contract tests pick it up from there. A nonnegative kernel that also has
-``sample(n, rng)``, draws from K of shape ``(n,)``, serves ``KernelDensity.sample`` as well.
+into :data:`~fourierkernels.kernels.KERNELS`; the contract tests pick it up from there. A
+nonnegative kernel that also has ``sample(n, rng)``, draws from K of shape ``(n,)``, serves
+``KernelDensity.sample`` as well.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +22,7 @@ from scipy import special
 from scipy.interpolate import BSpline
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_choice, check_integer, lacking
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.kernels.sinc import sinc, sinc_integral, sinc_slope
 
 _LARGEST_SPLINE = 40  # power up to which the transform is evaluated as a B-spline
@@ -196,6 +197,11 @@ class FourierKernel:
         return f"fourier{self.power}"
 
     @property
+    def lowest_power(self) -> int:
+        """Return l: |K(u)| falls like |u|^{-l}."""
+        return self.power
+
+    @property
     def constant(self) -> float:
         """A_l = ∫ sinc(u)^l du, from an exact rational multiple of π; above l = 40 from a sum."""
         if self.power > _LARGEST_SPLINE:
@@ -329,9 +335,8 @@ class FourierKernel:
     @cached_property
     def _gap_series(self) -> FloatArray:
         """Coefficients of 1 - K̂(s) in powers of s, from 0 to the first knot, rounded once."""
-        l = self.power  # noqa: E741 - the literature's letter
-        taylor = [_spline_derivative(l, j) / math.factorial(j) for j in range(l)]
-        return np.array([0.0, *(float(-((-1) ** j) * taylor[j] / taylor[0]) for j in range(1, l))])
+        series = sinc_series(self.power)
+        return np.array([0.0, *(float(-term / series[0]) for term in series[1:])])
 
 
 def _square(x: ArrayLike) -> FloatArray:
@@ -341,6 +346,21 @@ def _square(x: ArrayLike) -> FloatArray:
 def _constant_over_pi(power: int) -> Fraction:
     """A_l/π as an exact fraction: alternating sums of large binomials would cancel in floats."""
     return Fraction(1, 2 ** (power - 1)) * _alternating_sum(power, power - 1)
+
+
+@lru_cache
+def sinc_series(power: int) -> tuple[Fraction, ...]:
+    """Return the coefficients of A_l K̂_l(s)/π in powers of s, from 0 to the first knot.
+
+    Examples
+    --------
+    >>> sinc_series(2)
+    (Fraction(1, 1), Fraction(-1, 2))
+    """
+    scale = Fraction(1, 2 ** (power - 1))
+    return tuple(
+        (-1) ** j * scale * _spline_derivative(power, j) / math.factorial(j) for j in range(power)
+    )
 
 
 def _spline_derivative(power: int, times: int) -> Fraction:
@@ -354,36 +374,3 @@ def _alternating_sum(power: int, exponent: int) -> Fraction:
         for k in range((power + 1) // 2)
     )
     return Fraction(sum(terms), math.factorial(exponent))
-
-
-KERNELS: dict[str, Kernel] = {
-    "gaussian": GaussianKernel(),
-    **{f"fourier{power}": FourierKernel(power) for power in range(1, 7)},
-}
-
-
-def as_kernel(kernel: "Kernel | str") -> Kernel:
-    """Return a kernel given itself or its name: a key of `KERNELS` or ``"fourier<power>"``.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    TypeError
-        If it is neither a name nor a kernel.
-
-    Examples
-    --------
-    >>> as_kernel("fourier8").power
-    8
-    """
-    if isinstance(kernel, str):
-        power = kernel.removeprefix("fourier")
-        if kernel != power and power.isdecimal():
-            return FourierKernel(int(power))
-        return as_kernel(KERNELS[check_choice("kernel", kernel, list(KERNELS))])
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"kernel must be a kernel or its name, got {kernel!r}{lacking(Kernel, kernel)}"
-        )
-    return kernel

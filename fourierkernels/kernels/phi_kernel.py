@@ -79,6 +79,12 @@ class PhiKernel:
         return self._split.error
 
     @cached_property
+    def lowest_power(self) -> float:
+        """L in φ(z) ~ |z|^l near 0, so that |K(u)| falls like |u|^{-l}; to two digits."""
+        near, nearer = (np.abs(self.phi(np.array([-z, z]))).max() for z in (2e-3, 1e-3))
+        return round(math.log2(near / nearer), 2)
+
+    @cached_property
     def order(self) -> float:
         """How 1 - K̂ starts at 0; infinite if it is noise.
 

@@ -1,0 +1,289 @@
+"""Kernels whose φ is a polynomial with rational coefficients, and those of any even order."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.kernels.kernel import FourierKernel, Kernel, sinc_series
+from fourierkernels.kernels.sinc import sinc
+
+_LARGEST_DEGREE = 40  # that of the B-splines
+_RANGE = np.linspace(-0.21723362821122166, 1.0, 4001)  # of sinc
+_TERM = re.compile(r"([+-]?)(\d+(?:\.\d+|/\d+)?)?\*?z(?:(?:\^|\*\*)(\d+))?")
+
+
+@dataclass(frozen=True)
+class PolynomialKernel:
+    """K(u) = φ(sinc u)/A for φ(z) = Σ c_l z^l: all constants are rational multiples of powers of π.
+
+    The transform is Σ c_l A_l K̂_l / A, a sum of B-splines. Near 0 the gap 1 - K̂ is a polynomial
+    whose coefficients are added as fractions: in a kernel of high order the low ones are exactly
+    zero, and its bias keeps all digits. Source: [nguyen2022fourierformer]_ eq. 12.
+
+    Parameters
+    ----------
+    coefficients : tuple of (int, Fraction)
+        Pairs (l, c_l) with 1 <= l <= 40, no l twice.
+    name : str
+        Shown in tables; by default the polynomial, which :func:`as_kernel` reads.
+
+    Raises
+    ------
+    ValueError
+        If there is no term, a power is out of range or repeated, or the integral is not positive.
+
+    Examples
+    --------
+    >>> kernel = PolynomialKernel.of("1.5z^8 - z^6")
+    >>> kernel.order, round(kernel.flatness, 5), kernel.name
+    (4.0, 0.03081, '3/2z^8-z^6')
+    """
+
+    coefficients: tuple[tuple[int, Fraction], ...]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        powers = [power for power, _ in self.coefficients]
+        wrong = not powers or len(set(powers)) < len(powers)
+        if wrong or not all(1 <= power <= _LARGEST_DEGREE for power in powers):
+            rule = f"phi must have powers from 1 to {_LARGEST_DEGREE}, each once"
+            raise ValueError(f"{rule}, got {powers}")
+        terms = sorted((power, Fraction(c)) for power, c in self.coefficients if c)
+        object.__setattr__(self, "coefficients", tuple(terms))
+        object.__setattr__(self, "name", self.name or _written(terms))
+        if not self._integral > 0:
+            raise ValueError(f"phi must give a positive integral, got {float(self._integral)}π")
+
+    @classmethod
+    def of(cls, text: str) -> "PolynomialKernel":
+        """Return the kernel of a polynomial written in z, as ``3z^8 - 2z^6``.
+
+        Raises
+        ------
+        ValueError
+            For a text that is no sum of multiples of powers of z.
+        """
+        bare = text.replace(" ", "")
+        found = list(_TERM.finditer(bare))
+        unsigned = any(not term[1] for term in found[1:])
+        if not found or unsigned or "".join(term[0] for term in found) != bare:
+            raise ValueError(f"phi must be a sum like '3z^8 - 2z^6', got {text!r}")
+        terms = [(int(t[3] or 1), Fraction(t[2] or 1) * (-1) ** (t[1] == "-")) for t in found]
+        return cls(tuple(terms))
+
+    @cached_property
+    def constant(self) -> float:
+        """A = Σ c_l A_l."""
+        return math.pi * float(self._integral)
+
+    @property
+    def lowest_power(self) -> int:
+        """L in |K(u)| ~ |u|^{-l} far from 0."""
+        return self.coefficients[0][0]
+
+    @cached_property
+    def order(self) -> float:
+        """First power of s in 1 - K̂(s); infinite for φ(z) = c z."""
+        return float(next((j for j, g in enumerate(self._gap_fractions) if g), math.inf))
+
+    @property
+    def flatness(self) -> float:
+        """Its coefficient b in 1 - K̂(s) = b s^order + ...; 0 if the order is infinite."""
+        return float(next((g for g in self._gap_fractions if g), 0))
+
+    @property
+    def second_moment(self) -> float:
+        """-K̂''(0): infinite at order 1, 0 above order 2."""
+        if self.order < 2.0:
+            return math.inf
+        return 2.0 * self.flatness if self.order == 2.0 else 0.0
+
+    @cached_property
+    def roughness(self) -> float:
+        """∫ K² = Σ c_i c_j A_{i+j} / A²."""
+        pairs = product(self.coefficients, repeat=2)
+        total = sum(c * d * sinc_series(i + j)[0] for (i, c), (j, d) in pairs)
+        return float(total / self._integral**2) / math.pi
+
+    @property
+    def support(self) -> float:
+        """The degree."""
+        return float(self.coefficients[-1][0])
+
+    @property
+    def cutoff(self) -> float:
+        """Equal to the support."""
+        return self.support
+
+    @cached_property
+    def knots(self) -> tuple[float, ...]:
+        """Those of all its B-splines."""
+        return tuple(sorted({knot for _, part in self._parts for knot in part.knots}))
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        """Checked on a grid of the range of sinc."""
+        return bool((self.phi(_RANGE) >= 0.0).all())
+
+    def phi(self, z: ArrayLike) -> FloatArray:
+        """Σ c_l z^l, elementwise."""
+        dense = np.zeros(self.coefficients[-1][0] + 1)
+        for power, c in self.coefficients:
+            dense[power] = float(c)
+        return np.asarray(np.polynomial.polynomial.polyval(np.asarray(z, float), dense))
+
+    def value(self, u: ArrayLike) -> FloatArray:
+        """φ(sinc u)/A, elementwise."""
+        return np.asarray(self.phi(sinc(u)) / self.constant)
+
+    def transform(self, s: ArrayLike) -> FloatArray:
+        """Σ c_l A_l K̂_l(s) / A, elementwise."""
+        return sum((w * part.transform(s) for w, part in self._parts), np.zeros(np.shape(s)))
+
+    def gap(self, s: ArrayLike) -> FloatArray:
+        """Return 1 - K̂(s), elementwise: near 0 from the polynomial whose terms have cancelled."""
+        size = np.abs(np.asarray(s, float))
+        reach = self.knots[0]
+        series = [float(g) for g in self._gap_fractions]
+        near = np.polynomial.polynomial.polyval(np.minimum(size, reach), series)
+        return np.where(size < 0.5 * reach, near, 1.0 - self.transform(size))
+
+    def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(log|φ(sinc u)|, sign)."""
+        shape = self.phi(sinc(u))
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(shape)), np.sign(shape)
+
+    def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
+        """Largest change of φ over the error of sinc u, relative to φ."""
+        base, step = sinc(u), np.asarray(u_error, float)
+        shape = self.phi(base)
+        change = np.maximum(*(np.abs(self.phi(base + sign * step) - shape) for sign in (1, -1)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(shape == 0, np.inf, change / np.abs(shape))
+
+    def log_slope(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(log, sign) of the sum of the slopes of the powers."""
+        slope = np.zeros(np.shape(u))
+        for power, c in self.coefficients:
+            log, sign = FourierKernel(power).log_slope(u)
+            slope = slope + float(c) * sign * np.exp(log)
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(slope)), np.sign(slope)
+
+    def cumulative(self, u: ArrayLike) -> FloatArray:
+        """Sum of the integrals of the powers."""
+        return sum((w * part.cumulative(u) for w, part in self._parts), np.zeros(np.shape(u)))
+
+    @property
+    def squared(self) -> tuple[Kernel, float]:
+        """φ² at the same u."""
+        square: dict[int, Fraction] = {}
+        for (i, c), (j, d) in product(self.coefficients, repeat=2):
+            square[i + j] = square.get(i + j, Fraction(0)) + c * d
+        return PolynomialKernel(tuple(square.items())), 1.0
+
+    @property
+    def _integral(self) -> Fraction:
+        """A/π."""
+        return sum((c * sinc_series(power)[0] for power, c in self.coefficients), Fraction(0))
+
+    @cached_property
+    def _parts(self) -> list[tuple[float, FourierKernel]]:
+        """Weights c_l A_l/A with the kernels of the powers."""
+        return [
+            (float(c * sinc_series(power)[0] / self._integral), FourierKernel(power))
+            for power, c in self.coefficients
+        ]
+
+    @cached_property
+    def _gap_fractions(self) -> list[Fraction]:
+        """Coefficients of 1 - K̂(s) in powers of s, up to the first knot."""
+        total = [Fraction(0)] * (self.coefficients[-1][0])
+        for power, c in self.coefficients:
+            for j, term in enumerate(sinc_series(power)[1:], start=1):
+                total[j] -= c * term / self._integral
+        return total
+
+
+def kernel_of_order(order: int, powers: Sequence[int] | None = None) -> PolynomialKernel:
+    """Return the combination of powers of sinc with 1 - K̂(s) ~ b s^order, φ(1) = 1.
+
+    `order`/2 powers have one combination in which the terms s², s⁴, ..., s^{order-2} cancel.
+
+    Parameters
+    ----------
+    order : int
+        An even number of at least 2. From 4 on the kernel is signed: its second moment is 0.
+    powers : sequence of int, optional
+        As many as `order`/2. By default the lowest even ones of at least `order` + 2: those of
+        which ∫ |φ(sinc z)| |z|^order is finite, as Theorem 1 asks, so that it holds with
+        m = `order` - 1. Odd powers need only be different: where absolute moments are infinite,
+        the order is that of the transform.
+
+    Raises
+    ------
+    ValueError
+        For an odd order, another number of powers, and powers whose kernel has another order: an
+        even power l leaves |s|^{l-1}.
+
+    Examples
+    --------
+    >>> kernel_of_order(4).coefficients
+    ((6, Fraction(-2, 1)), (8, Fraction(3, 1)))
+    >>> kernel_of_order(6).order, kernel_of_order(6, powers=(3, 5, 7)).order
+    (6.0, 6.0)
+    """
+    if check_integer("order", order, least=2) % 2:
+        raise ValueError(f"order must be even, got {order}: transforms of kernels are even")
+    count = order // 2
+    chosen = tuple(range(order + 2, 2 * order + 1, 2)) if powers is None else tuple(powers)
+    if len(set(chosen)) != count:
+        raise ValueError(f"powers must be {count} different ones for order {order}, got {chosen}")
+    rows = [[_term(power, 2 * j) for power in chosen] for j in range(1, count)]
+    solution = _solved([*rows, [Fraction(1)] * count])
+    name = f"order{order}" if powers is None else ""
+    kernel = PolynomialKernel(tuple(zip(chosen, solution, strict=True)), name)
+    if kernel.order != order:
+        raise ValueError(f"powers must give order {order}, got {chosen} of order {kernel.order:g}")
+    return kernel
+
+
+def _term(power: int, j: int) -> Fraction:
+    """Coefficient of s^j in A_l K̂_l(s)/π; 0 beyond the degree l - 1."""
+    series = sinc_series(check_integer("powers", power))
+    return series[j] if j < len(series) else Fraction(0)
+
+
+def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
+    """Solve for the right-hand side (0, ..., 0, 1) by elimination; singular systems are refused."""
+    table = [[*row, Fraction(i == len(rows) - 1)] for i, row in enumerate(rows)]
+    for k in range(len(table)):
+        pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
+        if pivot is None:
+            raise ValueError("powers must have one combination of this order, got none or many")
+        table[k], table[pivot] = table[pivot], table[k]
+        table[k] = [entry / table[k][k] for entry in table[k]]
+        for i in range(len(table)):
+            if i != k:
+                factor = table[i][k]
+                table[i] = [a - factor * b for a, b in zip(table[i], table[k], strict=True)]
+    return [row[-1] for row in table]
+
+
+def _written(terms: Sequence[tuple[int, Fraction]]) -> str:
+    """Write φ with its highest power first, so that :meth:`PolynomialKernel.of` reads it."""
+    text = ""
+    for power, c in reversed(terms):
+        size = "" if abs(c) == 1 else str(abs(c))
+        text += ("-" if c < 0 else "+") + size + (f"z^{power}" if power > 1 else "z")
+    return text.removeprefix("+")
