@@ -65,12 +65,13 @@ def rates(
     """Print the exact best error of kernel density estimation against n, beside the rates.
 
     For every kernel, by default fourier1, fourier2 and fourier4: n, the best radius, the exact
-    MISE there, its local slope, the rate proved in the paper and the sharp one.
+    MISE there, its local slope, the rate proved in the paper and the sharp one; below, how the best
+    radius grows, in truth and after the paper.
 
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
     """
     from fourierkernels.theorems import rate_table
-    from fourierkernels.theorems.rate_tables import rates_table, write_rates
+    from fourierkernels.theorems.rate_tables import radius_lines, rates_table, write_rates
 
     kernels = _kernels([*(power or []), *(more or [])], kernel or [], control=control)
     sizes = _sizes(smallest, largest)
@@ -83,7 +84,10 @@ def rates(
         for kernel in tracked(kernels, "rates")
         for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
     ]
-    standard_output().print(rates_table(rows))
+    console = standard_output()
+    console.print(rates_table(rows))
+    for line in radius_lines(rows):
+        console.print(line, markup=False, highlight=False)
     if output is not None:
         with complete_file(output) as part:
             write_rates(part, rows)
@@ -160,9 +164,11 @@ def theorems(
     ] = True,
     output: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
 ) -> None:
-    """Test the theorems of the papers: stated and sharp rate, slope, verdict.
+    """Test the theorems of the papers: stated and sharp rate, slope, a verdict for each form.
 
-    By default every theorem is tested in the settings of the book's table.
+    The forms are the theorem as printed, as proved (with what its proof uses and the paper does not
+    print) and as sharp (under the weakest condition). By default every theorem is tested in the
+    settings of the book's table.
 
     Example: fourierkernels theorems '3a ordinary smooth' --density laplace --kernel fourier1
     """

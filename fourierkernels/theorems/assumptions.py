@@ -1,13 +1,17 @@
 """Assumptions of the theorems, each with a test that gives a reason."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from fourierkernels.kernels import FourierKernel
-from fourierkernels.theorems.measure import Setting
+from fourierkernels.kernels import FourierKernel, Kernel, PolynomialKernel
+from fourierkernels.kernels.phi_kernel import PhiKernel
+from fourierkernels.theorems.decay import common_order
+from fourierkernels.theorems.measure import Setting, central_points, order_at_points
 from fourierkernels.theorems.theorem import Assumption
 from fourierkernels.theory.densities import RegressionFunction, Smoothness
+from fourierkernels.theory.regression_moments import check_moments
 
 
 def power(setting: Setting) -> int | None:
@@ -27,22 +31,60 @@ def power_is(*powers: int) -> Assumption:
     return Assumption(f"φ(z) = z^l, l = {names}", test)
 
 
-def absolute_moments(m: int, top: int) -> Assumption:
-    """∫ φ(sinc z) z^j = 0 for j <= m, and ∫ |φ(sinc z)| |z|^j finite for m < j <= top.
+Moments = Callable[[Setting], int]
 
-    For sinc^l the j-th absolute moment is finite if l - j > 1.
+
+def lowest_power(kernel: Kernel) -> float | None:
+    """Return l in φ(z) ~ z^l at 0, None for a kernel that is no function of sinc."""
+    if isinstance(kernel, FourierKernel | PolynomialKernel | PhiKernel):
+        return kernel.lowest_power
+    return None
+
+
+def moments_of_theorem_1(setting: Setting) -> int:
+    """Return the largest m >= 1 of Theorem 1: moments vanish below the order r, |z|^{m+1} counts.
+
+    m = min(r - 1, l - 3), l the lowest power of φ; r - 1 where that is none, and 1 if there is no
+    order to stop at.
+    """
+    return _moments(setting, lambda power: math.ceil(power) - 3)
+
+
+def moments_of_theorem_2(setting: Setting) -> int:
+    """Return the largest m >= 1 of Theorem 2, min(r - 1, (l - 4)/2): it counts |z|^{2m+2}."""
+    return _moments(setting, lambda power: (math.ceil(power) - 4) // 2)
+
+
+def _moments(setting: Setting, largest: Callable[[float], int]) -> int:
+    order, power = setting.kernel.order, lowest_power(setting.kernel)
+    below = 1 if math.isinf(order) else max(math.ceil(order) - 1, 1)
+    absolute = 0 if power is None else largest(power)
+    return min(below, absolute) if absolute >= 1 else below
+
+
+def absolute_moments(m: Moments, top: Callable[[int], int]) -> Assumption:
+    """∫ φ(sinc z) z^j = 0 for 1 <= j <= m, ∫ |φ(sinc z)| |z|^j finite for m < j <= top(m).
+
+    Where φ(z) ~ z^l at 0, the j-th absolute moment is finite if l - j > 1; moments below the order
+    of the kernel are zero.
     """
 
     def test(setting: Setting) -> tuple[bool, str]:
-        l = power(setting)  # noqa: E741 - the literature's letter
-        if l is None:
-            return False, f"the kernel is {setting.kernel.name}, not a FourierKernel"
-        holds = l - top > 1
-        size = "is finite" if holds else "diverges"
-        return holds, f"∫ |sinc z|^{l} |z|^{top} dz {size}: it needs l > {top + 1}"
+        kernel, power = setting.kernel, lowest_power(setting.kernel)
+        if power is None:
+            return False, f"the kernel is {kernel.name}, no function φ of sinc"
+        last = top(m(setting))
+        holds = power - last > 1 and kernel.order > m(setting)
+        shape = f"sinc z|^{power:g}" if isinstance(kernel, FourierKernel) else "φ(sinc z)|"
+        size = "is finite" if power - last > 1 else "diverges"
+        return holds, f"∫ |{shape} |z|^{last} dz {size}: it needs l > {last + 1}"
 
-    text = f"moments of φ(sinc z): zero up to {m}, absolutely finite up to {top}"
+    text = f"moments of φ(sinc z): zero up to m >= 1, absolutely finite up to {_named(top)}"
     return Assumption(text, test)
+
+
+def _named(top: Callable[[int], int]) -> str:
+    return {2: "m + 1", 4: "2m + 2"}[top(1)]
 
 
 def _continuous_derivatives(smooth: Smoothness, times: int) -> tuple[bool, str]:
@@ -54,27 +96,133 @@ def _continuous_derivatives(smooth: Smoothness, times: int) -> tuple[bool, str]:
     return holds, f"ordinary smooth with β = {smooth.exponent:g} {sign} {times + 1}"
 
 
-def smooth_density(times: int) -> Assumption:
-    """Ask p for continuous, bounded derivatives up to `times` (used in the proof)."""
+def smooth_density(m: Moments) -> Assumption:
+    """Ask p for m + 1 continuous, bounded derivatives: used in the proof, not printed."""
 
     def test(setting: Setting) -> tuple[bool, str]:
-        holds, reason = _continuous_derivatives(setting.density.smoothness, times)
+        holds, reason = _continuous_derivatives(setting.density.smoothness, m(setting) + 1)
         return holds, f"the density is {reason}"
 
-    return Assumption(f"p has {times} bounded continuous derivatives", test)
+    return Assumption("p has m + 1 bounded continuous derivatives", test, ours=True)
 
 
-def smooth_function(times: int) -> Assumption:
-    """Ask f for continuous, bounded derivatives up to `times` (used in the proof)."""
+def smooth_function(m: Moments) -> Assumption:
+    """Ask f for m + 1 continuous, bounded derivatives: used in the proof, not printed."""
 
     def test(setting: Setting) -> tuple[bool, str]:
         f = setting.response
         if f.growth > 1.0:
             return False, f"f grows like |x|^{f.growth:g}: its derivatives are not bounded"
-        holds, reason = _continuous_derivatives(f.smoothness, times)
+        holds, reason = _continuous_derivatives(f.smoothness, m(setting) + 1)
         return holds, reason if holds else f"f has a {f.kind} at {_places(f)}: {reason}"
 
-    return Assumption(f"f has {times} bounded continuous derivatives", test)
+    return Assumption("f has m + 1 bounded continuous derivatives", test, ours=True)
+
+
+def of_finite_order(least: float) -> Assumption:
+    """1 - K̂(s) ~ b |s|^r with r >= least."""
+
+    def test(setting: Setting) -> tuple[bool, str]:
+        order = setting.kernel.order
+        return least <= order < math.inf, f"{setting.kernel.name} has order {order:g}"
+
+    return Assumption(f"1 - K̂(s) ~ b |s|^r, {least:g} <= r < ∞", test)
+
+
+def energy_beyond(exponent: Callable[[Setting], float], text: str) -> Assumption:
+    """Ask that ∫ |p̂|² over max|t_d| > R is O(R^{-q}): p is in the Besov space B^{q/2}_{2,∞}."""
+
+    def test(setting: Setting) -> tuple[bool, str]:
+        smooth, q = setting.density.smoothness, exponent(setting)
+        if smooth.kind == "supersmooth":
+            return True, "supersmooth: the energy beyond R falls faster than every power"
+        falls = 2.0 * smooth.exponent - 1.0
+        if falls <= 0.0:
+            return False, f"p is not square integrable: β = {smooth.exponent:g}"
+        sign = ">=" if falls >= q else "<"
+        return falls >= q, f"the energy beyond R is R^-{falls:g}, and {falls:g} {sign} {q:g}"
+
+    return Assumption(f"∫ |p̂|² beyond R is O(R^-q), {text}", test)
+
+
+def finite_energy(power: Callable[[Setting], float], text: str) -> Assumption:
+    """Ask that ∫ |t|^{2r} |p̂|² is finite: p is in the Sobolev space H^r."""
+
+    def test(setting: Setting) -> tuple[bool, str]:
+        smooth, r = setting.density.smoothness, power(setting)
+        name = f"∫ t{_superscript(2 * r)}|p̂|²"
+        if smooth.kind == "supersmooth":
+            return True, f"supersmooth: {name} is finite"
+        holds = smooth.exponent > r + 0.5
+        return holds, f"{name} {'is finite' if holds else 'diverges'}: β = {smooth.exponent:g}"
+
+    return Assumption(f"∫ {text} |p̂|² is finite", test)
+
+
+def _superscript(power: float) -> str:
+    return f"{power:g}".translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def even_differences(m: Moments) -> Assumption:
+    """Ask G = (f - f(x)) p for G(x + t) + G(x - t) = O(|t|^{m+1}), but for even powers below.
+
+    That is all that an even kernel sees of f and p near x. It holds unless a break is at x.
+    """
+
+    def test(setting: Setting) -> tuple[bool, str]:
+        empty = empty_point(setting)
+        if empty is not None:
+            return False, f"p is zero at x = {empty:g}"
+        order, least = order_at_points(setting), m(setting) + 1
+        if math.isinf(order):
+            return True, "no break of f or p is at a point"
+        return order >= least, f"a break at a point has |t|^{order:g}, and O(|t|^{least}) is needed"
+
+    text = "G(x + t) + G(x - t) is O(|t|^{m+1}) but for even powers, G = (f - f(x)) p; p(x) > 0"
+    return Assumption(text, test)
+
+
+def empty_point(setting: Setting) -> float | None:
+    """Return a point at which p is zero, or None."""
+    x = np.unique(central_points(setting.density, setting.dim))
+    empty = x[~(setting.density.pdf(x) > 0.0)]
+    return float(empty[0]) if len(empty) else None
+
+
+def finite_moments() -> Assumption:
+    """Ask for E |K_R f| and E K_R² f² to be finite, as tails of K, f and p have it."""
+
+    def test(setting: Setting) -> tuple[bool, str]:
+        try:
+            check_moments(setting.density, setting.response, setting.kernel)
+        except ValueError as error:
+            return False, str(error)
+        return True, f"f grows like |x|^{setting.response.growth:g}"
+
+    return Assumption("E |K_R f| and E K_R² f² are finite", test)
+
+
+def _tame_mean(setting: Setting) -> tuple[bool, str]:
+    if setting.kernel.nonnegative:
+        return True, "K >= 0: the estimate is an average, and its mean exists"
+    return True, "K is signed: over all designs the mean is infinite"
+
+
+TAME_MEAN = Assumption(
+    "the mean is over designs whose denominator is at least p/2, if K is signed",
+    _tame_mean,
+    ours=True,
+)
+
+
+def infinite_mean(setting: Setting) -> str:
+    """Return why the mean squared error of a regression is infinite, or ""."""
+    if setting.kernel.nonnegative:
+        return ""
+    return (
+        f"{setting.kernel.name} is signed: the denominator has a density at 0, "
+        "and the mean on the left is infinite for N >= 2"
+    )
 
 
 def supersmooth() -> Assumption:
@@ -119,13 +267,7 @@ def supersmooth_product() -> Assumption:
     return Assumption("f p is supersmooth of the order of p, up to a polynomial", test)
 
 
-def common_order(setting: Setting) -> float:
-    """Return α for p and f p alike: a density of order 2 is one of order 1 as well."""
-    orders = (setting.density.smoothness.exponent, setting.response.smoothness.exponent)
-    return min(orders)
-
-
-def bounded_second_moment() -> Assumption:
+def bounded_second_moment(*, ours: bool = False) -> Assumption:
     """Ask for sup f² p < ∞, checked out to 10^6 widths of the density."""
 
     def test(setting: Setting) -> tuple[bool, str]:
@@ -136,49 +278,7 @@ def bounded_second_moment() -> Assumption:
         size = "is bounded" if holds else "grows without bound"
         return holds, f"f² p {size}: f grows like |x|^{f.growth:g}"
 
-    return Assumption("sup f² p is finite", test)
-
-
-def decay(setting: Setting) -> float:
-    """Return c in |p̂(t)| ~ exp(-c Σ|t_d|^α), measured where |p̂| is small but representable.
-
-    The slope of -log |p̂| against |t|^α between half and nine tenths of the spectral range, over the
-    directions of the coordinates and their diagonals; the smallest.
-    """
-    p = setting.density
-    alpha = p.smoothness.exponent
-    if not math.isfinite(p.spectral_range):
-        raise ValueError(f"density must be supersmooth to have a decay, got {p!r}")
-    lengths = p.spectral_range * np.linspace(0.5, 0.9, 41)
-    rates = []
-    for direction in _directions(p.dim):
-        t = np.outer(lengths, direction / np.abs(direction).max()) / math.sqrt(p.dim)
-        log = np.log(np.maximum(np.abs(p.cf(t if p.dim > 1 else t[:, 0])), 1e-300))
-        sums = (np.abs(t) ** alpha).sum(axis=1)
-        first, last = int(log[:10].argmax()), 31 + int(log[-10:].argmax())  # crests, if it waves
-        rates.append((log[first] - log[last]) / (sums[last] - sums[first]))
-    return float(min(rates))
-
-
-def product_decay(setting: Setting) -> float:
-    """Return a c with |(f p)^(t)| <= C exp(-c|t|^α), α the common order of p and f p.
-
-    Where f is the less smooth, half of what a quadrature of f p shows between t = 4 and 16; else
-    half the decay of p: (f p)^ is p̂ shifted or differentiated, which costs any c below.
-    """
-    if common_order(setting) == setting.density.smoothness.exponent:
-        return 0.5 * decay(setting)
-    x = np.linspace(-40.0, 40.0, 2**15 + 1) / setting.density.spectral_scale
-    weighted = setting.response.value(x) * setting.density.pdf(x) * (x[1] - x[0])
-    t = setting.density.spectral_scale * np.array([4.0, 16.0])[:, None] * np.linspace(0.8, 1.2, 9)
-    log = np.log(np.abs(np.exp(1j * t[..., None] * x) @ weighted).max(axis=1))
-    alpha = common_order(setting)
-    return 0.5 * float((log[0] - log[1]) / (t[1].mean() ** alpha - t[0].mean() ** alpha))
-
-
-def _directions(dim: int) -> list[np.ndarray]:
-    grid = np.stack(np.meshgrid(*([-1.0, 0.0, 1.0],) * dim, indexing="ij"), axis=-1)
-    return [v for v in grid.reshape(-1, dim) if v.any() and v[np.flatnonzero(v)[0]] > 0]
+    return Assumption("sup f² p is finite", test, ours)
 
 
 def _places(f: RegressionFunction) -> str:

@@ -3,22 +3,32 @@
 import math
 
 from fourierkernels.theorems.assumptions import absolute_moments, smooth_density
+from fourierkernels.theorems.assumptions import moments_of_theorem_1 as moments
 from fourierkernels.theorems.measure import Setting
 from fourierkernels.theorems.tail_quantile import LEVEL, TAIL_QUANTILE
-from fourierkernels.theorems.theorem import Case, Theorem
+from fourierkernels.theorems.theorem import Assumption, Case, Theorem
 from fourierkernels.theory.rates import Rate
-
-_M = 1
 
 
 def tail_bound(setting: Setting, n: float, radius: float, level: float = LEVEL) -> float:
     """R^{-(m+1)} + √(R^D log(2/δ)/n)."""
     noise = math.sqrt(radius**setting.dim * math.log(2.0 / level) / n)
-    return float(radius ** -(_M + 1.0) + noise)
+    return float(radius ** -(moments(setting) + 1.0) + noise)
 
 
 def _rate(setting: Setting) -> Rate:
-    return Rate((_M + 1.0) / (setting.dim + 2.0 * (_M + 1)), 0.0, "Lemma 1, m = 1")
+    m = moments(setting)
+    return Rate((m + 1.0) / (setting.dim + 2.0 * (m + 1)), 0.0, f"Lemma 1, m = {m}")
+
+
+def _fixed_level(setting: Setting) -> tuple[bool, str]:
+    del setting
+    return True, "δ = 0.1 is fixed and R^D/N falls"
+
+
+def _refuted(setting: Setting) -> str:
+    del setting
+    return "no constant serves all R and δ: for fixed N the estimate may be as large as R^D"
 
 
 LEMMA_1 = Theorem(
@@ -29,7 +39,12 @@ LEMMA_1 = Theorem(
         r" + \sqrt{\frac{R^D \log(2/\delta)}{N}}\right)\right) \le \delta"
     ),
     error=TAIL_QUANTILE,
-    assumptions=(absolute_moments(_M, _M + 1), smooth_density(_M + 1)),
+    assumptions=(
+        absolute_moments(moments, lambda m: m + 1),
+        smooth_density(moments),
+        Assumption("R^D log(2/δ)/N is bounded", _fixed_level, ours=True),
+    ),
+    refuted=_refuted,
     bound=tail_bound,
     claimed=_rate,
     sharp=_rate,

@@ -4,6 +4,7 @@ Here too: the integrated error of a density, which is exact, so that nothing is 
 points at which the other measures judge an error.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -169,6 +170,30 @@ def central_points(density: Density, dim: int) -> FloatArray:
         raise ValueError(f"density must be on the line, got one in {density.dim} dimensions")
     column = np.array(_quantiles(density))
     return np.stack([np.roll(column, 2 * d) for d in range(dim)], axis=1)
+
+
+_TOUCHING = 1e-6  # widths of the density
+
+
+def order_at_points(setting: Setting) -> float:
+    """Return the lowest power |t|^k in [G(x + t) + G(x - t)]/2, G = (f - f(x)) p, at five points.
+
+    Kernels are even: they see this half of G only, and the bias at x is of no higher order than k.
+    Infinite where no break of f or p is at a point.
+    """
+    density, f = setting.density, setting.response
+    x = np.unique(central_points(density, setting.dim))
+    orders = [math.inf]
+    for part, factor in ((f, 0.0), (density, 1.0)):  # p comes with f - f(x) ~ t
+        touched = (np.abs(x - place).min() for place in part.breaks)
+        if any(gap < _TOUCHING / density.spectral_scale for gap in touched):
+            orders.append(_even_order(part.smoothness.exponent - 1.0 + factor))
+    return min(orders)
+
+
+def _even_order(power: float) -> float:
+    """Return the order of a break |t|^power in the even half: at an even power it is odd there."""
+    return power + 1.0 if power % 2.0 == 0.0 else power
 
 
 def exact_mise(setting: Setting, sizes: Sequence[int]) -> Measured:

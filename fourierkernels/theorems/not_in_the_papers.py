@@ -1,14 +1,14 @@
 """Rates that the papers leave open.
 
-Densities: kernels of order 2, and densities whose smoothness limits the rate. Regression: l = 2,
-and l = 3, 4, 5.
+Densities: kernels of order 2 and of higher orders, and densities whose smoothness limits the rate.
+Regression: l = 2, l = 3, 4, 5, and kernels of higher orders.
 """
 
 import math
 
 import numpy as np
 
-from fourierkernels.theorems.assumptions import power_is
+from fourierkernels.theorems.assumptions import TAME_MEAN, empty_point, finite_energy, power_is
 from fourierkernels.theorems.error_at_points import ERROR_AT_POINTS
 from fourierkernels.theorems.measure import INTEGRATED_ERROR, Setting, central_points
 from fourierkernels.theorems.theorem import (
@@ -22,8 +22,8 @@ from fourierkernels.theorems.theorem import (
 )
 
 
-def _bound_order_2(setting: Setting, n: float, radius: float) -> float:
-    return float(radius**-4.0) + variance(setting, n, radius)
+def _bound_of_order(setting: Setting, n: float, radius: float) -> float:
+    return float(radius ** (-2.0 * setting.kernel.order)) + variance(setting, n, radius)
 
 
 def _bound_by_smoothness(setting: Setting, n: float, radius: float) -> float:
@@ -36,12 +36,9 @@ def _second_order(setting: Setting) -> tuple[bool, str]:
     return order == 2.0, f"{setting.kernel.name} has order {order:g}"
 
 
-def _finite_curvature(setting: Setting) -> tuple[bool, str]:
-    smooth = setting.density.smoothness
-    if smooth.kind == "supersmooth":
-        return True, "supersmooth: ∫ t⁴|p̂|² is finite"
-    holds = smooth.exponent > 2.5
-    return holds, f"∫ t⁴|p̂|² {'is finite' if holds else 'diverges'}: β = {smooth.exponent:g}"
+def _higher_order(setting: Setting) -> tuple[bool, str]:
+    order = setting.kernel.order
+    return 2.0 < order < math.inf, f"{setting.kernel.name} has order {order:g}"
 
 
 def _rough_for_the_kernel(setting: Setting) -> tuple[bool, str]:
@@ -59,9 +56,9 @@ DENSITY_OF_ORDER_2 = Theorem(
     error=INTEGRATED_ERROR,
     assumptions=(
         Assumption("the kernel has order 2: l >= 3, or the Gaussian", _second_order),
-        Assumption("∫ t⁴ |p̂|² is finite", _finite_curvature),
+        finite_energy(lambda setting: 2.0, "t⁴"),
     ),
-    bound=_bound_order_2,
+    bound=_bound_of_order,
     claimed=None,
     sharp=sharp_density,
     derivation=(
@@ -73,6 +70,31 @@ DENSITY_OF_ORDER_2 = Theorem(
         Case("gaussian", "fourier5"),
         Case("cauchy", "fourier3"),
         Case("gaussian", "fourier3", dim=2),
+    ),
+)
+
+DENSITY_OF_HIGHER_ORDER = Theorem(
+    name="density of higher order",
+    source=NOT_IN_THE_PAPERS,
+    statement=r"\mathrm{MISE} \le C \left(\frac{1}{R^{2r}} + \frac{R^D}{N}\right)",
+    error=INTEGRATED_ERROR,
+    assumptions=(
+        Assumption("the kernel has a finite order r > 2", _higher_order),
+        finite_energy(lambda setting: setting.kernel.order, "|t|^{2r}"),
+    ),
+    bound=_bound_of_order,
+    claimed=None,
+    sharp=sharp_density,
+    derivation=(
+        "1 - K̂(s) ~ b s^r: squared bias is b² R^{-2r} ∫ t^{2r} |p̂|²/(2π), and R^{2r} bias² "
+        "is bounded if and only if the integral is finite"
+    ),
+    remark="The kernels are signed, and so may the estimate be.",
+    cases=(
+        Case("gaussian", "order4"),
+        Case("gaussian", "order6"),
+        Case("cauchy", "order4"),
+        Case("gaussian", "order4", dim=2),
     ),
 )
 
@@ -89,7 +111,13 @@ DENSITY_LIMITED_BY_SMOOTHNESS = Theorem(
         "squared bias is ∫ |p̂|²(1 - K̂(t/R))² ~ R^{-(2β-1)} L² ∫ s^{-2β}(1 - K̂(s))² ds/π "
         "(symbolic.asymptotics)"
     ),
-    cases=(Case("laplace", "fourier3"), Case("laplace", "fourier4"), Case("laplace", "fourier5")),
+    cases=(
+        Case("laplace", "fourier3"),
+        Case("laplace", "fourier4"),
+        Case("laplace", "fourier5"),
+        Case("laplace", "order4"),
+        Case("gamma(1.2)", "fourier4"),
+    ),
 )
 
 
@@ -99,11 +127,11 @@ def _bound_order_1(setting: Setting, n: float, radius: float) -> float:
 
 def _smooth_near_the_points(setting: Setting) -> tuple[bool, str]:
     """Two continuous derivatives at every point: none at a break that is rougher."""
+    empty = empty_point(setting)
+    if empty is not None:
+        return False, f"p is zero at x = {empty:g}"
     density, f = setting.density, setting.response
     x = np.unique(central_points(density, setting.dim))
-    empty = x[~(density.pdf(x) > 0.0)]
-    if len(empty):
-        return False, f"p is zero at x = {empty[0]:g}"
     nearest = math.inf
     for name, part in (("p", density), ("f", f)):
         for place in part.breaks:
@@ -143,7 +171,7 @@ REGRESSION_OF_ORDER_2 = Theorem(
     statement=r"\mathrm{MSE} \le \frac{C}{p^2}\left(\frac{1}{R^4} + \frac{R^D}{N}\right)",
     error=ERROR_AT_POINTS,
     assumptions=(power_is(3, 4, 5), _LOCAL),
-    bound=_bound_order_2,
+    bound=_bound_of_order,
     claimed=None,
     sharp=sharp_regression,
     derivation=(
@@ -154,4 +182,22 @@ REGRESSION_OF_ORDER_2 = Theorem(
     cases=tuple(
         Case("gaussian", f"fourier{power}", "sine", dim) for dim in (1, 2) for power in (3, 4, 5)
     ),
+)
+
+REGRESSION_OF_HIGHER_ORDER = Theorem(
+    name="regression of higher order",
+    source=NOT_IN_THE_PAPERS,
+    statement=r"\mathrm{MSE} \le \frac{C}{p^2}\left(\frac{1}{R^{2r}} + \frac{R^D}{N}\right)",
+    error=ERROR_AT_POINTS,
+    assumptions=(
+        Assumption("the kernel has a finite order r > 2", _higher_order),
+        _LOCAL,
+        TAME_MEAN,
+    ),
+    bound=_bound_of_order,
+    claimed=None,
+    sharp=sharp_regression,
+    derivation="the bias is -b R^{-r} times the r-th derivative of (f - f(x)) p, over p",
+    remark="The mean is over designs whose denominator is at least p/2: the kernels are signed.",
+    cases=(Case("gaussian", "order4", "sine"), Case("gaussian", "order6", "sine")),
 )

@@ -6,16 +6,19 @@ writes.
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.theorems.decay import decay
 from fourierkernels.theorems.measure import INTEGRATED_ERROR, Setting
 from fourierkernels.theorems.registry import THEOREMS
+from fourierkernels.theorems.theorem import Theorem
 from fourierkernels.theory.densities import Density, as_density
 from fourierkernels.theory.optimum import optimum
-from fourierkernels.theory.rates import Rate, RateRow, sharp_rate
+from fourierkernels.theory.rates import RadiusLaw, Rate, RateRow, sharp_radius, sharp_rate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,8 +29,9 @@ SIZES = tuple(10**e for e in range(2, 9))
 def paper_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) -> Rate | None:
     """Return the rate proved in [nguyen2022fourierformer]_, or None where it states none.
 
-    Theorem 3(a) for l = 1, 3(b) for l = 2 (it asks β > 3), Theorem 1 with m = 1 for l >= 4 (it
-    asks a bounded second derivative: β > 3 is enough). l = 3 and the Gaussian are not covered.
+    Theorem 3(a) for l = 1, 3(b) for l = 2 (it asks β > 3), Theorem 1 as proved for l >= 4 and for
+    φ of higher order (it asks m + 1 bounded derivatives: β > m + 2 is enough). l = 3 and the
+    Gaussian are not covered.
 
     Examples
     --------
@@ -35,12 +39,35 @@ def paper_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
     ('n^-1/2', None)
     """
     setting = Setting.of(density, kernel, dim=dim)
-    for theorem in THEOREMS.values():
-        if theorem.error is not INTEGRATED_ERROR or theorem.claimed is None:
-            continue
-        if theorem.applies(setting):
-            return theorem.claimed(setting)
-    return None
+    theorem = _proved(setting)
+    return theorem.claimed(setting) if theorem is not None and theorem.claimed else None
+
+
+def paper_radius(density: Density | str, kernel: Kernel | str, *, dim: int = 1) -> RadiusLaw | None:
+    """Return the best radius after [nguyen2022fourierformer]_, or None where it states none.
+
+    It balances the two terms of the bound. Where the bound is loose, the radius is too large.
+
+    Examples
+    --------
+    >>> str(paper_radius("gaussian", "fourier4")), str(paper_radius("laplace", "fourier1"))
+    ('n^1/3', 'n^1/2')
+    """
+    setting = Setting.of(density, kernel, dim=dim)
+    theorem = _proved(setting)
+    return theorem.radius(setting) if theorem is not None and theorem.radius else None
+
+
+def _proved(setting: Setting) -> Theorem | None:
+    """Return the first theorem on the MISE that states a rate for this setting."""
+    return next(
+        (
+            theorem
+            for theorem in THEOREMS.values()
+            if theorem.error is INTEGRATED_ERROR and theorem.claimed and theorem.applies(setting)
+        ),
+        None,
+    )
 
 
 def rate_table(
@@ -64,9 +91,15 @@ def rate_table(
     for kernel in map(as_kernel, kernels):
         paper = paper_rate(target, kernel, dim=dim)
         sharp = sharp_rate(target, kernel, dim=dim)
+        setting = Setting.of(target, kernel, dim=dim)
+        c = decay(setting) if sharp.exponent == 1.0 else math.nan
+        radii = (
+            paper_radius(target, kernel, dim=dim),
+            sharp_radius(target, kernel, dim=dim, decay=c),
+        )
         for n in sizes:
             best = optimum(target, kernel, n=n, dim=dim)
-            rows.append(RateRow(label, kernel.name, best, paper, sharp))
+            rows.append(RateRow(label, kernel.name, best, paper, sharp, *radii))
     return rows
 
 
@@ -92,6 +125,16 @@ def rates_table(rows: Sequence[RateRow]) -> "Table":
     return table
 
 
+def radius_lines(rows: Sequence[RateRow]) -> Iterator[str]:
+    """Say for each kernel how the best radius grows, after the paper and in truth."""
+    for kernel in dict.fromkeys(row.kernel for row in rows):
+        row = next(row for row in rows if row.kernel == kernel)
+        paper = (
+            "" if row.paper_radius is None else f"; {row.paper_radius.source}: {row.paper_radius}"
+        )
+        yield f"best radius of {kernel} grows like {row.sharp_radius}{paper}"
+
+
 def write_rates(path: Path, rows: Sequence[RateRow]) -> None:
     """Write the same as CSV."""
     records = [_record(row) for row in rows]
@@ -115,4 +158,6 @@ def _record(row: RateRow) -> dict[str, object]:
         "slope": best.slope,
         "paper_rate": row.paper or "",
         "sharp_rate": row.sharp,
+        "paper_radius": row.paper_radius or "",
+        "sharp_radius": row.sharp_radius,
     }

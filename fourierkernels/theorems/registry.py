@@ -8,7 +8,9 @@ from fourierkernels.foundation.validation import check_choice
 from fourierkernels.theorems.lemma_1 import LEMMA_1
 from fourierkernels.theorems.not_in_the_papers import (
     DENSITY_LIMITED_BY_SMOOTHNESS,
+    DENSITY_OF_HIGHER_ORDER,
     DENSITY_OF_ORDER_2,
+    REGRESSION_OF_HIGHER_ORDER,
     REGRESSION_OF_ORDER_1,
     REGRESSION_OF_ORDER_2,
 )
@@ -32,11 +34,13 @@ THEOREMS: dict[str, Theorem] = {
         THEOREM_3B_SUPERSMOOTH,
         THEOREM_3B_ORDINARY_SMOOTH,
         DENSITY_OF_ORDER_2,
+        DENSITY_OF_HIGHER_ORDER,
         DENSITY_LIMITED_BY_SMOOTHNESS,
         THEOREM_2,
         THEOREM_4,
         REGRESSION_OF_ORDER_1,
         REGRESSION_OF_ORDER_2,
+        REGRESSION_OF_HIGHER_ORDER,
         LEMMA_1,
     )
 }

@@ -9,6 +9,7 @@ from scipy import special
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
+from fourierkernels.theorems.assumptions import moments_of_theorem_1
 from fourierkernels.theorems.measure import (
     Bound,
     ErrorMeasure,
@@ -26,8 +27,9 @@ _LEVELS = (0.5, 0.2, 0.1, 0.05, 0.01)  # δ of the constant of a bound
 
 
 def tail_radius(setting: Setting, n: float) -> float:
-    """Return the radius that balances the bound, n^{1/(D+4)}, in units of the density."""
-    return float(2.0 * setting.density.spectral_scale * n ** (1.0 / (setting.dim + 4.0)))
+    """Return the radius that balances the bound, n^{1/(D+2(m+1))}, in units of the density."""
+    growth = 1.0 / (setting.dim + 2.0 * (moments_of_theorem_1(setting) + 1))
+    return float(2.0 * setting.density.spectral_scale * n**growth)
 
 
 def normal_quantile(setting: Setting, sizes: Sequence[int]) -> Measured:

@@ -3,29 +3,36 @@
 import math
 
 from fourierkernels.theorems.assumptions import (
+    TAME_MEAN,
     bounded_second_moment,
-    common_order,
+    finite_moments,
+    infinite_mean,
     power_is,
-    product_decay,
     supersmooth,
     supersmooth_product,
 )
+from fourierkernels.theorems.decay import common_order, polynomial_degree, product_decay
 from fourierkernels.theorems.error_at_points import ERROR_AT_POINTS
 from fourierkernels.theorems.measure import Setting
 from fourierkernels.theorems.theorem import Case, Theorem, sharp_regression, variance
-from fourierkernels.theory.rates import Rate
+from fourierkernels.theory.rates import RadiusLaw, Rate
 
 
 def _bound(setting: Setting, n: float, radius: float) -> float:
-    """Return the bound with deg Q = 0, and J(R), p² and f + C_5 put to one."""
-    alpha = common_order(setting)
+    """Return the bound with J(R), p² and f + C_5 put to one."""
+    alpha, degree = common_order(setting), polynomial_degree(setting)
     tail = math.exp(-2.0 * product_decay(setting) * radius**alpha)
-    bias = radius ** max(2.0 - 2.0 * alpha, 0.0) * tail
+    bias = radius ** max(2.0 * degree + 2.0 - 2.0 * alpha, 0.0) * tail
     return float(bias) + variance(setting, n, radius)
 
 
 def _claim(setting: Setting) -> Rate:
     return Rate(1.0, setting.dim / common_order(setting), "Theorem 4")
+
+
+def _radius(setting: Setting) -> RadiusLaw:
+    factor = 0.5 / product_decay(setting)
+    return RadiusLaw(0.0, 1.0 / common_order(setting), factor, "Theorem 4")
 
 
 THEOREM_4 = Theorem(
@@ -36,7 +43,16 @@ THEOREM_4 = Theorem(
         r" + (f + C_5) R^D/N}{p^2 J(R)}"
     ),
     error=ERROR_AT_POINTS,
-    assumptions=(power_is(1), supersmooth(), supersmooth_product(), bounded_second_moment()),
+    assumptions=(
+        power_is(1),
+        supersmooth(),
+        supersmooth_product(),
+        bounded_second_moment(),
+        TAME_MEAN,
+    ),
+    weakest=(power_is(1), supersmooth(), supersmooth_product(), finite_moments(), TAME_MEAN),
+    radius=_radius,
+    refuted=infinite_mean,
     bound=_bound,
     claimed=_claim,
     sharp=sharp_regression,
@@ -51,6 +67,7 @@ THEOREM_4 = Theorem(
     ),
     cases=(
         Case("gaussian", "fourier1", "sine"),
+        Case("gaussian", "fourier1", "quadratic"),
         Case("gaussian", "fourier1", "kink"),
         Case("gaussian", "fourier1", "kink", beyond=True),
     ),

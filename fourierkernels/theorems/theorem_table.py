@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.foundation.progress import tracked
+from fourierkernels.theorems.evidence import Answer, Evidence, Verdict
 from fourierkernels.theorems.registry import THEOREMS, as_theorem
-from fourierkernels.theorems.theorem import Case, Evidence, Theorem
+from fourierkernels.theorems.theorem import FORMS, Case, FormName, Theorem
 from fourierkernels.theorems.verification import verify
 from fourierkernels.theory.slopes import LimitSlope, Slope
 
@@ -85,7 +86,7 @@ _HEADER = (
     "sharp rate",
     "slope, N → ∞",
     "simulated",
-    "verdict",
+    *(form.removeprefix("as ") for form in FORMS),
 )
 
 
@@ -130,7 +131,8 @@ def _summary(evidence: Sequence[Evidence]) -> "Table":
     from rich import box
     from rich.table import Table
 
-    shown = Table(*_HEADER, box=box.SIMPLE_HEAD)
+    shown = Table(*_HEADER, box=box.SIMPLE_HEAD, caption=_CAPTION)
+    shown.columns[1].no_wrap = True
     for row in evidence:
         shown.add_row(
             row.theorem,
@@ -139,9 +141,27 @@ def _summary(evidence: Sequence[Evidence]) -> "Table":
             str(row.sharp or "-"),
             _short(row.slope),
             _short(row.simulated_slope),
-            row.verdict,
+            *(_verdict(row, form) for form in FORMS),
         )
     return shown
+
+
+_SHORT: dict[Verdict, str] = {
+    "holds and sharp": "sharp",
+    "holds, loose": "loose",
+    "does not hold": "fails",
+    "not applicable": "n/a",
+    "undecided": "undecided",
+}
+_CAPTION = (
+    "sharp: holds, and no faster rate does; loose: holds, and the error falls faster; "
+    "fails: does not hold; n/a: a condition fails"
+)
+
+
+def _verdict(row: Evidence, form: FormName) -> str:
+    answer = row.answer(form)
+    return "-" if answer is None else _SHORT[answer.verdict]
 
 
 def _name(row: Evidence) -> str:
@@ -153,20 +173,27 @@ def _name(row: Evidence) -> str:
 
 
 def _short(slope: LimitSlope | Slope | None) -> str:
-    return "-" if slope is None else str(slope)
+    return "-" if slope is None else str(slope).replace("moved ", "")
 
 
 def _reasons(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """Say why a form does not apply or fails, each reason once."""
     for row in evidence:
-        if row.verdict == "not applicable":
-            yield f"{row.theorem} ({_name(row)}): {row.reason}"
+        said: dict[str, list[str]] = {}
+        for answer in row.answers:
+            if answer.reason:
+                said.setdefault(answer.reason, []).append(answer.form)
+        for reason, forms in said.items():
+            yield f"{row.theorem} ({_name(row)}), {', '.join(forms)}: {reason}"
 
 
 def _details(row: Evidence) -> Iterator[str]:
     theorem = as_theorem(row.theorem)
     yield f"source: {theorem.source.replace('[', '').replace(']_', '')}"
-    for check in row.checks:
-        yield f"{'holds' if check.holds else 'FAILS'}: {check.assumption}; {check.reason}"
+    for answer in row.answers:
+        yield from _form(answer)
+    if theorem.radius is not None and row.claimed is not None:
+        yield f"best radius, as printed: {theorem.radius(row.setting)}"
     if row.computed is not None:
         sizes = row.computed.sizes
         yield f"slope: {row.computed.method}, n = {sizes[0]:g} to {sizes[-1]:g}"
@@ -179,3 +206,15 @@ def _details(row: Evidence) -> Iterator[str]:
     yield f"why: {theorem.derivation}"
     if theorem.remark:
         yield f"note: {theorem.remark}"
+    for erratum in theorem.errata:
+        yield f"erratum: {erratum}"
+
+
+def _form(answer: Answer) -> Iterator[str]:
+    rate = f", {answer.rate}" if answer.rate else ""
+    yield f"{answer.form}: {answer.verdict}{rate}"
+    for check in answer.checks:
+        ours = " (ours)" if check.ours else ""
+        yield f"  {'holds' if check.holds else 'FAILS'}: {check.assumption}{ours}; {check.reason}"
+    if answer.refuted:
+        yield f"  FAILS: {answer.refuted}"

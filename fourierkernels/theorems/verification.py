@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fourierkernels.kernels import Kernel
+from fourierkernels.theorems.evidence import Answer, Evidence, Verdict
 from fourierkernels.theorems.measure import ErrorMeasure, Measured, Setting, Simulation
 from fourierkernels.theorems.registry import as_theorem
-from fourierkernels.theorems.theorem import Check, Evidence, Theorem, Verdict
+from fourierkernels.theorems.theorem import Form, Theorem
 from fourierkernels.theory.densities import Density, RegressionFunction
 from fourierkernels.theory.rates import Rate
 from fourierkernels.theory.slopes import (
@@ -46,9 +47,14 @@ def verify(
     simulation: Simulation | None = None,
     simulated_sizes: Sequence[int] | None = None,
 ) -> Evidence:
-    """Return the evidence for a theorem in one setting.
+    """Return the evidence for a theorem in one setting, with an answer for each of its forms.
 
-    The verdict compares the claimed rate with the slope of computed errors in the limit: exact MISE
+    `answers` has one verdict for the theorem as printed, as proved and as sharp; the `verdict` is
+    that of the form as proved. Constants may depend on p and f in all of them. A printed statement
+    "does not hold" also where nothing that is measured can show it: where the mean that it bounds
+    is infinite. The form as sharp is "not applicable" where its condition, the weakest, fails.
+
+    A verdict compares the claimed rate with the slope of computed errors in the limit: exact MISE
     for densities, the error to first order in R^D/n for regression; powers of log n, which no slope
     tells apart, with those of the sharp rate. Where these are not exact, a
     simulation over smaller n must agree with them. "does not hold" asks for a proof beside the
@@ -67,7 +73,7 @@ def verify(
     sizes : sequence of int, optional
         The window of n, at least five in geometric progression.
     beyond : bool
-        Measure although an assumption fails: the theorem may be true beyond what it assumes.
+        Judge the form as proved although an assumption fails: it may be true beyond.
     simulate : bool
         Whether to simulate where the computed error is not exact.
     simulation : callable (setting, sizes) -> Measured, optional
@@ -88,34 +94,46 @@ def verify(
     """
     theorem = as_theorem(theorem)
     setting = Setting.of(density, kernel, function, dim=dim)
-    checks = theorem.check(setting)
-    if not (beyond or all(check.holds for check in checks)):
-        return Evidence(theorem.name, setting, checks, "not applicable", None, None)
+    answers = tuple(_asked(theorem, form, setting, beyond=beyond) for form in theorem.forms)
     made = theorem.error.simulation
     if not simulate or made is None:
         simulation = None
     elif simulation is None:
         simulation = made()
-    return _evidence(theorem, setting, checks, _Windows(sizes, simulated_sizes, simulation))
+    if all(answer.verdict in {"not applicable", "does not hold"} for answer in answers):
+        proved = answers[-2]
+        return Evidence(
+            theorem.name, setting, proved.checks, proved.verdict, None, None, answers=answers
+        )
+    return _evidence(theorem, setting, answers, _Windows(sizes, simulated_sizes, simulation))
+
+
+def _asked(theorem: Theorem, form: Form, setting: Setting, *, beyond: bool) -> Answer:
+    """Check the assumptions of a form; the verdict is open ("undecided") where they hold."""
+    checks = tuple(each.check(setting) for each in form.assumptions)
+    applies = all(check.holds for check in checks)
+    if not applies and not (beyond and form.name == "as proved"):
+        return Answer(form.name, checks, "not applicable", None)
+    refuted = theorem.refuted(setting) if form.name == "as printed" else ""
+    verdict: Verdict = "does not hold" if refuted else "undecided"
+    return Answer(form.name, checks, verdict, form.rate(setting), refuted)
 
 
 def _evidence(
-    theorem: Theorem, setting: Setting, checks: tuple[Check, ...], windows: _Windows
+    theorem: Theorem, setting: Setting, answers: tuple[Answer, ...], windows: _Windows
 ) -> Evidence:
     measure, sharp = theorem.error, theorem.sharp(setting)
-    claimed = theorem.claimed(setting) if theorem.claimed else None
     computed = measure.compute(setting, _window(measure, sharp, windows.sizes))
     simulated = _simulated(measure, setting, windows)
     residual = _residual(measure, setting, simulated)
-    stated = claimed or sharp
-    verdict = _judge(_gap(stated, sharp, computed), _faster(sharp, stated), residual)
+    answers = tuple(_judged(answer, sharp, computed, residual) for answer in answers)
     constant, worst = _smallest_constant(theorem, setting, computed)
     return Evidence(
         theorem=theorem.name,
         setting=setting,
-        checks=checks,
-        verdict=verdict,
-        claimed=claimed,
+        checks=answers[-2].checks,
+        verdict=answers[-2].verdict,
+        claimed=theorem.claimed(setting) if theorem.claimed else None,
         sharp=sharp,
         computed=computed,
         local=local_slopes(computed.sizes, computed.errors),
@@ -125,7 +143,16 @@ def _evidence(
         residual=residual,
         constant=constant,
         worst=worst,
+        answers=answers,
     )
+
+
+def _judged(answer: Answer, sharp: Rate, computed: Measured, residual: Slope | None) -> Answer:
+    """Settle an open verdict by the slope of what was measured."""
+    if answer.verdict != "undecided" or answer.rate is None:
+        return answer
+    gap = _gap(answer.rate, sharp, computed)
+    return answer._replace(verdict=_judge(gap, _faster(sharp, answer.rate), residual))
 
 
 def _window(measure: ErrorMeasure, sharp: Rate, sizes: Sequence[int] | None) -> Sequence[int]:

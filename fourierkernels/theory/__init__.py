@@ -6,7 +6,14 @@ from fourierkernels.theory.frequency_integrals import Mise
 from fourierkernels.theory.ise import IseCurve, ise
 from fourierkernels.theory.normal import FullOptimum, full_covariance_mise, full_covariance_optimum
 from fourierkernels.theory.optimum import Optimum, optimal_radius, optimum
-from fourierkernels.theory.rates import Rate, RateRow, sharp_rate, sharp_regression_rate
+from fourierkernels.theory.rates import (
+    RadiusLaw,
+    Rate,
+    RateRow,
+    sharp_radius,
+    sharp_rate,
+    sharp_regression_rate,
+)
 from fourierkernels.theory.regression_asymptotics import regression_asymptotics
 from fourierkernels.theory.regression_error import (
     RegressionTerms,
@@ -22,6 +29,7 @@ __all__ = [
     "LimitSlope",
     "Mise",
     "Optimum",
+    "RadiusLaw",
     "Rate",
     "RateRow",
     "RegressionTerms",
@@ -40,6 +48,7 @@ __all__ = [
     "regression_at_radius",
     "regression_next_order",
     "regression_radius",
+    "sharp_radius",
     "sharp_rate",
     "sharp_regression_rate",
 ]

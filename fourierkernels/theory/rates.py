@@ -42,6 +42,35 @@ class Rate:
         return f"{log}n^-{_short(self.exponent)}"
 
 
+@dataclass(frozen=True)
+class RadiusLaw:
+    """How a radius grows with n: n^exponent · (c log n)^log_power, up to its constant.
+
+    Where `exponent` is 0 the constant is part of the law: it is 1, in units of the density.
+    """
+
+    exponent: float
+    log_power: float
+    factor: float  # c
+    source: str
+
+    def __call__(self, n: float) -> float:
+        """Value at n."""
+        return float(n**self.exponent * (self.factor * math.log(n)) ** self.log_power)
+
+    def __str__(self) -> str:
+        factor = "" if self.factor == 1.0 else f"{self.factor:.3g} "
+        power = "" if self.log_power == 1 else f"^{_short(self.log_power)}"
+        log = f"({factor}log n){power}" if self.log_power else ""
+        growth = f"n^{_short(self.exponent)}" if self.exponent else ""
+        return f"{log} {growth}".strip()
+
+
+def balanced_radius(q: float, dim: int, source: str) -> RadiusLaw:
+    """Return the radius n^{1/(D+q)} that balances squared bias R^{-q} with variance R^D/n."""
+    return RadiusLaw(1.0 / (dim + q), 0.0, 1.0, source)
+
+
 def balanced_rate(q: float, dim: int, source: str) -> Rate:
     """Return the rate n^{-q/(D+q)} of squared bias R^{-q} against variance R^D/n."""
     return Rate(q / (dim + q), 0.0, source)
@@ -78,6 +107,28 @@ def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
     return Rate(q / (dim + q), log_power, reason)
 
 
+def sharp_radius(
+    density: Density | str, kernel: Kernel | str, *, dim: int = 1, decay: float = math.nan
+) -> RadiusLaw:
+    """Return how the radius of the best MISE grows with n: n^{1/(D+q)}, at the rate n^{-q/(D+q)}.
+
+    Where nothing but |p̂| limits the bias, the radius solves |p̂(R)|² ~ 1/n: (log n/(2c))^{1/α}
+    with c the `decay` of |p̂| ~ exp(-c|t|^α).
+
+    Examples
+    --------
+    >>> str(sharp_radius("laplace", "fourier1")), str(sharp_radius("gaussian", "fourier4"))
+    ('n^1/4', 'n^1/5')
+    """
+    density, kernel = as_density(density), as_kernel(kernel)
+    rate = sharp_rate(density, kernel, dim=dim)
+    if rate.exponent == 1.0:
+        return RadiusLaw(0.0, 1.0 / density.smoothness.exponent, 0.5 / decay, rate.source)
+    dim = max(dim, density.dim)
+    growth = (1.0 - rate.exponent) / dim
+    return RadiusLaw(growth, rate.log_power and -growth, 1.0, rate.source)
+
+
 def sharp_regression_rate(
     density: Density | str,
     function: RegressionFunction | str,
@@ -111,16 +162,18 @@ def sharp_regression_rate(
 
 @dataclass(frozen=True)
 class RateRow:
-    """One line of a rate table: the optimum at one n, and the rates it is compared with."""
+    """One line of a rate table: the optimum at one n, and the laws that it is compared with."""
 
     density: str
     kernel: str
     optimum: Optimum
     paper: Rate | None
     sharp: Rate
+    paper_radius: RadiusLaw | None
+    sharp_radius: RadiusLaw
 
 
 def _short(x: float) -> str:
     """Write a fraction with a small denominator as one."""
-    fraction = Fraction(x).limit_denominator(12)
+    fraction = Fraction(x).limit_denominator(20)
     return str(fraction) if abs(float(fraction) - x) < 1e-9 else f"{x:.4g}"

@@ -98,7 +98,8 @@ def test_the_command_shows_it(
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
     assert "gaussian, gaussian, D = 1" in shown
-    assert "the control (gaussian, fourier4, D = 1): the kernel is fourier4" in shown
+    forms = "as printed, as proved, as sharp"
+    assert f"the control (gaussian, fourier4, D = 1), {forms}: the kernel is fourier4" in shown
     with path.open(encoding="utf-8") as file:
         verdicts = [row["verdict"] for row in csv.DictReader(file)]
     assert verdicts == ["holds, loose", "not applicable"]

@@ -29,11 +29,13 @@ def test_theorems_are_objects_with_names_rates_and_settings() -> None:
         "3b supersmooth",
         "3b ordinary smooth",
         "density of order 2",
+        "density of higher order",
         "density limited by smoothness",
         "2",
         "4",
         "regression of order 1",
         "regression of order 2",
+        "regression of higher order",
         "lemma 1",
     ]
     setting = theorems.Setting.of("laplace", "fourier1")

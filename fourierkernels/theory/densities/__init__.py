@@ -30,6 +30,7 @@ from fourierkernels.theory.densities.regression_functions import (
     additive,
     as_regression_function,
 )
+from fourierkernels.theory.densities.stable import Stable
 from fourierkernels.theory.densities.univariate import Cauchy, Gamma, Gaussian, Laplace
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Product",
     "RegressionFunction",
     "Smoothness",
+    "Stable",
     "additive",
     "as_density",
     "as_regression_function",
