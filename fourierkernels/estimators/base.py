@@ -3,7 +3,6 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.boxes import Bounds, Images, check_bounds, inside, reflect
 from fourierkernels.estimators.checks import checked_queries
-from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
+from fourierkernels.estimators.design import FitRows, nadaraya_watson_design
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.streams.fitting import StreamFit, continued, fit_stream, options_of
 from fourierkernels.estimators.streams.sources import Source
-from fourierkernels.estimators.weights import fitted_weights, left_out
+from fourierkernels.estimators.weights import WEIGHTINGS, SampleRows, fitted_weights
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import Frame, KernelSums, SampleSum
@@ -58,8 +57,6 @@ class Kept:
         return built.setdefault(key, build()) if value is None else value
 
 
-_TINY = np.finfo(float).tiny
-
 _SAMPLES = ("points_", "weights_", "responses_")
 
 
@@ -73,12 +70,13 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     bounds_ : array of shape (2, dim)
         Lower and upper ends, infinite where there is no bound.
     weights_ : array of shape (n,)
-        How many samples each row stands for; see `fourierkernels.estimators.weights`.
+        As given, or scaled; see `fourierkernels.estimators.weights`.
     plan_ : Plan
         Method, estimated seconds and accuracy for as many queries as samples.
     """
 
     _takes_matrices = False
+    _weightings: tuple[str, ...] = WEIGHTINGS
 
     def __init__(
         self,
@@ -116,7 +114,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _compute_fit(self, X: FloatArray, sample_weight: ArrayLike | None) -> None:
-        self.weights_ = fitted_weights(sample_weight, len(X), self.weighting)
+        self.weights_ = fitted_weights(sample_weight, len(X), self.weighting, self._weightings)
         self.kernel_ = as_kernel(self.kernel)
         self.radius_ = self._chosen_radius(X)
         self.points_ = X
@@ -134,6 +132,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             radius=self.radius,
             bandwidth=self.bandwidth,
             responses=self._summed(),
+            weighting=self.weighting,
             fit_design=self._fit_design(),
         )
 
@@ -155,9 +154,15 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the responses that the estimate sums, if it has any."""
         return None
 
-    def _fit_design(self) -> FitDesign:
+    def _fit_design(self) -> FitRows:
         """Return how the smoother is fitted at its design points, which rules of regression use."""
-        return partial(nadaraya_watson_design, weighting=self.weighting)
+        return nadaraya_watson_design
+
+    def sample_rows(self) -> SampleRows:
+        """Return how the rows of the sample count."""
+        responses = self._summed()
+        rows = self.points_ if responses is None else _side_by_side(self.points_, responses)
+        return SampleRows.of(rows, self.weights_, self.weighting)
 
     def _inside(self, queries: FloatArray) -> NDArray[np.bool_]:
         return inside(queries, self.bounds_)
@@ -223,16 +228,21 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
 
-    def _sums_without_own(self) -> KernelSums:
+    def _sums_without_own(self, rows: SampleRows) -> KernelSums:
         """Return the sums at each sample without what leave-one-out leaves out of it.
 
-        What is left of a row that counts for more than one sample is a row of its own, which
-        belongs to no query: so the others can be summed by themselves where little is left.
+        Copies leave together. What is left of a row that counts for more than one sample is a row
+        of its own, which belongs to no query: so the others can be summed by themselves where
+        little is left.
         """
-        shares = left_out(self.weights_, self.weighting) / np.maximum(self.weights_, _TINY)
-        own = self._own_terms() * shares
+        own = rows.over_copies(self._own_terms()) * rows.left_share
         points, weights, source = self._images
-        share = shares[source]
+        if rows.place is not None:
+            first = np.unique(rows.place, return_index=True)[1]
+            owners = rows.place[source]
+            sums = self._kept_sum().left_out(self.points_[first], own[first], owners)
+            return sums.taken(rows.place)
+        share = rows.left_share[source]
         kept = np.flatnonzero((share < 1.0) & (weights > 0))
         if not len(kept):
             return self._kept_sum().left_out(self.points_, own, source)
@@ -252,6 +262,10 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._kept = Kept()
+
+
+def _side_by_side(points: FloatArray, responses: FloatArray) -> FloatArray:
+    return np.column_stack([points, responses.reshape(len(points), -1)])
 
 
 class StreamingEstimator(KernelEstimator, ABC):

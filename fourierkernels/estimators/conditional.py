@@ -1,6 +1,5 @@
 """Conditional density estimation."""
 
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from fourierkernels.estimators.radius import (
     GAUSSIAN_RULES,
     RADIUS_RULES,
     REGRESSION_RULES,
+    of_distinct,
 )
 from fourierkernels.estimators.roots import monotone_quantiles, rearranged_quantiles
 from fourierkernels.estimators.sampling import draw_from_kernel
@@ -63,9 +63,9 @@ class ConditionalDensity(KernelEstimator):
     tol : float
         Accuracy, relative to the largest sum, where sums are band-limited.
     weighting : {"frequency", "importance"}
-        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
-        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
-        Estimates with a given radius do not depend on it; rules do.
+        What `sample_weight` means: copies of a row, scikit-learn's contract, or an importance of
+        which only ratios matter, (Σw)²/Σw² samples in all. Estimates with a given radius do not
+        depend on it; rules do, and count distinct rows: see `fourierkernels.estimators.weights`.
 
     Attributes
     ----------
@@ -211,10 +211,17 @@ class ConditionalDensity(KernelEstimator):
             raise ValueError(
                 f"radius and bandwidth exclude each other, got {self.radius} and {self.bandwidth}"
             )
-        fit = partial(nadaraya_watson_design, weighting=self.weighting)
         dim = self.n_features_in_
         x, y = np.ascontiguousarray(X[:, :dim]), np.ascontiguousarray(X[:, dim:])
-        return CONDITIONAL_RULES[self.radius](x, self.weights_, self.kernel_, y, fit)
+        return of_distinct(
+            CONDITIONAL_RULES[self.radius],
+            x,
+            self.weights_,
+            self.kernel_,
+            y,
+            self.weighting,
+            nadaraya_watson_design,
+        )
 
     def _cut(self, queries: FloatArray) -> list[FloatArray]:
         return [queries[i : i + _BLOCK] for i in range(0, len(queries), _BLOCK)]

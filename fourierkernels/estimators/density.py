@@ -22,7 +22,6 @@ from fourierkernels.estimators.proper import ProperDensity, proper_density
 from fourierkernels.estimators.sampling import draw_from_kernel
 from fourierkernels.estimators.streams.choice import as_source, stream_of
 from fourierkernels.estimators.streams.fitting import may_go_on
-from fourierkernels.estimators.weights import left_out
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_integer, check_rng
 from fourierkernels.sums import SampleSum
@@ -68,9 +67,10 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         Where sums run: "cuda" uses the operator of Fourier attention in double precision.
         Derivatives and integrals need the CPU.
     weighting : {"frequency", "importance"}
-        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
-        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
-        Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
+        What `sample_weight` means: copies of a row, scikit-learn's contract, or an importance of
+        which only ratios matter, (Σw)²/Σw² samples in all. Estimates with a given radius do not
+        depend on it; rules, leave-one-out and limits do, and count distinct rows: see
+        `fourierkernels.estimators.weights`.
     within : sequence of (low, high) per dimension, optional
         A range that contains all samples and queries of a stream: with a radius given too, one
         reading is enough. Not a bound of the density.
@@ -332,12 +332,15 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     def leave_one_out(self) -> FloatArray:
         """Return p̂ without sample i at each sample x_i, shape ``(n,)``, in closed form.
 
-        (W p̂(x_i) - v_i ∏ R_d K(0)) / (W - v_i) with W = Σ w, and v_i what is left out: all of
-        w_i, or by frequency at most one copy. One sample alone has none: NaN.
+        (W p̂(x_i) - v_i ∏ R_d K(0)) / (W - v_i) with W = Σ w, and v_i what is left out: the weight
+        of all copies of x_i, or of one copy where values are rounded and weights are frequencies
+        (`fourierkernels.estimators.weights`). One sample alone has none: NaN.
         """
         check_is_fitted(self)
-        sums = self._sums_without_own()
-        rest = self.weights_.sum() - left_out(self.weights_, self.weighting)
+        rows = self.sample_rows()
+        sums = self._sums_without_own(rows)
+        rest = self.weights_.sum() - rows.left
+        rest[rest < 1e-12 * self.weights_.sum()] = 0.0  # rounding of a sample that is all
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rest > 0, self.weights_.sum() / rest, np.nan)
         return np.asarray(sums.totals() * np.exp(self._log_scale()) * share)

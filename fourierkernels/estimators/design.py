@@ -21,7 +21,7 @@ _OWN_FIT = 1e-9  # 1 - H_jj below which a sample is its own fit
 
 @dataclass(frozen=True)
 class DesignFit:
-    """The regression at its design points, those of positive weight.
+    """The regression at its design points: distinct rows of positive weight.
 
     Attributes
     ----------
@@ -51,6 +51,8 @@ class DesignFit:
 
 #: (points, weights, responses (n, k), kernel, radius) to the fit with that radius.
 FitDesign = Callable[[FloatArray, FloatArray, FloatArray, Kernel, FloatArray], DesignFit]
+#: The same with the keyword `weighting`, the meaning of the weights of distinct rows.
+FitRows = Callable[..., DesignFit]
 #: What a rule minimises over the radius.
 Score = Callable[[DesignFit], float]
 
@@ -101,6 +103,11 @@ def _mean_leverage(fit: DesignFit) -> float:
     return float(fit.copies @ fit.leverage / fit.copies.sum())
 
 
+def sample_counts(weights: FloatArray, weighting: str) -> FloatArray:
+    """Return how many samples distinct rows stand for; a row of any precision is one."""
+    return np.ones(len(weights)) if weighting == "precision" else weights
+
+
 def nadaraya_watson_design(
     points: FloatArray,
     weights: FloatArray,
@@ -123,7 +130,7 @@ def nadaraya_watson_design(
         responses - sums.ratios(),
         leverage,
         weights,
-        weights,
+        sample_counts(weights, weighting),
         ~(np.abs(sums.denominator) > known),
         ~(np.abs(sums.denominator - own) > np.maximum(known, LEFT * np.abs(own))),
     )
@@ -146,4 +153,5 @@ def design_fit_of(
     leverage = diagonal * (left_out(weights, weighting) / weights)
     undefined = np.isnan(leverage) | np.isnan(fit).any(axis=1)
     alone = ~(np.abs(1.0 - leverage) > _OWN_FIT)
-    return DesignFit(responses - fit, leverage, weights, weights, undefined, undefined | alone)
+    counts = sample_counts(weights, weighting)
+    return DesignFit(responses - fit, leverage, weights, counts, undefined, undefined | alone)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.estimators.design import DIGITS, LEFT, DesignFit, FitDesign
+from fourierkernels.estimators.design import DIGITS, LEFT, DesignFit, FitRows, sample_counts
 from fourierkernels.estimators.local_systems import LocalFit, quadratic_form, solve, sums_of_powers
 from fourierkernels.estimators.weights import left_out
 from fourierkernels.foundation.arrays import FloatArray
@@ -20,13 +20,13 @@ from fourierkernels.sums.parts import multi_indices
 from fourierkernels.sums.result import MomentSums
 
 
-def local_polynomial_design(degree: int, weighting: str = "frequency") -> FitDesign:
+def local_polynomial_design(degree: int) -> FitRows:
     """Return the function that fits local polynomials of a degree at their design points.
 
     All weights are positive. The share of sample j in its own prediction is
-    w_j shape(0) (S^{-1})_{00}, S the matrix of moments at x_j; by frequency that of one copy.
+    w_j shape(0) (S^{-1})_{00}, S the matrix of moments at x_j; of frequencies that of one copy.
     """
-    return partial(_design, degree=degree, weighting=weighting)
+    return partial(_design, degree=degree)
 
 
 def _design(
@@ -37,7 +37,7 @@ def _design(
     radius: FloatArray,
     *,
     degree: int,
-    weighting: str,
+    weighting: str = "frequency",
 ) -> DesignFit:
     sums = SampleSum(points, kernel=kernel, radius=radius, weights=weights, responses=responses)
     moments = sums.moments(points, 2 * degree, with_responses=degree)
@@ -53,7 +53,7 @@ def _design(
         responses - predicted,
         leverage,
         weights,
-        weights,
+        sample_counts(weights, weighting),
         ~(DIGITS * fit.doubt < 1.0),
         ~(np.abs(1.0 - leverage) > least),
     )

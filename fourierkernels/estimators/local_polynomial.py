@@ -9,12 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.checks import report_undefined, validated
-from fourierkernels.estimators.design import DesignFit, FitDesign
+from fourierkernels.estimators.design import DesignFit, FitRows
 from fourierkernels.estimators.local_fits import LocalFits, local_polynomial_design
 from fourierkernels.estimators.local_systems import LocalFit
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
-from fourierkernels.estimators.weights import left_out
+from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.kernels import Kernel
@@ -72,8 +72,9 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         Where sums run: "cuda" uses the operator of Fourier attention in double precision, on
         monomials about one centre; queries whose systems lose too many digits by that are summed
         again on the CPU. Derivatives need the CPU.
-    weighting : {"frequency", "importance"}
-        What sample weights mean, see `fourierkernels.estimators.weights`.
+    weighting : {"frequency", "precision", "importance"}
+        What `sample_weight` means: copies of a row, 1/variance of its response up to a factor, or
+        an importance of which only ratios matter; see `fourierkernels.estimators.weights`.
 
     Attributes
     ----------
@@ -91,6 +92,8 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
     >>> print(model.predict([[0.0], [0.5]]).round(9))  # a line, to its very end
     [-1.   0.5]
     """
+
+    _weightings = REGRESSION_WEIGHTINGS
 
     def __init__(
         self,
@@ -125,7 +128,7 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         X : array of shape (n, dim)
         y : array of shape (n,) or (n, k)
         sample_weight : array of shape (n,), optional
-            Counts or importances, see `weighting`; 1 each by default.
+            Counts, precisions or importances, see `weighting`; 1 each by default.
 
         Raises
         ------
@@ -178,27 +181,29 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.
 
         There u_i = 0: only the sums of degree 0 change. Where they are nearly all the own term, the
-        other samples are summed without it, so that it stays exact. By frequency at most one copy
-        of the sample is left out. NaN, with one warning, where the others leave the fit undefined.
+        other samples are summed without it, so that it stays exact, unless it has copies. NaN, with
+        one warning, where the others leave the fit undefined.
         """
         check_is_fitted(self)
-        if (left_out(self.weights_, self.weighting) < self.weights_).any():
-            return super().leave_one_out()  # copies stay, so that something is left to divide by
+        if not np.array_equal(self.sample_rows().left, self.weights_):
+            return super().leave_one_out()  # copies stay, or leave together
         fits = self._fits()
         fit = fits.left_out(self._own_terms())
         self._report(fit)
         return fits.values(fit).reshape(self.responses_.shape)
 
     def design_fit(self) -> DesignFit:
-        """Return the fit at the design points, by one set of sums."""
+        """Return the fit at distinct design points, by one set of sums."""
         check_is_fitted(self)
-        used = self.weights_ > 0
+        rows = self.sample_rows()
+        first, weights = rows.distinct
         return self._fit_design()(
-            self.points_[used],
-            self.weights_[used],
-            self._columns()[used],
+            self.points_[first],
+            weights,
+            self._columns()[first],
             self.kernel_,
             self.radius_,
+            weighting=rows.meaning,
         )
 
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
@@ -285,8 +290,8 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
             )
         self.plan_ = self._kept_sum().plan_moments(X, 2 * self.degree)
 
-    def _fit_design(self) -> FitDesign:
-        return local_polynomial_design(self.degree, self.weighting)
+    def _fit_design(self) -> FitRows:
+        return local_polynomial_design(self.degree)
 
     @property
     def _powers(self) -> list[tuple[int, ...]]:

@@ -16,6 +16,7 @@ from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import as_source, stream_of
 from fourierkernels.estimators.streams.fitting import may_go_on
+from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import Kernel
@@ -56,10 +57,12 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     device : {"cpu", "cuda", "cuda:<index>"}
         Where sums run: "cuda" uses the operator of Fourier attention in double precision.
         Derivatives need the CPU.
-    weighting : {"frequency", "importance"}
-        What `sample_weight` means: how many samples a row stands for, so that whole numbers are
-        repetitions, or an importance of which only ratios matter, (Σw)²/Σw² samples in all.
-        Estimates with a given radius do not depend on it; rules, leave-one-out and limits do.
+    weighting : {"frequency", "precision", "importance"}
+        What `sample_weight` means: "frequency", copies of a row, scikit-learn's contract;
+        "precision", 1/variance of its response up to a factor, as of a mean of w measurements;
+        "importance", of which only ratios matter, the noise being the same for all. Estimates with
+        a given radius do not depend on it; rules, leave-one-out and limits do, and count distinct
+        rows: see `fourierkernels.estimators.weights`.
     within : sequence of (low, high) per dimension, optional
         A range that contains all samples and queries of a stream: with a radius given too, one
         reading is enough. Not a bound of the design.
@@ -82,6 +85,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     """
 
     _takes_matrices = True
+    _weightings = REGRESSION_WEIGHTINGS
 
     def __init__(
         self,
@@ -130,7 +134,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         y : array of shape (n,) or (n, k)
             Like X on disk or in Dask if that is; None beside blocks.
         sample_weight : array of shape (n,), optional
-            Counts or importances, see `weighting`; 1 each by default. Likewise.
+            Counts, precisions or importances, see `weighting`; 1 each by default. Likewise.
 
         Raises
         ------
@@ -202,27 +206,29 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.
 
         (f̂(x_i) - H_ii y_i) / (1 - H_ii), written with sums; where H_ii is near 1, the other
-        samples are summed without sample i, so that it stays exact. By frequency at most one copy
-        of the sample is left out. NaN, with one warning, where the others leave the fit undefined.
+        samples are summed without sample i, so that it stays exact. Its copies are left out too,
+        unless values are rounded and weights are frequencies. NaN, with one warning, where the
+        others leave the fit undefined.
         """
         check_is_fitted(self)
-        sums = self._sums_without_own()
+        sums = self._sums_without_own(self.sample_rows())
         self._report(sums)
         return sums.ratios().reshape(self.responses_.shape)
 
     def design_fit(self) -> DesignFit:
-        """Return the fit at the design points, by one sum if there are no bounds."""
+        """Return the fit at distinct design points, by one sum if there are no bounds."""
         check_is_fitted(self)
         if len(self._images.points) > len(self.points_):
             return super().design_fit()
-        used = self.weights_ > 0
+        rows = self.sample_rows()
+        first, weights = rows.distinct
         return nadaraya_watson_design(
-            self.points_[used],
-            self.weights_[used],
-            self._columns()[used],
+            self.points_[first],
+            weights,
+            self._columns()[first],
             self.kernel_,
             self.radius_,
-            weighting=self.weighting,
+            weighting=rows.meaning,
         )
 
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.estimators.checks import checked_queries, validated
 from fourierkernels.estimators.design import DesignFit, design_fit_of
 from fourierkernels.estimators.inference import Band, Linear, Twicing, band, check_order, interval
-from fourierkernels.estimators.weights import fitted_weights, left_out
+from fourierkernels.estimators.weights import SampleRows, fitted_weights
 from fourierkernels.foundation.arrays import FloatArray
 
-_TINY = np.finfo(float).tiny
 _BLOCK = 2**22  # entries of the weight matrix held at once
 
 
@@ -33,8 +32,8 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     Attributes
     ----------
     points_, responses_, weights_ : arrays of shape (n, dim), (n,) or (n, k), and (n,)
-        The samples; `weights_` are how many samples each stands for.
-    weighting : {"frequency", "importance"}
+        The samples, with weights as given or scaled.
+    weighting : {"frequency", "precision", "importance"}
         What sample weights mean, see `fourierkernels.estimators.weights`; an attribute of the
         class unless a subclass makes it a parameter.
 
@@ -68,7 +67,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         X : array of shape (n, dim)
         y : array of shape (n,) or (n, k)
         sample_weight : array of shape (n,), optional
-            Counts or importances, see `fourierkernels.estimators.weights`; 1 each by default.
+            What they mean is said by `weighting`; 1 each by default.
         """
         points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
         self.weights_ = fitted_weights(sample_weight, len(points), self.weighting)
@@ -90,15 +89,22 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return f̂ without sample i at each x_i, (f̂(x_i) - H_ii y_i) / (1 - H_ii).
 
         Shape ``(n,)`` or ``(n, k)``; NaN where the fit is undefined without the sample. This holds
-        for all smoothers whose weights, renormalised, are those of the fit without a sample. By
-        frequency at most one copy of the sample is left out, with its share of H_ii.
+        for all smoothers whose weights, renormalised, are those of the fit without a sample. All
+        copies of a row are left out, with their joint H_ii, or one copy where values are rounded
+        and weights are frequencies (`fourierkernels.estimators.weights`).
         """
         check_is_fitted(self)
-        share = left_out(self.weights_, self.weighting) / np.maximum(self.weights_, _TINY)
-        own = (share * self.hat_diagonal()).reshape(-1, *[1] * (self.responses_.ndim - 1))
+        rows = self.sample_rows()
+        own = rows.left_share * rows.over_copies(self.hat_diagonal())
+        own = own.reshape(-1, *[1] * (self.responses_.ndim - 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             left = (self.fit_at(self.points_) - own * self.responses_) / (1.0 - own)
         return np.where(np.isfinite(left), left, np.nan)
+
+    def sample_rows(self) -> SampleRows:
+        """Return how the rows of the sample count, see `fourierkernels.estimators.weights`."""
+        rows = np.column_stack([self.points_, self._columns()])
+        return SampleRows.of(rows, self.weights_, self.weighting)
 
     def interval(
         self,
@@ -190,11 +196,13 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return Twicing(self)
 
     def design_fit(self) -> DesignFit:
-        """Return the fit at the design points, which `loo_score` and other scores take."""
+        """Return the fit at the design points, one for each distinct row, which scores take."""
+        rows = self.sample_rows()
+        first, weights = rows.distinct
         columns = self._columns()
-        fit = self.fit_at(self.points_).reshape(columns.shape)
-        own = self.hat_diagonal()
-        return design_fit_of(fit, own, columns, self.weights_, weighting=self.weighting)
+        fit = self.fit_at(self.points_).reshape(columns.shape)[first]
+        own = rows.over_copies(self.hat_diagonal())[first]
+        return design_fit_of(fit, own, columns[first], weights, weighting=rows.meaning)
 
     def undersmoothed(self, factor: float) -> "LinearSmoother":
         """Return this smoother fitted with `factor` times the radius.

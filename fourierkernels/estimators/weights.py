@@ -1,69 +1,195 @@
-"""Meaning of sample weights: how many samples a row stands for, or its importance.
+"""What the rows of a sample stand for: distinct rows, and the meaning of their weights.
 
-``weighting="frequency"``, the default and scikit-learn's contract: a weight of 3 is three equal
-rows, a weight of 0 none, and fractions lie between. The weights sum to the number of samples. One
-copy is left out in leave-one-out, and the copies of a row have independent noise.
+Equal rows (of X and y together) are one row with their joint weight. What a weight means is said by
+`weighting`:
 
-``weighting="importance"``: only ratios matter, as for survey weights or importance sampling. A row
-is one sample however heavy, left out as a whole; together they count as (Σw)²/Σw² samples.
+``"frequency"``, the default and scikit-learn's contract: a weight of 3 is three equal rows, a
+weight of 0 none. Copies are samples of their own only where values are rounded in every column, so
+that independent samples can coincide (`fourierkernels.estimators.lattice`): as in a table of counts
+the weights sum to the number of samples, and leave-one-out leaves one copy out. Of other data
+copies say nothing new: a row is one sample however often it occurs, as an importance.
 
-Estimates with a given radius are the same in both; rules, scores, leave-one-out and intervals
-differ. The fitted attribute `weights_` has the weights scaled so that they sum to that number of
-samples, and all code that follows goes by their sum.
+``"precision"``, of regressions: the response of a row has the variance σ²/w, as the mean of w
+measurements has, or a measured value with its error bar. Only ratios matter, σ² is estimated. Each
+distinct row is one sample.
+
+``"importance"``: only ratios matter, as for survey weights or importance sampling, and the noise
+does not depend on them. A row is one sample, left out as a whole; together they count as
+(Σw)²/Σw² samples.
+
+Estimates with a given radius are the same in all of them, and repeated rows are the same as weights
+that count them; rules, scores, leave-one-out and limits go by distinct rows. The fitted attribute
+`weights_` has weights as given, or scaled: importances sum to that number of samples, precisions to
+the number of rows.
 """
 
-import numpy as np
-from numpy.typing import ArrayLike
+from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fourierkernels.estimators.lattice import coincide_by_rounding, distinct_places
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_weights
 
+#: Meanings of the weights of a density, and of those of a regression.
 WEIGHTINGS = ("frequency", "importance")
+REGRESSION_WEIGHTINGS = ("frequency", "precision", "importance")
 
 _FEWEST = 2.0 - 1e-9  # samples that a rule needs
 
 
-def fitted_weights(sample_weight: ArrayLike | None, n: int, weighting: str) -> FloatArray:
-    """Return checked weights that sum to the number of samples they stand for, shape ``(n,)``.
+def fitted_weights(
+    sample_weight: ArrayLike | None,
+    n: int,
+    weighting: str,
+    known: tuple[str, ...] = REGRESSION_WEIGHTINGS,
+) -> FloatArray:
+    """Return checked weights, scaled if only their ratios matter, shape ``(n,)``.
 
     Raises
     ------
     ValueError
         For an unknown `weighting`, or weights that are negative, not finite or all zero.
     """
-    check_choice("weighting", weighting, WEIGHTINGS)
+    check_choice("weighting", weighting, known)
     if sample_weight is None:
         return np.ones(n)
     weights = check_weights("sample_weight", sample_weight, n)
     if weighting == "frequency":
         return weights
     shares = weights / weights.max()
+    if weighting == "precision":
+        return np.asarray(shares / shares[shares > 0].mean())
     return np.asarray(shares * (shares.sum() / (shares @ shares)))
 
 
-def left_out(weights: FloatArray, weighting: str) -> FloatArray:
-    """Return the weight of each row that leave-one-out takes away: one copy, or the whole row."""
-    return weights if weighting == "importance" else np.minimum(weights, 1.0)
+@dataclass(frozen=True, eq=False)
+class SampleRows:
+    """How the rows of a sample count.
 
-
-def row_variances(variances: FloatArray, weights: FloatArray, weighting: str) -> FloatArray:
-    """Return the variance of each row's response, the mean of its copies, from that of a copy.
-
-    Rows without weight have none.
+    Attributes
+    ----------
+    weights : array of shape (n,)
+        As fitted.
+    place : integer array of shape (n,) or None
+        The distinct row that each row is; None if all are distinct. Rows without weight are rows of
+        their own.
+    meaning : {"frequency", "precision", "importance"}
+        Of the weights of distinct rows; frequencies whose copies are one sample are importances.
     """
-    if weighting == "importance":
-        return variances
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(weights > 0, variances / weights, 0.0)
+
+    weights: FloatArray
+    place: NDArray[np.intp] | None
+    meaning: str
+
+    @classmethod
+    def of(cls, rows: FloatArray, weights: FloatArray, weighting: str) -> "SampleRows":
+        """Return how rows ``(n, k)``, of X and y together, with fitted weights count."""
+        used = np.flatnonzero(weights > 0)
+        place, counting = distinct_places(rows[used]), weighting == "frequency"
+        if place is None and not (counting and (weights[used] != 1.0).any()):
+            return cls(weights, None, weighting)
+        counts = weights[used] if counting else np.ones(len(used))
+        first = used
+        if place is not None:
+            first = used[np.unique(place, return_index=True)[1]]
+            counts = np.bincount(place, weights=counts).astype(np.float64)
+        if coincide_by_rounding(rows[first], counts):
+            return cls(weights, None, weighting)
+        everywhere = None
+        if place is not None:  # those without weight come last
+            everywhere = np.empty(len(rows), np.intp)
+            everywhere[weights == 0] = len(first) + np.arange(len(rows) - len(used))
+            everywhere[used] = place
+        return cls(weights, everywhere, "importance" if counting else weighting)
+
+    @cached_property
+    def joint(self) -> FloatArray:
+        """Weight of all copies of each row, shape ``(n,)``."""
+        return self.over_copies(self.weights)
+
+    def over_copies(self, values: FloatArray) -> FloatArray:
+        """Return, for each row, the sum of values ``(n,)`` over its copies; shape ``(n,)``."""
+        if self.place is None:
+            return values
+        return np.asarray(np.bincount(self.place, weights=values)[self.place])
+
+    @property
+    def left(self) -> FloatArray:
+        """Weight that leave-one-out takes away at each row, shape ``(n,)``."""
+        return left_out(self.joint, self.meaning)
+
+    @property
+    def left_share(self) -> FloatArray:
+        """The same, in units of the weight of all copies; 0 without weight."""
+        return self._over(self.left, self.joint)
+
+    @property
+    def unit_variances(self) -> FloatArray:
+        """Variance of the response of each sample over σ², shape ``(n,)``."""
+        if self.meaning != "precision":
+            return np.ones(len(self.weights))
+        return self._over(self.over_copies(np.ones(len(self.weights))), self.joint)
+
+    @property
+    def variances(self) -> FloatArray:
+        """Variances v_j over σ² for which Σ_j W_j² v_j is that of Σ_j W_j y_j, shape ``(n,)``.
+
+        Copies have the same noise: each carries its share of that of their sum. Rows without weight
+        have none.
+        """
+        samples = (
+            self.weights if self.meaning == "frequency" else self._over(self.weights, self.joint)
+        )
+        return self._over(self.unit_variances, samples)
+
+    @property
+    def counts(self) -> FloatArray:
+        """Number of samples that each row stands for, shape ``(n,)``."""
+        if self.meaning == "frequency":
+            return self.weights
+        if self.meaning == "precision":
+            return self._over(self.weights, self.joint)
+        return np.asarray(self.weights * (self.weights.sum() / (self.weights @ self.joint)))
+
+    @property
+    def size(self) -> float:
+        """Number of samples."""
+        return effective_size(self.counts)
+
+    @property
+    def distinct(self) -> tuple[NDArray[np.intp] | slice, FloatArray]:
+        """One row of each sample, and their weights, scaled to sum to the number of samples."""
+        if self.place is None:
+            first = np.flatnonzero(self.weights > 0)
+        else:
+            first = np.unique(self.place, return_index=True)[1]
+            first = first[self.weights[first] > 0]
+        weights = self.joint[first]
+        if self.meaning != "frequency":
+            weights = weights * (self.size / weights.sum())
+        whole = len(first) == len(self.weights)
+        return (slice(None) if whole and self.place is None else first), weights
+
+    def _over(self, values: FloatArray, weights: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(weights > 0, values / weights, 0.0)
+
+
+def left_out(weights: FloatArray, meaning: str) -> FloatArray:
+    """Return the weight of each row that leave-one-out takes away: one copy, or the whole row."""
+    return np.minimum(weights, 1.0) if meaning == "frequency" else weights
 
 
 def effective_size(weights: FloatArray) -> float:
-    """Return the number of samples that fitted weights stand for, their sum."""
+    """Return the number of samples that weights of distinct rows stand for, their sum."""
     return float(weights.sum())
 
 
 def check_size(weights: FloatArray) -> None:
-    """Refuse fitted weights that stand for fewer than two samples.
+    """Refuse weights that stand for fewer than two samples.
 
     Raises
     ------

@@ -91,6 +91,11 @@ class KernelSums:
             parts[name] = values
         return replace(self, **parts)
 
+    def taken(self, rows: NDArray[np.intp]) -> "KernelSums":
+        """Return the sums at these rows, in this order; a row may be taken more than once."""
+        parts = self.in_units[rows], self.denominator[rows], self.error[rows], self.exponent[rows]
+        return KernelSums(*parts, self.units)
+
     @classmethod
     def joined(cls, pieces: "Sequence[tuple[NDArray[np.intp], KernelSums]]") -> "KernelSums":
         """Return the sums at all queries from those at some rows each, in the same units."""

@@ -85,6 +85,7 @@ def test_a_column_without_influence_is_smoothed_out() -> None:
     assert radius[0] > 4 * radius[1]
 
 
+@pytest.mark.filterwarnings("ignore::fourierkernels.estimators.TiedDataWarning")
 def test_radii_follow_units_and_repetitions() -> None:
     x, y = data()
     rule = {"kernel": "fourier1", "radius": "conditional_lscv"}

@@ -34,6 +34,7 @@ def data(n: int = 200, dim: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndar
     [KernelDensity(), NadarayaWatson(), LocalPolynomial(degree=0)],
     ids=lambda e: type(e).__name__,
 )
+@pytest.mark.filterwarnings("ignore::fourierkernels.estimators.TiedDataWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract_holds(estimator: object) -> None:
     results = check_estimator(estimator, on_fail=None)
@@ -67,6 +68,7 @@ def test_gaussian_density_agrees_with_scipy_and_scikit_learn() -> None:
     np.testing.assert_allclose(one.density(at[:, :1]), scipy_model(at[:, 0]), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::fourierkernels.estimators.TiedDataWarning")
 @pytest.mark.parametrize("name", KERNELS)
 def test_repeated_samples_equal_whole_number_weights(name: str) -> None:
     x, _ = data(40, 2)

@@ -13,6 +13,7 @@ from fourierkernels.theory import optimal_radius
 from fourierkernels.theory.densities import as_density
 
 DENSITY_RULES = {**RADIUS_RULES, **GAUSSIAN_RULES}
+pytestmark = pytest.mark.filterwarnings("ignore::fourierkernels.estimators.TiedDataWarning")
 
 
 def rule_radius(

@@ -160,6 +160,7 @@ def test_three_dimensions_have_a_radius_each(rule: str) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::fourierkernels.estimators.TiedDataWarning")
 @pytest.mark.parametrize("rule", REGRESSION_RULES)
 def test_whole_number_weights_are_repetitions(rule: str) -> None:
     x, y = data(100)

@@ -105,7 +105,9 @@ def test_rules_of_regression_minimise_over_the_fits_they_are_given(rule: str) ->
         responses: FloatArray,
         kernel: Kernel,
         radius: FloatArray,
+        weighting: str,
     ) -> DesignFit:
+        assert weighting == "frequency"
         none = np.zeros(len(points), bool)
         residuals = np.full(responses.shape, 1.0 + np.log(radius[0] / 2.5) ** 2)
         return DesignFit(residuals, np.zeros(len(points)), weights, weights, none, none)

@@ -65,11 +65,11 @@ def data(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def refitted(kind: type, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Predictions at each sample by a smoother fitted without it, or without a copy of it."""
+    """Predictions at each sample by a smoother fitted without it, however often it counts."""
     left = []
     for i in range(len(x)):
         rest = weights.copy()
-        rest[i] = max(rest[i] - 1.0, 0.0)
+        rest[i] = 0.0
         left.append(kind().fit(x, y, rest).predict(x[i : i + 1])[0])
     return np.array(left)
 

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,7 @@ SOURCES: dict[str, Callable[..., tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::fourierkernels.estimators.TiedDataWarning")
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("radius", [2.0, "normal_reference"])
 def test_every_source_gives_the_fit_to_the_array(
@@ -334,11 +336,17 @@ def test_rules_find_the_radius_of_the_array(
     np.testing.assert_allclose(part.radius_, whole.radius_, rtol=1e-6)
 
 
-def test_frequencies_of_a_stream_count_samples() -> None:
+def test_frequencies_of_a_stream_count_as_those_of_an_array() -> None:
+    """Samples where values are rounded, else copies of one sample, which is said."""
     x, _, w = data(500, 1)
-    blocks = [(a, None, b) for a, _, b in cut([8, 350], x, np.zeros(500), w)]
-    whole = KernelDensity("fourier4").fit(x, sample_weight=w)
-    np.testing.assert_allclose(KernelDensity("fourier4").fit(blocks).radius_, whole.radius_)
+    for values, copied in ((x, ["sample_weight counts"]), (np.round(x, 1), [])):
+        blocks = [(a, None, b) for a, _, b in cut([8, 350], values, np.zeros(500), w)]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            whole = KernelDensity("fourier4").fit(values, sample_weight=w)
+            part = KernelDensity("fourier4").fit(blocks)
+        np.testing.assert_allclose(part.radius_, whole.radius_)
+        assert [str(each.message)[:20] for each in caught] == 2 * copied
 
 
 @pytest.mark.parametrize("rule", [name for name, r in RADIUS_RULES.items() if not r.of_sample])

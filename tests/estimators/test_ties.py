@@ -108,10 +108,12 @@ def test_one_rounded_column_bounds_its_own_frequencies() -> None:
 def test_repeated_rows_are_one_sample(rule: str) -> None:
     x = normal(150)
     plain = radius(rule, x, "gaussian")
-    with pytest.warns(TiedDataWarning, match=r"3 copies of a sample on average: .* 150 in all"):
+    with pytest.warns(
+        TiedDataWarning, match="300 of 450 repeat another: .* one sample, 150 in all"
+    ):
         thrice = radius(rule, np.repeat(x, 3, axis=0), "gaussian")
     np.testing.assert_allclose(thrice, plain, rtol=1e-6)
-    with pytest.warns(TiedDataWarning, match="repeated rows"):
+    with pytest.warns(TiedDataWarning, match="sample_weight counts copies .* one sample, 150 in"):
         weighted = radius(rule, x, "gaussian", np.full(150, 3.0))
     np.testing.assert_allclose(weighted, plain, rtol=1e-6)
     nearly = quietly(rule, x, "gaussian", np.full(150, 3.0001))

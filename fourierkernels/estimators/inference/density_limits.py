@@ -2,7 +2,8 @@
 
 p̂(x) = Σ_i v_i K_i(x), v_i = w_i / Σ w, is a mean of independent terms, so its variance is estimated
 by Σ_i q_i (K_i(x) - p̂(x))² with q_i = v_i / Σ w for weights that count samples, v_i² for
-importances. The squares are a sum of the squared kernel.
+importances, and v_i times the share of all copies where rows repeat. The squares are a sum of the
+squared kernel.
 
 Limits are for E p̂ = K_R ∗ p, or with a corrected bias for p. The bias K_R ∗ p - p starts with R^-r,
 r the order of the kernel, so 2 p̂_R - p̂_S with S = R / 2^{1/r} has none of it: a kernel estimate of
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fourierkernels.estimators.boxes import Images, inside, reflect
 from fourierkernels.estimators.inference.bias import check_bias, check_order
@@ -28,7 +30,7 @@ from fourierkernels.estimators.inference.limits import (
     pointwise,
     simultaneous,
 )
-from fourierkernels.estimators.weights import effective_size, row_variances
+from fourierkernels.estimators.weights import SampleRows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_number
 from fourierkernels.kernels import Kernel
@@ -135,6 +137,9 @@ class FittedDensity(Protocol):
     tol: float
     device: str
 
+    def sample_rows(self) -> SampleRows:
+        """Return how the rows of the sample count."""
+
 
 @dataclass(frozen=True)
 class CentredKernels:
@@ -223,7 +228,8 @@ def _prepare(
     used = model.weights_ > 0
     points, weights = np.ascontiguousarray(model.points_[used]), model.weights_[used]
     kernels = tuple((share, _sample_kernels(model, points, radius)) for share, radius in terms)
-    return CentredKernels(kernels, weights / weights.sum()), _scatter(weights, model.weighting)
+    shares = weights / weights.sum()
+    return CentredKernels(kernels, shares), _scatter(shares, model.sample_rows(), used)
 
 
 def _sample_kernels(model: FittedDensity, points: FloatArray, radius: FloatArray) -> SampleKernels:
@@ -232,12 +238,11 @@ def _sample_kernels(model: FittedDensity, points: FloatArray, radius: FloatArray
     return SampleKernels(images, box, kernel, radius, model.method, model.tol, model.device)
 
 
-def _scatter(weights: FloatArray, weighting: str) -> FloatArray:
-    """Return the squared share of each row, a mean of its copies if weights are frequencies."""
-    size = effective_size(weights)
+def _scatter(shares: FloatArray, rows: SampleRows, used: NDArray[np.bool_]) -> FloatArray:
+    """Return the squared share of each row, for copies with that of their sum; unbiased."""
+    size = rows.size
     if not size > 1.0:
         raise ValueError(
             f"sample_weight must leave an effective size above 1 for limits, got {size:g}"
         )
-    each = row_variances(np.square(weights / weights.sum()), weights, weighting)
-    return np.asarray(each * size / (size - 1.0))
+    return np.asarray(np.square(shares) * rows.variances[used] * (size / (size - 1.0)))

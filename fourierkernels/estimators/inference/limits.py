@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fourierkernels.estimators.inference.bias import Linear, check_bias
-from fourierkernels.estimators.weights import row_variances
+from fourierkernels.estimators.weights import SampleRows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import (
     check_choice,
@@ -44,6 +44,9 @@ class Smoother(Linear, Protocol):
 
     def check_queries(self, X: ArrayLike) -> FloatArray:
         """Return checked queries, shape ``(m, dim)``."""
+
+    def sample_rows(self) -> SampleRows:
+        """Return how the rows of the sample count."""
 
     def hat_diagonal(self) -> FloatArray:
         """Return the leverages, shape ``(n,)``."""
@@ -250,40 +253,42 @@ def _prepare(
     if factor != 1.0:
         model = model.undersmoothed(factor)
     fit = model.bias_corrected() if corrected else model
-    scatter = rule(model, _standardised_squares(model))
-    return fit, row_variances(scatter, model.weights_, model.weighting)
+    rows = model.sample_rows()
+    return fit, rule(model, rows, _standardised_squares(model, rows)) * rows.variances
 
 
-def _standardised_squares(model: Smoother) -> FloatArray:
-    """(y_i - f̂_{-i}(x_i))² over its variance in units of the noise; NaN where undefined.
+def _standardised_squares(model: Smoother, rows: SampleRows) -> FloatArray:
+    """(y_i - f̂(x_i))² over its variance in units of the noise σ²; NaN where undefined.
 
-    That variance is (1 - 2 H_ii + Σ_j H_ij²) / (1 - H_ii)², for a row of several copies that of
-    one of them.
+    That variance is s_i (1 - 2 H_ii) + Σ_j W_j(x_i)² v_j, s_i that of the response, v_j that of
+    `SampleRows.variances`, and H_ii of the sample with its copies or of one copy, as leave-one-out
+    has it.
     """
-    each = row_variances(np.ones(len(model.weights_)), model.weights_, model.weighting)
-    squares = model.squared_weight_sums(model.points_, each)
-    spread = 1.0 - 2.0 * model.hat_diagonal() * each + squares
+    squares = model.squared_weight_sums(model.points_, rows.variances)
+    own = rows.left_share * rows.over_copies(model.hat_diagonal())
+    spread = rows.unit_variances * (1.0 - 2.0 * own) + squares
     residual = model.responses_ - model.fit_at(model.points_)
-    alone = ~(spread > 1e-8)  # a sample that is its own fit says nothing on the noise
+    alone = ~(spread > 1e-8 * rows.unit_variances)  # its own fit: it says nothing on the noise
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(alone, np.nan, np.square(residual) / spread)
 
 
-def _constant_noise(model: Smoother, squares: FloatArray) -> FloatArray:
+def _constant_noise(model: Smoother, rows: SampleRows, squares: FloatArray) -> FloatArray:
     known = np.isfinite(squares) & (model.weights_ > 0)
     if not known.any():
         raise ValueError(
             "radius must leave each sample neighbours for residuals, got none with any"
         )
-    return np.full(len(squares), np.average(squares[known], weights=model.weights_[known]))
+    return np.full(len(squares), np.average(squares[known], weights=rows.counts[known]))
 
 
-def _local_noise(model: Smoother, squares: FloatArray) -> FloatArray:
-    squares = np.where(np.isfinite(squares), squares, _constant_noise(model, squares))
+def _local_noise(model: Smoother, rows: SampleRows, squares: FloatArray) -> FloatArray:
+    known = np.isfinite(squares)
+    squares = np.where(known, squares, _constant_noise(model, rows, squares))
     return model.smoothed_variances(squares)
 
 
-NOISES: dict[str, Callable[[Smoother, FloatArray], FloatArray]] = {
+NOISES: dict[str, Callable[[Smoother, SampleRows, FloatArray], FloatArray]] = {
     "constant": _constant_noise,
     "local": _local_noise,
 }

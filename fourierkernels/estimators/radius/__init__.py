@@ -7,10 +7,12 @@ the registry that fits: :data:`RADIUS_RULES` for every kernel, :data:`GAUSSIAN_R
 Gaussian alone, :data:`REGRESSION_RULES` for what looks at responses.
 """
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.estimators.design import FitDesign, nadaraya_watson_design
+from fourierkernels.estimators.design import FitRows, nadaraya_watson_design
 from fourierkernels.estimators.radius import (
     conditional,
     cross_validation,
@@ -23,7 +25,8 @@ from fourierkernels.estimators.radius.matrix import check_matrix
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
-from fourierkernels.estimators.radius.spectrum import TiedDataWarning
+from fourierkernels.estimators.radius.spectrum import TiedDataWarning, warn_of_copies
+from fourierkernels.estimators.weights import SampleRows, check_size
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_positive, check_radius
 from fourierkernels.kernels import Kernel
@@ -37,6 +40,7 @@ __all__ = [
     "TiedDataWarning",
     "choose_radius",
     "normal_reference",
+    "of_distinct",
     "radius_or_rule",
     "robust_scale",
 ]
@@ -67,7 +71,8 @@ def choose_radius(
     radius: ArrayLike | str | None,
     bandwidth: ArrayLike | None,
     responses: FloatArray | None = None,
-    fit_design: FitDesign = nadaraya_watson_design,
+    weighting: str = "frequency",
+    fit_design: FitRows = nadaraya_watson_design,
 ) -> FloatArray:
     """Return the radius per dimension, shape ``(dim,)``, or a matrix ``(dim, dim)``.
 
@@ -75,11 +80,14 @@ def choose_radius(
     ----------
     points : array of shape (n, dim)
     weights : array of shape (n,)
+        As fitted, see `fourierkernels.estimators.weights`.
     responses : array of shape (n,) or (n, k), optional
         Of a regression; the rules of :data:`REGRESSION_RULES` need them.
+    weighting : {"frequency", "precision", "importance"}
+        Meaning of the weights. A rule sees distinct rows, and warns if some were repeated.
     fit_design : callable
-        (points, weights, responses, kernel, radius) to the fit of the smoother whose radius this
-        is, at its design points.
+        (points, weights, responses, kernel, radius, weighting=...) to the fit of the smoother whose
+        radius this is, at its design points.
 
     Raises
     ------
@@ -88,9 +96,34 @@ def choose_radius(
         singular or nearly so, or the rule is unknown or does not apply to the data or the kernel.
     """
     chosen = radius_or_rule(points.shape[1], radius=radius, bandwidth=bandwidth)
-    if isinstance(chosen, Rule):
-        return chosen(points, weights, kernel, responses, fit_design)
-    return chosen
+    if not isinstance(chosen, Rule):
+        return chosen
+    return of_distinct(chosen, points, weights, kernel, responses, weighting, fit_design)
+
+
+def of_distinct(
+    rule: Rule,
+    points: FloatArray,
+    weights: FloatArray,
+    kernel: Kernel,
+    responses: FloatArray | None,
+    weighting: str,
+    fit_design: FitRows,
+) -> FloatArray:
+    """Return the radius by a rule for the distinct rows, and say if rows were repeated."""
+    rule.check(kernel, responses)
+    columns = points
+    if responses is not None:
+        columns = np.column_stack([points, responses.reshape(len(points), -1)])
+    rows = SampleRows.of(columns, weights, weighting)
+    first, joint = rows.distinct
+    if len(joint) > 1:
+        check_size(weights)  # shares that were taken for frequencies
+        warn_of_copies(rows, weighting, rule.name)
+    if responses is None:
+        return rule(points[first], joint, kernel)
+    fit = partial(fit_design, weighting=rows.meaning)
+    return rule(points[first], joint, kernel, responses[first], fit)
 
 
 def radius_or_rule(

@@ -65,15 +65,24 @@ class Rule:
         ValueError
             If the rule does not apply to the kernel, to a density, or to the data.
         """
-        self.check_kernel(kernel)
+        self.check(kernel, responses)
         if not self.needs_responses:
             return self.function(points, weights, kernel)
-        if responses is None:
+        return self.function(points, weights, kernel, responses, fit_design)
+
+    def check(self, kernel: Kernel, responses: FloatArray | None) -> None:
+        """Refuse a kernel that the rule does not fit, and a density for a rule of regression.
+
+        Raises
+        ------
+        ValueError
+        """
+        self.check_kernel(kernel)
+        if self.needs_responses and responses is None:
             raise ValueError(
                 f"radius must be a rule that needs no responses, got {self.name!r}, "
                 "which is for regression"
             )
-        return self.function(points, weights, kernel, responses, fit_design)
 
     def check_kernel(self, kernel: Kernel) -> None:
         """Refuse a kernel that the rule does not fit.

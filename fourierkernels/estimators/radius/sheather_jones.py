@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import Standardised, refuse_ties
-from fourierkernels.estimators.radius.spectrum import settled
+from fourierkernels.estimators.radius.spectrum import REPEATED, settled
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
@@ -40,7 +40,7 @@ def improved_sheather_jones(points: FloatArray, weights: FloatArray, kernel: Ker
 
 def _of_stream(sample: Standardised, kernel: Kernel) -> FloatArray:
     _check_one_column(sample.dim)
-    refuse_ties(sample, _MOST_COPIES, "improved_sheather_jones")
+    refuse_ties(sample, REPEATED, "improved_sheather_jones")
     return _fixed_radius(sample, np.array([math.inf]))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from fourierkernels.estimators.radius.rule import Rule, minimise
 from fourierkernels.estimators.radius.sample import Standardised, refuse_ties, tie_limit
 from fourierkernels.estimators.radius.spectrum import (
+    REPEATED,
     KernelScore,
     SampleSpectrum,
     box,
@@ -62,7 +63,7 @@ def cross_validated(
 
 
 def _lscv_of_stream(sample: Standardised, kernel: Kernel) -> FloatArray:
-    refuse_ties(sample, tie_limit(kernel, sample.dim), "lscv")
+    refuse_ties(sample, REPEATED, "lscv")
     return _cross_validated(sample, _no_end(sample.dim), kernel)[0]
 
 
@@ -111,7 +112,7 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
 
 
 def _plugin_of_stream(sample: Standardised, kernel: Kernel) -> FloatArray:
-    refuse_ties(sample, 0.5 * (1.0 + NOISE), "plugin")
+    refuse_ties(sample, REPEATED, "plugin")
     return _plugin(sample, _no_end(sample.dim), kernel)
 
 

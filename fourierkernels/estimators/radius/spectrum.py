@@ -6,8 +6,9 @@ Values rounded to multiples of δ are ties of independent samples, and their cha
 has the period 2π/δ: what lies beyond π/δ is a copy that says nothing about the density. Rules look
 at frequencies up to π/δ, which limits the radius to what the rounding resolves.
 
-Rows that repeat without such a lattice (a bootstrap sample, a table joined twice) are the same
-sample: they are merged, each with its joint weight, and count as (Σw)²/Σw² samples.
+Points that repeat without such a lattice (replicates of a design) are one: they are merged, each
+with its joint weight, and count as (Σw)²/Σw² samples. Repeated rows never come here, see
+`fourierkernels.estimators.weights`.
 """
 
 import math
@@ -16,7 +17,9 @@ from functools import partial
 import numpy as np
 
 from fourierkernels.estimators.checks import warn_at_the_caller
+from fourierkernels.estimators.lattice import lattice_step
 from fourierkernels.estimators.radius.sample import Sample, Standardised, standardise
+from fourierkernels.estimators.weights import SampleRows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.spectrum import (
@@ -151,7 +154,7 @@ def _power(sample: Standardised, axes: list[Axis]) -> FloatArray:
     return np.asarray(values.real**2 + values.imag**2)
 
 
-_FINEST = 1e-7  # of the range: a lattice finer than this is none
+REPEATED = 1.05  # copies on average from which equal points are one
 
 
 class TiedDataWarning(UserWarning):
@@ -163,8 +166,8 @@ def settled(
 ) -> tuple[Sample, FloatArray]:
     """Return the sample in standard form, and the frequencies up to which it may be looked at.
 
-    Warns if a sample has, itself among them, `most` copies or more on average, be it in one
-    rounded column.
+    Warns if a sample has, itself among them, `most` copies or more on average in a rounded column,
+    and if points repeat that are not rounded.
 
     Returns
     -------
@@ -178,7 +181,9 @@ def settled(
         If a column does not vary.
     """
     sample = standardise(points, weights)
-    quanta = np.array([_quantum(column) for column in points[weights > 0].T])
+    used = points[weights > 0]
+    counted = bool((sample.weights * sample.size > 1.0 + 1e-9).any())
+    quanta = np.array([_quantum(column, counted) for column in used.T])
     rounded = np.flatnonzero(quanta > 0)
     tied = [d for d in rounded if _column(sample, int(d)).copies() >= most]
     if tied:
@@ -187,7 +192,7 @@ def settled(
             f"X is rounded to multiples of {steps}: radius={rule!r} looks at frequencies that this "
             "resolves, up to π over the step"
         )
-    if len(rounded) < len(quanta) and sample.copies() >= most:
+    if len(rounded) < len(quanta) and sample.copies() >= min(most, REPEATED):
         sample = _merged(sample, rule)
     with np.errstate(divide="ignore"):
         return sample, math.pi * sample.scale / quanta
@@ -198,13 +203,13 @@ def _column(sample: Sample, d: int) -> Sample:
 
 
 def _merged(sample: Sample, rule: str) -> Sample:
-    """Return the sample whose equal rows are one, and warn of it."""
+    """Return the sample whose equal points are one, and warn of it."""
     points, place = np.unique(sample.points, axis=0, return_inverse=True)
     shares = np.bincount(place.ravel(), weights=sample.weights).astype(np.float64)
     size = float(1.0 / (shares @ shares))
     _warn(
-        f"X has repeated rows, {sample.copies():.3g} copies of a sample on average: "
-        f"radius={rule!r} takes equal rows for one sample, {size:.6g} in all instead of "
+        f"X has repeated points, {sample.copies():.3g} copies of a sample on average: "
+        f"radius={rule!r} takes equal points for one sample, {size:.6g} in all instead of "
         f"{sample.size:.6g}"
     )
     return Sample(points, shares, size, sample.scale)
@@ -214,22 +219,31 @@ def _warn(message: str) -> None:
     warn_at_the_caller(message, TiedDataWarning)
 
 
-def _quantum(column: FloatArray) -> float:
-    """Return δ if tied values are all a multiple of δ apart, to rounding; 0 if there is none.
-
-    By Euclid's algorithm on the gaps between neighbours.
-    """
+def _quantum(column: FloatArray, counted: bool) -> float:
+    """Return δ if values coincide, or are counted by weights, and are a multiple of δ apart."""
     values = np.unique(column)
-    if len(values) == len(column) or len(values) < 2:
-        return 0.0
-    gaps = np.diff(values)
-    reach = float(values[-1] - values[0])
-    noise = max(1e-3 * _FINEST * reach, 8 * np.finfo(float).eps * float(np.abs(column).max()))
-    step = float(gaps.min())
-    while step > max(_FINEST * reach, 100 * noise):
-        step = reach / round(reach / step)  # many steps together tell its length best
-        rest = np.abs(gaps - step * np.round(gaps / step))
-        if rest.max() <= noise * 2:
-            return step
-        step = float(rest[rest > 2 * noise].min())
-    return 0.0
+    ties = counted or len(values) < len(column)
+    return lattice_step(values) if ties and len(values) > 1 else 0.0
+
+
+def warn_of_copies(rows: SampleRows, weighting: str, rule: str) -> None:
+    """Warn if copies of rows were taken for one sample: rows that repeat, or frequencies."""
+    n = int((rows.weights > 0).sum())
+    repeated = 0 if rows.place is None else n - len(np.unique(rows.place[rows.weights > 0]))
+    if repeated:
+        taken = _taken(rule, rows.size)
+        _warn(f"X has repeated rows, {repeated} of {n} repeat another: {taken}")
+    elif weighting == "frequency" and rows.meaning != "frequency":
+        warn_of_frequencies(rule, rows.size)
+
+
+def warn_of_frequencies(rule: str, size: float) -> None:
+    """Warn that the copies which weights count were taken for one sample."""
+    _warn(
+        f"sample_weight counts copies of rows that are not rounded: {_taken(rule, size)}; say "
+        "weighting='importance', or 'precision' of a regression, if they are no counts"
+    )
+
+
+def _taken(rule: str, size: float) -> str:
+    return f"radius={rule!r} takes copies of a row for one sample, {size:.6g} in all"

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 
 from fourierkernels.estimators.boxes import Bounds, check_ends, reflect
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, Rule, radius_or_rule
+from fourierkernels.estimators.radius.spectrum import warn_of_frequencies
 from fourierkernels.estimators.streams.blocks import Block, Expected
 from fourierkernels.estimators.streams.sample import StreamedSample
 from fourierkernels.estimators.streams.sources import ROWS, Source
 from fourierkernels.estimators.streams.survey import Reading, Survey
-from fourierkernels.estimators.weights import WEIGHTINGS
+from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS, WEIGHTINGS
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import Kernel, as_kernel
@@ -122,6 +123,8 @@ def fit_stream(source: Source, options: Options, *, regression: bool) -> StreamF
         samples themselves, the stream changes, or sums cannot be band-limited.
     """
     check_options(options)
+    known = REGRESSION_WEIGHTINGS if regression else WEIGHTINGS
+    check_choice("weighting", options.weighting, known)
     kernel, limits = as_kernel(options.kernel), _limits(options)
     name = "bounds" if options.within is None else "within"
     expected = Expected(regression, limits, name)
@@ -189,7 +192,6 @@ def check_options(options: Options) -> None:
     ValueError
     """
     check_tolerance(options.tol)
-    check_choice("weighting", options.weighting, WEIGHTINGS)
     if any(np.ndim(one) == 2 for one in (options.radius, options.bandwidth) if one is not None):
         raise ValueError("radius must be a number or a vector for a stream, got a matrix")
     if options.method not in {"auto", "bandlimited"}:
@@ -233,6 +235,8 @@ def _found_radius(
         )
     given.check_kernel(kernel)
     sample = StreamedSample(source, survey, expected, weighting=options.weighting)
+    if sample.copied:
+        warn_of_frequencies(given.name, sample.size)
     return given.of_sample(sample, kernel)
 
 

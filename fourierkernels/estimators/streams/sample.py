@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fourierkernels.estimators.lattice import coincide_by_rounding
 from fourierkernels.estimators.radius.sample import grouped, smaller_scale
 from fourierkernels.estimators.streams.blocks import Block, Expected
 from fourierkernels.estimators.streams.quantiles import quartiles
@@ -27,7 +28,7 @@ class StreamedSample:
     survey : Survey
         Of the same samples.
     expected : Expected
-    weighting : {"frequency", "importance"}
+    weighting : {"frequency", "precision", "importance"}
         What weights mean, see `fourierkernels.estimators.weights`.
     """
 
@@ -39,8 +40,20 @@ class StreamedSample:
 
     @property
     def size(self) -> float:
-        """Number of samples that the weights stand for."""
-        return self._survey.size(self._weighting)
+        """Number of samples that the weights stand for, as of an array.
+
+        Frequencies that are all one need no look at the samples: rows that repeat are found by the
+        rules that they mislead, `copies`.
+        """
+        return self._survey.size("importance" if self.copied else self._weighting)
+
+    @cached_property
+    def copied(self) -> bool:
+        """Whether frequencies count copies of one sample: values are not rounded."""
+        plain = self._survey.alike and self._survey.heaviest == 1.0
+        if plain or self._weighting != "frequency":
+            return False
+        return not coincide_by_rounding(self._ties.points, self._ties.weights)
 
     @property
     def dim(self) -> int:

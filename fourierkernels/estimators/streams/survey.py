@@ -119,7 +119,12 @@ class Survey:
         return self.lightest == self.heaviest
 
     def size(self, weighting: str) -> float:
-        """Return the number of samples that the weights stand for, see `estimators.weights`."""
+        """Return the number of samples that the weights stand for, if rows are distinct.
+
+        Those of frequencies are taken for copies that are samples, see `estimators.weights`.
+        """
+        if weighting == "precision":
+            return float(self.reading.n)
         return self.weight if weighting == "frequency" else (self.weight / self.norm) ** 2
 
 
