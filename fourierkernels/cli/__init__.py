@@ -8,9 +8,10 @@ status 2. So does any other exception, by its name; with FK_TRACEBACK=1 its trac
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, NoReturn, cast
+from typing import Annotated, NoReturn, TextIO, cast
 
 import typer
 
@@ -111,6 +112,7 @@ def main() -> None:
 
 def _prepare(command: str) -> None:
     prepare_streams()
+    warnings.showwarning = _in_a_line
     if command in _EXTRAS:  # which load PyTorch
         share_cores()
 
@@ -123,6 +125,21 @@ def _ended_by_its_reader() -> Iterator[None]:
     except BrokenPipeError:
         discard_output()
         raise SystemExit(_UNREAD) from None
+
+
+def _in_a_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning of the package without its place in the code."""
+    text = f"{filename}:{lineno}: {category.__name__}: {message}"
+    if category.__module__.startswith("fourierkernels"):
+        text = f"warning: {message}"
+    (file or sys.stderr).write(f"{visible(text)}\n")
 
 
 def _unforeseen(error: BaseException) -> str:

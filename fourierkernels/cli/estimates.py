@@ -28,6 +28,17 @@ _RegressionRadius = Annotated[
     typer.Option(help="R = 1/bandwidth, or a rule: {regression rules}; by default gcv."),
 ]
 Missing = Annotated[str, typer.Option(help="Rows without a value: drop or refuse.")]
+Weights = Annotated[str | None, typer.Option(help="Column of sample weights.")]
+_DensityWeights = Annotated[
+    str, typer.Option(help="What weights mean: frequency (copies of a row) or importance.")
+]
+_RegressionWeights = Annotated[
+    str,
+    typer.Option(
+        help="What weights mean: frequency (copies of a row), precision (1/variance of the "
+        "response, up to a factor) or importance."
+    ),
+]
 Decimal = Annotated[str, typer.Option(help="Mark before decimals in CSV: . or ,")]
 Thousands = Annotated[str, typer.Option(help="Mark between thousands in CSV: , . ' _ or a space.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")]
@@ -101,6 +112,10 @@ def generator(seed: int) -> "np.random.Generator":
     return np.random.default_rng(check_integer("seed", seed, least=0))
 
 
+def _read(*columns: str | None) -> list[str]:
+    return [column for column in columns if column is not None]
+
+
 def density(
     data: Data,
     column: _Column,
@@ -110,6 +125,8 @@ def density(
     bounds: _Bounds = None,
     level: _Level = 0.95,
     missing: Missing = "drop",
+    weights: Weights = None,
+    weights_are: _DensityWeights = "frequency",
     decimal: Decimal = ".",
     thousands: Thousands = "",
     replicates: _Replicates = None,
@@ -129,7 +146,7 @@ def density(
 
     check_results(plot, output)
     found = describe_density(
-        read_columns(data, [column], by=by, marks=Marks(decimal, thousands)),
+        read_columns(data, _read(column, weights), by=by, marks=Marks(decimal, thousands)),
         column,
         by=by,
         kernel=kernel,
@@ -137,6 +154,8 @@ def density(
         bounds=bounds,
         level=level,
         missing=missing,
+        weights=weights,
+        weighting=weights_are,
         replicates=replicates,
         rng=generator(seed),
         follow=lambda groups: tracked(groups, "density"),
@@ -156,6 +175,8 @@ def regress(
     band: _Band = False,
     derivative: _Derivative = False,
     missing: Missing = "drop",
+    weights: Weights = None,
+    weights_are: _RegressionWeights = "frequency",
     decimal: Decimal = ".",
     thousands: Thousands = "",
     seed: _BandSeed = 0,
@@ -174,7 +195,7 @@ def regress(
 
     check_results(plot, output)
     found = describe_regression(
-        read_columns(data, [*x, y], by=by, marks=Marks(decimal, thousands)),
+        read_columns(data, _read(*x, y, weights), by=by, marks=Marks(decimal, thousands)),
         x,
         y,
         by=by,
@@ -185,7 +206,8 @@ def regress(
         band=band,
         rng=generator(seed),
         missing=missing,
+        weights=weights,
+        weighting=weights_are,
         follow=lambda groups: tracked(groups, "regression"),
     )
-    picture = None if plot is None else found.figure(derivative=derivative)
-    show(found, plot, picture, output)
+    show(found, plot, None if plot is None else found.figure(derivative=derivative), output)

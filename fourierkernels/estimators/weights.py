@@ -165,7 +165,7 @@ class SampleRows:
         if self.place is None:
             first = np.flatnonzero(self.weights > 0)
         else:
-            first = np.unique(self.place, return_index=True)[1]
+            first = np.sort(np.unique(self.place, return_index=True)[1])
             first = first[self.weights[first] > 0]
         weights = self.joint[first]
         if self.meaning != "frequency":

@@ -8,12 +8,14 @@ the estimate at that critical bandwidth.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
 from fourierkernels.estimators.modes.critical import Curve, Range, refined, turns
+from fourierkernels.estimators.weights import WEIGHTINGS, SampleRows, fitted_weights
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import (
     as_real,
@@ -79,7 +81,8 @@ def number_of_modes(x: ArrayLike, bandwidth: float, *, within: Interval | None =
     >>> [number_of_modes([0.0, 1.0, 5.0], h) for h in (0.1, 1.0, 4.0)]
     [3, 2, 1]
     """
-    return _count(_column(x), check_number("bandwidth", bandwidth, above=0.0), _interval(within))
+    values = Values.alike(_column(x))
+    return _count(values, check_number("bandwidth", bandwidth, above=0.0), _interval(within))
 
 
 def critical_bandwidth(x: ArrayLike, modes: int = 1, *, within: Interval | None = None) -> float:
@@ -97,7 +100,8 @@ def critical_bandwidth(x: ArrayLike, modes: int = 1, *, within: Interval | None 
     >>> print(f"{critical_bandwidth([-1.0, 1.0]):.4f}")  # two normals merge at h = 1
     1.0000
     """
-    return _critical(_column(x), check_integer("modes", modes), _interval(within))
+    values = Values.alike(_column(x))
+    return _critical(values, check_integer("modes", modes), _interval(within))
 
 
 def silverman_test(
@@ -108,6 +112,8 @@ def silverman_test(
     replicates: int = 999,
     within: Interval | None = None,
     calibrate: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    weighting: str = "frequency",
 ) -> SilvermanTest:
     """Test whether the density has at most so many modes.
 
@@ -133,6 +139,11 @@ def silverman_test(
         A level α, up to 0.5: the bandwidth of the replicates is multiplied by λ_α, for which the
         test that rejects if the p-value is below α has level α in the limit. The hypothesis is
         then one mode, `within` must be given, and replicates are not rescaled.
+    sample_weight : array of shape (n,), optional
+        1 each by default. Replicates have as many draws as there are samples: repeated values are
+        one unless they are rounded, see `fourierkernels.estimators.weights`.
+    weighting : {"frequency", "importance"}
+        What these weights mean.
 
     Raises
     ------
@@ -152,26 +163,65 @@ def silverman_test(
     count = check_integer("replicates", replicates, least=20)
     check_rng(rng)
     factor = 1.0 if calibrate is None else _factor(calibrate, most, within)
-    critical = _critical(sample, most, part)
-    variance = float(sample.var()) if calibrate is None else np.inf
+    values = _distinct(sample, sample_weight, weighting)
+    critical = _critical(values, most, part)
+    variance = values.variance if calibrate is None else np.inf
     more = 0
     for _ in range(count):
-        drawn = _draw(sample, critical, variance, rng)
+        drawn = Values.alike(_draw(values, critical, variance, rng))
         more += _count(drawn, factor * critical, part) > most
     return SilvermanTest(most, critical, more / count, share_interval(more, count), count)
 
 
+class Values(NamedTuple):
+    """Samples ``(n,)`` with weights ``(n,)`` that sum to their number."""
+
+    x: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def alike(cls, x: FloatArray) -> "Values":
+        """Return samples of equal weight."""
+        return cls(x, np.ones(len(x)))
+
+    @property
+    def shares(self) -> FloatArray | None:
+        """Probabilities of the samples; None if they are equal."""
+        equal = bool((self.weights == self.weights[0]).all())
+        return None if equal else self.weights / self.weights.sum()
+
+    @property
+    def mean(self) -> float:
+        """Weighted mean."""
+        return float(self.x.mean() if self.shares is None else self.x @ self.shares)
+
+    @property
+    def variance(self) -> float:
+        """Weighted variance, with divisor Σw."""
+        if self.shares is None:
+            return float(self.x.var())
+        return float(np.square(self.x - self.mean) @ self.shares)
+
+
+def _distinct(x: FloatArray, sample_weight: ArrayLike | None, weighting: str) -> Values:
+    weights = fitted_weights(sample_weight, len(x), weighting, WEIGHTINGS)
+    first, joint = SampleRows.of(x[:, None], weights, weighting).distinct
+    return Values(x[first], joint)
+
+
 def _draw(
-    sample: FloatArray, bandwidth: float, variance: float, rng: np.random.Generator
+    values: Values, bandwidth: float, variance: float, rng: np.random.Generator
 ) -> FloatArray:
     """Draw from the estimate; the result has the sample's variance in the mean, if it is finite."""
-    chosen = rng.choice(sample, len(sample))
-    moved = chosen + bandwidth * rng.standard_normal(len(sample))
-    middle = float(sample.mean())
+    count = max(1, round(float(values.weights.sum())))
+    chosen = rng.choice(values.x, count, p=values.shares)
+    moved = chosen + bandwidth * rng.standard_normal(count)
+    middle = values.mean
     return np.asarray(middle + (moved - middle) / np.sqrt(1.0 + bandwidth**2 / variance))
 
 
-def _critical(sample: FloatArray, modes: int, part: Interval) -> float:
+def _critical(values: Values, modes: int, part: Interval) -> float:
+    sample = values.x
     inside = np.unique(sample[(sample >= part[0]) & (sample <= part[1])])
     if len(inside) <= modes:  # each distinct value is a mode if the bandwidth is small enough
         where = "" if np.isinf(part).all() else f" in {part}"
@@ -179,19 +229,19 @@ def _critical(sample: FloatArray, modes: int, part: Interval) -> float:
             f"x must have more distinct values than modes, {modes}, got {len(inside)}{where}"
         )
     high = float(np.ptp(sample))
-    while _count(sample, high, part) > modes:
+    while _count(values, high, part) > modes:
         high *= 2.0
     low = 0.5 * high
-    while _count(sample, low, part) <= modes:
+    while _count(values, low, part) <= modes:
         low, high = 0.5 * low, low
     while high - low > _PRECISION * high:
         middle = np.sqrt(low * high)
-        low, high = (middle, high) if _count(sample, middle, part) > modes else (low, middle)
+        low, high = (middle, high) if _count(values, middle, part) > modes else (low, middle)
     return float(high)
 
 
-def _count(sample: FloatArray, bandwidth: float, part: Interval) -> int:
-    curve = _gaussian_curve(sample, 1.0 / bandwidth)
+def _count(values: Values, bandwidth: float, part: Interval) -> int:
+    sample, curve = values.x, _gaussian_curve(values, 1.0 / bandwidth)
     turning = turns(curve, Range(float(sample.min()) - bandwidth, float(sample.max()) + bandwidth))
     low, high = turning.low[turning.maxima], turning.high[turning.maxima]
     certain = (low >= part[0]) & (high <= part[1])
@@ -200,19 +250,19 @@ def _count(sample: FloatArray, bandwidth: float, part: Interval) -> int:
     return int(certain.sum() + ((places >= part[0]) & (places <= part[1])).sum())
 
 
-def _gaussian_curve(sample: FloatArray, radius: float) -> Curve:
+def _gaussian_curve(values: Values, radius: float) -> Curve:
     """Return the estimate without the checks of an estimator, which would take most of the time."""
-    kernel, n = GaussianKernel(), len(sample)
+    kernel, n = GaussianKernel(), len(values.x)
     total = SampleSum(
-        sample[:, None],
+        values.x[:, None],
         kernel=kernel,
         radius=np.array([radius]),
-        weights=np.ones(n),
+        weights=values.weights,
         responses=np.zeros((n, 0)),
     )
 
     def part(name: str) -> Callable[[FloatArray], FloatArray]:
-        scale = np.exp(log_scale(kernel, total.radius, (name,))) / n
+        scale = np.exp(log_scale(kernel, total.radius, (name,))) / values.weights.sum()
         return lambda x: scale * total.at(x[:, None], parts=(name,), refine=False).totals()
 
     return Curve(kernel, radius, part("value"), part("slope"))

@@ -23,8 +23,10 @@ from fourierkernels.estimators.tables.description import (
     Follow,
     described,
     kernel_name,
+    named_columns,
     radius_of,
     rule_name,
+    split_weights,
     ungrouped_rows,
 )
 from fourierkernels.foundation.arrays import FloatArray
@@ -160,6 +162,8 @@ def describe_density(
     replicates: int | None = None,
     rng: np.random.Generator | None = None,
     missing: str = "drop",
+    weights: str | None = None,
+    weighting: str = "frequency",
     points: int = 512,
     follow: Follow = iter,
 ) -> DensityDescription:
@@ -185,6 +189,10 @@ def describe_density(
         For that test, which is left out without one.
     missing : {"drop", "refuse"}
         What is done with rows without a value.
+    weights : str, optional
+        Column of sample weights.
+    weighting : {"frequency", "importance"}
+        What they mean, as for `KernelDensity`.
     points : int
         Of the grid.
     follow : callable
@@ -206,11 +214,13 @@ def describe_density(
     """
     share, size = check_level(level), check_integer("points", points, least=2)
     model = KernelDensity(kernel, radius=radius_of(radius), bounds=bounds and [bounds])
+    model.weighting = weighting
+    names = named_columns([column], weights)
 
     def describe(group: Group) -> DensityGroup:
         return _described(model, group, column, share, replicates, rng)
 
-    groups = described(frame, [column], by, describe, missing=missing, follow=follow)
+    groups = described(frame, names, by, describe, missing=missing, follow=follow)
     return DensityDescription(
         column=column,
         by=by,
@@ -233,20 +243,31 @@ def _described(
 ) -> DensityGroup:
     from sklearn.base import clone
 
-    fitted: KernelDensity = clone(model).fit(_named(group.values[:, 0], column))
+    values, weights = split_weights(group, 1)
+    fitted: KernelDensity = clone(model).fit(_named(values[:, 0], column), None, weights)
     proper = fitted.kernel_.nonnegative
-    affordable = replicates is not None or len(group.values) <= _TESTED
-    varies = bool(np.ptp(group.values) > 0)
+    affordable = replicates is not None or len(values) <= _TESTED
+    varies = bool(np.ptp(values) > 0)
     tested = fitted.kernel_.name == "gaussian" and varies and affordable
     count = _REPLICATES if replicates is None else replicates
+    test = None
+    if tested and rng:
+        test = silverman_test(
+            values,
+            rng=rng,
+            replicates=count,
+            sample_weight=weights,
+            weighting=fitted.weighting,
+        )
     return DensityGroup(
         group.name,
-        len(group.values),
+        len(values),
         group.dropped,
+        fitted.sample_rows().size,
         fitted,
         modes(fitted),
         highest_density_intervals(fitted, level) if proper else None,
-        silverman_test(group.values, rng=rng, replicates=count) if tested and rng else None,
+        test,
     )
 
 
@@ -270,7 +291,7 @@ def _inside(grid: FloatArray, region: Intervals | None) -> list[bool | None]:
 
 def _limits(model: KernelDensity, at: "pd.DataFrame", level: float) -> list[list[float | None]]:
     """Return low and high limits of the smoothed density; None of what one sample leaves open."""
-    if len(model.points_) < 2:
+    if model.sample_rows().size < 2:
         return [[None] * len(at)] * 2
     limits = model.interval(at, level=level)
     return [limits.low.tolist(), limits.high.tolist()]

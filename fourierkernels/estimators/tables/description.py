@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fourierkernels.estimators.tables.columns import Group, groups_of
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -29,16 +30,24 @@ class DescribedGroup:
     name : str
         Value of the grouping column; empty without one.
     n, dropped : int
-        Samples, and rows left out because a value is missing.
+        Rows used, and rows left out because a value is missing.
+    samples : float
+        How many samples the rows stand for, see `fourierkernels.estimators.weights`.
     """
 
     name: str
     n: int
     dropped: int
+    samples: float
 
     def row(self) -> dict[str, Any]:
         """Return the numbers of the group by name."""
-        return {"group": self.name, "n": self.n, "dropped": self.dropped}
+        return {
+            "group": self.name,
+            "n": self.n,
+            "dropped": self.dropped,
+            "samples": self.samples,
+        }
 
 
 G = TypeVar("G", bound=DescribedGroup)
@@ -107,6 +116,25 @@ def described(
         with _in_group(group.name):
             groups.append(describe(group))
     return tuple(groups)
+
+
+def named_columns(columns: Sequence[str], weights: str | None) -> list[str]:
+    """Return the columns to read, that of the weights last.
+
+    Raises
+    ------
+    ValueError
+        If it is one of the others.
+    """
+    if weights in columns:
+        raise ValueError(f"weights must be another column than {', '.join(columns)}, got it twice")
+    return [*columns, *([] if weights is None else [weights])]
+
+
+def split_weights(group: Group, count: int) -> tuple[FloatArray, FloatArray | None]:
+    """Return the first columns of a group, and the weights if there is one column more."""
+    values = group.values
+    return values[:, :count], values[:, count] if values.shape[1] > count else None
 
 
 def ungrouped_rows(frame: "pd.DataFrame", by: str | None) -> int:

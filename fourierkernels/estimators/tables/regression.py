@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from fourierkernels.estimators.tables.description import (
     Follow,
     described,
     kernel_name,
+    named_columns,
     radius_of,
     rule_name,
+    split_weights,
     ungrouped_rows,
 )
 from fourierkernels.foundation.arrays import FloatArray
@@ -62,18 +65,21 @@ class RegressionGroup(DescribedGroup):
     slope: FloatArray
 
     def row(self) -> dict[str, Any]:
-        """Return the numbers of the group by name; errors are over the defined fits."""
-        y, known = self.model.responses_, np.isfinite(self.left_out)
-        square = np.square(y - self.left_out)[known]
-        spread = float(np.square(y - y.mean())[known].sum())
+        """Return the numbers of the group by name; errors are over the defined fits, by weight."""
+        y, weights = self.model.responses_, self.model.weights_
+        known = np.isfinite(self.left_out) & (weights > 0)
+        weights = np.where(known, weights, 0.0)
+        square = np.square(y - np.where(known, self.left_out, 0.0))
+        mean = np.average(y, weights=self.model.weights_)
+        spread = float(weights @ np.square(y - mean))
         radius = self.model.radius_
         return super().row() | {
             "radius": radius.tolist(),
             "bandwidth": (1.0 / radius).tolist(),
-            "error": float(np.sqrt(square.mean())) if len(square) else None,
-            "r2": 1.0 - float(square.sum()) / spread if spread > 0 else None,
+            "error": float(np.sqrt(weights @ square / weights.sum())) if known.any() else None,
+            "r2": 1.0 - float(weights @ square) / spread if spread > 0 else None,
             "freedom": self.freedom,
-            "undefined": int((~known).sum()),
+            "undefined": int(((self.model.weights_ > 0) & ~known).sum()),
         }
 
 
@@ -165,6 +171,8 @@ def describe_regression(
     band: bool = False,
     rng: np.random.Generator | None = None,
     missing: str = "drop",
+    weights: str | None = None,
+    weighting: str = "frequency",
     points: int = 256,
     follow: Follow = iter,
 ) -> RegressionDescription:
@@ -191,6 +199,10 @@ def describe_regression(
     rng : numpy.random.Generator, optional
     missing : {"drop", "refuse"}
         What is done with rows in which a value is missing.
+    weights : str, optional
+        Column of sample weights.
+    weighting : {"frequency", "precision", "importance"}
+        What they mean, as for `NadarayaWatson`.
     points : int
         Of the grid, in one dimension.
     follow : callable
@@ -216,13 +228,9 @@ def describe_regression(
     _check_names(names, y)
     if band and rng is None:
         raise ValueError("rng must be given for a band, got None")
-    model = _smoother(kernel, degree, radius_of(_RULE if radius is None else radius))
-
-    def describe(group: Group) -> RegressionGroup:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedWarning)  # the rows count them
-            return _described(model, group, names, share, rng if band else None, size)
-
+    model = _smoother(kernel, degree, radius_of(_RULE if radius is None else radius), weighting)
+    describe = partial(_quietly, model, names=names, level=share, rng=rng, band=band, size=size)
+    read = named_columns([*names, y], weights)
     return RegressionDescription(
         x=names,
         y=y,
@@ -232,17 +240,32 @@ def describe_regression(
         degree=degree,
         level=share,
         simultaneous=band,
-        groups=described(frame, [*names, y], by, describe, missing=missing, follow=follow),
+        groups=described(frame, read, by, describe, missing=missing, follow=follow),
         ungrouped=ungrouped_rows(frame, by),
     )
 
 
 def _smoother(
-    kernel: Kernel | str, degree: int, radius: float | str | None
+    kernel: Kernel | str, degree: int, radius: float | str | None, weighting: str
 ) -> NadarayaWatson | LocalPolynomial:
     if degree == 0:
-        return NadarayaWatson(kernel, radius=radius)
-    return LocalPolynomial(kernel, degree=degree, radius=radius)
+        return NadarayaWatson(kernel, radius=radius, weighting=weighting)
+    return LocalPolynomial(kernel, degree=degree, radius=radius, weighting=weighting)
+
+
+def _quietly(
+    model: NadarayaWatson | LocalPolynomial,
+    group: Group,
+    *,
+    names: Sequence[str],
+    level: float,
+    rng: np.random.Generator | None,
+    band: bool,
+    size: int,
+) -> RegressionGroup:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedWarning)  # the rows count them
+        return _described(model, group, names, level, rng if band else None, size)
 
 
 def _described(
@@ -256,8 +279,9 @@ def _described(
     import pandas as pd
     from sklearn.base import clone
 
-    design, responses = pd.DataFrame(group.values[:, :-1], columns=list(names)), group.values[:, -1]
-    fitted: Any = clone(model).fit(design, responses)
+    values, weights = split_weights(group, len(names) + 1)
+    design, responses = pd.DataFrame(values[:, :-1], columns=list(names)), values[:, -1]
+    fitted: Any = clone(model).fit(design, responses, weights)
     at = fitted.points_
     if len(names) == 1:
         at = np.linspace(at.min(), at.max(), size)[:, None]
@@ -270,6 +294,7 @@ def _described(
         group.name,
         len(responses),
         group.dropped,
+        fitted.sample_rows().size,
         fitted,
         fitted.leave_one_out(),
         float(np.nansum(fitted.hat_diagonal())),

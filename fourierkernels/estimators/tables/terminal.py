@@ -36,14 +36,14 @@ def density_table(
         notes.append("no test of one mode of so many samples unless --replicates is given")
     if not all(row["region"] for row in rows):
         notes.append("no region: the kernel has negative values")
-    table = _new(by, columns, title, notes)
+    table = _new(rows, by, columns, title, notes)
     for row in rows:
         both = zip(row["modes"], row["densities"], strict=True)
         modes = [f"{place:.4g} ({height:.3g})" for place, height in both]
         ends = [f"{low:.4g} to {high:.4g}" for low, high in row["region"]]
         radii = [row["radius"]], [row["bandwidth"]]
         test = [_test(row)] if tested else []
-        table.add_row(*_first(row, by), *map(_list, radii), _some(modes), _some(ends), *test)
+        table.add_row(*_first(row, rows, by), *map(_list, radii), _some(modes), _some(ends), *test)
     return table
 
 
@@ -53,16 +53,23 @@ def regression_table(rows: Rows, title: str, *, by: str | None, lost: int) -> Ta
     Parameters as for :func:`density_table`.
     """
     note = "error (root mean square) and R² leave each sample out; freedom: tr H"
-    table = _new(by, ["error", "R²", "freedom", "undefined"], title, [_ungrouped(by, lost), note])
+    table = _new(
+        rows, by, ["error", "R²", "freedom", "undefined"], title, [_ungrouped(by, lost), note]
+    )
     for row in rows:
         numbers = _number(row["error"], ".4g"), _number(row["r2"], ".3f"), f"{row['freedom']:.2f}"
         radii = row["radius"], row["bandwidth"]
-        table.add_row(*_first(row, by), *map(_list, radii), *numbers, str(row["undefined"]))
+        table.add_row(*_first(row, rows, by), *map(_list, radii), *numbers, str(row["undefined"]))
     return table
 
 
-def _new(by: str | None, columns: Iterable[str], title: str, notes: Sequence[str]) -> Table:
-    first = [*([] if by is None else [by]), "n", "missing", "radius", "bandwidth"]
+def _new(
+    rows: Rows, by: str | None, columns: Iterable[str], title: str, notes: Sequence[str]
+) -> Table:
+    counted = ["samples"] if _counted(rows) else []
+    first = [*([] if by is None else [by]), "n", *counted, "missing", "radius", "bandwidth"]
+    if counted:
+        notes = [*notes, "samples: what rows stand for, by their weights; repeated ones are one"]
     caption = "\n".join(note for note in notes if note) or None
     return Table(*first, *columns, title=title, caption=caption, box=box.SIMPLE_HEAD)
 
@@ -71,8 +78,15 @@ def _list(numbers: Sequence[float]) -> str:
     return ", ".join(f"{number:.4g}" for number in numbers)
 
 
-def _first(row: dict[str, Any], by: str | None) -> list[str]:
-    return [*([] if by is None else [row["group"]]), f"{row['n']:,}", str(row["dropped"])]
+def _counted(rows: Rows) -> bool:
+    """Return whether rows are not samples somewhere."""
+    return any(abs(row["samples"] - row["n"]) > 1e-9 * row["n"] for row in rows)
+
+
+def _first(row: dict[str, Any], rows: Rows, by: str | None) -> list[str]:
+    samples = [f"{row['samples']:,.6g}"] if _counted(rows) else []
+    group = [] if by is None else [row["group"]]
+    return [*group, f"{row['n']:,}", *samples, str(row["dropped"])]
 
 
 def _some(texts: Sequence[str]) -> str:
