@@ -84,3 +84,55 @@ def test_what_is_wrong_is_one_line(run: Run, arguments: list[str], message: str)
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+OWN = """
+from fourierkernels.kernels import kernel_of_order
+from fourierkernels.theory.densities import GaussianMixture
+p = GaussianMixture((0.5, 0.5), (-1.0, 1.0), (0.6, 0.9))
+k = kernel_of_order(4, (5, 7))
+nothing = 3
+"""
+
+
+def test_an_object_of_ones_own_file_is_put_to_the_test(run: Run, tmp_path: Path) -> None:
+    path, table = tmp_path / "mine.py", tmp_path / "t.csv"
+    path.write_text(OWN, encoding="utf-8")
+    setting = ("--density", f"{path}:p", "--kernel", f"{path}:k", "--output", table)
+    done = run("density of higher order", *setting)
+    assert done.returncode == 0, done.stderr
+    with table.open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["as_proved"], row["sharp_rate"]) == ("holds and sharp", "n^-8/9")
+    assert row["density"].startswith("GaussianMixture")
+
+
+def test_rates_of_ones_own_density(command: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(OWN, encoding="utf-8")
+    setting = ("--density", f"{path}:p", "--kernel", f"{path}:k", "--no-control")
+    done = command("rates", *setting, "--largest", "3")
+    assert done.returncode == 0, done.stderr
+    assert "n^-8/9" in done.stdout
+    assert "grows like n^1/9" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("density", "message"),
+    [
+        ("missing.py:p", "density must be in an existing file, got missing.py"),
+        ("mine.py:q", "density must be a name of mine.py, got 'q'"),
+        ("mine.py:nothing", "density must be a density or its name, got 3"),
+        ("broken.py:p", "density must be in a file that runs, got broken.py: NameError: name"),
+    ],
+)
+def test_a_file_without_a_density_is_refused_in_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, density: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
+    (tmp_path / "broken.py").write_text("p = q", encoding="utf-8")
+    done = run("1", "--density", density, "--kernel", "fourier4")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1

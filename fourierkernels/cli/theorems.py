@@ -1,8 +1,9 @@
 """``fourierkernels rates`` and ``theorems``: the best exact errors, and the theorems, tested."""
 
+import runpy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 _LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding lets them be told
 _EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
 _LARGEST_POWER = 1000  # of sinc: beyond it the kernel is Gaussian to four digits
+_OWN = "or file.py:name, an object of a Python file of your own, which is run"
 _RateDensity = Annotated[
-    str, typer.Option(help="One of {densities}, or a name with parameters: 'beta(2, 5)'.")
+    str,
+    typer.Option(help=f"One of {{densities}}, a name with parameters: 'beta(2, 5)', {_OWN}."),
 ]
 _Power = Annotated[
     list[str] | None,
@@ -37,7 +40,7 @@ _RateKernel = Annotated[
     list[str] | None,
     typer.Option(
         help="Kernel by name, beside those of --power: {kernels}, fourier<l>, order<r> for an even "
-        "order r, or φ as a polynomial: '3z^8 - 2z^6'; repeat for more."
+        f"order r, φ as a polynomial: '3z^8 - 2z^6', {_OWN}; repeat for more."
     ),
 ]
 
@@ -79,10 +82,11 @@ def rates(
         check_picture(plot)
     if output is not None:
         check_file("output", output)
+    target = _own("density", density)
     rows = [
         row
-        for kernel in tracked(kernels, "rates")
-        for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
+        for shape in tracked([_own("kernel", name) for name in kernels], "rates")
+        for row in rate_table(target, [shape], sizes=sizes, dim=dim)
     ]
     console = standard_output()
     console.print(rates_table(rows))
@@ -101,6 +105,24 @@ def _kernels(powers: Sequence[str], names: Sequence[str], *, control: bool) -> l
         powers = ["1", "2", "4"]
     kernels = [*(f"fourier{_as_power(text)}" for text in powers), *names]
     return list(dict.fromkeys([*kernels, *["gaussian"] * control]))
+
+
+def _own(kind: str, text: str) -> Any:
+    """Return the object named by file.py:name, running the file; any other text as it is."""
+    path, found, name = text.rpartition(".py:")
+    if not found:
+        return text
+    file = Path(f"{path}.py")
+    if not file.is_file():
+        raise ValueError(f"{kind} must be in an existing file, got {file}")
+    try:
+        members = runpy.run_path(str(file))
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{kind} must be in a file that runs, got {file}: {problem}") from error
+    if name not in members:
+        raise ValueError(f"{kind} must be a name of {file}, got {name!r}")
+    return members[name]
 
 
 def _sizes(smallest: int, largest: int) -> list[int]:
@@ -148,11 +170,15 @@ def theorems(
     ] = None,
     density: Annotated[
         str | None,
-        typer.Option(help="Density of a single setting, which needs a kernel: {densities}."),
+        typer.Option(
+            help=f"Density of a single setting, which needs a kernel: {{densities}}, {_OWN}."
+        ),
     ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option(help="Kernel: {kernels}, fourier<l>, order<r>, or φ as '3z^8 - 2z^6'."),
+        typer.Option(
+            help=f"Kernel: {{kernels}}, fourier<l>, order<r>, φ as '3z^8 - 2z^6', {_OWN}."
+        ),
     ] = None,
     function: Annotated[
         str | None, typer.Option(help="For theorems on regression: {functions}.")
@@ -180,7 +206,10 @@ def theorems(
         raise ValueError(f"density and kernel must both be given, got {density} and {kernel}")
     if output is not None:
         check_file("output", output)
-    case = Case(density, kernel, function, dim, beyond) if density and kernel else None
+    case = None
+    if density and kernel:
+        own = _own("density", density), _own("kernel", kernel)
+        case = Case(*own, function, dim, beyond)
     rows = [found.row() for found in run(names or [], case, simulate=simulate)]
     if output is not None:
         write_table(output, rows)

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from fourierkernels.kernels import Kernel
 from fourierkernels.theorems.measure import (
     Bound,
     ErrorMeasure,
     Setting,
     order_at_points,
 )
+from fourierkernels.theory.densities import Density
 from fourierkernels.theory.rates import (
     RadiusLaw,
     Rate,
@@ -70,10 +72,10 @@ def never(setting: Setting) -> str:
 
 
 class Case(NamedTuple):
-    """A setting by its names; `beyond` to measure even where an assumption fails."""
+    """A setting by its names, or objects; `beyond` to measure even where an assumption fails."""
 
-    density: str
-    kernel: str
+    density: Density | str
+    kernel: Kernel | str
     function: str | None = None
     dim: int = 1
     beyond: bool = False
