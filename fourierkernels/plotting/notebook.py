@@ -63,14 +63,16 @@ def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> "Markdown":
 
 
 def kernel_title(name: str) -> str:
-    """Return what text and figures call a kernel: the power of its sinc, or the Gaussian.
+    """Return what text and figures call a kernel: its power of the sinc, its order, or Gaussian.
 
     Examples
     --------
-    >>> kernel_title("fourier4"), kernel_title("gaussian")
-    ('$l = 4$', 'Gaussian')
+    >>> kernel_title("fourier4"), kernel_title("order6"), kernel_title("gaussian")
+    ('$l = 4$', 'order 6', 'Gaussian')
     """
-    power = name.removeprefix("fourier")
+    order, power = name.removeprefix("order"), name.removeprefix("fourier")
+    if order != name:
+        return f"order {order}"
     return f"$l = {power}$" if power != name else name.capitalize()
 
 
