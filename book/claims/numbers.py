@@ -59,6 +59,8 @@ EXACT: dict[str, Callable[[], float]] = {
     "decoder_minus_encoder": lambda: decoder_minus_encoder()[0],
     "decoder_minus_encoder_low": lambda: decoder_minus_encoder()[1],
     "decoder_minus_encoder_high": lambda: decoder_minus_encoder()[2],
+    "theorem_1_order_4": lambda: -4 / 5,  # -(m + 1)/(D + m + 1), m = 3
+    "theorem_1_order_6": lambda: -6 / 7,
     "paper_gain_nats": lambda: math.log(34.29 / 32.85),
 }
 
