@@ -265,7 +265,7 @@ class ConditionalDensity(KernelEstimator):
         queries = checked_queries(self, X)
         dim = queries.shape[1]
         q = len(self.radius_) - dim
-        columns = np.asarray(y, dtype=np.float64)
+        columns = as_real("y", y)
         values = check_points("y", columns.reshape(-1, 1) if columns.ndim == 1 else columns, dim=q)
         if len(values) != len(queries):
             raise ValueError(f"y must have one row per query, {len(queries)}, got {len(values)}")

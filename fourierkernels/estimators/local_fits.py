@@ -5,12 +5,14 @@ Sums are in blocks; doubtful systems are summed again exactly.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.estimators.design import DIGITS, LEFT, DesignFit, FitRows, sample_counts
+from fourierkernels.estimators.local_orthogonal import orthogonal_fit, orthogonal_slopes
 from fourierkernels.estimators.local_systems import LocalFit, quadratic_form, solve, sums_of_powers
 from fourierkernels.estimators.weights import left_out
 from fourierkernels.foundation.arrays import FloatArray
@@ -61,6 +63,8 @@ def _design(
 
 _HELD = 2**25  # sums held at once, all moments and columns counted
 _LEAST_ROWS = 2**14
+_DOUBTFUL = 1e-7  # from which on the local design is factored instead of its moments
+_SLOPELESS = 1e-6  # from which on the slope of the fit may have no digits
 _LOST = 1e-3  # of an own term that is subtracted, as in sums without a sample
 
 
@@ -79,10 +83,14 @@ class LocalFits:
             moments = self._moments(prepared, queries[block])
             fit = self._solution(moments)
             rows = self._faint(moments, fit)
-            if not len(rows):
+            if len(rows):
+                exact = self._moments(prepared, queries[block][rows], exactly=True)
+                own = replace(self._solution(exact), direct=np.ones(len(rows), bool))
+                fit = fit.replaced(rows, own)
+            rows = np.flatnonzero(~(fit.doubt <= _DOUBTFUL))
+            if not len(rows) or not self._degree:
                 return fit
-            exact = self._moments(prepared, queries[block][rows], exactly=True)
-            return fit.replaced(rows, self._solution(exact))
+            return fit.replaced(rows, orthogonal_fit(prepared, queries[block][rows], self._degree))
 
         return self._in_blocks(len(queries), some)
 
@@ -98,6 +106,10 @@ class LocalFits:
         values = self._sum.units.restored(fit.coefficients[0], 1.0)
         values[fit.undefined] = np.nan
         return values
+
+    def known_slopes(self, fit: LocalFit) -> LocalFit:
+        """Return the fit, undefined too where its slope, which loses more digits, has none left."""
+        return replace(fit, doubt=np.where(fit.doubt > _SLOPELESS, math.inf, fit.doubt))
 
     def slope_of_polynomial(self, fit: LocalFit, d: int) -> FloatArray:
         """Return ∂/∂x_d of the local polynomial at its query, shape ``(m, k)``."""
@@ -137,14 +149,13 @@ class LocalFits:
 
     def _slopes(self, queries: FloatArray, fit: LocalFit, d: int) -> FloatArray:
         moments = self._moments(self._sum, queries, slope_in=d)
-        rows = np.flatnonzero(~(fit.doubt <= math.sqrt(self._sum.tol)))
-        if len(rows) and not moments.exact:
-            exact = self._moments(self._sum, queries[rows], exactly=True, slope_in=d)
-            moments = moments.replaced(rows, exact)
         with np.errstate(invalid="ignore", over="ignore"):  # only where it is undefined
             change = np.einsum("abm,bmk->amk", moments.denominators[self._table], fit.coefficients)
             scaled = self._sum.radius[d] * np.ldexp(fit.row, moments.exponent - fit.exponent)
             slope = np.einsum("am,amk->mk", scaled, moments.in_units - change)
+        rows = np.flatnonzero(fit.direct)
+        if len(rows):
+            slope[rows] = orthogonal_slopes(self._sum, queries[rows], self._degree, d)
         return self._in_responses(slope, fit)
 
     def _in_blocks(self, count: int, solved: Callable[[SampleSum, slice], LocalFit]) -> LocalFit:

@@ -269,7 +269,7 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         if of == "polynomial" and self.degree == 0:
             raise ValueError("degree must be at least 1 for of='polynomial', got 0")
         fits = self._fits()
-        fit = fits.at(queries)
+        fit = fits.at(queries) if of == "polynomial" else fits.known_slopes(fits.at(queries))
         self._report(fit)
         columns = [
             fits.slope_of_polynomial(fit, d)

@@ -21,6 +21,10 @@ _BLOCK = 2**12  # systems eliminated together
 _EPS = float(np.finfo(float).eps)
 
 
+#: The axis of the queries in each array of a fit.
+_AXES = {"coefficients": 1, "row": 1, "exponent": 0, "doubt": 0, "direct": 0}
+
+
 @dataclass(frozen=True)
 class LocalFit:
     """Solutions at m queries.
@@ -36,12 +40,15 @@ class LocalFit:
     doubt : array of shape (m,)
         Bound on the relative change of the solution by the errors of the sums, to first order; from
         1 on, a matrix within them is singular.
+    direct : boolean array of shape (m,)
+        Where the fit is not from the sums that all queries share, but from its own.
     """
 
     coefficients: FloatArray
     row: FloatArray
     exponent: NDArray[np.int64]
     doubt: FloatArray
+    direct: NDArray[np.bool_]
 
     @property
     def undefined(self) -> NDArray[np.bool_]:
@@ -51,7 +58,7 @@ class LocalFit:
     def replaced(self, rows: NDArray[np.intp], other: "LocalFit") -> "LocalFit":
         """Return a copy whose queries at these places are those of `other`, in order."""
         parts = {}
-        for name, axis in (("coefficients", 1), ("row", 1), ("exponent", 0), ("doubt", 0)):
+        for name, axis in _AXES.items():
             values = getattr(self, name).copy()
             np.moveaxis(values, axis, 0)[rows] = np.moveaxis(getattr(other, name), axis, 0)
             parts[name] = values
@@ -60,7 +67,7 @@ class LocalFit:
     def some(self, rows: slice) -> "LocalFit":
         """Return the solutions of a run of queries."""
         coefficients, row = self.coefficients[:, rows], self.row[:, rows]
-        return LocalFit(coefficients, row, self.exponent[rows], self.doubt[rows])
+        return LocalFit(coefficients, row, self.exponent[rows], self.doubt[rows], self.direct[rows])
 
     def joined(self, *others: "LocalFit") -> "LocalFit":
         """Return the solutions of these queries and then those of the others."""
@@ -72,6 +79,7 @@ class LocalFit:
             np.concatenate([fit.row for fit in each], axis=1),
             np.concatenate([fit.exponent for fit in each]),
             np.concatenate([fit.doubt for fit in each]),
+            np.concatenate([fit.direct for fit in each]),
         )
 
 
@@ -109,7 +117,7 @@ def solve(moments: MomentSums, table: NDArray[np.intp]) -> LocalFit:
             coefficients[:, some] = sum(
                 inverse[:, j, :, None] * moments.in_units[j, some] for j in range(q)
             )
-    return LocalFit(coefficients, row, moments.exponent, doubt)
+    return LocalFit(coefficients, row, moments.exponent, doubt, np.zeros(m, bool))
 
 
 def _inverse(matrix: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -98,3 +98,24 @@ def test_undefined_and_bad_input() -> None:
 
 def test_only_estimators_that_can_stream_offer_it() -> None:
     assert not hasattr(ConditionalDensity, "stream")
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.ma.masked_array([0.0, 1.0], [True, False]), "y must not be masked, got 1 masked"),
+        (np.array([0.0, 1.0j]), "y must be real, got complex data"),
+        (
+            np.array(["2020-01-01", "2021-01-01"], "datetime64[D]"),
+            "y must be numeric, got date",
+        ),
+    ],
+    ids=["masked", "complex", "dates"],
+)
+def test_responses_that_are_no_numbers_are_no_queries(y: np.ndarray, message: str) -> None:
+    """They were answered as the numbers that numpy makes of them."""
+    x = np.linspace(0.0, 1.0, 20)[:, None]
+    model = ConditionalDensity("gaussian", radius=[3.0, 3.0]).fit(x, x[:, 0])
+    for call in (model.density, model.cdf, model.score):
+        with pytest.raises((ValueError, TypeError), match=message):
+            call(x[:2], y)

@@ -5,6 +5,7 @@ import pytest
 
 from fourierkernels import KernelDensity, NadarayaWatson
 from fourierkernels.estimators import ConditionalDensity
+from fourierkernels.estimators.modes import density_contours, highest_density_contours, modes
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.kernels import KERNELS, as_kernel
 from fourierkernels.theory.densities import CorrelatedGaussian
@@ -117,6 +118,71 @@ def test_draws_have_the_covariance_of_the_estimate() -> None:
     spread = np.sqrt(np.outer(np.diag(expected), np.diag(expected)) + expected**2)
     assert (np.abs(np.cov(draws.T) - expected) < 4 * spread / np.sqrt(20_000)).all()
     assert np.isfinite(model.score_samples(draws[:5])).all()
+
+
+def mapped(name: str) -> tuple[KernelDensity, KernelDensity]:
+    """An estimate with the matrix R, and that of the data mapped by it with radius 1."""
+    x, weights = data()[0], np.linspace(0.0, 2.0, 60)
+    options = {"weighting": "importance"}
+    one = KernelDensity(name, radius=R, **options).fit(x, None, weights)
+    return one, KernelDensity(name, radius=1.0, **options).fit(x @ R.T, None, weights)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "fourier3", "fourier4"])
+@pytest.mark.parametrize("bias", ["ignore", "corrected"])
+def test_limits_of_densities_are_those_of_the_mapped_data(name: str, bias: str) -> None:
+    """They ended in a TypeError of numpy."""
+    one, other = mapped(name)
+    factor = abs(np.linalg.det(R))
+    options = {"bias": bias, "undersmooth": 1.3}
+    mine, peer = one.interval(AT, **options), other.interval(AT @ R.T, **options)
+    np.testing.assert_allclose(mine.centre, factor * peer.centre, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(mine.error, factor * peer.error, rtol=1e-6)
+    draws = [
+        model.band(at, rng=np.random.default_rng(0), replicates=40, **options).critical
+        for model, at in ((one, AT), (other, AT @ R.T))
+    ]
+    assert draws[0] == pytest.approx(draws[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "fourier4"])
+def test_modes_and_contours_are_those_of_the_mapped_data(name: str) -> None:
+    """Modes ended in an error of broadcasting, contours in a grid of 6e8 places."""
+    one, other = mapped(name)
+    factor = abs(np.linalg.det(R))
+    mine, peer = modes(one), modes(other)
+    np.testing.assert_allclose(mine.points @ R.T, peer.points, atol=1e-7)
+    np.testing.assert_allclose(mine.densities, factor * peer.densities, rtol=1e-7)
+    np.testing.assert_allclose(one.density(mine.points), mine.densities, rtol=1e-7)
+    np.testing.assert_array_equal(mine.labels, peer.labels)
+    region, there = (highest_density_contours(each, 0.5, steps=6) for each in (one, other))
+    assert region.level == pytest.approx(factor * there.level, rel=1e-3)
+    assert region.area == pytest.approx(there.area / factor, rel=1e-2)
+    assert region.probability == pytest.approx(0.5)
+    for line in region.lines:
+        np.testing.assert_allclose(one.density(line), region.level, rtol=1e-2)
+    again = density_contours(one, region.level, steps=6)
+    assert again.area == pytest.approx(region.area, rel=1e-6)
+
+
+def test_outlines_keep_the_region_on_their_left_under_a_reflection() -> None:
+    x = np.array([[0.0, 0.0]])
+    for matrix in (np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [2.0, 1.0]])):
+        region = density_contours(KernelDensity("gaussian", radius=matrix).fit(x), 0.05, steps=6)
+        (line,) = region.lines
+        ahead = np.roll(line, -1, axis=0)
+        signed = 0.5 * float((line[:, 0] * ahead[:, 1] - line[:, 1] * ahead[:, 0]).sum())
+        assert signed == pytest.approx(region.area, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["radius", "bandwidth"])
+def test_the_matrix_of_one_column_is_a_number(name: str) -> None:
+    x = data()[0][:, :1]
+    one = KernelDensity("gaussian", **{name: [[-2.0]]}).fit(x)
+    other = KernelDensity("gaussian", **{name: 2.0}).fit(x)
+    assert one.radius_.tolist() == other.radius_.tolist()
+    assert modes(one).points.tolist() == modes(other).points.tolist()
+    np.testing.assert_array_equal(one.interval(x).low, other.interval(x).low)
 
 
 # --- rules -----------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from fourierkernels.estimators.weights import SampleRows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_number
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums import SampleSum, kernel_matrix
+from fourierkernels.sums import Frame, SampleSum, kernel_matrix
 from fourierkernels.sums.parts import log_scale
 
 _BLOCK = 2**22  # entries of the matrix of kernels held at once
@@ -44,13 +44,15 @@ _BLOCK = 2**22  # entries of the matrix of kernels held at once
 class SampleKernels:
     """K_i(x) = Σ over sample i and its images of a ∏_d R_d K(R_d(x_d - x_id)), 0 out of bounds.
 
+    With a matrix R, |det R| ∏_d K((R (x - x_i))_d).
+
     Attributes
     ----------
     images : Images
         Of samples with weight one: `images.weights` are the a, which make each K_i integrate to
         one on the box.
     box : array of shape (2, dim)
-    kernel, radius : Kernel, array of shape (dim,)
+    kernel, radius : Kernel, array of shape (dim,) or (dim, dim)
     method, tol, device
         As of the estimator.
     """
@@ -71,7 +73,10 @@ class SampleKernels:
     def rows(self, queries: FloatArray) -> FloatArray:
         """Return K_i(x), shape ``(m, n)``."""
         points, weights, _ = self.images
-        matrix, _, exponent = kernel_matrix(points, queries, kernel=self.kernel, radius=self.radius)
+        frame = self._frame
+        matrix, _, exponent = kernel_matrix(
+            frame.placed(points), frame.placed(queries), kernel=self.kernel, radius=frame.radius
+        )
         scale = self._scale * inside(queries, self.box)
         each = np.ldexp(matrix * weights * scale[:, None], exponent[:, None])
         return np.asarray(each.reshape(len(queries), -1, self.n).sum(axis=1))
@@ -114,8 +119,12 @@ class SampleKernels:
 
     @property
     def _scale(self) -> float:
-        names = ("value",) * len(self.radius)
-        return float(np.exp(log_scale(self.kernel, self.radius, names)))
+        names, frame = ("value",) * len(self.radius), self._frame
+        return float(np.exp(log_scale(self.kernel, frame.radius, names) + frame.log_determinant))
+
+    @property
+    def _frame(self) -> Frame:
+        return Frame.of(self.radius, self.images.points)
 
 
 def in_blocks(queries: FloatArray, length: int) -> list[FloatArray]:

@@ -1,12 +1,14 @@
 """Highest-density regions of the plane: their outlines and their area."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.optimize import brentq
 
 from fourierkernels.estimators.density import KernelDensity
-from fourierkernels.estimators.modes.critical import without_names
+from fourierkernels.estimators.modes.critical import Mapped, mapped, without_names
 from fourierkernels.estimators.modes.regions import check_probability
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.extras import needed_for
@@ -83,6 +85,9 @@ def highest_density_contours(
     model = without_names(model)
     share = check_probability(model, probability, dim=2)
     count = check_integer("steps", steps, least=2)
+    if model.radius_.ndim == 2:
+        find = partial(highest_density_contours, probability=share, steps=count)
+        return _in_x(mapped(model), find)
     pad = 4.0
     while True:
         grid = _grid(model, pad, count)
@@ -102,11 +107,24 @@ def density_contours(model: KernelDensity, level: float, *, steps: int = STEPS) 
     check_probability(model, 0.5, dim=2)
     height = check_number("level", level, above=0.0)
     pad, count = 4.0, check_integer("steps", steps, least=2)
+    if model.radius_.ndim == 2:
+        other = mapped(model)
+        part = height / other.volume
+        return _in_x(other, partial(density_contours, level=part, steps=count))
     while True:
         grid = _grid(model, pad, count)
         if height > _edge(model, grid):
             return _contours(model, grid, height)
         pad *= 2.0
+
+
+def _in_x(other: Mapped, contours: Callable[[KernelDensity], Contours]) -> Contours:
+    """Return contours of an estimate that has been mapped by its radius matrix; they go with it."""
+    found = contours(other.model)
+    turn = 1 if np.linalg.det(other.matrix) > 0 else -1  # the region stays on the left
+    lines = tuple(other.back(line)[::turn] for line in found.lines)
+    area = found.area / other.volume
+    return Contours(found.level * other.volume, found.probability, lines, area)
 
 
 def _grid(model: KernelDensity, pad: float, steps: int) -> _Grid:

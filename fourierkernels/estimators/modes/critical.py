@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.density import KernelDensity
@@ -229,6 +230,39 @@ def moment(kernel: Kernel, order: int) -> float:
 
 def _evaluated(curve: Curve, x: FloatArray) -> _Cells:
     return _Cells(x, curve.value(x), curve.slope(x))
+
+
+class Mapped(NamedTuple):
+    """An estimate with a radius matrix R as one of the data mapped by it, whose radius is 1.
+
+    Attributes
+    ----------
+    model : KernelDensity
+    centre : array of shape (dim,)
+    matrix : array of shape (dim, dim)
+        z = R (x - centre).
+    """
+
+    model: KernelDensity
+    centre: FloatArray
+    matrix: FloatArray
+
+    @property
+    def volume(self) -> float:
+        """|det R|, by which densities in x are larger."""
+        return abs(float(np.linalg.det(self.matrix)))
+
+    def back(self, points: FloatArray) -> FloatArray:
+        """Return x of places z of shape ``(m, dim)``."""
+        return np.asarray(np.linalg.solve(self.matrix, points.T).T + self.centre)
+
+
+def mapped(model: KernelDensity) -> Mapped:
+    """Return a fitted estimate that has a radius matrix in the coordinates of that matrix."""
+    centre = model.points_.mean(axis=0)
+    plain = clone(model).set_params(radius=1.0, bandwidth=None)
+    plain.fit((model.points_ - centre) @ model.radius_.T, None, model.weights_)
+    return Mapped(plain, centre, model.radius_)
 
 
 def without_names(model: KernelDensity) -> KernelDensity:

@@ -18,6 +18,7 @@ from fourierkernels.estimators.modes.critical import (
     Extrema,
     curve_of,
     extrema,
+    mapped,
     moment,
     search_range,
     without_names,
@@ -168,8 +169,9 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
     mode to that on the other. A bound where the density falls inwards is a mode.
 
     In more dimensions the maxima that a gradient ascent from some sample reaches, saddle points
-    excluded. For the Gaussian the ascent is mean shift [comaniciu2002mean]_; for powers of sinc,
-    whose side lobes leave mean shift undefined, its steps are shortened until they climb.
+    excluded; with a radius matrix, of the data mapped by it. For the Gaussian the ascent is mean
+    shift [comaniciu2002mean]_; for powers of sinc, whose side lobes leave mean shift undefined, its
+    steps are shortened until they climb.
 
     Parameters
     ----------
@@ -195,6 +197,10 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
     share = check_number("floor", floor)
     if not 0.0 <= share < 1.0:
         raise ValueError(f"floor must be at least 0 and below 1, got {floor}")
+    if model.radius_.ndim == 2:
+        other = mapped(model)
+        found = _in_space(other.model, share)
+        return Modes(other.back(found.points), other.volume * found.densities, found.labels)
     search = _on_line if len(model.radius_) == 1 else _in_space
     return search(model, share)
 

@@ -8,9 +8,10 @@ Gaussian alone, :data:`REGRESSION_RULES` for what looks at responses.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fourierkernels.estimators.design import FitRows, nadaraya_watson_design
 from fourierkernels.estimators.radius import (
@@ -120,6 +121,9 @@ def of_distinct(
     if len(joint) > 1:
         check_size(weights)  # shares that were taken for frequencies
         warn_of_copies(rows, weighting, rule.name)
+    if rows.place is not None or (joint != 1.0).any():  # however copies are given, one order
+        order = np.lexsort(columns[first].T)
+        first, joint = np.arange(len(points))[first][order], joint[order]
     if responses is None:
         return rule(points[first], joint, kernel)
     fit = partial(fit_design, weighting=rows.meaning)
@@ -140,11 +144,16 @@ def radius_or_rule(
         raise ValueError(f"radius and bandwidth exclude each other, got {radius} and {bandwidth}")
     if bandwidth is not None:
         if np.ndim(bandwidth) == 2:
-            return np.asarray(np.linalg.inv(check_matrix("bandwidth", bandwidth, dim)))
+            return _as_vector(np.linalg.inv(check_matrix("bandwidth", bandwidth, dim)))
         return check_radius(1.0 / check_positive("bandwidth", bandwidth), dim)
     if radius is None or isinstance(radius, str):
         known = RADIUS_RULES | GAUSSIAN_RULES | REGRESSION_RULES
         return known[check_choice("radius", radius or "normal_reference", list(known))]
-    return (
-        check_matrix("radius", radius, dim) if np.ndim(radius) == 2 else check_radius(radius, dim)
-    )
+    if np.ndim(radius) == 2:
+        return _as_vector(check_matrix("radius", radius, dim))
+    return check_radius(radius, dim)
+
+
+def _as_vector(matrix: NDArray[np.floating[Any]]) -> FloatArray:
+    """Return the matrix of one column as the vector that it is."""
+    return np.asarray(np.abs(matrix[0]) if len(matrix) == 1 else matrix, dtype=np.float64)
