@@ -6,11 +6,13 @@ matters is found by what tokens are: another one is asked for in each sequence. 
 by comparing the same two places in all sequences.
 
 - place: eight symbols, and one that is asked for: is it among the first four?
-- lookup: each of four symbols twice, and the number of a place: which of the four is there?
-- before: eight symbols, and two that are asked for: does the one come before the other?
+- lookup: four zeros and four ones, and the number of a place: which of the two is there?
+- before: four symbols, and two that are asked for: does the one come before the other?
 - copies: twelve symbols, a mark, and either the same twelve or the same in another order.
 
-In a longer sequence the rest are blank tokens, anywhere among the others.
+Of lookup there are 560 different sequences and of before 288, so that the training set has all of
+them: there, it is whether a mixer can express the answer that is tested. Of the others, nearly all
+test sequences are new. In a longer sequence the rest are blank tokens, anywhere among the others.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,29 +28,30 @@ from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.lra.examples import ArenaData, Labels, Tokens, digest_of, packed
 
 COUNTS = {"train": 10_000, "valid": 500, "test": 1_000}
+CLASSES = ("0", "1")
 LONG = 1_000  # tokens of the longer versions
 _SEED = 2020
-_SIZE, _VALUES = 8, 4  # symbols of a question; different ones of lookup
+_SIZE, _VALUES, _FEW = 8, 2, 4  # symbols of a question; different ones of lookup; of before
 _COPIED, _ALPHABET = 12, 8
 Rows = tuple[Tokens, Labels]  # tokens (n, length) and classes (n,)
 
 
 def _place(count: int, rng: np.random.Generator) -> Rows:
-    symbols, places = _orders(count, rng), rng.integers(_SIZE, size=(count, 1))
+    symbols, places = _orders(_SIZE, count, rng), rng.integers(_SIZE, size=(count, 1))
     asked = _SIZE + np.take_along_axis(symbols, places, 1)
     return np.concatenate([symbols, asked], axis=1), (places[:, 0] < _SIZE // 2).astype(np.int64)
 
 
 def _lookup(count: int, rng: np.random.Generator) -> Rows:
-    symbols, places = _orders(count, rng) % _VALUES, rng.integers(_SIZE, size=(count, 1))
+    symbols, places = _orders(_SIZE, count, rng) % _VALUES, rng.integers(_SIZE, size=(count, 1))
     tokens = np.concatenate([symbols, _VALUES + places], axis=1)
     return tokens, np.take_along_axis(symbols, places, 1)[:, 0]
 
 
 def _before(count: int, rng: np.random.Generator) -> Rows:
-    symbols, asked = _orders(count, rng), _orders(count, rng)[:, :2]
+    symbols, asked = _orders(_FEW, count, rng), _orders(_FEW, count, rng)[:, :2]
     places = np.take_along_axis(np.argsort(symbols, axis=1), asked, 1)
-    tokens = np.concatenate([symbols, asked + np.array([_SIZE, 2 * _SIZE])], axis=1)
+    tokens = np.concatenate([symbols, asked + np.array([_FEW, 2 * _FEW])], axis=1)
     return tokens, (places[:, 0] < places[:, 1]).astype(np.int64)
 
 
@@ -60,8 +63,8 @@ def _copies(count: int, rng: np.random.Generator) -> Rows:
     return np.concatenate([first, mark, second], axis=1), same.astype(np.int64)
 
 
-def _orders(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    return rng.permuted(np.tile(np.arange(_SIZE), (count, 1)), axis=1)
+def _orders(size: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return rng.permuted(np.tile(np.arange(size), (count, 1)), axis=1)
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,6 @@ class Drawn:
         Different tokens, without padding and blanks.
     size : int
         Tokens that are not blank.
-    classes : int
     length : int
         All tokens; those that are not blank if 0.
     """
@@ -86,7 +88,6 @@ class Drawn:
     draw: Callable[[int, np.random.Generator], Rows]
     tokens: int
     size: int
-    classes: int = 2
     length: int = 0
 
     def __post_init__(self) -> None:
@@ -108,18 +109,15 @@ class Drawn:
         for number, (split, count) in enumerate(COUNTS.items()):
             pairs = list(self.sequences(count, np.random.default_rng([_SEED, number])))
             splits[split] = packed([row for row, _ in pairs], (label for _, label in pairs))
-        rule = digest_of(f"{name} 1 {self.length} {COUNTS} {_SEED}", ())
-        classes = tuple(map(str, range(self.classes)))
+        rule = digest_of(f"{name} 2 {self.length} {COUNTS} {_SEED}", ())
         task = name.partition("_")[0]
-        return ArenaData(task, name, self.title, rule, classes, self.tokens + 2, splits)
+        return ArenaData(task, name, self.title, rule, CLASSES, self.tokens + 2, splits)
 
 
 _SHORT = {
     "place": Drawn("is a symbol among the first four of eight", _place, 2 * _SIZE, _SIZE + 1),
-    "lookup": Drawn(
-        "which of four symbols is at a place", _lookup, _VALUES + _SIZE, _SIZE + 1, _VALUES
-    ),
-    "before": Drawn("does a symbol come before another", _before, 3 * _SIZE, _SIZE + 2),
+    "lookup": Drawn("which of two symbols is at a place", _lookup, _VALUES + _SIZE, _SIZE + 1),
+    "before": Drawn("does a symbol come before another", _before, 3 * _FEW, _FEW + 2),
     "copies": Drawn("is a sequence repeated in order", _copies, _ALPHABET + 1, 2 * _COPIED + 1),
 }
 _LONG = {f"{name}_{LONG}": replace(task, length=LONG) for name, task in _SHORT.items()}
