@@ -43,6 +43,14 @@ _RateKernel = Annotated[
         f"order r, φ as a polynomial: '3z^8 - 2z^6', {_OWN}; repeat for more."
     ),
 ]
+_TestedDensity = Annotated[
+    str | None,
+    typer.Option(help=f"Density of a single setting, which needs a kernel: {{densities}}, {_OWN}."),
+]
+_TestedKernel = Annotated[
+    str | None,
+    typer.Option(help=f"Kernel: {{kernels}}, fourier<l>, order<r>, φ as '3z^8 - 2z^6', {_OWN}."),
+]
 
 
 def rate_names() -> Names:
@@ -168,18 +176,8 @@ def theorems(
         list[str] | None,
         typer.Argument(help="Of {theorems}; by default all.", metavar="[NAME]..."),
     ] = None,
-    density: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Density of a single setting, which needs a kernel: {{densities}}, {_OWN}."
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Kernel: {{kernels}}, fourier<l>, order<r>, φ as '3z^8 - 2z^6', {_OWN}."
-        ),
-    ] = None,
+    density: _TestedDensity = None,
+    kernel: _TestedKernel = None,
     function: Annotated[
         str | None, typer.Option(help="For theorems on regression: {functions}.")
     ] = None,

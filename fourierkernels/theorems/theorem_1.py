@@ -63,8 +63,8 @@ THEOREM_1 = Theorem(
         "(C/R^{m+1}) (1 + ∫|K|) completes it, and loses the square."
     ),
     errata=(
-        "C and C' depend on p, not on D and A alone: for p of scale 1/s, R³ bias² is multiplied by "
-        "s³ at the same R/s. The proof has them depend on sup|p^{(m+1)}| and sup p.",
+        "C and C' depend on p, not on D and A alone: for p of scale 1/s, R^{m+1} bias² is "
+        "multiplied by s^{m+2} at the same R/s. The proof has them depend on sup|p^{(m+1)}| and sup p.",
     ),
     cases=(
         Case("gaussian", "fourier4"),
