@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
+from fourierkernels import KernelDensity
+from fourierkernels.estimators import TiedDataWarning
 from fourierkernels.estimators.radius import choose_radius
+from fourierkernels.estimators.radius.pairs import PairSpectrum
 from fourierkernels.estimators.radius.sample import standardise
 from fourierkernels.estimators.radius.spectral import NOISE, pilot
-from fourierkernels.estimators.radius.spectrum import KernelScore, SampleSpectrum
+from fourierkernels.estimators.radius.spectrum import KernelScore, SampleSpectrum, settled
 from fourierkernels.estimators.weights import fitted_weights
 from fourierkernels.kernels import KERNELS, Kernel, as_kernel
 from fourierkernels.kernels.phi_kernel import PhiKernel
@@ -204,7 +207,8 @@ def test_cut_passes_over_zeros_of_the_characteristic_function() -> None:
 def test_a_few_ties_are_harmless() -> None:
     x = normal(300)
     plain = rule_radius("lscv", x, "fourier4")
-    tied = rule_radius("lscv", np.vstack([x, x[:6]]), "fourier4")
+    with pytest.warns(TiedDataWarning, match="6 of 306 repeat another"):
+        tied = rule_radius("lscv", np.vstack([x, x[:6]]), "fourier4")
     assert tied[0] == pytest.approx(plain[0], rel=0.2)
 
 
@@ -212,9 +216,41 @@ def test_data_beyond_the_grid_is_refused() -> None:
     x = np.append(normal(500), [[1e9]], axis=0)
     with pytest.raises(ValueError, match="X must have a range that 2\\^23 frequencies resolve"):
         rule_radius("lscv", x, "fourier4")
-    with pytest.raises(
-        ValueError, match="X must have at most 3 columns for radius='plugin', got 4"
-    ):
-        rule_radius("plugin", normal(50, 4), "fourier4")
     with pytest.raises(ValueError, match=r"X must have one column for .*, got 2"):
         rule_radius("improved_sheather_jones", normal(50, 2), "gaussian")
+
+
+# --- more than three columns -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gaussian", "fourier1", "fourier4"])
+def test_scores_from_pairs_are_those_of_the_transform(name: str) -> None:
+    x, kernel = np.random.default_rng(0).normal(size=(40, 2)), as_kernel(name)
+    sample, _ = settled(x, np.ones(40), 1.2, "lscv")
+    ends = kernel.cutoff * np.array([6.0, 6.0])
+    for cut in (None, np.array([3.0, 2.5])):
+        grid = KernelScore(SampleSpectrum(sample, ends, rule="lscv"), kernel, cut)
+        pairs = KernelScore(PairSpectrum(sample, ends, rule="lscv"), kernel, cut)
+        for radius in (np.array([1.0, 2.0]), np.array([4.0, 5.0])):
+            assert pairs(radius) == pytest.approx(grid(radius), abs=3e-7)
+
+
+@pytest.mark.parametrize("rule", ["lscv", "plugin"])
+def test_rules_are_near_the_best_radius_in_four_columns(rule: str) -> None:
+    """They were refused; the error is the exact one, for normal data."""
+    x = np.random.default_rng(0).normal(size=(150, 4))
+    model = KernelDensity("gaussian", radius=rule).fit(x)
+    best = KernelDensity("gaussian").fit(x).radius_
+    errors = [
+        mise("gaussian", "gaussian", n=150, radius=radius, dim=4).total
+        for radius in (model.radius_, best)
+    ]
+    assert errors[0] < 1.25 * errors[1]
+    np.testing.assert_allclose(model.radius_ / best, model.radius_[0] / best[0])  # one factor
+
+
+def test_pairs_that_are_too_many_are_refused_in_a_line() -> None:
+    x = np.zeros((12_000, 4))
+    x[:] = np.random.default_rng(0).normal(size=x.shape)
+    with pytest.raises(ValueError, match=r"at most 5792 samples in 4 columns for radius='lscv'"):
+        KernelDensity(radius="lscv").fit(x)

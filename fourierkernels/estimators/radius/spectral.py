@@ -5,12 +5,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fourierkernels.estimators.radius.pairs import PairSpectrum
 from fourierkernels.estimators.radius.rule import Rule, minimise
-from fourierkernels.estimators.radius.sample import Standardised, refuse_ties, tie_limit
+from fourierkernels.estimators.radius.sample import Sample, Standardised, refuse_ties, tie_limit
 from fourierkernels.estimators.radius.spectrum import (
     REPEATED,
     KernelScore,
     SampleSpectrum,
+    Spectrum,
     box,
     comfortable_factor,
     settled,
@@ -37,8 +39,9 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
     for tails too long), and on while its end is best. For l = 1 minima satisfy u(R) = 1/(n + 1),
     that is |φ_n(R)|² = 2/(n + 1). In D = 3 integrals end where K̂ < 1e-3. Of rounded data, the
     frequencies are used that rounding resolves, and repeated rows are one, with a warning: see
-    `fourierkernels.estimators.radius.spectrum`. Sources: [rudemo1982empirical]_,
-    [bowman1984alternative]_; [davis1977mean]_.
+    `fourierkernels.estimators.radius.spectrum`. In more than three dimensions the sums are over
+    pairs of samples, O(n² D) each, and one factor is common to all columns. Sources:
+    [rudemo1982empirical]_, [bowman1984alternative]_; [davis1977mean]_.
 
     Raises
     ------
@@ -83,7 +86,7 @@ def _cross_validated(
     if unit is not None:
         start = start * unit * sample.scale
 
-    def score(spectrum: SampleSpectrum) -> Callable[[FloatArray], float]:
+    def score(spectrum: Spectrum) -> Callable[[FloatArray], float]:
         return KernelScore(spectrum, kernel, spectrum.ends)
 
     step = 0.02 if math.isinf(kernel.order) and sample.dim == 1 else 0.14
@@ -98,7 +101,8 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
     |p̂|² is estimated without bias by u = (n|φ_n|² - 1)/(n - 1) up to a cut Λ and by 0 beyond; Λ
     maximises ∫_{|t_d| < Λ_d} (|φ_n|² - 2.5/n) dt, so that it passes over isolated zeros of p̂ and
     stops where only noise follows; of rounded data it is what rounding resolves at most. One code
-    for every kernel and order; for l = 1 the radius is Λ itself. Sources: [chiu1991bandwidth]_ and
+    for every kernel and order; for l = 1 the radius is Λ itself. In more than three dimensions as
+    :func:`lscv`. Sources: [chiu1991bandwidth]_ and
     [chiu1992automatic]_ for cutting |φ_n|², with other rules for the cut; the error is that of
     :func:`fourierkernels.theory.mise`.
 
@@ -127,16 +131,14 @@ def _plugin(sample: Standardised, end: FloatArray, kernel: Kernel) -> FloatArray
     return minimise(score, start, low=low, high=high, step=0.14)[0] / sample.scale
 
 
-def pilot(
-    sample: Standardised, last: FloatArray | None = None
-) -> tuple[SampleSpectrum, FloatArray]:
+def pilot(sample: Standardised, last: FloatArray | None = None) -> tuple[Spectrum, FloatArray]:
     """Return the spectrum of a sample, and the cut Λ per dimension beyond which it is noise.
 
     No cut is beyond `last`, of shape ``(dim,)``, if that is given.
     """
     end = _no_end(sample.dim) if last is None else last
 
-    def loss(spectrum: SampleSpectrum) -> Callable[[FloatArray], float]:
+    def loss(spectrum: Spectrum) -> Callable[[FloatArray], float]:
         def value(cut: FloatArray) -> float:
             kept = spectrum.integral([box(float(end)) for end in cut])
             return NOISE / sample.size * math.prod(cut / math.pi) - kept
@@ -152,24 +154,25 @@ def pilot(
 def _widening(
     sample: Standardised,
     start: FloatArray,
-    score: Callable[[SampleSpectrum], Callable[[FloatArray], float]],
+    score: Callable[[Spectrum], Callable[[FloatArray], float]],
     cutoff: float,
     step: float,
     rule: str,
     last: FloatArray,
     *,
     common: bool = False,
-) -> tuple[FloatArray, SampleSpectrum]:
+) -> tuple[FloatArray, Spectrum]:
     """Return the best radius; the range of radii doubles while it ends near the upper edge.
 
-    The spectrum goes up to `last` per dimension at most.
+    The spectrum goes up to `last` per dimension at most. In more than three dimensions the factor
+    is common to all.
     """
-    if sample.dim not in _FIRST:
-        raise ValueError(f"X must have at most 3 columns for radius={rule!r}, got {sample.dim}")
-    widest = min(_FIRST[sample.dim], comfortable_factor(sample, cutoff * start))
+    widest, common = _FIRST.get(sample.dim, _FIRST[3]), common or sample.dim not in _FIRST
+    if sample.dim in _FIRST:
+        widest = min(widest, comfortable_factor(sample, cutoff * start))
     while widest <= _WIDEST:
         ends = np.minimum(cutoff * widest * start, last)
-        spectrum = SampleSpectrum(sample, ends, rule=rule)
+        spectrum = _spectrum(sample, ends, rule)
         value = score(spectrum)
         radius, _ = minimise(value, start, low=_LEAST, high=widest, step=step, common=common)
         if (radius < 0.85 * widest * start).all():
@@ -181,9 +184,16 @@ def _widening(
     )
 
 
+def _spectrum(sample: Standardised, ends: FloatArray, rule: str) -> Spectrum:
+    """Return |φ_n|² on a grid, or from pairs where a grid would have too many dimensions."""
+    if sample.dim in _FIRST or not isinstance(sample, Sample):
+        return SampleSpectrum(sample, ends, rule=rule)
+    return PairSpectrum(sample, ends, rule=rule)
+
+
 def _end(kernel: Kernel, dim: int) -> float:
     """Return where integrals against K̂ end: its cutoff; in D = 3 where it is below 1e-3."""
-    if dim < 3:
+    if dim != 3:
         return kernel.cutoff
     s = np.linspace(0.0, kernel.cutoff, 1025)
     return float(s[np.flatnonzero(kernel.transform(s) > 1e-3)[-1]])

@@ -13,6 +13,7 @@ with its joint weight, and count as (Σw)²/Σw² samples. Repeated rows never c
 
 import math
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -76,6 +77,16 @@ class SampleSpectrum:
         return float(total)
 
 
+class Spectrum(Protocol):
+    """|φ_n|², integrated against products of factors."""
+
+    size: float
+    ends: FloatArray
+
+    def integral(self, factors: list[Factor]) -> float:
+        """Return (2π)^{-D} ∫ |φ_n(t)|² ∏_d f_d(t_d) dt, one factor per dimension."""
+
+
 class KernelScore:
     """The exact MISE, less a constant, with |p̂|² replaced by its unbiased estimate u.
 
@@ -87,11 +98,9 @@ class KernelScore:
     `cut` per dimension it is the plug-in estimate of the error.
     """
 
-    def __init__(
-        self, spectrum: SampleSpectrum, kernel: Kernel, cut: FloatArray | None = None
-    ) -> None:
+    def __init__(self, spectrum: Spectrum, kernel: Kernel, cut: FloatArray | None = None) -> None:
         self._spectrum, self._kernel = spectrum, kernel
-        self._cut = np.full(len(spectrum.axes), math.inf) if cut is None else cut
+        self._cut = np.full(len(spectrum.ends), math.inf) if cut is None else cut
 
     def __call__(self, radius: FloatArray) -> float:
         """Return the score at a radius of shape ``(dim,)``."""
