@@ -440,7 +440,7 @@ def test_drawn_tasks_have_the_answers_that_their_rules_say(name: str) -> None:
             "place": lambda asked=asked, symbols=symbols: symbols.index(asked[8] - 8) < 4,
             "lookup": lambda asked=asked, symbols=symbols: symbols[asked[8] - 2],
             "before": lambda asked=asked, symbols=symbols: (
-                symbols.index(asked[4] - 4) < symbols.index(asked[5] - 8)
+                symbols.index(asked[6] - 6) < symbols.index(asked[7] - 12)
             ),
             "copies": lambda asked=asked: bool((asked[:12] == asked[13:]).all()),
         }

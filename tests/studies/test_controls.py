@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from study_cases import NINTH
 from study_cases import ninth_table as ninth
+from tiny_series import write_problem
 
 from fourierkernels.studies.engine.classification import Examples, logistic_regression
 from fourierkernels.studies.engine.comparison import Comparison
@@ -155,6 +156,27 @@ def test_a_plan_says_the_smallest_gain_by_a_finished_pilot(
     row = lines_of(replace(table, pilot=(101, 102)), tmp_path)["fourier"]
     (line,) = smallest_gains(asked)
     assert line == f"the smallest gain that would show, tiny: {row['smallest_gain']:.3g}"
+
+
+def test_the_first_line_of_one_seed_has_no_interval(
+    table: PaperTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, {"softmax": 60.0, "fourier": 40.0, "none": 50.0}, noise=0.0)
+    written = reproduce("ninth", replace(table, seeds=(1,)), tmp_path)
+    assert written.decides.endswith(
+        "ahead of the best control, none, by 10 (one seed) in " + METRIC
+    )
+
+
+def test_studies_have_rules_on_their_raw_input(tmp_path: Path) -> None:
+    arena, series = STUDIES["lra"], STUDIES["series"]
+    drawn = arena.read(arena.presets["place"], None)
+    (bag,) = arena.baselines(arena.presets["place"], drawn)
+    assert (bag.name, bag.items) == ("bag of tokens", 1000)
+    assert abs(bag.value - 50) < 8  # counts tell nothing there
+    whole = series.read(series.presets["tiny"], write_problem(tmp_path))
+    (moments,) = series.baselines(series.presets["tiny"], whole)
+    assert (moments.name, moments.items) == ("means and deviations", whole.counts["test"])
 
 
 def test_logistic_regression_finds_what_a_weighted_sum_tells_and_no_more() -> None:

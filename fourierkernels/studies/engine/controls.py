@@ -186,10 +186,9 @@ class Contest:
             what = f"decides nothing: {best[0]}, the best that mixes, is ahead of"
             if middle < 0:
                 what, middle, low, high = what.replace("ahead of", "behind"), -middle, -high, -low
-        return (
-            f"{what} the best control, {gain.control}, by {middle:.3g} ({low:.3g} to {high:.3g}) "
-            f"in {self.column}"
-        )
+        ends = "one seed" if math.isnan(low) else f"{low:.3g} to {high:.3g}"
+        by = f"{round(middle, 9):.3g} ({ends}) in {self.column}"  # not the rounding of a mean
+        return f"{what} the best control, {gain.control}, by {by}"
 
     def smallest(self, reference: str, seeds: int, comparisons: int) -> float:
         """Return the smallest gain over a reference that so many seeds would show.

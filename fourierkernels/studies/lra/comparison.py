@@ -111,7 +111,7 @@ class ArenaComparison(Comparison):
 class DrawnComparison(ArenaComparison):
     """Budget of the tasks that are drawn, in which order matters alone."""
 
-    steps: tuple[tuple[str, int], ...] = (("place", 400), ("before", 400), ("lookup", 600))
+    steps: tuple[tuple[str, int], ...] = (("place", 400), ("before", 800))
     rates: tuple[float, ...] = (4e-3, 8e-3)
     seeds: tuple[int, ...] = (1, 2, 3)
 
@@ -120,7 +120,7 @@ class DrawnComparison(ArenaComparison):
     @property
     def title(self) -> str:
         """What it compares, in a line."""
-        return "Mixers on three drawn tasks, whose answer is in the order of tokens alone"
+        return "Mixers on drawn tasks, whose answer is in the order of tokens alone"
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates on two tasks."""

@@ -7,12 +7,13 @@ by comparing the same two places in all sequences.
 
 - place: eight symbols, and one that is asked for: is it among the first four?
 - lookup: four zeros and four ones, and the number of a place: which of the two is there?
-- before: four symbols, and two that are asked for: does the one come before the other?
+- before: six symbols, and two that are asked for: does the one come before the other?
 - copies: twelve symbols, a mark, and either the same twelve or the same in another order.
 
-Of lookup there are 560 different sequences and of before 288, so that the training set has all of
-them: there, it is whether a mixer can express the answer that is tested. Of the others, nearly all
-test sequences are new. In a longer sequence the rest are blank tokens, anywhere among the others.
+Of lookup there are 560 different sequences, all of which the training set has: there, it is whether
+a mixer can express the answer that is tested. Of before, more than a third of the test sequences
+are in the training set, too; of the others, nearly none. In a longer sequence the rest are blank
+tokens, anywhere among the others.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ COUNTS = {"train": 10_000, "valid": 500, "test": 1_000}
 CLASSES = ("0", "1")
 LONG = 1_000  # tokens of the longer versions
 _SEED = 2020
-_SIZE, _VALUES, _FEW = 8, 2, 4  # symbols of a question; different ones of lookup; of before
+_SIZE, _VALUES, _FEW = 8, 2, 6  # symbols of a question; different ones of lookup; of before
 _COPIED, _ALPHABET = 12, 8
 Rows = tuple[Tokens, Labels]  # tokens (n, length) and classes (n,)
 
