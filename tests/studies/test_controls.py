@@ -158,6 +158,17 @@ def test_a_plan_says_the_smallest_gain_by_a_finished_pilot(
     assert line == f"the smallest gain that would show, tiny: {row['smallest_gain']:.3g}"
 
 
+def test_a_table_is_rewritten_from_its_own_networks_alone(
+    table: PaperTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="output must have the networks ninth_networks"):
+        rewrite(table, tmp_path)
+    plant(monkeypatch, dict.fromkeys(MIXERS, 50.0))
+    reproduce("ninth", replace(table, rates=(0.005, 0.01)), tmp_path)
+    with pytest.raises(ValueError, match="trials must be those of the table in their order"):
+        rewrite(replace(table, rates=(0.005, 0.02)), tmp_path)
+
+
 def test_the_first_line_of_one_seed_has_no_interval(
     table: PaperTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

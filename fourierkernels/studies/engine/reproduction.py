@@ -276,7 +276,10 @@ def rewrite(comparison: Comparison, folder: Path) -> Written:
         wider grid are known to the command that trained them alone.
     """
     networks, main = comparison.names
-    with (folder / f"{networks}.csv").open(encoding="utf-8", newline="") as content:
+    source = folder / f"{networks}.csv"
+    if not source.is_file():
+        raise ValueError(f"output must have the networks {source.name}, got none in {folder}")
+    with source.open(encoding="utf-8", newline="") as content:
         rows: list[Row] = list(csv.DictReader(content))
     evidence = Evidence(comparison.baselines(), _edges(comparison, rows))
     lines = comparison.tables(rows, evidence)[main]
