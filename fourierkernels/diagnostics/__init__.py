@@ -7,13 +7,14 @@ all of it together.
 
 from typing import TYPE_CHECKING
 
+from fourierkernels.diagnostics.chance import chance_distances
 from fourierkernels.diagnostics.changes import head_changes, output_changes
 from fourierkernels.diagnostics.clusters import (
     head_clusters,
     nearest_distances,
     redundancy_against_importance,
 )
-from fourierkernels.diagnostics.comparison import head_difference, match_heads
+from fourierkernels.diagnostics.comparison import head_difference, head_share, match_heads
 from fourierkernels.diagnostics.corruption import CORRUPTIONS, Alphabet, Corrupted, corrupt
 from fourierkernels.diagnostics.distances import METRICS, head_distances
 from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
@@ -59,6 +60,7 @@ __all__ = [
     "HeadSummary",
     "attention_flow",
     "attention_rollout",
+    "chance_distances",
     "corrupt",
     "gaussian_gap",
     "head_changes",
@@ -68,6 +70,7 @@ __all__ = [
     "head_importance",
     "head_pruning",
     "head_samples",
+    "head_share",
     "head_statistics",
     "layer_lipschitz",
     "local_lipschitz",

@@ -1,13 +1,14 @@
-"""Two networks compared: differences of their distances, and which head matches which."""
+"""Heads compared with a control, and two networks: differences, and which head matches which."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
-from fourierkernels.diagnostics.resampling import LEVEL, percentile_interval
+from fourierkernels.diagnostics.moments import LEAST_TEXTS, LEVEL, mean_interval
 from fourierkernels.diagnostics.summary import HeadSummary
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
@@ -27,9 +28,9 @@ class HeadDifference:
     average, low, high : float
         Of the layer average.
     paired : bool
-        Whether the same windows are drawn for both networks in each replicate.
+        Whether both networks were measured on the same windows.
     level : float
-        Of the percentile intervals.
+        Of the t intervals.
     """
 
     metric: str
@@ -48,9 +49,9 @@ def head_difference(
 ) -> HeadDifference:
     """Compare two networks measured on the same texts in the same order.
 
-    With as many windows in both, each replicate draws the same ones for both, and what the texts
-    have in common cancels. Otherwise (tokenizers that cut the texts differently) the replicates of
-    the second are moved by one place, so that those compared are independent.
+    On the same windows the interval is that of their differences, and what the texts have in common
+    cancels. Otherwise (tokenizers that cut the texts differently) it is that of two independent
+    samples (Welch).
 
     Parameters
     ----------
@@ -64,14 +65,13 @@ def head_difference(
         If the metrics differ, or the lengths do and the metric grows with them.
     """
     _check_comparable(first, second)
-    paired = first.n_windows == second.n_windows
-    other = second.replicates if paired else np.roll(second.replicates, 1, axis=0)
-    averages = second.average_replicates if paired else np.roll(second.average_replicates, 1)
-    low, high = percentile_interval(first.average_replicates - averages, level)
-    layers, replicates = np.zeros(0), np.zeros((len(other), 0))
+    paired = np.array_equal(first.numbers, second.numbers)
+    between = _paired_interval if paired else _welch_interval
+    low, high = between(first.average_texts, second.average_texts, level)
+    layers = layers_low = layers_high = np.zeros(0)
     if len(first.mean) == len(second.mean):
-        layers, replicates = first.mean - second.mean, first.replicates - other
-    layers_low, layers_high = percentile_interval(replicates, level)
+        layers = first.mean - second.mean
+        layers_low, layers_high = between(first.texts, second.texts, level)
     return HeadDifference(
         metric=first.metric,
         layers=layers,
@@ -83,6 +83,114 @@ def head_difference(
         paired=paired,
         level=level,
     )
+
+
+def _paired_interval(
+    first: FloatArray, second: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    return mean_interval(first - second, level)
+
+
+def _welch_interval(
+    first: FloatArray, second: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends for a difference of means of independent values ``(T, ...)``."""
+    gap = np.asarray(first.mean(axis=0) - second.mean(axis=0))
+    counts = len(first), len(second)
+    if min(counts) < LEAST_TEXTS:
+        return np.full_like(gap, np.nan), np.full_like(gap, np.nan)
+    parts = [one.var(axis=0, ddof=1) / len(one) for one in (first, second)]
+    total = np.maximum(parts[0] + parts[1], np.finfo(float).tiny)
+    free = total**2 / sum(
+        np.maximum(part, np.finfo(float).tiny) ** 2 / (count - 1)
+        for part, count in zip(parts, counts, strict=True)
+    )
+    half = stdtrit(free, (1 + level) / 2) * np.sqrt(total)
+    return gap - half, gap + half
+
+
+@dataclass(frozen=True, eq=False)
+class HeadShare:
+    """How much nearer heads are than under a control: 0 is chance, 1 that all are the same.
+
+    One minus the ratio of the means, over texts and pairs of heads, of the distance to the metric's
+    power. Where a part of the rows is the same in all heads and the others share nothing, the share
+    is that part. Below zero, heads are farther apart than the control.
+
+    Attributes
+    ----------
+    layers, layers_low, layers_high : ndarray, shape (L,)
+        Of each layer; NaN where the control leaves no distance.
+    average, low, high : float
+        Of the layers together, the ratio of their averages.
+    texts : ndarray, shape (T, L)
+        What each text contributes, linearised: their mean is the share of the layers.
+    level : float
+        Of the t intervals over texts.
+    """
+
+    layers: FloatArray
+    layers_low: FloatArray
+    layers_high: FloatArray
+    average: float
+    low: float
+    high: float
+    texts: FloatArray
+    level: float
+
+
+def head_share(first: HeadSummary, control: HeadSummary, *, level: float = LEVEL) -> HeadShare:
+    """Compare heads with the control that was measured beside them, on the same texts.
+
+    Raises
+    ------
+    ValueError
+        If metrics, layers or texts differ.
+
+    Examples
+    --------
+    >>> from fourierkernels.diagnostics.summary import summarise_maps
+    >>> heads = [[[np.eye(3), np.eye(3)]]] * 3
+    >>> chance = [[[np.eye(3), np.eye(3)[::-1]]]] * 3
+    >>> head_share(summarise_maps(heads), summarise_maps(chance)).average
+    1.0
+    """
+    if first.metric != control.metric or first.powers.shape[1:] != control.powers.shape[1:]:
+        raise ValueError(
+            "control must have the metric and the layers of the heads, got "
+            f"{control.metric} of {len(control.mean)} layers for {first.metric} of "
+            f"{len(first.mean)}"
+        )
+    if not np.array_equal(first.numbers, control.numbers):
+        raise ValueError(
+            f"control must be measured on the texts of the heads, got {control.n_windows} windows "
+            f"for {first.n_windows}"
+        )
+    texts = _shares(first.powers, control.powers)
+    paired = ~np.isnan(first.mean)
+    both = (one.powers[:, paired].mean(axis=1, keepdims=True) for one in (first, control))
+    together = _shares(*both)
+    low, high = mean_interval(together[:, 0], level)
+    layers_low, layers_high = mean_interval(texts, level)
+    return HeadShare(
+        layers=texts.mean(axis=0),
+        layers_low=layers_low,
+        layers_high=layers_high,
+        average=float(together.mean()),
+        low=float(low),
+        high=float(high),
+        texts=texts,
+        level=level,
+    )
+
+
+def _shares(own: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return 1 - (mean of own) / (mean of chance) as a mean over texts (delta method)."""
+    means = chance.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(means > 0, own.mean(axis=0) / means, np.nan)
+        shares: FloatArray = 1 - ratio - (own - ratio * chance) / means
+    return shares
 
 
 def _check_comparable(first: HeadSummary, second: HeadSummary) -> None:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from fourierkernels.diagnostics.maps import (
     InapplicableError,
     RowSums,
+    apart,
     check_rows,
     inner_products,
     mixed_entropies,
@@ -64,8 +65,14 @@ class HeadMetric:
         A phrase for the report.
     source : str
         Where it comes from, by keys of the bibliography; empty for what is this package's own.
+    row : str
+        The functional of a row that decides how far apart two heads on unrelated keys are; a
+        control that fixes another one is no control for this metric.
     of : str
         What is compared: "maps", "outputs" (A V) or "projected" (A V W) of the heads.
+    power : int
+        The power of the distance whose mean over texts and pairs is compared with a control: 2
+        where the square is a mean over rows, and is what can be expected by chance.
     """
 
     name: str
@@ -76,19 +83,21 @@ class HeadMetric:
     unit: str
     description: str
     source: str
+    row: str = ""
     of: str = MAPS
+    power: int = 1
 
 
 # ‖A_a - A_b‖_F of every pair of maps.
-frobenius = RowSums(squared_distances, lambda total, rows: np.sqrt(total))
+frobenius = RowSums(squared_distances, lambda total, rows: np.sqrt(total), apart)
 # The same over sqrt(n), n the number of query rows.
-frobenius_per_sqrt_n = RowSums(squared_distances, lambda total, rows: np.sqrt(total / rows))
+frobenius_per_sqrt_n = RowSums(squared_distances, lambda total, rows: np.sqrt(total / rows), apart)
 # Mean over rows of H((p + q)/2) - (H(p) + H(q))/2 in nats.
 jensen_shannon = RowSums(mixed_entropies, lambda total, rows: np.maximum(total / rows, 0.0))
 # Mean over rows of Σ_j |p_j - q_j| / 2.
 total_variation = RowSums(moved_weights, lambda total, rows: total / rows)
 # 1 - ⟨A_a, A_b⟩ / (‖A_a‖ ‖A_b‖).
-map_cosine = RowSums(inner_products, lambda total, rows: one_minus(cosines(total)))
+map_cosine = RowSums(inner_products, lambda total, rows: one_minus(cosines(total)), lambda own: own)
 
 
 METRICS = {
@@ -103,6 +112,8 @@ METRICS = {
             unit="weight",
             description="Frobenius distance of the maps; grows about as sqrt(n)",
             source="a reading of nguyen2022fourierformer (no formula given there), at n = 256",
+            row="Σp², and the number of visible keys",
+            power=2,
         ),
         HeadMetric(
             name="frobenius_per_sqrt_n",
@@ -113,6 +124,8 @@ METRICS = {
             unit="weight per sqrt(row)",
             description="Frobenius distance over sqrt(n): root mean square over query rows",
             source="a reading of nguyen2022fourierformer, divided so that lengths may be mixed",
+            row="Σp², and the number of visible keys",
+            power=2,
         ),
         HeadMetric(
             name="jensen_shannon",
@@ -123,6 +136,7 @@ METRICS = {
             unit="nats per row",
             description="Jensen-Shannon divergence of the rows, averaged over query rows",
             source="clark2019bert, there unsmoothed sums over rows instead of their mean",
+            row="all weights in order of size; not their entropy alone",
         ),
         HeadMetric(
             name="total_variation",
@@ -133,6 +147,7 @@ METRICS = {
             unit="share of the weight, per row",
             description="share of the weight of a row that lies elsewhere, averaged over rows",
             source="",
+            row="all weights in order of size",
         ),
         HeadMetric(
             name="cosine",
@@ -143,6 +158,7 @@ METRICS = {
             unit="1 - cosine",
             description="1 - cosine of the maps, as vectors of n² weights",
             source="",
+            row="Σp², and the number of visible keys",
         ),
         HeadMetric(
             name="projected_distance",
@@ -153,6 +169,7 @@ METRICS = {
             unit="residual stream, per token",
             description="distance of the projected outputs less their means, averaged over tokens",
             source="",
+            row="weights and values; no control of rows is one of outputs",
             of=PROJECTED,
         ),
         HeadMetric(
@@ -164,6 +181,7 @@ METRICS = {
             unit="1 - cosine",
             description="1 - cosine of the projected outputs less their means, over tokens",
             source="",
+            row="weights and values; no control of rows is one of outputs",
             of=PROJECTED,
         ),
         HeadMetric(
@@ -175,6 +193,7 @@ METRICS = {
             unit="1 - CKA",
             description="1 - linear CKA of the outputs after the output projection",
             source="kornblith2019similarity",
+            row="weights and values; no control of rows is one of outputs",
             of=PROJECTED,
         ),
         HeadMetric(
@@ -186,6 +205,7 @@ METRICS = {
             unit="1 - CKA",
             description="1 - linear CKA of the outputs before the output projection",
             source="kornblith2019similarity",
+            row="weights and values; no control of rows is one of outputs",
             of=OUTPUTS,
         ),
         HeadMetric(
@@ -197,6 +217,7 @@ METRICS = {
             unit="values, per token",
             description="distance of the outputs before the projection: no property of the network",
             source="",
+            row="weights and values; no control of rows is one of outputs",
             of=OUTPUTS,
         ),
     )

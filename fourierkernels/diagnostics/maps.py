@@ -102,10 +102,15 @@ class RowSums:
         From a slab of maps ``(H, s, m)`` to what adds up over slabs, ``(H, H)``.
     whole : callable
         From the sum and the number of query rows to distances ``(H, H)``.
+    of_products : callable or None
+        The same as `part`, from the inner products of the maps ``(H, H)``; None where these do not
+        determine it. Of a metric that has it the distance expected by chance is known in closed
+        form.
     """
 
     part: Callable[[FloatArray], FloatArray]
     whole: Callable[[FloatArray, int], FloatArray]
+    of_products: Callable[[FloatArray], FloatArray] | None = None
 
     def __call__(self, maps: FloatArray) -> FloatArray:
         """Return the distances of maps ``(H, n, m)``, as ``(H, H)``."""
@@ -120,11 +125,17 @@ def squared_distances(maps: FloatArray) -> FloatArray:
     """
     flat = maps.reshape(len(maps), -1)
     gram = flat @ flat.T
-    norms = np.diag(gram)
+    norms, squared = np.diag(gram), apart(gram)
     sums = norms[:, None] + norms
-    squared: FloatArray = np.maximum(sums - (gram + gram.T), 0.0)
     for a, b in np.argwhere(np.triu(squared < _NEAR * sums, k=1)):
         squared[a, b] = squared[b, a] = np.sum((flat[a] - flat[b]) ** 2)
+    return squared
+
+
+def apart(products: FloatArray) -> FloatArray:
+    """‖A_a - A_b‖² of every pair, from their inner products ``(H, H)``."""
+    norms = np.diag(products)
+    squared: FloatArray = np.maximum(norms[:, None] + norms - (products + products.T), 0.0)
     return squared
 
 

@@ -1,13 +1,20 @@
-"""Mean and standard deviation of a stream of arrays, in memory that does not grow with it."""
+"""Mean and standard deviation of a stream of arrays, and the interval of a mean over texts.
+
+Intervals are Student's t, on one value per text. A percentile bootstrap of few texts is too narrow:
+of two normal values it covers the mean in 51 % of all cases, of five in 84 %.
+"""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from fourierkernels.foundation.arrays import FloatArray
 
+LEVEL = 0.95
+LEAST_TEXTS = 3  # two values have one gap, which cannot tell a spread
 State = Mapping[str, Any]  # what was taken in: arrays, numbers, strings, and lists of them
 
 DDOF = 1  # every standard deviation of this package divides by (count - 1)
@@ -51,3 +58,41 @@ def standard_deviation(scatter: FloatArray, count: int) -> FloatArray:
     """Return sqrt(scatter / (count - ddof)); NaN where nothing is left to divide by."""
     free = count - DDOF
     return np.sqrt(scatter / free) if free > 0 else np.full_like(scatter, math.nan)
+
+
+def t_interval(
+    mean: FloatArray, std: FloatArray, count: int, level: float = LEVEL
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the t interval of a mean of `count` independent values.
+
+    Parameters
+    ----------
+    mean, std : ndarray
+        Of the values, the latter with ddof = 1.
+    count : int
+        Fewer than :data:`LEAST_TEXTS` give no interval: both ends are NaN.
+
+    Examples
+    --------
+    >>> [round(float(end), 3) for end in t_interval(np.array(2.0), np.array(1.0), 3)]
+    [-0.484, 4.484]
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    if count < LEAST_TEXTS:
+        return np.full_like(mean, math.nan), np.full_like(mean, math.nan)
+    half = stdtrit(count - 1, (1 + level) / 2) * std / math.sqrt(count)
+    return mean - half, mean + half
+
+
+def mean_interval(values: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the t interval of the mean of values ``(T, ...)`` over their first axis.
+
+    Examples
+    --------
+    >>> mean_interval(np.ones((2, 1)))
+    (array([nan]), array([nan]))
+    """
+    count, mean = len(values), values.mean(axis=0)
+    std = standard_deviation(np.square(values - mean).sum(axis=0), count)
+    return t_interval(mean, std, count, level)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fourierkernels.diagnostics.controls import DEFAULT_CONTROLS, control_names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
@@ -49,7 +50,7 @@ class HeadImportance:
     values : ndarray, shape (L, H)
         Mean over batches.
     low, high : ndarray, shape (L, H)
-        Bootstrap interval over batches, level 0.95; NaN from one batch.
+        t interval over batches, level 0.95; NaN from fewer than three.
     layers : tuple of str
         Name of the module of each row.
     """
@@ -120,6 +121,9 @@ class MeasureOptions:
         How many of the first inputs to keep with their maps.
     seed : int
         Of everything random.
+    controls : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.controls.CONTROLS`, for metrics of maps; "none"
+        for none.
     """
 
     metrics: Sequence[str] | str = (DEFAULT_METRIC,)
@@ -127,6 +131,7 @@ class MeasureOptions:
     permutations: int = 0
     examples: int = 0
     seed: int = 0
+    controls: Sequence[str] | str = DEFAULT_CONTROLS
 
     @property
     def metric_names(self) -> list[str]:
@@ -145,6 +150,17 @@ class MeasureOptions:
         return [check_choice("metric", name, list(METRICS)) for name in dict.fromkeys(given)]
 
     @property
+    def control_names(self) -> tuple[str, ...]:
+        """The controls, each once.
+
+        Raises
+        ------
+        ValueError
+            If they are not names of controls.
+        """
+        return control_names(self.controls)
+
+    @property
     def asks_for_something(self) -> bool:
         """Whether there is a distance, a statistic or an example to measure or to keep."""
         names = check_statistics(self.statistics)
@@ -158,6 +174,7 @@ class MeasureOptions:
         check_integer("permutations", self.permutations, least=0)
         check_integer("examples", self.examples, least=0)
         check_integer("seed", self.seed, least=0)
+        control_names(self.controls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +191,8 @@ class HeadProfile:
         Of the first metric.
     examples : list
         The first inputs with their maps.
-    sharpened : dict
-        By metric of maps, distances between random heads as sharp as these; empty without.
+    controls : dict
+        By control and metric of maps, what the distances would be by chance.
     layers : tuple of str
         Names of the modules whose heads were measured, in the order of their calls.
     unread : str
@@ -193,7 +210,7 @@ class HeadProfile:
     statistics: dict[str, StatisticSummary] = field(default_factory=dict)
     null: NullComparison | None = None
     examples: list[Example] = field(default_factory=list)
-    sharpened: dict[str, HeadSummary] = field(default_factory=dict)
+    controls: dict[str, dict[str, HeadSummary]] = field(default_factory=dict)
     layers: tuple[str, ...] = ()
     unread: str = ""
     notes: tuple[str, ...] = ()

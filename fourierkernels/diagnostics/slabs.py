@@ -5,7 +5,7 @@ their numbers of heads, queries and keys. Where attention stays within windows, 
 layer follow each other, each with its own queries and keys; their rows are rows of the layer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -74,9 +74,13 @@ class SlabDistances:
     ----------
     metric : str
         A key of :data:`~fourierkernels.diagnostics.distances.METRICS` that compares maps.
+    part : callable, optional
+        What adds up over the slabs instead of the metric's own sum over rows: from a slab to
+        ``(H, H)``.
     """
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, part: Callable[[MapSlab], FloatArray] | None = None) -> None:
+        self._part = part
         self._row = METRICS[check_choice("metric", metric, list(METRICS))]
         self._layers: list[FloatArray] = []  # distances of complete layers
         self._current = -1
@@ -103,7 +107,9 @@ class SlabDistances:
             self._kept.append(slab.maps)
         elif len(slab.maps) > 1:
             with np.errstate(invalid="ignore", over="ignore"):
-                self._total = self._total + self._row.function.part(slab.maps)
+                own = self._row.function.part
+                part = own(slab.maps) if self._part is None else self._part(slab)
+                self._total = self._total + part
             if not np.isfinite(self._total).all():
                 slab.check_finite()
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.diagnostics.maps import check_probabilities
-from fourierkernels.diagnostics.moments import RunningMoments, State
-from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
+from fourierkernels.diagnostics.moments import LEVEL, RunningMoments, State, t_interval
 from fourierkernels.diagnostics.statistics import KEYS, STATISTICS, Heads
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.foundation.validation import as_real, check_choice, check_finite
@@ -143,7 +142,7 @@ class StatisticSummary:
     mean, std_texts : ndarray, shape (L, H)
         Mean and standard deviation (ddof = 1) over windows; the latter NaN from a single one.
     low, high : ndarray, shape (L, H)
-        Bootstrap interval of the mean, level 0.95; NaN from one text.
+        t interval of the mean over windows, level 0.95; NaN from fewer than three.
     """
 
     name: str
@@ -157,37 +156,34 @@ class StatisticSummary:
 class StatisticAccumulator:
     """Takes in named values ``(L, H)`` of one text after another; a summary for each name."""
 
-    def __init__(self, names: Sequence[str], *, replicates: int = 1000, seed: int = 0) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
         self._moments = RunningMoments()  # of (S, L, H)
-        self._bootstrap = PoissonBootstrap(replicates=replicates, seed=seed)
 
-    def add(self, found: Mapping[str, FloatArray], *, number: int | None = None) -> None:
-        """Take in the values of text `number`, by default the next one."""
+    def add(self, found: Mapping[str, FloatArray]) -> None:
+        """Take in the values of the next text."""
         values = np.stack([found[name] for name in self._names])
         if self._moments.count and values.shape != self._moments.mean.shape:
             raise ValueError(
                 "maps must have the same layers and heads in every text, "
                 f"got {values.shape[1:]} after {self._moments.mean.shape[1:]}"
             )
-        self._bootstrap.add(self._moments.count if number is None else number, values)
         self._moments.add(values)
 
     def state(self) -> State:
         """Return what has been taken in, for :meth:`merge` of another one."""
-        return {"moments": self._moments.state(), "bootstrap": self._bootstrap.state()}
+        return self._moments.state()
 
     def merge(self, state: State) -> None:
-        """Take in what another one with the same names and seed has taken in of other texts."""
-        self._moments.merge(state["moments"])
-        self._bootstrap.merge(state["bootstrap"])
+        """Take in what another one with the same names has taken in of other texts."""
+        self._moments.merge(state)
 
     def summary(self, *, level: float = LEVEL) -> dict[str, StatisticSummary]:
         """Return what has been taken in so far, by name."""
         if not self._moments.count:
             raise ValueError("statistics need at least one text, got none")
-        low, high = self._bootstrap.interval(level)
         mean, std, n_texts = self._moments.mean, self._moments.std(), self._moments.count
+        low, high = t_interval(mean, std, n_texts, level)
         return {
             name: StatisticSummary(name, mean[s], std[s], low[s], high[s], n_texts)
             for s, name in enumerate(self._names)

@@ -1,10 +1,12 @@
 """Distances between heads over many texts: means and the several spreads a "±" can stand for.
 
-One pass, and memory that does not depend on the number of texts: mean and squared deviations of
-each (layer, pair of heads) are updated in place (Welford). Arrays only.
+One pass: mean and squared deviations of each (layer, pair of heads) are updated in place (Welford).
+Of each text the means of its layers are kept, 16 bytes a layer, for intervals and for differences
+on the same texts. Arrays only.
 """
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,9 +21,14 @@ from fourierkernels.diagnostics.distances import (
     HeadMetric,
     head_distances,
 )
-from fourierkernels.diagnostics.moments import RunningMoments, State, standard_deviation
-from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap, percentile_interval
-from fourierkernels.foundation.arrays import BoolArray, FloatArray
+from fourierkernels.diagnostics.moments import (
+    LEVEL,
+    RunningMoments,
+    State,
+    mean_interval,
+    standard_deviation,
+)
+from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
 from fourierkernels.foundation.validation import check_choice
 
 
@@ -73,9 +80,12 @@ class HeadSummary:
         Number of texts read.
     unknown : float
         Share of the tokens that the vocabulary does not hold; NaN if that cannot be known.
-    replicates : ndarray, shape (B, L)
-        Bootstrap replicates of `mean`, over windows; see ``PoissonBootstrap`` of
-        ``diagnostics.resampling``.
+    numbers : ndarray of int, shape (T,)
+        Of the windows, increasing; windows of two networks are the same if their numbers are.
+    texts : ndarray, shape (T, L)
+        Mean over pairs, of each window.
+    powers : ndarray, shape (T, L)
+        The same of the distance to the metric's `power`: the quantity that a control knows.
     """
 
     metric: str
@@ -90,7 +100,9 @@ class HeadSummary:
     n_max: int
     n_windows: int
     n_texts: int
-    replicates: FloatArray
+    numbers: IntArray
+    texts: FloatArray
+    powers: FloatArray
     unknown: float = math.nan
 
     @property
@@ -130,37 +142,38 @@ class HeadSummary:
         return float(self.std(spread)[self._paired].mean())
 
     def interval(self, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the bootstrap interval of `mean`, ``(L,)`` each; NaN from one text."""
-        return percentile_interval(self.replicates, level)
-
-    @property
-    def average_replicates(self) -> FloatArray:
-        """Bootstrap replicates of the layer average, ``(B,)``."""
-        average: FloatArray = self.replicates[:, self._paired].mean(axis=1)
-        return average
+        """Return the ends of the t interval of `mean`, ``(L,)``; NaN from fewer than 3 windows."""
+        return mean_interval(self.texts, level)
 
     def layer_average_interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Return the ends of the bootstrap interval of the layer average."""
-        low, high = percentile_interval(self.average_replicates, level)
+        """Return the ends of the t interval of the layer average."""
+        low, high = mean_interval(self.average_texts, level)
         return float(low), float(high)
+
+    @property
+    def average_texts(self) -> FloatArray:
+        """Layer average of each window, ``(T,)``."""
+        average: FloatArray = self.texts[:, self._paired].mean(axis=1)
+        return average
 
 
 class HeadAccumulator:
     """Takes in the maps of one text after another and gives a :class:`HeadSummary`."""
 
-    def __init__(self, *, metric: str = DEFAULT_METRIC, seed: int = 0) -> None:
+    def __init__(self, *, metric: str = DEFAULT_METRIC) -> None:
         self._row: HeadMetric = METRICS[check_choice("metric", metric, list(METRICS))]
         self._pairs = RunningMoments()  # of (P,), the pairs of all layers in turn
-        self._texts = RunningMoments()  # of (L,)
-        self._bootstrap = PoissonBootstrap(seed=seed)  # of (L,)
+        self._numbers = array("q")  # of each text
+        self._texts = array("d")  # of each text, means of L layers and of their powers
         self._lengths: Counter[int] = Counter()
         self._heads: tuple[int, ...] = ()  # of each layer
 
     def add(self, maps: ArrayLike, *, number: int | None = None) -> None:
         """Take in the maps ``(L, H, n, m)`` of one text, or what else the metric compares.
 
-        `number` is that of the text, by default the next one: networks that are to be compared
-        must number the same texts alike.
+        Maps of one key are passed over: they are alike whatever the heads do. `number` is that of
+        the text, by default the next one: networks that are to be compared must number the same
+        texts alike.
 
         Raises
         ------
@@ -175,6 +188,8 @@ class HeadAccumulator:
                 f"{self._row.of} must have shape (layers, heads, {size}), got {array.shape}"
             )
         distances = head_distances(array, metric=self._row.name)
+        if self._row.of == MAPS and array.shape[-1] == 1:
+            return
         self.add_distances(list(distances), array.shape[-2], number=number)
 
     def add_distances(
@@ -187,10 +202,10 @@ class HeadAccumulator:
         self._check_heads(tuple(map(len, layers)))
         self._check_length(n)
         pairs = [layer[np.triu_indices(len(layer), k=1)] for layer in layers]
-        means = np.array([_mean(layer) for layer in pairs])
-        self._bootstrap.add(self._pairs.count if number is None else number, means)
+        self._numbers.append(self._pairs.count if number is None else number)
+        self._texts.extend(_mean(layer) for layer in pairs)
+        self._texts.extend(_mean(layer**self._row.power) for layer in pairs)
         self._pairs.add(np.concatenate(pairs))
-        self._texts.add(means)
 
     def _check_heads(self, heads: tuple[int, ...]) -> None:
         self._heads = self._heads or heads
@@ -218,10 +233,13 @@ class HeadAccumulator:
             If nothing has been taken in.
         """
         if not self._heads:
-            raise ValueError("texts must give at least one attention map, got none")
+            raise ValueError(
+                "texts must give at least one attention map, got none of two keys or more"
+            )
         pairs = self._by_layer(self._pairs.mean)
         mean = np.array([_mean(layer) for layer in pairs])
         some = mean[~np.isnan(mean)]
+        numbers, texts = self._by_text()
         return HeadSummary(
             metric=self._row.name,
             distances=_square(pairs, self._heads),
@@ -230,14 +248,16 @@ class HeadAccumulator:
             std_pairs=np.concatenate(
                 [standard_deviation(_scatter(layer), layer.size) for layer in pairs]
             ),
-            std_texts=self._texts.std(),
+            std_texts=standard_deviation(_scatters(texts[:, 0]), len(texts)),
             std_layers=float(standard_deviation(_scatter(some), len(some))[0]),
             n_min=min(self._lengths),
             n_median=_median(self._lengths),
             n_max=max(self._lengths),
             n_windows=self._pairs.count,
             n_texts=self._pairs.count if n_texts is None else n_texts,
-            replicates=self._bootstrap.means(),
+            numbers=numbers,
+            texts=texts[:, 0],
+            powers=texts[:, 1],
             unknown=unknown,
         )
 
@@ -245,8 +265,8 @@ class HeadAccumulator:
         """Return what has been taken in, for :meth:`merge` of another one."""
         return {
             "pairs": self._pairs.state(),
-            "texts": self._texts.state(),
-            "bootstrap": self._bootstrap.state(),
+            "numbers": np.array(self._numbers, dtype=np.int64),
+            "texts": np.array(self._texts),
             "lengths": sorted(self._lengths.items()),
             "heads": self._heads,
         }
@@ -265,8 +285,15 @@ class HeadAccumulator:
         for n, times in state["lengths"]:
             self._check_length(n, times)
         self._pairs.merge(state["pairs"])
-        self._texts.merge(state["texts"])
-        self._bootstrap.merge(state["bootstrap"])
+        self._numbers.extend(map(int, state["numbers"]))
+        self._texts.extend(map(float, state["texts"]))
+
+    def _by_text(self) -> tuple[IntArray, FloatArray]:
+        """Return the numbers of the texts in order, and their values ``(T, 2, L)``."""
+        numbers = np.array(self._numbers, dtype=np.int64)
+        texts = np.array(self._texts).reshape(len(numbers), 2, len(self._heads))
+        order = np.argsort(numbers, kind="stable")
+        return numbers[order], texts[order]
 
     def _by_layer(self, pairs: FloatArray) -> list[FloatArray]:
         """Return values of the pairs of all layers ``(P,)``, layer by layer."""
@@ -292,6 +319,12 @@ def _scatter(values: FloatArray) -> FloatArray:
     """Σ (x - mean)², ``(1,)``."""
     scatter: FloatArray = np.square(values - _mean(values)).sum(keepdims=True)
     return scatter
+
+
+def _scatters(texts: FloatArray) -> FloatArray:
+    """Σ (x - mean)² over texts, of each layer."""
+    scatters: FloatArray = np.square(texts - texts.mean(axis=0)).sum(axis=0)
+    return scatters
 
 
 def _counted(heads: tuple[int, ...]) -> tuple[int, object]:
@@ -323,7 +356,7 @@ def summarise_maps(maps: Iterable[ArrayLike], *, metric: str = DEFAULT_METRIC) -
 
     Examples
     --------
-    >>> summarise_maps([[[[[1.0]], [[1.0]]]]]).n_windows
+    >>> summarise_maps([[[[[0.5, 0.5]], [[1.0, 0.0]]]]]).n_windows
     1
     """
     accumulator = HeadAccumulator(metric=metric)

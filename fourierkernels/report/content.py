@@ -14,16 +14,18 @@ import numpy as np
 from fourierkernels.diagnostics.comparison import (
     HeadDifference,
     HeadMatches,
+    HeadShare,
     head_difference,
+    head_share,
     match_heads,
 )
+from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
 from fourierkernels.diagnostics.profile import Example, HeadProfile, HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
 from fourierkernels.foundation.validation import check_choice
 
-AS_SHARP = "equally sharp random"  # random heads with the entropies of the trained rows
 _PACKAGES = (
     "fourierkernels",
     "numpy",
@@ -86,8 +88,7 @@ class ReportContent:
     title : str
         The checkpoint.
     profiles : mapping of str to HeadProfile
-        By the name of the network: "trained" first, then "random", :data:`AS_SHARP` and "other" if
-        measured.
+        By the name of the network: "trained" first, then "random" and "other" if measured.
     spread : str
         Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± is.
     pruning : HeadPruning, optional
@@ -150,15 +151,36 @@ class ReportContent:
         return list(self.first.distances)
 
     def summaries(self, metric: str | None = None) -> dict[str, HeadSummary]:
-        """Return distances by the name of the network; of the first metric by default."""
-        if metric is None and not self.metrics:
+        """Return distances by the name of the network; of the first metric by default.
+
+        What the controls expect of the first network stands behind it, by their titles.
+        """
+        found: dict[str, HeadSummary] = {}
+        for network, profile in self.profiles.items():
+            name = self._metric(metric)
+            if name not in profile.distances:
+                continue
+            found[network] = profile.distances[name]
+            if network == next(iter(self.profiles)):
+                found |= {CONTROLS[key].title: one for key, one in self.controls(metric).items()}
+        return found
+
+    def controls(self, metric: str | None = None) -> dict[str, HeadSummary]:
+        """Return what the distances would be by chance, by control; of the first metric first."""
+        name, measured = self._metric(metric), self.first.controls
+        return {key: own[name] for key, own in measured.items() if name in own}
+
+    def shares(self, metric: str | None = None) -> dict[str, HeadShare]:
+        """Return how much nearer the heads are than under each control."""
+        own = self.first.distances.get(self._metric(metric))
+        if own is None:
             return {}
-        name = self.metrics[0] if metric is None else check_choice("metric", metric, self.metrics)
-        return {
-            network: profile.distances[name]
-            for network, profile in self.profiles.items()
-            if name in profile.distances  # the control has those of maps
-        }
+        return {key: head_share(own, one) for key, one in self.controls(metric).items()}
+
+    def _metric(self, metric: str | None) -> str:
+        if metric is None:
+            return self.metrics[0] if self.metrics else ""
+        return check_choice("metric", metric, self.metrics)
 
     def difference(self, metric: str | None = None) -> HeadDifference | None:
         """Return the first network minus the one named "other"; None without it."""

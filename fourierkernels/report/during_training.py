@@ -69,7 +69,7 @@ class _Watch:
     ) -> None:
         names = [metrics] if isinstance(metrics, str) else list(metrics)
         known = [check_choice("metrics", name, list(METRICS)) for name in names]
-        self._measure = MeasureOptions(known, statistics="none")
+        self._measure = MeasureOptions(known, statistics="none", controls=())
         self._inputs, self._part, self._tokenizer = inputs_in_memory(inputs), part, tokenizer
         self._read = ReadOptions(tokens, context, batch_size=batch_size)
 

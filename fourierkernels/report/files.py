@@ -152,6 +152,7 @@ FILES = {
         ReportFile("heads.html", _write_page),
         ReportFile("heads.png", _draw(_draw_distances), _has_metrics),
         ReportFile("heads.svg", _draw(_draw_distances), _has_metrics),
+        ReportFile("shares.csv", csv_table("shares")),
         ReportFile("difference.csv", csv_table("difference")),
         ReportFile("matches.csv", csv_table("matches")),
         ReportFile("statistics.csv", csv_table("statistics")),

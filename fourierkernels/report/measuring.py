@@ -12,6 +12,7 @@ from fourierkernels.checkpoints.contexts import check_device
 from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
 from fourierkernels.checkpoints.in_memory import unwrapped
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
+from fourierkernels.diagnostics.controls import DEFAULT_CONTROLS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD
@@ -32,6 +33,7 @@ def head_report(
     metrics: Sequence[str] | str = (DEFAULT_METRIC,),
     statistics: Sequence[str] | str = "maps",
     baseline: bool | nn.Module = True,
+    controls: Sequence[str] | str = DEFAULT_CONTROLS,
     against: Network | None = None,
     permutations: int = 0,
     importance: str | None = None,
@@ -81,11 +83,16 @@ def head_report(
         Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`, or one of
         :data:`~fourierkernels.diagnostics.statistics.SETS`.
     baseline : bool or nn.Module
-        Measure the same architecture with random weights too, and the same random heads sharpened
-        to the entropy of the trained rows. A distance between heads means little without them:
-        some metrics do not tell a trained network from noise, others mostly tell how sharp it is.
+        Measure the same architecture with random weights too. It says how flat untrained heads are,
+        and whether a metric tells a trained network from noise; it is no control of a distance.
         A model in memory whose class is not one of transformers or of this package cannot be drawn
         anew: give one with random weights.
+    controls : sequence of str, or str
+        Keys of ``fourierkernels.diagnostics.controls.CONTROLS``, or "none". A distance between
+        heads means little without one: it depends first of all on how their rows spread their
+        weight. "rows" is what heads with the same rows on unrelated keys would have; "all_keys" the
+        same with special tokens among the keys, measured where there are some; "position" what is
+        left where heads share no more than positions.
     against : str, Path, CheckpointFiles or nn.Module, optional
         Another checkpoint, to be compared with on the same inputs.
     permutations : int
@@ -110,7 +117,7 @@ def head_report(
     part, model_class, config, preset, vocabulary
         See :func:`~fourierkernels.checkpoints.load.load_checkpoint`.
     seed : int
-        Of everything random: weights, bootstrap, permutations, masked tokens.
+        Of everything random: weights, permutations, draws of controls, masked tokens.
     spread : str
         Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± runs over.
     workers : int
@@ -135,7 +142,7 @@ def head_report(
     """
     load = LoadOptions(model_class, config, preset, vocabulary, tokenizer, part)
     read = ReadOptions("ids" if inputs is None else tokens, context, max_tokens, batch_size)
-    measure = MeasureOptions(metrics, statistics, permutations, examples, seed)
+    measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls)
     options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
     options.check()
     team = Team(workers, scheduler, resume)

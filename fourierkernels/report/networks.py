@@ -12,7 +12,7 @@ from fourierkernels.checkpoints.contexts import computing_on, device_of
 from fourierkernels.diagnostics.networks.profile import make_profile
 from fourierkernels.diagnostics.networks.pruning import head_pruning
 from fourierkernels.diagnostics.profile import HeadProfile, HeadPruning, MeasureOptions
-from fourierkernels.report.content import AS_SHARP, provenance
+from fourierkernels.report.content import provenance
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.report.inputs import Inputs, inputs_digest
 from fourierkernels.report.options import ReportOptions, Team
@@ -64,7 +64,7 @@ class Plan:
         profiles = self._together(digests) if self.team.shares else self._in_turn(network)
         return HeadReport(
             title=self.source.name,
-            profiles=_with_control(profiles),
+            profiles=profiles,
             spread=self.options.spread,
             pruning=pruning,
             against=self._against,
@@ -101,7 +101,7 @@ class Plan:
             profiles["random"] = self._profile("random", random, _without_extras(measure))
         del random  # another network has no room beside it
         if self.other is not None:
-            matched = replace(measure, permutations=0)  # heads are matched on the examples
+            matched = _without_controls(measure)  # heads are matched on the examples
             profiles["other"] = self._profile("other", self.other.load(), matched)
         return profiles
 
@@ -128,13 +128,12 @@ class Plan:
         told = self.progress or (lambda network, done: None)
         identity, measure = json.dumps(facts, default=str), self.options.measure
         first = self._pass("trained", self.source, measure, digests, identity)
-        controlled = bool(self.options.baseline) and self.options.compares_maps
-        passes = [replace(first, controlled=controlled)]
+        passes = [replace(first, controlled=self.options.needs_random)]
         if self.options.baseline:
             bare = _without_extras(measure)
             passes.append(replace(first, network="random", drawn=True, measure=bare))
         if self.other is not None:
-            matched = replace(measure, permutations=0)
+            matched = _without_controls(measure)
             passes.append(self._pass("other", self.other, matched, digests, identity))
         return measure_together(
             passes, self.team, facts, lambda network, share: told(network, share * total)
@@ -182,15 +181,10 @@ class Plan:
 
 
 def _without_extras(measure: MeasureOptions) -> MeasureOptions:
-    """Return what is measured of random weights: no null, and nothing to look at."""
-    return replace(measure, permutations=0, examples=0)
+    """Return what is measured of random weights: no controls, and nothing to look at."""
+    return replace(_without_controls(measure), examples=0)
 
 
-def _with_control(profiles: Mapping[str, HeadProfile]) -> dict[str, HeadProfile]:
-    """Return profiles with that of equally sharp random heads behind the one of random heads."""
-    found: dict[str, HeadProfile] = {}
-    for name, profile in profiles.items():
-        found[name] = profile
-        if name == "random" and (sharpened := profiles["trained"].sharpened):
-            found[AS_SHARP] = HeadProfile(sharpened)
-    return found
+def _without_controls(measure: MeasureOptions) -> MeasureOptions:
+    """Return what is measured of a network that is itself compared with."""
+    return replace(measure, permutations=0, controls=())

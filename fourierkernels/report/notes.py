@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.moments import DDOF
 from fourierkernels.diagnostics.profile import HeadProfile, HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
-from fourierkernels.report.content import AS_SHARP
 
 STATISTICS_NOTE = "heads are named layer.head"
 _SHOWN = 5  # heads named at either end of the importance
@@ -32,20 +32,32 @@ def summary_notes(
         *([f"source: {row.source}"] if row.source else []),
         f"normaliser: {row.normaliser}",
         f"±: standard deviation over {SPREADS[spread].description} (ddof = {DDOF})",
-        f"intervals: bootstrap of {len(first.replicates)} replicates over windows; "
-        "a text that is not cut is one window",
+        "intervals: Student's t over windows, from three on; a text that is not cut is one window",
         f"n: {first.n_min} to {first.n_max} query tokens, median {first.n_median:g}; "
         f"{first.n_texts} texts, {first.n_windows} windows; {_heads(first)} heads",
     ]
-    if AS_SHARP in summaries:
+    controls = [one for one in CONTROLS.values() if one.title in summaries]
+    lines += [f"{one.title}: what heads would have that keep {one.kept}" for one in controls]
+    if controls:
+        of = "squared distance" if row.power == 2 else "distance"
         lines.append(
-            f"{AS_SHARP}: rows of random heads with the entropies of the trained rows; what a "
-            "distance has beyond theirs is not sharpness; one draw of weights, and no interval "
-            "holds what another would change"
+            f"shared: how far the mean {of} is below that of the control; 0% by chance, 100% if "
+            f"all heads are the same{f'; by chance it depends on {row.row}' if row.row else ''}"
         )
     if first.unknown > 0:
         lines.append(f"unknown tokens: {first.unknown:.1%}")
     return lines
+
+
+def column_title(name: str) -> str:
+    """Return the title of a network, or of a control."""
+    titles = [row.title for row in CONTROLS.values()]
+    return name if name in titles else f"{name} weights"
+
+
+def share_cell(share: float) -> str:
+    """Return a share of what heads have in common, or nothing where there is none."""
+    return "" if math.isnan(share) else f"{share:.1%}"
 
 
 def _heads(summary: HeadSummary) -> str:
@@ -110,7 +122,7 @@ def _in_turn(names: Sequence[str]) -> bool:
 def difference_note(difference: HeadDifference) -> str:
     """Return the note on the differences."""
     drawn = "the same windows" if difference.paired else "windows of their own"
-    return f"difference: in each replicate both networks get {drawn}"
+    return f"difference: Student's t; both networks read {drawn}"
 
 
 def null_note(null: NullComparison, metric: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.moments import DDOF
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
@@ -50,6 +51,20 @@ def distance_rows(report: ReportContent) -> Rows:
                 stds = (summary.std(spread)[layer] for spread in SPREADS)
                 rows.append([name, metric, layer + 1, mean, low[layer], high[layer], *stds])
     return ["network", "metric", "layer", "mean", "low", "high", *fields], rows
+
+
+def share_rows(report: ReportContent) -> Rows:
+    """One row per metric, control and layer, and one for the layers together."""
+    rows: list[list[object]] = []
+    for metric in report.metrics:
+        for name, share in report.shares(metric).items():
+            layers = zip(share.layers, share.layers_low, share.layers_high, strict=True)
+            numbered: list[tuple[object, tuple[float, ...]]] = [
+                (layer, row) for layer, row in enumerate(layers, start=1) if not np.isnan(row[0])
+            ]
+            numbered.append(("average", (share.average, share.low, share.high)))
+            rows += [[metric, name, label, *row, share.level] for label, row in numbered]
+    return ["metric", "control", "layer", "shared", "low", "high", "level"], rows
 
 
 def difference_rows(report: ReportContent) -> Rows:
@@ -130,6 +145,7 @@ def pruning_rows(report: ReportContent) -> Rows:
 
 TABLES: dict[str, Callable[[ReportContent], Rows]] = {
     "heads": distance_rows,
+    "shares": share_rows,
     "difference": difference_rows,
     "matches": match_rows,
     "statistics": statistic_rows,
@@ -147,6 +163,7 @@ def report_numbers(report: ReportContent) -> dict[str, Any]:
     }
     return {
         "networks": networks,
+        "controls": _controls(report),
         "difference": _differences(report),
         "matches": _matches_as_json(report),
         "statistics": {
@@ -185,6 +202,26 @@ def _as_json(summary: HeadSummary, spread: str) -> dict[str, Any]:
         "interval": _finite(summary.interval()),
         **layers,
         "distances": _finite(summary.by_layer),
+    }
+
+
+def _controls(report: ReportContent) -> dict[str, dict[str, Any]]:
+    """Return distances by chance and what is shared beyond it, by metric and control."""
+    return {
+        metric: {
+            name: {
+                **_as_json(summary, report.spread),
+                "kept": CONTROLS[name].kept,
+                "shared": _finite(share.average),
+                "shared_interval": _finite([share.low, share.high]),
+                "shared_layers": _finite(share.layers),
+                "shared_layers_interval": _finite([share.layers_low, share.layers_high]),
+            }
+            for (name, summary), share in zip(
+                report.controls(metric).items(), report.shares(metric).values(), strict=True
+            )
+        }
+        for metric in report.metrics
     }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
+from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.distances import MAPS, METRICS
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
@@ -34,9 +35,10 @@ class ReportOptions:
     device: str | None = None
 
     @property
-    def compares_maps(self) -> bool:
-        """Whether a metric is one of maps."""
-        return any(METRICS[name].of == MAPS for name in self.measure.metric_names)
+    def needs_random(self) -> bool:
+        """Whether a control is made of random heads."""
+        of_maps = any(METRICS[name].of == MAPS for name in self.measure.metric_names)
+        return of_maps and any(CONTROLS[name].needs_random for name in self.measure.control_names)
 
     def check(self) -> None:
         """Refuse what is wrong with the options themselves.
@@ -60,6 +62,9 @@ class ReportOptions:
                 "metrics, statistics or importance must name something to measure, got none"
             )
         self.measure.check_counts()
+        if self.needs_random and not self.baseline:
+            names = [name for name in self.measure.control_names if CONTROLS[name].needs_random]
+            raise ValueError(f"baseline must be measured for the control {names[0]}, got False")
         check_integer("batch_size", self.read.batch_size)
         if self.read.max_tokens is not None:
             check_integer("max_tokens", self.read.max_tokens)
@@ -78,6 +83,7 @@ class ReportOptions:
             "statistics": measure.statistics,
             "baseline": _named(self.baseline),
             "against": against,
+            "controls": list(measure.control_names),
             "permutations": measure.permutations,
             "importance": self.importance,
             "loss": self.loss,

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from fourierkernels.checkpoints import Checkpoint, TextFile, read_texts
 from fourierkernels.checkpoints.options import ReadOptions
-from fourierkernels.diagnostics.networks.control import SharpnessControl
 from fourierkernels.diagnostics.networks.profile import HeadMeasures, head_measures, measure_heads
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.foundation.workers import Work, one_thread
@@ -102,7 +101,7 @@ class Pass:
     drawn : bool
         Whether it has random weights.
     controlled : bool
-        Whether random heads as sharp as its own are measured beside it.
+        Whether a control is made of random heads, which are measured beside it.
     """
 
     network: str
@@ -132,9 +131,7 @@ class Pass:
 
     def measures(self, random: Checkpoint | None) -> HeadMeasures:
         """Return all that is measured, before the first sample; without `random` only to merge."""
-        metrics, seed = self.measure.metric_names, self.measure.seed
-        control = SharpnessControl(random, metrics, seed=seed) if self.controlled else None
-        return head_measures(self.measure, control)
+        return head_measures(self.measure, random)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from fourierkernels.checkpoints.in_memory import batch_checkpoint, model_checkpo
 from fourierkernels.checkpoints.load import load_files
 from fourierkernels.checkpoints.options import LoadOptions
 from fourierkernels.checkpoints.tokens import Tokenizer
+from fourierkernels.report.content import without_folders
 
 
 class Source(Protocol):
@@ -115,8 +116,10 @@ class ModelSource:
 
     @property
     def name(self) -> str:
-        """The class of the model."""
-        return type(self.model).__name__
+        """The class of the model, and the name that its configuration has."""
+        kind = type(self.model).__name__
+        named = str(getattr(getattr(self.model, "config", None), "name_or_path", None) or "")
+        return f"{kind} ({without_folders(named)})" if named else kind
 
     def load(self, *, task_head: bool = False) -> Checkpoint:
         """Return the model as a checkpoint."""

@@ -12,34 +12,44 @@ import numpy as np
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.comparison import HeadDifference, HeadShare
+from fourierkernels.diagnostics.controls import CONTROLS
+from fourierkernels.diagnostics.moments import LEVEL
 from fourierkernels.diagnostics.profile import HeadPruning
-from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
+from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, HeadSummary
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.progress import Advance, bar
 from fourierkernels.report.content import ReportContent
+from fourierkernels.report.finding import head_finding
 from fourierkernels.report.notes import (
     STATISTICS_NOTE,
+    column_title,
     decimals,
     difference_note,
     module_notes,
     null_note,
     pruning_notes,
+    share_cell,
     summary_notes,
 )
 
 Summaries = Mapping[str, HeadSummary]
 
 
-def heads_table(summaries: Summaries, *, spread: str = DEFAULT_SPREAD) -> Table:
-    """Return the table of layers: mean ± spread of each network."""
+def heads_table(
+    summaries: Summaries,
+    *,
+    spread: str = DEFAULT_SPREAD,
+    shares: Mapping[str, HeadShare] | None = None,
+) -> Table:
+    """Return the table of layers: mean ± spread of each network, and shares beside controls."""
     table = Table()
     table.add_column("layer")
     for name in summaries:
-        table.add_column(f"{name} weights", justify="right")
+        table.add_column(column_title(name), justify="right")
     deepest = max(len(summary.mean) for summary in summaries.values())
     places = decimals(*(summary.mean for summary in summaries.values()))
     columns = [_column(summary, spread, deepest, places) for summary in summaries.values()]
@@ -49,7 +59,18 @@ def heads_table(summaries: Summaries, *, spread: str = DEFAULT_SPREAD) -> Table:
         if label == "layer average":
             table.add_section()
         table.add_row(label, *cells)
+    if shares:
+        by_title = {CONTROLS[name].title: one for name, one in shares.items()}
+        known = [by_title.get(name) for name in summaries]
+        cells = [["", ""] if one is None else _share(one) for one in known]
+        for label, *row in zip(("shared", f"its {LEVEL:.0%} interval"), *cells, strict=True):
+            table.add_row(label, *row)
     return table
+
+
+def _share(share: HeadShare) -> list[str]:
+    ends = [share_cell(end) for end in (share.low, share.high)]
+    return [share_cell(share.average), " to ".join(ends) if ends[0] else ""]
 
 
 def _column(summary: HeadSummary, spread: str, deepest: int, places: int) -> list[str]:
@@ -143,9 +164,11 @@ def print_report(report: ReportContent, console: Console) -> None:
 
 
 def report_parts(report: ReportContent) -> Iterator[RenderableType]:
-    """Yield what was left out, then tables, each followed by its notes as a string."""
+    """Yield what was left out, the finding, then tables, each followed by its notes as a string."""
     if left_out := module_notes(report.first):
         yield "\n".join(left_out)
+    if report.metrics:
+        yield "\n".join(head_finding(report).sentences)
     for metric in report.metrics:
         yield from _metric_parts(report, metric)
     if report.first.statistics:
@@ -161,7 +184,7 @@ def report_parts(report: ReportContent) -> Iterator[RenderableType]:
 
 def _metric_parts(report: ReportContent, metric: str) -> Iterator[RenderableType]:
     summaries = report.summaries(metric)
-    yield heads_table(summaries, spread=report.spread)
+    yield heads_table(summaries, spread=report.spread, shares=report.shares(metric))
     notes = [f"checkpoint: {report.title}", *summary_notes(summaries, spread=report.spread)]
     if report.skipped:
         notes.append(f"empty lines skipped: {report.skipped}")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, ttest_ind
 
 from fourierkernels.diagnostics import (
     METRICS,
@@ -15,7 +15,6 @@ from fourierkernels.diagnostics import (
 )
 from fourierkernels.diagnostics.comparison import match_heads
 from fourierkernels.diagnostics.distances import MAPS
-from fourierkernels.diagnostics.resampling import percentile_interval
 from fourierkernels.diagnostics.summary import HeadAccumulator
 
 Make = Callable[..., np.ndarray]
@@ -67,10 +66,9 @@ def test_pairing_removes_what_the_texts_have_in_common() -> None:
     blurred = 0.9 * maps + 0.1 / maps.shape[-1]  # every distance is 0.9 times the other
     first, second = summary(maps), summary(blurred)
     found = head_difference(first, second)
-    loose = percentile_interval(
-        first.replicates.mean(axis=1) - np.roll(second.replicates.mean(axis=1), 1)
-    )
-    assert found.high - found.low < 0.2 * (loose[1] - loose[0])
+    loose = head_difference(first, summary(blurred[:-1]))
+    assert not loose.paired
+    assert found.high - found.low < 0.2 * (loose.high - loose.low)
     assert found.low > 0
 
 
@@ -86,8 +84,14 @@ def test_interval_holds_a_difference_of_nothing_as_often_as_it_says() -> None:
         one, other = (summary(draw(25, 1, 3, seed=2 * trial + side)) for side in (0, 1))
         found = head_difference(one, other)
         held += found.low <= 0 <= found.high
-    # 25 texts: the percentile interval covers about 0.92.
-    assert binom(60, 0.92).ppf(1e-3) <= held
+    assert binom(60, 0.95).ppf(1e-3) <= held
+
+
+def test_unpaired_interval_is_that_of_welch() -> None:
+    first, second = summary(draw(9)), summary(draw(6, seed=1))
+    found = head_difference(first, second)
+    expected = ttest_ind(first.average_texts, second.average_texts, equal_var=False)
+    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
 
 
 def test_networks_of_different_depth_are_compared_by_their_averages() -> None:

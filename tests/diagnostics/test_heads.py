@@ -15,12 +15,12 @@ from fourierkernels.checkpoints import load_checkpoint, read_texts
 from fourierkernels.diagnostics import METRICS, head_distances, head_samples, summarise_maps
 from fourierkernels.diagnostics.outputs import token_distance
 from fourierkernels.report import head_report
-from fourierkernels.report.content import AS_SHARP
 
 Tiny = Callable[[str], Path]
 DATA = Path(__file__).parents[2] / "notebooks" / "data"
 TEXTS = ["a b c d e", "f g", "h i j a b c", "d", "e f g h"]
 ROUNDING = TOLERANCE["float32"]["fast"]
+CONTROLLED = ["unrelated keys", "all keys unrelated", "positions only"]
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,12 @@ def test_no_texts_are_refused(tiny: Tiny) -> None:
 def test_networks_are_compared_on_texts_that_can_be_read_twice(tiny: Tiny) -> None:
     options = {"tokens": "whitespace", "statistics": "none"}
     both = head_report(tiny("bert"), TEXTS, **options).summaries()
-    assert list(both) == ["trained", "random", AS_SHARP]
+    assert list(both) == ["trained", *CONTROLLED, "random"]
     assert both["trained"].layer_average > 2 * both["random"].layer_average
     alone = head_report(tiny("bert"), TEXTS, baseline=False, **options).summaries()
-    assert list(alone) == ["trained"]
+    assert list(alone) == ["trained", *CONTROLLED]
+    bare = head_report(tiny("bert"), TEXTS, baseline=False, controls="none", **options)
+    assert list(bare.summaries()) == ["trained"]
     with pytest.raises(TypeError, match="inputs must be readable twice"):
         head_report(tiny("bert"), iter(TEXTS), **options)
 

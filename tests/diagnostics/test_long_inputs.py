@@ -41,7 +41,8 @@ def profiled(path: Path, **options: Any) -> HeadProfile:
     checkpoint = load_checkpoint(path)
     random = load_checkpoint(path, random_weights=True)
     given: dict[str, Any] = {"metrics": METRICS, "tokens": "whitespace", "examples": 2}
-    return profile_heads(checkpoint, TEXTS, random=random, permutations=3, **given, **options)
+    given |= {"controls": ["rows", "entropy"], "random": random, "permutations": 3}
+    return profile_heads(checkpoint, TEXTS, **given, **options)
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
@@ -57,13 +58,15 @@ def test_profile_in_slabs_is_that_of_whole_maps(
     for name in METRICS:
         one, other = found.distances[name], whole.distances[name]
         np.testing.assert_allclose(one.distances, other.distances, **near)
-        np.testing.assert_allclose(one.replicates, other.replicates, **near)
+        np.testing.assert_allclose(one.texts, other.texts, **near)
     assert found.statistics.keys() == whole.statistics.keys()
     for name, statistic in found.statistics.items():
         np.testing.assert_allclose(statistic.mean, whole.statistics[name].mean, **near)
-    for name, control in found.sharpened.items():
-        expected = whole.sharpened[name].distances
-        np.testing.assert_allclose(control.distances, expected, rtol=1e-3, atol=1e-5)
+    assert found.controls.keys() == whole.controls.keys() == {"rows", "entropy"}
+    for name, by_metric in found.controls.items():
+        for metric, control in by_metric.items():
+            expected = whole.controls[name][metric].distances
+            np.testing.assert_allclose(control.distances, expected, rtol=1e-3, atol=1e-5)
     assert found.null is not None
     assert whole.null is not None
     np.testing.assert_allclose(found.null.observed, whole.null.observed, **near)

@@ -7,7 +7,6 @@ from fourierkernels.diagnostics import METRICS, STATISTICS, head_distances, head
 from fourierkernels.diagnostics.distances import MAPS
 from fourierkernels.diagnostics.maps import InapplicableError, RowSums
 from fourierkernels.diagnostics.outputs import cka
-from fourierkernels.diagnostics.resampling import percentile_interval
 from fourierkernels.diagnostics.slabs import MapSlab, SlabDistances, SlabStatistics, padded
 from fourierkernels.diagnostics.statistic_summary import check_tokens, token_distances
 from fourierkernels.diagnostics.statistics import Heads
@@ -145,9 +144,3 @@ def test_distances_of_tokens_are_those_of_their_rows() -> None:
     np.testing.assert_allclose(token_distances(places, 3, 8), whole[3:8], rtol=1e-14)
     line = np.arange(9.0)[:, None]
     np.testing.assert_array_equal(token_distances(line, 3, 8), np.abs(line[3:8] - line.T))
-
-
-def test_interval_of_what_is_never_defined_is_not_that_of_the_rest() -> None:
-    means = np.array([[np.nan, 1.0], [np.nan, 3.0], [np.nan, np.nan]])
-    low, high = percentile_interval(means, 0.5)
-    np.testing.assert_array_equal([low, high], [[np.nan, 1.5], [np.nan, 2.5]])

@@ -35,7 +35,6 @@ from fourierkernels.diagnostics.networks import importance, losses
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.statistics import KEYS, Heads, HeadStatistic
 from fourierkernels.report import HeadReport, files, head_report
-from fourierkernels.report.content import AS_SHARP
 from fourierkernels.report.heads import MOST_SHOWN
 from fourierkernels.report.options import ReportOptions
 from fourierkernels.report.page import page_html
@@ -258,7 +257,13 @@ def test_report_is_not_saved_over_a_file(report: HeadReport, tmp_path: Path) -> 
 
 
 def test_metrics_of_a_report_are_asked_for_by_name(report: HeadReport) -> None:
-    assert report.summaries("frobenius_per_sqrt_n").keys() == {"trained", "random", AS_SHARP}
+    assert report.summaries("frobenius_per_sqrt_n").keys() == {
+        "trained",
+        "unrelated keys",
+        "all keys unrelated",
+        "positions only",
+        "random",
+    }
     with pytest.raises(ValueError, match="metric must be one of frobenius_per_sqrt_n, got 'cka'"):
         report.summaries("cka")
 

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from fourierkernels import cli
 from fourierkernels.diagnostics import SPREADS, HeadProfile, summarise_maps
 from fourierkernels.report import HeadReport, figures, files, terminal
-from fourierkernels.report.content import AS_SHARP
 
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -25,6 +24,7 @@ FILES = [
     "heads.json",
     "heads.png",
     "heads.svg",
+    "shares.csv",
     "statistics.csv",
     "statistics.svg",
 ]
@@ -79,8 +79,20 @@ def test_written_files_hold_all_spreads_and_the_provenance(
     assert np.shape(content["networks"]["random"][METRIC]["distances"]) == (3, 4, 4)
     rows = rows_of(folder / "heads.csv")
     assert [row["network"] for row in rows] == [
-        name for name in ("trained", "random", AS_SHARP) for _ in range(3)
+        name
+        for name in (
+            "trained",
+            "unrelated keys",
+            "all keys unrelated",
+            "positions only",
+            "random",
+        )
+        for _ in range(3)
     ]
+    shares = content["controls"][METRIC]
+    assert list(shares) == ["rows", "all_keys", "position"]
+    shown = [row for row in rows_of(folder / "shares.csv") if row["layer"] == "average"]
+    assert [float(row["shared"]) for row in shown] == [one["shared"] for one in shares.values()]
     assert float(rows[2]["mean"]) == content["networks"]["trained"][METRIC]["mean"][2]
     assert (folder / "heads.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / "heads.svg").read_text()
@@ -108,9 +120,9 @@ def test_another_checkpoint_is_compared_with_intervals(
         "other weights",
         "trained - other",
         "95% interval",
-        "get the same windows",
+        "both networks read the same windows",
         "other: ",
-        "bootstrap of 1000 replicates",
+        "intervals: Student's t over windows",
     ):
         assert part in out
     assert {path.name for path in folder.iterdir()} == {"difference.csv", "matches.csv", *FILES}
@@ -131,7 +143,7 @@ def test_checkpoint_against_itself_differs_by_nothing(run: Run, tiny: Tiny, text
     options = ("--tokens", "whitespace", "--against", tiny("bert"), "--no-baseline")
     status, out, _ = run(tiny("bert"), "--text", texts, *options)
     assert status == 0
-    assert out.count("+0.000 to +0.000") == 4
+    assert out.count("+0.000 to +0.000") == 1 + 4  # in the finding and in the table
 
 
 @pytest.mark.usefixtures("undrawn")

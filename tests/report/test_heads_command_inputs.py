@@ -208,18 +208,21 @@ def test_p_value_is_what_the_note_says(whole: Whole) -> None:
     np.testing.assert_allclose(content["p_value"], (1 + (permuted <= observed).sum(axis=0)) / 10)
 
 
-@pytest.mark.parametrize("metric", ["frobenius_per_sqrt_n", "jensen_shannon"])
-def test_seed_reaches_the_intervals_of_the_distances(
-    metric: str, run: Run, tiny: Tiny, tmp_path: Path
+@pytest.mark.parametrize(
+    ("metric", "drawn"), [("frobenius_per_sqrt_n", False), ("jensen_shannon", True)]
+)
+def test_seed_reaches_the_draws_of_a_control(
+    metric: str, drawn: bool, run: Run, tiny: Tiny, tmp_path: Path
 ) -> None:
     texts, ends = tmp_path / "many.txt", []
     texts.write_text("\n".join("abcdefghij"[k:] for k in range(8)).replace("", " "))
     for seed in (0, 0, 1):
-        options = ("--tokens", "whitespace", "--seed", seed, "--metric", metric)
+        options = ("--tokens", "whitespace", "--seed", seed, "--metric", metric, "--no-baseline")
         run(tiny("bert"), "--text", texts, *options, "--output", tmp_path / "out")
-        networks = json.loads((tmp_path / "out" / "heads.json").read_text())["networks"]
-        ends.append(networks["trained"][metric]["interval"])
-    assert ends[0] == ends[1] != ends[2]
+        controls = json.loads((tmp_path / "out" / "heads.json").read_text())["controls"]
+        ends.append(controls[metric]["rows"]["mean"])
+    assert ends[0] == ends[1]
+    assert (ends[1] != ends[2]) == drawn  # a closed form needs no draw
 
 
 def test_output_that_cannot_be_written_is_refused_before_the_work(

@@ -105,7 +105,7 @@ def test_report_says_the_shapes_and_what_has_no_distances(
     said = str(report)
     assert "1: 1 head, 16 windows of 16 × 16 tokens; 2: 2 heads, 4 windows of 16 × 16" in said
     assert "averages of layers are over different shapes; layers of one head have no" in said
-    assert said.count("one head") == 1 + len(report.profiles)
+    assert said.count("one head") == 1 + len(report.summaries())
     report.save(tmp_path)
     numbers = json.loads((tmp_path / "heads.json").read_text())
     assert numbers["shapes"] == [[1, 16, 16, 16], [2, 4, 16, 16], [4, 1, 16, 16]]
@@ -170,7 +170,8 @@ def test_what_needs_probabilities_is_left_out_with_the_reason(sinks: Path) -> No
     assert found.metrics == ["frobenius_per_sqrt_n", "cosine"]
     assert (found.first.statistics, found.first.null) == ({}, None)
     kinds = [reason.partition(":")[0] for reason in found.first.left_out]
-    assert kinds == ["jensen_shannon", "statistics", "permutations"]
+    positions = [f"control position of {name}" for name in found.metrics]
+    assert kinds == ["jensen_shannon", "statistics", "permutations", *positions]
     assert "left out: jensen_shannon: maps must have rows that are probabilities" in str(found)
 
 
@@ -197,5 +198,7 @@ def test_statistic_without_a_meaning_does_not_stop_the_others(tiny: Tiny) -> Non
     )
     assert list(found.first.statistics) == ["entropy"]
     assert found.first.left_out == (
+        "control position of frobenius_per_sqrt_n: positions need queries that are the keys, "
+        "without windows",
         "distance: it has no meaning for this network and these inputs",
     )

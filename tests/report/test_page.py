@@ -40,7 +40,8 @@ SCALED = (
     "std_pairs",
     "std_texts",
     "std_layers",
-    "replicates",
+    "texts",
+    "powers",
 )
 VOID = {"meta", "link", "input", "img", "br"}
 

@@ -86,7 +86,8 @@ def test_page_starts_with_the_finding_and_folds_the_notes(report: ReportContent)
 def test_page_opens_at_the_layer_that_stands_out(report: ReportContent) -> None:
     summary = report.summaries()["trained"]
     apart = np.array([0.0, 1.0])
-    shifted = replace(summary, mean=summary.mean + apart, replicates=summary.replicates + apart)
+    texts = np.tile(summary.mean, (3, 1)) + apart
+    shifted = replace(summary, mean=summary.mean + apart, texts=texts, n_windows=3)
     first = replace(report.first, distances={DEFAULT_METRIC: shifted})
     found = embedded(page_html(replace(report, profiles={"trained": first})))
     assert found["start"]["layer"] == 1

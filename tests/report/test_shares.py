@@ -133,7 +133,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     assert len(told) == 3
     with one_thread():
         wanted = head_report(tiny("bert"), TEXTS, **QUICK, batch_size=2)
-    close(found.summaries()["trained"].replicates, wanted.summaries()["trained"].replicates)
+    close(found.summaries()["trained"].texts, wanted.summaries()["trained"].texts)
 
 
 def test_shards_of_another_report_are_refused(tiny: Tiny, own: Any, tmp_path: Path) -> None:

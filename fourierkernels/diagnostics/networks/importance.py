@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from fourierkernels.checkpoints import AttentionCall, recording
 from fourierkernels.checkpoints.recorders.gates import check_gateable, gated_heads
+from fourierkernels.diagnostics.moments import RunningMoments, t_interval
 from fourierkernels.diagnostics.profile import HeadImportance, PruningCurve
-from fourierkernels.diagnostics.resampling import LEVEL, PoissonBootstrap
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_choice, check_finite, check_integer
 
@@ -131,7 +131,6 @@ def head_importance(
     *,
     method: str = "gradient",
     selects: Selects = every_call,
-    seed: int = 0,
 ) -> HeadImportance:
     """Measure how much a loss depends on every head.
 
@@ -149,8 +148,6 @@ def head_importance(
         A key of :data:`IMPORTANCES`.
     selects : callable
         Which calls of attention to look at: those of the decoder of an encoder-decoder, say.
-    seed : int
-        Of the bootstrap.
 
     Raises
     ------
@@ -165,17 +162,15 @@ def head_importance(
     (1, 2)
     """
     row = IMPORTANCES[check_choice("method", method, list(IMPORTANCES))]
-    bootstrap, total, probe, count = PoissonBootstrap(seed=seed), np.zeros(()), None, 0
-    for count, batch in enumerate(batches, start=1):
+    moments, probe = RunningMoments(), None
+    for batch in batches:
         probe = probe or _probe(model, batch, loss, selects, about_mean=row.about_mean)
-        values = check_finite("importance", row.function(probe, batch))
-        bootstrap.add(count - 1, values)
-        total = total + values
+        moments.add(check_finite("importance", row.function(probe, batch)))
     if probe is None:
         raise ValueError("batches must hold at least one batch, got none")
-    low, high = bootstrap.interval(LEVEL)
+    low, high = t_interval(moments.mean, moments.std(), moments.count)
     layers = tuple(call.name for call in probe.calls)
-    return HeadImportance(row.name, total / count, low, high, layers, count)
+    return HeadImportance(row.name, moments.mean, low, high, layers, moments.count)
 
 
 def pruning_curve(

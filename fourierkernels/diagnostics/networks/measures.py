@@ -63,7 +63,7 @@ class SharedMeasure(Measure, Protocol):
         """Take in what another one with the same options has taken in of other inputs."""
 
 
-class _Accumulating(SlabMeasure):
+class Accumulating(SlabMeasure):
     """A measure with one accumulator, which holds all that it has taken in."""
 
     _accumulator: HeadAccumulator | NullAccumulator
@@ -78,20 +78,18 @@ class _Accumulating(SlabMeasure):
         self._accumulator.merge(state["taken"])
 
 
-class Distances(_Accumulating):
+class Distances(Accumulating):
     """Distances between the heads of each layer.
 
     Parameters
     ----------
     metric : str
         A key of :data:`~fourierkernels.diagnostics.distances.METRICS`.
-    seed : int
-        Of the bootstrap.
     """
 
-    def __init__(self, metric: str = DEFAULT_METRIC, *, seed: int = 0) -> None:
+    def __init__(self, metric: str = DEFAULT_METRIC) -> None:
         self._row = METRICS[check_choice("metric", metric, list(METRICS))]
-        self._accumulator: HeadAccumulator = HeadAccumulator(metric=metric, seed=seed)
+        self._accumulator: HeadAccumulator = HeadAccumulator(metric=metric)
         self._slabs = SlabDistances(metric)
 
     def reads_maps(self) -> bool:
@@ -139,16 +137,13 @@ class Statistics(SlabMeasure):
         Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`; or a key of
         :data:`~fourierkernels.diagnostics.statistics.SETS`, for those in it that have a meaning
         for the network; none has where rows sum to less than one.
-    seed : int
-        Of the bootstrap.
     """
 
-    def __init__(self, names: Sequence[str] | str = "all", *, seed: int = 0) -> None:
+    def __init__(self, names: Sequence[str] | str = "all") -> None:
         self._asked = check_statistics(names)
         self._names: list[str] | None = None
         self._accumulator: StatisticAccumulator | None = None
         self._slabs = SlabStatistics([])
-        self._seed = seed
         self._heads = HeadsOfSlabs()
         self.without_meaning: list[str] = []
 
@@ -167,7 +162,7 @@ class Statistics(SlabMeasure):
     def _begin(self, names: list[str]) -> None:
         self._names = names
         if names:
-            self._accumulator = StatisticAccumulator(names, seed=self._seed)
+            self._accumulator = StatisticAccumulator(names)
         self._slabs = SlabStatistics(names)
 
     def take(self, slab: MapSlab, sample: HeadSample) -> None:
@@ -189,7 +184,7 @@ class Statistics(SlabMeasure):
         """Take in the statistics of all layers."""
         self._heads = HeadsOfSlabs()  # lets go of the sample
         if self._accumulator is not None:
-            self._accumulator.add(self._slabs.finish(), number=sample.index)
+            self._accumulator.add(self._slabs.finish())
 
     def _chosen(self, sample: HeadSample) -> list[str]:
         known = [row.name for row in STATISTICS.values() if _has_meaning(row, sample)]
@@ -235,7 +230,7 @@ def _has_meaning(row: HeadStatistic, sample: HeadSample) -> bool:
     return not unknown and not (row.own and (sample.cross or pooled))
 
 
-class PermutationNull(_Accumulating):
+class PermutationNull(Accumulating):
     """Distances compared with those of equally sharp heads that attend to unrelated keys.
 
     Parameters

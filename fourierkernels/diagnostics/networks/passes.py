@@ -65,7 +65,12 @@ class SlabMeasure:
 
 
 def pass_over(sample: HeadSample, measures: Sequence[SlabMeasure]) -> None:
-    """Give the maps of an input to measures; one that does not apply is left out from then on."""
+    """Give the maps of an input to measures; one that does not apply is left out from then on.
+
+    An input of one key is passed over: attention has no choice, and its heads are not alike for it.
+    """
+    if has_no_choice(sample):
+        return
     _each(measures, lambda measure: measure.start(sample))
     for layer in sample.by_layer:
         if not any(one.reads_maps() and not one.left_out for one in measures):
@@ -73,6 +78,11 @@ def pass_over(sample: HeadSample, measures: Sequence[SlabMeasure]) -> None:
         for slab in layer.slabs():
             _each(measures, lambda measure, slab=slab: measure.take(slab, sample))  # type: ignore[misc]
     _each(measures, lambda measure: measure.end(sample))
+
+
+def has_no_choice(sample: HeadSample) -> bool:
+    """Return whether there is one key only, in every layer."""
+    return all(layer.keys < 2 for layer in sample.by_layer)
 
 
 def _each(measures: Sequence[SlabMeasure], call: Callable[[SlabMeasure], None]) -> None:
@@ -143,15 +153,19 @@ class Modules:
         Of the checkpoint.
     shapes : tuple
         Heads, windows, queries and keys of each layer, where layers differ in them or have windows.
+    forced : int
+        Inputs of one key, of which nothing is measured.
     """
 
     layers: tuple[str, ...] = ()
     unread: str = ""
     notes: tuple[str, ...] = ()
     shapes: tuple[tuple[int, int, int, int], ...] = ()
+    forced: int = 0
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
+        self.forced += has_no_choice(sample)
         self.layers, self.notes, shapes = sample.layers, sample.checkpoint.notes, sample.shapes
         if len(set(shapes)) > 1 or shapes[0][1] > 1:
             self.shapes = tuple(shapes)
@@ -167,6 +181,14 @@ class Modules:
         self.notes = tuple(state["notes"]) or self.notes
         self.shapes = tuple(map(tuple, state["shapes"])) or self.shapes
         self.unread = max(self.unread, state["unread"], key=len)
+        self.forced += state["forced"]
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """Those of the checkpoint, and one on inputs of one key."""
+        if not self.forced:
+            return self.notes
+        return (*self.notes, f"inputs of one key, of which nothing is measured: {self.forced}")
 
 
 @dataclass

@@ -12,9 +12,10 @@ from fourierkernels.checkpoints.inputs import read_items
 from fourierkernels.checkpoints.load import load_tokenizer
 from fourierkernels.checkpoints.options import ReadOptions
 from fourierkernels.checkpoints.tokens import InputCounts, check_known
+from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.moments import State
-from fourierkernels.diagnostics.networks.control import SharpnessControl
+from fourierkernels.diagnostics.networks.control import ControlDistances, control_distances
 from fourierkernels.diagnostics.networks.measures import (
     Distances,
     Measure,
@@ -25,6 +26,7 @@ from fourierkernels.diagnostics.networks.measures import (
 from fourierkernels.diagnostics.networks.passes import Examples, Modules, SlabMeasure, pass_over
 from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.diagnostics.profile import HeadProfile, MeasureOptions
+from fourierkernels.diagnostics.summary import HeadSummary
 
 Progress = Callable[[float], None]
 
@@ -116,6 +118,7 @@ def profile_heads(
     tokens: str = "auto",
     seed: int = 0,
     progress: Progress | None = None,
+    controls: Sequence[str] = (),
     random: Checkpoint | None = None,
 ) -> HeadProfile:
     """Measure distances between heads, what each attends to, and whether chance explains it.
@@ -143,17 +146,19 @@ def profile_heads(
     max_tokens : int, optional
         Longer texts are cut into windows of at most so many tokens.
     seed : int
-        Of bootstrap and permutations.
+        Of permutations and draws.
+    controls : sequence of str
+        Keys of ``fourierkernels.diagnostics.controls.CONTROLS``: what the distances of maps would
+        be by chance is measured beside them.
     random : Checkpoint, optional
-        The same architecture with random weights, for the control of sharpness: see
-        ``fourierkernels.diagnostics.networks.control.SharpnessControl``.
+        The same architecture with random weights, for the controls that are made of one.
 
     Raises
     ------
     ValueError
         For a checkpoint or inputs that cannot be used.
     """
-    asked = MeasureOptions(metrics, statistics, permutations, examples, seed)
+    asked = MeasureOptions(metrics, statistics, permutations, examples, seed, controls)
     read = ReadOptions(tokens, context, max_tokens, batch_size)
     return make_profile(checkpoint, inputs, asked, read, progress=progress, random=random)
 
@@ -168,22 +173,26 @@ def make_profile(
     random: Checkpoint | None = None,
 ) -> HeadProfile:
     """Measure what was asked for; see :func:`profile_heads`."""
-    metrics, seed = asked.metric_names, asked.seed
-    control = None if random is None else SharpnessControl(random, metrics, seed=seed)
-    found = head_measures(asked, control)
+    for name in asked.control_names:
+        if CONTROLS[name].needs_random and random is None:
+            raise ValueError(f"random must be given for the control {name}, got None")
+    found = head_measures(asked, random)
     return found.profile(measure_heads(checkpoint, inputs, found.measures, read, progress=progress))
 
 
-def head_measures(asked: MeasureOptions, control: SharpnessControl | None) -> "HeadMeasures":
-    """Return what :func:`profile_heads` measures with these options, before the first sample."""
+def head_measures(asked: MeasureOptions, random: Checkpoint | None) -> "HeadMeasures":
+    """Return what :func:`profile_heads` measures with these options, before the first sample.
+
+    Without `random`, controls made of a random network only merge what others have taken in.
+    """
     metrics, seed = asked.metric_names, asked.seed
     if asked.permutations and not metrics:
         raise ValueError(f"permutations need a metric, got {asked.permutations} and no metrics")
     return HeadMeasures(
-        distances={name: Distances(name, seed=seed) for name in metrics},
-        statistics=Statistics(asked.statistics, seed=seed),
+        distances={name: Distances(name) for name in metrics},
+        statistics=Statistics(asked.statistics),
         null=_null(metrics, asked.permutations, seed),
-        control=control,
+        controls=control_distances(asked.control_names, metrics, random=random, seed=seed),
         examples=Examples(asked.examples),
     )
 
@@ -201,15 +210,17 @@ class HeadMeasures:
     distances: dict[str, Distances]
     statistics: Statistics
     null: PermutationNull | None
-    control: SharpnessControl | None
+    controls: list[ControlDistances]
     examples: Examples
     modules: Modules = field(default_factory=Modules)
 
     @property
     def measures(self) -> list[SharedMeasure]:
         """All of it, the distances first."""
-        rest = (self.statistics, self.null, self.control, self.examples, self.modules)
-        return [*self.distances.values(), *(one for one in rest if one is not None)]
+        found: list[SharedMeasure] = [*self.distances.values(), self.statistics]
+        if self.null is not None:
+            found.append(self.null)
+        return [*found, *self.controls, self.examples, self.modules]
 
     def states(self) -> list[State]:
         """Return what each measure has taken in."""
@@ -238,13 +249,21 @@ class HeadMeasures:
             statistics=statistics,
             null=None if self.null is None else self.null.summary(),
             examples=self.examples.summary(),
-            sharpened={} if self.control is None else self.control.summary(counts),
+            controls=self._under_controls(counts),
             layers=self.modules.layers,
             unread=self.modules.unread,
-            notes=(*counts.notes, *self.modules.notes),
+            notes=(*counts.notes, *self.modules.all_notes),
             left_out=tuple(self._left_out()),
             shapes=self.modules.shapes,
         )
+
+    def _under_controls(self, counts: InputCounts) -> dict[str, dict[str, HeadSummary]]:
+        """Return distances by control and metric, of those that apply."""
+        found: dict[str, dict[str, HeadSummary]] = {}
+        for one in self.controls:
+            if not (one.left_out or one.redundant or self.distances[one.metric].left_out):
+                found.setdefault(one.control.name, {})[one.metric] = one.summary(counts)
+        return found
 
     def _left_out(self) -> Iterator[str]:
         """Yield what was asked for and does not apply, with the reason."""
@@ -252,6 +271,8 @@ class HeadMeasures:
         reasons["statistics"] = self.statistics.left_out
         if self.null is not None:
             reasons["permutations"] = self.null.left_out
+        for one in (x for x in self.controls if not self.distances[x.metric].left_out):
+            reasons[f"control {one.control.name} of {one.metric}"] = one.left_out
         for name, reason in reasons.items():
             if reason:
                 yield f"{name}: {_HINTS.split(reason)[0]}"

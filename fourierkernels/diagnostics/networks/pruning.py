@@ -69,9 +69,7 @@ def head_pruning(
     checkpoint = isolated(checkpoint, items[0])
     made, batches = rule.make(checkpoint, tokenizer, items, seed)
     model, selects = checkpoint.model, checkpoint.selects
-    importance = head_importance(
-        model, batches[::2], made, method=method, selects=selects, seed=seed
-    )
+    importance = head_importance(model, batches[::2], made, method=method, selects=selects)
     chance = np.random.default_rng(seed).random(importance.values.shape)
     curve, at_random = (
         pruning_curve(

@@ -16,8 +16,8 @@ from fourierkernels.diagnostics.clusters import (
 )
 from fourierkernels.diagnostics.comparison import HeadMatches
 from fourierkernels.diagnostics.distances import METRICS
+from fourierkernels.diagnostics.moments import LEVEL
 from fourierkernels.diagnostics.profile import HeadImportance, HeadPruning
-from fourierkernels.diagnostics.resampling import LEVEL
 from fourierkernels.diagnostics.slabs import padded
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
@@ -27,6 +27,7 @@ from fourierkernels.foundation.validation import check_choice
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.figures import CIVIDIS
 from fourierkernels.report.finding import head_finding
+from fourierkernels.report.notes import column_title
 from fourierkernels.report.page.weights import LEVELS, MOST_WEIGHTS, page_examples
 
 DIGITS = 6  # significant ones of the numbers in a page; heads.json has them all
@@ -131,6 +132,7 @@ def _metric(summary: HeadSummary | None) -> dict[str, str]:
 def _network(name: str, summary: HeadSummary) -> dict[str, Any]:
     return {
         "name": name,
+        "title": column_title(name),
         "distances": summary.by_layer,
         "drawings": [layer_drawings(layer) for layer in summary.by_layer],
     }

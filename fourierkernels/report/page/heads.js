@@ -26,7 +26,7 @@ function showDistances() {
   const distances = network().distances[layer];
   const most = data.networks.flatMap((one) => one.distances.flat(2)).reduce(larger, 0);
   const pairs = pairsOf(distances);
-  byId("distances-about").textContent = `${network().name} weights, layer ${layer + 1}: `
+  byId("distances-about").textContent = `${network().title}, layer ${layer + 1}: `
     + `${data.metric.description} (${data.metric.unit}). One scale of colours for all layers: `
     + `0 dark, ${inWords(most)} bright.`;
   fillGrid(byId("distances"), {

@@ -5,16 +5,20 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from fourierkernels.diagnostics.comparison import HeadDifference
+from fourierkernels.diagnostics.controls import CONTROLS
+from fourierkernels.diagnostics.moments import LEVEL
 from fourierkernels.diagnostics.profile import HeadPruning
-from fourierkernels.diagnostics.resampling import LEVEL, NullComparison
+from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.finding import head_finding
 from fourierkernels.report.notes import (
+    column_title,
     decimals,
     module_notes,
     null_note,
     pruning_notes,
+    share_cell,
     summary_notes,
 )
 
@@ -100,8 +104,12 @@ def _columns(report: ReportContent, deepest: int) -> Iterator[Column]:
     summaries, difference = report.summaries(), report.difference()
     digits = decimals(*(summary.mean for summary in summaries.values()))
     for name, summary in summaries.items():
-        yield f"{name} weights: mean ± std", _means(summary, report.spread, deepest, digits)
+        yield f"{column_title(name)}: mean ± std", _means(summary, report.spread, deepest, digits)
         yield f"{LEVEL:.0%} interval", _intervals(summary, deepest, digits)
+    for name, share in report.shares().items():
+        values = [share_cell(one) or NO_NUMBER for one in (*share.layers, share.average)]
+        layers = _filled(values[:-1], deepest)
+        yield f"shared, beside {CONTROLS[name].title}", [*layers, values[-1], ""]
     if difference is not None:
         yield from _difference(difference, next(iter(summaries)), deepest)
     if report.first.null is not None:

@@ -1,0 +1,301 @@
+"""How far apart heads would be by chance: the controls that keep each head's own rows. Arrays only.
+
+How far apart two maps are depends on how their rows spread their weight, whoever learned them. A
+control of :data:`~fourierkernels.diagnostics.controls.CONTROLS` says what of the heads is kept;
+the rest each head decides independently of the others. Heads that are nearer than ``rows`` attend
+to the same keys more often than by chance; than ``all_keys``, to the same special tokens as well;
+than ``position``, to more than a common previous or first token.
+
+With P the mean of a map under its control, the expected inner product of two independent heads is
+⟨P_a, P_b⟩, and ‖A_a‖ is what it was. For ``rows`` P has, over the n keys that are dealt to, the
+mean (Σ p)/n, and so E⟨p, q⟩ = Σ_kept p q + (Σ p)(Σ q)/n. Metrics that are functions of inner
+products are therefore known without drawing; the expected distance of the others is the mean of
+:data:`DRAWS` draws a text.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fourierkernels.diagnostics.controls import CONTROLS, POSITION, ROWS
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
+from fourierkernels.diagnostics.maps import InapplicableError, RowSums, check_rows
+from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
+from fourierkernels.foundation.validation import as_real, check_choice, check_finite
+
+OWN = [name for name, row in CONTROLS.items() if not row.needs_random]
+DRAWS = 8  # of every text, for metrics that inner products do not determine
+_AGREE = 0.9  # of what any head gives weight to, share to which every head does, on average
+_ROUNDS, _FITTED = 100, 1e-5  # of proportional fitting; when totals are met, a share of a row
+
+
+def visible_keys(maps: FloatArray) -> BoolArray:
+    """Return which keys each query may see, ``(s, m)``, told from maps ``(H, s, m)`` of a layer.
+
+    A key that some head gives weight to is visible. Where heads leave out keys that others use
+    (sparse attention, or weights that vanish in half precision) or are all the same, zeros do not
+    tell what is masked: then every key between the least and the greatest offset from query to key
+    that occurs is visible, as with full, causal and windowed attention.
+    """
+    used = maps != 0
+    by_any: BoolArray = used.any(axis=0)
+    if by_any.all():
+        return by_any
+    masked = used.sum() >= _AGREE * len(maps) * by_any.sum()
+    if masked and len(maps) > 1 and not (maps[1:] == maps[0]).all():
+        return by_any
+    offsets = np.arange(maps.shape[2]) - np.arange(maps.shape[1])[:, None]
+    seen = offsets[by_any]
+    within: BoolArray = (offsets >= seen.min(initial=0)) & (offsets <= seen.max(initial=0))
+    return within
+
+
+def mean_rows(maps: FloatArray, dealt: BoolArray) -> FloatArray:
+    """Return the mean of maps ``(H, s, m)`` whose weights on `dealt` keys ``(s, m)`` are permuted.
+
+    Examples
+    --------
+    >>> mean_rows(np.array([[[0.5, 0.4, 0.1]]]), np.array([[False, True, True]]))
+    array([[[0.5 , 0.25, 0.25]]])
+    """
+    count = np.maximum(dealt.sum(axis=-1), 1)
+    share = np.einsum("hij,ij->hi", maps, dealt.astype(float)) / count
+    return np.where(dealt, share[..., None], maps)
+
+
+def mean_positions(maps: FloatArray, visible: BoolArray, classes: IntArray) -> FloatArray:
+    """Return maps ``(H, n, m)`` of the same row sums and totals of classes, and alike within them.
+
+    P_ij = r_i w_c(i, j) over visible keys, c the class of query and key (their offset, say), with r
+    and w such that rows and classes add up to what they do in the map: of all such maps the one of
+    largest entropy, found by iterative proportional fitting.
+
+    Parameters
+    ----------
+    maps : ndarray, shape (H, n, m)
+        Not negative.
+    visible : ndarray of bool, shape (n, m)
+    classes : ndarray of int, shape (n, m)
+        Numbers from 0; a row has one key of each at most.
+
+    Examples
+    --------
+    >>> causal, offsets = np.tri(2, dtype=bool), np.array([[1, 2], [0, 1]])
+    >>> mean_positions(np.array([[[1.0, 0.0], [0.5, 0.5]]]), causal, offsets).round(6)
+    array([[[1. , 0. ],
+            [0.5, 0.5]]])
+    """
+    n, count = len(classes), int(classes.max()) + 1
+    cells = np.zeros((n, count))
+    np.add.at(cells, (np.arange(n)[:, None], classes), visible)
+    sums = maps.sum(axis=-1)  # (H, n)
+    totals = np.zeros((len(maps), count))
+    for total, one in zip(totals, maps, strict=True):
+        total[:] = np.bincount(classes.ravel(), one.ravel(), count)
+    weights = totals / np.maximum(cells.sum(axis=0), 1)  # (H, C)
+    for _ in range(_ROUNDS):
+        rows = _ratio(sums, weights @ cells.T)
+        reached = rows @ cells
+        if np.abs(weights * reached - totals).max() <= _FITTED:
+            break
+        weights = _ratio(totals, reached)
+    rows = _ratio(sums, weights @ cells.T)
+    return np.where(visible, rows[..., None] * weights[:, classes], 0.0)
+
+
+def _ratio(over: FloatArray, under: FloatArray) -> FloatArray:
+    return np.divide(over, under, out=np.zeros_like(over), where=under > 0)
+
+
+def position_classes(places: FloatArray) -> IntArray:
+    """Return the class of every query and key ``(n, n)``: their offset; the first key is its own.
+
+    Parameters
+    ----------
+    places : ndarray, shape (n, dim)
+        Where tokens are: their number in a text, row and column of a patch.
+    """
+    classes = np.zeros(2 * (len(places),), dtype=np.int64)
+    for axis in places.T:
+        steps = np.unique(axis - axis[:, None], return_inverse=True)[1].reshape(classes.shape)
+        classes = classes * (int(steps.max()) + 1) + steps
+    classes = np.unique(classes, return_inverse=True)[1].reshape(classes.shape)
+    classes[:, 0] = classes.max(initial=0) + 1
+    return classes
+
+
+def permuted_maps(
+    maps: FloatArray, rng: np.random.Generator, *, kept: BoolArray | None = None
+) -> FloatArray:
+    """Return maps ``(..., H, n, m)`` with each row of each head permuted among its visible keys.
+
+    Each row keeps its weights, but what it attends to is a matter of chance.
+
+    Parameters
+    ----------
+    kept : ndarray of bool, shape (m,), optional
+        Keys whose weights stay where they are.
+    """
+    layers = maps.reshape(-1, *maps.shape[-3:])
+    return np.stack([_permuted(one, _dealt(one, kept), rng) for one in layers]).reshape(maps.shape)
+
+
+def _dealt(maps: FloatArray, kept: BoolArray | None) -> BoolArray:
+    """Return the keys ``(s, m)`` among which a row is permuted."""
+    visible = visible_keys(maps)
+    return visible if kept is None else visible & ~kept
+
+
+def _permuted(maps: FloatArray, dealt: BoolArray, rng: np.random.Generator) -> FloatArray:
+    # Row by row, so that slabs of rows get the draws that the whole map would.
+    keys = rng.random((maps.shape[1], len(maps), maps.shape[2])).swapaxes(0, 1)  # (H, s, m)
+    dealt = np.broadcast_to(dealt, maps.shape)
+    places = np.argsort(~dealt, axis=-1, kind="stable")  # dealt keys first, in order
+    drawn = np.argsort(np.where(dealt, keys, 2.0), axis=-1, kind="stable")
+    permuted = np.empty_like(maps)
+    np.put_along_axis(permuted, places, np.take_along_axis(maps, drawn, axis=-1), axis=-1)
+    return permuted
+
+
+def expected_part(
+    maps: FloatArray,
+    *,
+    metric: str,
+    control: str,
+    kept: BoolArray | None,
+    classes: IntArray | None,
+    draws: Sequence[np.random.Generator],
+) -> FloatArray:
+    """Return what the sum over rows of a metric is by chance, ``(H, H)``, for a slab of maps.
+
+    Parameters
+    ----------
+    maps : ndarray, shape (H, s, m)
+    metric : str
+        One whose function is a :class:`~fourierkernels.diagnostics.maps.RowSums`.
+    control : str
+        One of :data:`OWN`.
+    kept : ndarray of bool, shape (m,), optional
+        Special tokens, for ``rows`` and ``position``.
+    classes : ndarray of int, shape (s, m), optional
+        For ``position``.
+    draws : sequence of Generator
+        One for each draw; not used where there is a closed form.
+
+    Raises
+    ------
+    InapplicableError
+        Where the control is not known for the metric.
+    """
+    function = row_sums(metric)
+    if control == POSITION:
+        if function.of_products is None or classes is None:
+            raise InapplicableError(
+                f"the control position is known for metrics of inner products, got {metric}"
+            )
+        check_rows(maps, "the control position")
+        dealt = _dealt(maps, kept)
+        means = mean_positions(np.where(dealt, maps, 0.0), dealt, classes)
+        return function.of_products(_products(maps, np.where(dealt, means, maps)))
+    dealt = _dealt(maps, kept if control == ROWS else None)
+    if function.of_products is not None:
+        return function.of_products(_products(maps, mean_rows(maps, dealt)))
+    parts = [function.part(_permuted(maps, dealt, rng)) for rng in draws]
+    total: FloatArray = np.mean(parts, axis=0)
+    return total
+
+
+def row_sums(metric: str) -> RowSums:
+    """Return the function of a metric that is one of sums over rows; no other has a control.
+
+    Raises
+    ------
+    InapplicableError
+        For another metric.
+    """
+    function = METRICS[metric].function
+    if not isinstance(function, RowSums):
+        raise InapplicableError(f"controls need a metric that is a sum over rows, got {metric}")
+    return function
+
+
+def _products(maps: FloatArray, means: FloatArray) -> FloatArray:
+    """Return expected inner products: those of the means, and the norms of the maps."""
+    flat = means.reshape(len(means), -1)
+    products: FloatArray = flat @ flat.T
+    np.fill_diagonal(products, np.einsum("hij,hij->h", maps, maps))
+    return products
+
+
+def chance_distances(
+    maps: ArrayLike,
+    *,
+    control: str = ROWS,
+    metric: str = DEFAULT_METRIC,
+    special: ArrayLike | None = None,
+    seed: int = 0,
+) -> FloatArray:
+    """Return how far apart the heads of a layer, or of every layer, would be by chance.
+
+    Parameters
+    ----------
+    maps : array_like, shape (H, n, m) or (L, H, n, m)
+        Attention weights of one text, padding cut away.
+    control : {"rows", "all_keys", "position"}
+        What is kept of the heads; see :mod:`fourierkernels.diagnostics.chance`.
+    metric : str
+        A key of :data:`~fourierkernels.diagnostics.distances.METRICS`, of maps.
+    special : array_like of bool, shape (m,), optional
+        Which keys are special tokens.
+    seed : int
+        Of the draws, for metrics without a closed form.
+
+    Returns
+    -------
+    ndarray, shape (H, H) or (L, H, H)
+        In the metric's unit; of squared distances the root of the expected square.
+
+    Raises
+    ------
+    ValueError
+        For an unknown control, a metric that the control is not known for, another shape, or
+        ``position`` where queries are not the keys.
+
+    Examples
+    --------
+    >>> maps = np.eye(4)[None].repeat(2, axis=0)  # two heads that look at the query itself
+    >>> chance_distances(maps)[0, 1] ** 2  # one key in four would be shared
+    np.float64(1.5)
+    >>> chance_distances(maps, control="position")[0, 1]
+    np.float64(0.0)
+    """
+    check_choice("control", control, OWN)
+    if METRICS[check_choice("metric", metric, list(METRICS))].of != MAPS:
+        raise ValueError(f"metric must compare maps, got {metric}")
+    array = check_finite("maps", as_real("maps", maps))
+    if array.ndim not in {3, 4} or array.size == 0:
+        raise ValueError(
+            f"maps must have shape (heads, n, m) or (layers, heads, n, m), got shape {array.shape}"
+        )
+    kept = None if special is None else np.asarray(special, dtype=bool)
+    classes = _text_classes(array) if control == POSITION else None
+    found = []
+    for number, layer in enumerate(array.reshape(-1, *array.shape[-3:])):
+        draws = [np.random.default_rng([seed, number, draw]) for draw in range(DRAWS)]
+        part = expected_part(
+            layer, metric=metric, control=control, kept=kept, classes=classes, draws=draws
+        )
+        distances = row_sums(metric).whole(part, layer.shape[1])
+        np.fill_diagonal(distances, 0.0)
+        found.append(distances)
+    return np.stack(found).reshape(*array.shape[:-2], array.shape[-3])
+
+
+def _text_classes(maps: FloatArray) -> IntArray:
+    n, m = maps.shape[-2:]
+    if n != m:
+        raise InapplicableError(
+            f"the control position needs queries that are the keys, got {n} × {m}"
+        )
+    return position_classes(np.arange(float(n))[:, None])

@@ -1,0 +1,348 @@
+"""Heads made to share nothing, a known part, or everything: the finding says just that."""
+
+from collections.abc import Callable
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from fourierkernels.diagnostics import (
+    METRICS,
+    HeadProfile,
+    chance_distances,
+    head_distances,
+    head_share,
+    sharpened_maps,
+)
+from fourierkernels.diagnostics.chance import (
+    OWN,
+    mean_positions,
+    permuted_maps,
+    position_classes,
+    visible_keys,
+)
+from fourierkernels.diagnostics.controls import CONTROLS, control_names
+from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS
+from fourierkernels.diagnostics.maps import row_entropies
+from fourierkernels.diagnostics.moments import mean_interval, t_interval
+from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
+from fourierkernels.report.content import ReportContent
+from fourierkernels.report.finding import head_finding
+
+HEADS = 4
+OF_MAPS = [name for name, row in METRICS.items() if row.of == MAPS]
+Row = Callable[[np.random.Generator, int], np.ndarray]
+
+
+def even_keys(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Eight keys of equal weight."""
+    return np.where(np.arange(n) < 8, 1 / min(n, 8), 0.0)
+
+
+def half_on_one(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Half of the weight on one key, the rest even."""
+    return np.full(1, 1.0) if n == 1 else np.append(0.5, np.full(n - 1, 0.5 / (n - 1)))
+
+
+def soft(scale: float) -> Row:
+    """The softmax of normal scores of that deviation."""
+
+    def row(rng: np.random.Generator, n: int) -> np.ndarray:
+        scores = np.exp(rng.normal(scale=scale, size=n))
+        return scores / scores.sum()
+
+    return row
+
+
+ROWS: dict[str, Row] = {
+    "eight even keys": even_keys,
+    "half on one key": half_on_one,
+    "nearly flat": soft(0.2),
+    "sharp": soft(3.0),
+}
+
+
+def seen(n: int, mask: str) -> np.ndarray:
+    """Which keys a query sees, (n, n)."""
+    away = np.arange(n) - np.arange(n)[:, None]
+    return {"full": away <= n, "causal": away <= 0, "window": np.abs(away) <= 6}[mask]
+
+
+def unrelated(rng: np.random.Generator, row: Row, n: int, mask: str = "full") -> np.ndarray:
+    """Maps (1, H, n, n) of heads each of whose rows is dealt out by itself."""
+    maps = np.zeros((1, HEADS, n, n))
+    for h, i in np.ndindex(HEADS, n):
+        keys = np.flatnonzero(seen(n, mask)[i])
+        maps[0, h, i, rng.permutation(keys)] = row(rng, len(keys))
+    return maps
+
+
+def summaries(texts: list[np.ndarray], metric: str, **options: object) -> tuple[HeadSummary, ...]:
+    """Of heads, and of what they would be by chance."""
+    own, chance = HeadAccumulator(metric=metric), HeadAccumulator(metric=metric)
+    for number, maps in enumerate(texts):
+        expected = chance_distances(maps, metric=metric, seed=number, **options)
+        own.add_distances(list(head_distances(maps, metric=metric)), maps.shape[2])
+        chance.add_distances(list(expected), maps.shape[2])
+    return own.summary(), chance.summary()
+
+
+def finding(texts: list[np.ndarray], metric: str = DEFAULT_METRIC) -> str:
+    own, chance = summaries(texts, metric)
+    profile = HeadProfile({metric: own}, controls={"rows": {metric: chance}})
+    return head_finding(ReportContent("x", {"trained": profile})).sentences[0]
+
+
+CASES = [
+    ("eight even keys", 64, "full"),
+    ("eight even keys", 40, "causal"),
+    ("half on one key", 64, "full"),
+    ("half on one key", 24, "causal"),
+    ("nearly flat", 16, "window"),
+    ("sharp", 9, "full"),
+    ("sharp", 32, "causal"),
+    ("sharp", 32, "window"),
+]
+
+
+@pytest.mark.parametrize(("row", "n", "mask"), CASES)
+def test_heads_that_share_nothing_are_no_nearer_than_chance(row: str, n: int, mask: str) -> None:
+    rng = np.random.default_rng([n, len(row)])
+    texts = [unrelated(rng, ROWS[row], n, mask) for _ in range(12)]
+    share = head_share(*summaries(texts, DEFAULT_METRIC), level=0.999)
+    assert share.low < 0 < share.high
+    assert share.high - share.low < 0.15  # and that is known well
+    assert "share" in finding(texts)
+
+
+def test_no_nearer_than_chance_is_what_the_finding_says() -> None:
+    rng = np.random.default_rng(2)
+    said = finding([unrelated(rng, even_keys, 64) for _ in range(8)])
+    assert "The heads are no nearer to each other than heads with the same weights on" in said
+
+
+@pytest.mark.parametrize(("row", "error"), [("eight even keys", 0.4), ("half on one key", -0.4)])
+def test_equal_entropy_is_no_control(row: str, error: float) -> None:
+    """What the report compared with before: heads that share nothing are far from it."""
+    rng = np.random.default_rng(0)
+    maps = unrelated(rng, ROWS[row], 64)
+    random = np.exp(rng.normal(scale=0.02, size=maps.shape))
+    random /= random.sum(axis=-1, keepdims=True)
+    sharp = sharpened_maps(random, row_entropies(maps))
+    above = np.triu_indices(HEADS, k=1)
+    own, by_entropy, by_chance = (
+        one[0][above].mean()
+        for one in (head_distances(maps), head_distances(sharp), chance_distances(maps))
+    )
+    assert by_chance == pytest.approx(own, rel=0.01)
+    assert (by_entropy / own - 1) / error > 0.7
+
+
+@pytest.mark.parametrize("metric", OF_MAPS)
+@pytest.mark.parametrize("part", [0.25, 0.75])
+def test_a_known_part_of_the_rows_is_the_share(metric: str, part: float) -> None:
+    rng = np.random.default_rng(3)
+    texts = []
+    for _ in range(8):
+        maps = unrelated(rng, soft(1.5), 24)
+        common = rng.permutation(24)[: round(24 * part)]
+        maps[:, :, common] = maps[:, :1, common]
+        texts.append(maps)
+    share = head_share(*summaries(texts, metric))
+    assert share.average == pytest.approx(part, abs=0.03)
+    assert share.low > 0
+
+
+@pytest.mark.parametrize(("row", "n", "mask"), CASES)
+def test_heads_that_are_the_same_share_everything(row: str, n: int, mask: str) -> None:
+    rng = np.random.default_rng(4)
+    texts = [unrelated(rng, ROWS[row], n, mask)[:, :1].repeat(HEADS, axis=1) for _ in range(3)]
+    assert "The heads share 100.0% (95% interval 100.0% to 100.0%)" in finding(texts)
+
+
+def test_expected_square_is_the_mean_over_all_permutations() -> None:
+    """By enumeration of a causal row of three keys, the first of which is a special token."""
+    p, q = np.array([0.2, 0.5, 0.3, 0.0]), np.array([0.1, 0.2, 0.7, 0.0])
+    fixed, dealt = [0], [1, 2]
+    orders = [np.array([*fixed, *order, 3]) for order in permutations(dealt)]
+    squares = [np.square(p[a] - q[b]).sum() for a in orders for b in orders]
+    maps = np.tril(np.full((2, 4, 4), 0.25))  # other rows do not differ between the heads
+    maps[:, 2] = p, q
+    special = np.array([True, False, False, False])
+    found = chance_distances(maps, metric="frobenius", special=special)[0, 1] ** 2
+    assert found == pytest.approx(np.mean(squares), rel=1e-12)
+    everywhere = chance_distances(maps, metric="frobenius", control="all_keys", special=special)
+    orders = [np.array([*order, 3]) for order in permutations(range(3))]
+    squares = [np.square(p[a] - q[b]).sum() for a in orders for b in orders]
+    assert everywhere[0, 1] ** 2 == pytest.approx(np.mean(squares), rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", OF_MAPS)
+def test_closed_forms_and_draws_are_means_of_permuted_maps(metric: str) -> None:
+    rng = np.random.default_rng(5)
+    maps = unrelated(rng, soft(1.0), 12, "causal")[0]
+    power = METRICS[metric].power
+    drawn = [head_distances(permuted_maps(maps, rng), metric=metric) ** power for _ in range(400)]
+    error = np.std(drawn, axis=0, ddof=1)[0, 1] * np.sqrt(1 / 400 + 1 / 8)
+    found = chance_distances(maps, metric=metric) ** power
+    assert abs(found[0, 1] - np.mean(drawn, axis=0)[0, 1]) < 4 * error
+
+
+def test_heads_that_share_a_token_share_it_only_if_it_is_dealt() -> None:
+    rng = np.random.default_rng(6)
+    special = np.arange(20) == 0
+    texts = []
+    for _ in range(6):
+        words = unrelated(rng, soft(2.0), 19)
+        maps = np.full((1, HEADS, 19, 20), 0.8)
+        maps[..., 1:] = 0.2 * words
+        texts.append(maps)
+    kept = head_share(*summaries(texts, DEFAULT_METRIC, special=special), level=0.999)
+    dealt = head_share(*summaries(texts, DEFAULT_METRIC, special=special, control="all_keys"))
+    assert kept.low < 0 < kept.high
+    assert dealt.low > 0.9
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_heads_of_the_same_positions_share_nothing_beyond_them(mask: str) -> None:
+    """Each row is drawn around one profile: the previous token, the first, and a slow decay."""
+    rng, n = np.random.default_rng(7), 24
+    away = np.arange(n) - np.arange(n)[:, None]
+    profile = np.exp(-np.abs(away) / 6) + 4.0 * (away == -1) + 2.0 * (np.arange(n) == 0)
+    profile = np.where(seen(n, mask), profile, 0.0)
+    means = profile / profile.sum(axis=-1, keepdims=True)
+    texts = []
+    for _ in range(16):
+        maps = rng.gamma(np.broadcast_to(np.maximum(4 * means, 1e-9), (1, HEADS, n, n)))
+        maps = np.where(means > 0, np.maximum(maps, 1e-12), 0.0)
+        texts.append(maps / maps.sum(axis=-1, keepdims=True))
+    by_rows = head_share(*summaries(texts, DEFAULT_METRIC))
+    beyond = head_share(*summaries(texts, DEFAULT_METRIC, control="position"), level=0.999)
+    assert by_rows.low > 0.2
+    assert beyond.low < 0 < beyond.high
+    assert beyond.high - beyond.low < 0.1
+
+
+def test_position_means_keep_rows_and_the_totals_of_positions() -> None:
+    rng, n = np.random.default_rng(8), 10
+    maps = unrelated(rng, soft(1.0), n, "causal")[0]
+    classes = position_classes(np.arange(n)[:, None])
+    means = mean_positions(maps, visible_keys(maps), classes)
+    np.testing.assert_allclose(means.sum(axis=-1), 1.0)
+    for number in range(classes.max() + 1):
+        at = classes == number
+        np.testing.assert_allclose(means[:, at].sum(axis=-1), maps[:, at].sum(axis=-1), atol=2e-4)
+    assert (means[:, ~seen(n, "causal")] == 0).all()
+
+
+def test_patches_are_classed_by_rows_and_columns() -> None:
+    places = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    classes = position_classes(places)
+    for (i, j), (k, m) in combinations(np.ndindex(4, 4), 2):
+        first = (j == 0) + (m == 0)
+        same = first != 1 and (first == 2 or (places[j] - places[i] == places[m] - places[k]).all())
+        assert (classes[i, j] == classes[k, m]) == same
+
+
+@pytest.mark.parametrize("mask", ["full", "causal", "window"])
+def test_keys_that_a_query_sees_are_told_from_the_maps(mask: str) -> None:
+    rng, wanted = np.random.default_rng(9), seen(30, mask)
+    np.testing.assert_array_equal(visible_keys(unrelated(rng, soft(1.0), 30, mask)[0]), wanted)
+    hard = visible_keys(unrelated(rng, even_keys, 30, mask)[0])  # zeros are the heads' own
+    assert (hard != wanted).mean() < 0.01
+    several = wanted | (np.arange(30) == 0)  # a window, and a key that all see
+    maps = np.where(several, rng.random((2, 30, 30)) + 0.1, 0.0)
+    np.testing.assert_array_equal(visible_keys(maps), several)
+
+
+def test_slabs_of_rows_get_the_draws_of_the_whole_map() -> None:
+    maps = unrelated(np.random.default_rng(10), soft(1.0), 9)[0]
+    whole = permuted_maps(maps, np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    parts = [permuted_maps(maps[:, rows], rng) for rows in (slice(0, 4), slice(4, 9))]
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"control": "entropy"}, "control must be one of rows, all_keys, position, got 'entropy'"),
+        ({"metric": "cka"}, "metric must compare maps, got cka"),
+        ({"control": "position", "metric": "total_variation"}, "known for metrics of inner"),
+    ],
+)
+def test_what_has_no_control_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        chance_distances(np.full((2, 3, 3), 1 / 3), **options)
+    with pytest.raises(ValueError, match="needs queries that are the keys, got 3 × 4"):
+        chance_distances(np.full((2, 3, 4), 1 / 4), control="position")
+
+
+def test_every_control_says_what_is_kept_and_every_metric_what_decides_it() -> None:
+    assert [name for name, row in CONTROLS.items() if not row.needs_random] == OWN
+    assert all(row.kept and row.heads for row in CONTROLS.values())
+    assert len({row.title for row in CONTROLS.values()}) == len(CONTROLS)
+    assert all(row.row for row in METRICS.values())
+    with pytest.raises(ValueError, match="control must be one of rows"):
+        control_names(["chance"])
+
+
+def test_share_is_of_the_same_texts_and_layers() -> None:
+    texts = [unrelated(np.random.default_rng(11), soft(1.0), 6) for _ in range(4)]
+    own, chance = summaries(texts, DEFAULT_METRIC)
+    fewer, _ = summaries(texts[:3], DEFAULT_METRIC)
+    other, _ = summaries(texts, "cosine")
+    with pytest.raises(ValueError, match="on the texts of the heads, got 3 windows for 4"):
+        head_share(own, fewer)
+    with pytest.raises(ValueError, match="must have the metric and the layers"):
+        head_share(own, other)
+    assert head_share(own, chance).layers.shape == (1,)
+
+
+@pytest.mark.parametrize("texts", [3, 5, 12])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_intervals_cover_as_often_as_they_say(texts: int, skewed: bool) -> None:
+    """Of means of texts, normal or as skewed as a mean of a few pairs is."""
+    rng, trials = np.random.default_rng([texts, skewed]), 4000
+    drawn = (
+        rng.gamma(8.0, size=(texts, trials)) if skewed else rng.normal(8.0, size=(texts, trials))
+    )
+    low, high = mean_interval(drawn)
+    covered = int(((low <= 8.0) & (high >= 8.0)).sum())
+    least = 0.92 if skewed else 0.95
+    assert covered >= binom(trials, least).ppf(1e-4)
+
+
+def test_shares_cover_as_often_as_they_say() -> None:
+    """A ratio of means of five texts, whose distances go up and down together."""
+    rng, trials, covered = np.random.default_rng(12), 400, 0
+    chance = rng.gamma(16.0, size=(trials, 5, 1))
+    own = 0.7 * chance + rng.normal(scale=0.5, size=chance.shape)
+    for x, c in zip(own, chance, strict=True):
+        one = HeadAccumulator(metric="cosine")
+        other = HeadAccumulator(metric="cosine")
+        for a, b in zip(x[:, 0], c[:, 0], strict=True):
+            one.add_distances([np.array([[0.0, a], [a, 0.0]])], 4)
+            other.add_distances([np.array([[0.0, b], [b, 0.0]])], 4)
+        share = head_share(one.summary(), other.summary())
+        covered += bool(share.low <= 0.3 <= share.high)
+    assert covered >= binom(trials, 0.95).ppf(1e-4)
+
+
+@pytest.mark.parametrize("texts", [1, 2])
+def test_fewer_than_three_texts_have_no_interval(texts: int) -> None:
+    assert np.isnan(mean_interval(np.arange(2.0 * texts).reshape(texts, 2))).all()
+    own = [unrelated(np.random.default_rng(13), soft(1.0), 6) for _ in range(texts)]
+    assert "fewer than 3 inputs: no interval" in finding(own)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
+        t_interval(np.zeros(1), np.ones(1), 4, 95)
+
+
+def test_texts_of_one_key_add_no_zeros() -> None:
+    maps = unrelated(np.random.default_rng(14), soft(1.0), 6)
+    with_one, without = HeadAccumulator(), HeadAccumulator()
+    for one in (maps, np.ones((1, HEADS, 1, 1))):
+        with_one.add(one)
+    without.add(maps)
+    assert with_one.summary().layer_average == without.summary().layer_average
