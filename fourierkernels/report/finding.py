@@ -59,11 +59,19 @@ def head_finding(report: ReportContent) -> Finding:
         than = "heads with random weights"
         sentences = [_compared(head_difference(first, other), first, other, than)]
     sentences = sentences or [_alone(first)]
+    if report.first.unread:
+        limited = f"Of the attention that is accounted for, {_inside(sentences[0])}"
+        sentences = [limited, *sentences[1:]]
     if (difference := report.difference()) is not None:
         than = f"those of {report.against_name}"
         sentences.append(_compared(difference, first, summaries["other"], than))
     layer, said = _layer(first, next(iter(shares.values()), None))
     return Finding((*sentences, *said), layer)
+
+
+def _inside(sentence: str) -> str:
+    """Return a sentence as it stands within another one."""
+    return f"{sentence[0].lower()}{sentence[1:]}"
 
 
 def _alone(first: HeadSummary) -> str:

@@ -68,7 +68,7 @@ def _heads(summary: HeadSummary) -> str:
 
 def module_notes(profile: HeadProfile) -> list[str]:
     """Return notes on what was read and measured: how it was run, what was left out, layers."""
-    lines = [*profile.notes, *([f"not measured: {profile.unread}"] if profile.unread else [])]
+    lines = [*profile.notes, *([f"not accounted for: {profile.unread}"] if profile.unread else [])]
     lines += [f"left out: {reason}" for reason in profile.left_out]
     if profile.shapes:
         lines.append(shapes_note(profile.shapes))

@@ -90,7 +90,8 @@ FEW = [
 REFUSALS = re.compile(
     r"refused: ("
     r"checkpoint must have attention, got none in \w+$"
-    r"|checkpoint must have attention, got none in \w+: softmax seen in .+ not understood because "
+    r"|checkpoint must have attention, got none in \w+: attention seen in .+ not understood "
+    r"because "
     r"|checkpoint must have attention, got none of this part beside \d+ calls of others in "
     r"|checkpoint must have layers of one shape \(heads, queries, keys, features\), got "
     r"|checkpoint must attend from every token to every token, got maps of "

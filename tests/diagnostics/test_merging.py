@@ -102,9 +102,9 @@ def test_examples_are_kept_as_far_as_there_is_room_the_shortest_first() -> None:
 
 
 def test_modules_are_those_of_a_share_with_inputs() -> None:
-    modules = Modules(("a", "b"), "softmax seen in c")
+    modules = Modules(("a", "b"), "attention seen in c")
     modules.merge(Modules().state())
-    assert (modules.layers, modules.unread) == (("a", "b"), "softmax seen in c")
+    assert (modules.layers, modules.unread) == (("a", "b"), "attention seen in c")
     nothing = Modules()
     nothing.merge(modules.state())
-    assert (nothing.layers, nothing.unread) == (("a", "b"), "softmax seen in c")
+    assert (nothing.layers, nothing.unread) == (("a", "b"), "attention seen in c")

@@ -35,6 +35,7 @@ from fourierkernels.diagnostics.networks import importance, losses
 from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.statistics import KEYS, Heads, HeadStatistic
 from fourierkernels.report import HeadReport, files, head_report
+from fourierkernels.report.finding import head_finding
 from fourierkernels.report.heads import MOST_SHOWN
 from fourierkernels.report.options import ReportOptions
 from fourierkernels.report.page import page_html
@@ -444,9 +445,14 @@ def test_new_file_is_written_where_there_is_something_for_it_and_taken_away_late
 
 
 def test_what_was_not_understood_is_named_before_the_numbers(report: HeadReport) -> None:
-    sentence = "softmax seen in layer.1, not understood because its weights are changed"
+    sentence = "attention seen in layer.1, not understood because its weights are changed"
     partial = replace(report.first, unread=sentence, layers=("layer.0", "layer.2"))
     found = replace(report, profiles={"trained": partial})
-    assert next(report_parts(found)) == f"not measured: {sentence}\nlayers: 1 layer.0, 2 layer.2"
-    assert f"<li>not measured: {sentence}</li>" in notes_list(found)
-    assert "not measured" not in notes_list(report)
+    assert (
+        next(report_parts(found)) == f"not accounted for: {sentence}\nlayers: 1 layer.0, 2 layer.2"
+    )
+    assert f"<li>not accounted for: {sentence}</li>" in notes_list(found)
+    assert "not accounted for" not in notes_list(report)
+    said, whole = (head_finding(one).sentences[0] for one in (found, report))
+    assert said.startswith("Of the attention that is accounted for, averaged over layers, ")
+    assert whole.startswith("Averaged over layers, ")

@@ -334,7 +334,7 @@ def _without_maps(trial: Trial, error: Exception) -> str:
         return f"not run: {type(raised).__name__}: {raised}"
     if not isinstance(error, ValueError):
         return f"wrong: {type(error).__name__}: {error}"
-    unheard = own and "got none in" in str(error) and "softmax seen" not in str(error)
+    unheard = own and "got none in" in str(error) and "attention seen" not in str(error)
     return f"{'unheard' if unheard else 'refused'}: {error}"
 
 

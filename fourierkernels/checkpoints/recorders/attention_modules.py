@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from fourierkernels.attention.multihead import MultiheadCore
 from fourierkernels.checkpoints.recorders.call import (
-    AttentionCall,
     RecordedCalls,
     Recorder,
     attention_call,
@@ -37,6 +36,7 @@ def _record(module: Any, name: str, calls: RecordedCalls) -> Callable[[], None]:
     def attend(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Any:
         with calls.suspension.suspended():
             output, weights = original(query, key, value, **options)
+        with calls.suspension.suspended(), calls.unseen.suspended():
             maps, rows = weights, None
             asked = {**options, "dropout_p": 0.0, "return_weights": True}
             if maps is None and calls.slab:
@@ -160,16 +160,16 @@ def _is_threefold(module: Any) -> bool:
 TIMM = Recorder("timm", _is_timm, _record_timm, _takes)
 
 
-def _record_blocks(module: Any, name: str, calls: list[AttentionCall]) -> Callable[[], None]:
+def _record_blocks(module: Any, name: str, calls: RecordedCalls) -> Callable[[], None]:
     attend = getattr(module, _METHOD)
 
     def attended(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **given: Any) -> Any:
         output = attend(query, key, value, *rest, **given)
         n = key.shape[2]
         unit = torch.eye(n, dtype=value.dtype, device=value.device).expand(*key.shape[:2], n, n)
-        maps, outputs = (
-            found[0].transpose(1, 2) for found in (attend(query, key, unit, *rest, **given), output)
-        )
+        with calls.unseen.suspended():
+            maps = attend(query, key, unit, *rest, **given)[0].transpose(1, 2)
+        outputs = output[0].transpose(1, 2)
         call = attention_call(name, maps, (query, key, value), outputs, None)
         call.filler = _hidden_at_the_end(rest[_KEY_MASK])
         calls.append(call)

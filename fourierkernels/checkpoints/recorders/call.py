@@ -1,19 +1,21 @@
 """The record of one call of attention, what was recorded of a model, and the row of a recorder."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints.recorders.slabs import MapRows
+from fourierkernels.checkpoints.recorders.flow import Flow, place_of
+from fourierkernels.checkpoints.recorders.slabs import MapRows, stretches
 from fourierkernels.foundation.validation import check_choice
 
-_CROSS = re.compile(r"cross|encoder_attn|EncDec|reader", re.IGNORECASE)
 _SIDES = {"maps": "nm", "queries": "n", "keys": "m", "values": "m", "outputs": "n"}  # of padding
+_WEIGHTS = 2**21  # computed at once
 _SHOWN = 3  # modules named in an error
+_OVERWRITTEN = "its queries or keys are overwritten after use"
 
 
 @dataclass(eq=False)
@@ -37,8 +39,7 @@ class AttentionCall:
     scale : float
         Factor of q·k.
     cross : bool
-        Whether the keys belong to another sequence than the queries, by the name of the module if
-        the call does not show it.
+        Whether the keys belong to another sequence than the queries, by what both were made of.
     projection : nn.Module or None
         The linear layer that reads the joined heads; None if another operation comes between.
     slices : Tensor or None, shape (H, d, E)
@@ -50,6 +51,8 @@ class AttentionCall:
         How rows of maps that are not kept are computed.
     filler : int
         Queries and keys at the end of the longest text that the model itself has added.
+    pieced : bool
+        Whether it was pieced together from products, so that a product must have its outputs.
     """
 
     name: str
@@ -65,6 +68,13 @@ class AttentionCall:
     merged: bool = False
     rows: MapRows | None = None
     filler: int = 0
+    pieced: bool = False
+
+    @property
+    def own_shape(self) -> tuple[int, int, int]:
+        """Numbers of texts, queries and keys, without what the model itself has added."""
+        n, m = (int(side) - self.filler for side in self.maps.shape[2:])
+        return len(self.maps), n, m
 
     @property
     def projected(self) -> Tensor:
@@ -113,6 +123,15 @@ class AttentionCall:
         if self.rows is None:
             return self.maps[row, :, start:stop]
         return self.rows.compute(row, start, stop)
+
+    def seen_keys(self, row: int, queries: int, keys: int) -> Tensor:
+        """Return which keys of text `row` some query of some head gives weight to, ``(M,)``."""
+        seen = torch.zeros(keys, dtype=torch.bool, device=self.queries.device)
+        for ends in stretches(queries, max(1, _WEIGHTS // (self.maps.shape[1] * keys))):
+            seen |= (self.map_rows(row, *ends)[..., :keys] != 0).flatten(0, 1).any(dim=0)
+            if bool(seen.all()):
+                break
+        return seen
 
     def _known_slices(self) -> Tensor:
         if self.slices is None:
@@ -176,12 +195,11 @@ def attention_call(
     if groups > 1:
         keys, values = (side.repeat_interleave(groups, dim=1) for side in (key, value))
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
-    cross = bool(_CROSS.search(name))
-    return AttentionCall(name, maps, query, keys, values, outputs, scale, cross, rows=rows)
+    return AttentionCall(name, maps, query, keys, values, outputs, scale, rows=rows)
 
 
 class Suspension:
-    """Whether another recorder is at work, so that the functions it sees are not read twice."""
+    """How many recorders are at work, so that the functions they call are not read twice."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -202,10 +220,13 @@ class RecordedCalls(list[AttentionCall]):
     Attributes
     ----------
     unread : dict
-        Name of a module with a softmax that looks like attention, to the reason why what it
-        computes was not understood.
+        Name of a module with attention that is not accounted for, to the reason.
     suspension : Suspension
         Kept by a recorder around what it reads itself.
+    unseen : Suspension
+        Kept by a recorder around what it computes itself, which is no part of the pass.
+    flow : Flow
+        What the tensors of the pass were made of.
     slab : int
         How many queries are computed at once where a recorder need not keep whole maps; 0 if all
         maps are kept.
@@ -221,7 +242,29 @@ class RecordedCalls(list[AttentionCall]):
         super().__init__(calls)
         self.unread = {} if unread is None else unread
         self.slab = slab
-        self.suspension = Suspension()
+        self.suspension, self.unseen = Suspension(), Suspension()
+        self.flow = Flow()
+
+    def append(self, call: AttentionCall) -> None:
+        """Add a call, told to be cross-attention by the sequences of its queries and keys."""
+        n, m = call.maps.shape[2:]
+        call.cross = self.differ(call.queries, call.keys, n != m)
+        super().append(call)
+
+    def differ(self, query: Tensor, key: Tensor, unknown: bool) -> bool:
+        """Tell whether keys are those of another sequence than queries, or what is `unknown`."""
+        found = self.flow.differ(query, key)
+        return unknown if found is None else found
+
+    def keep(self, place: int) -> None:
+        """Copy recorded numbers whose memory is about to be overwritten."""
+        for call in list(self):
+            found = [name for name in _SIDES if place_of(getattr(call, name)) == place != 0]
+            for name in found:
+                setattr(call, name, getattr(call, name).clone())
+            if call.rows is not None and {"queries", "keys"} & set(found):
+                self.remove(call)
+                self.unread[call.name] = _OVERWRITTEN
 
     def nothing(self, model: nn.Module) -> str:
         """Return why there is nothing to measure: the end of an error's sentence."""
@@ -238,13 +281,13 @@ def unread_sentence(unread: dict[str, str]) -> str:
     Examples
     --------
     >>> unread_sentence({"a.0": "its weights are changed", "a.1": "its weights are changed"})
-    'softmax seen in a.0 and a.1, not understood because its weights are changed'
+    'attention seen in a.0 and a.1, not understood because its weights are changed'
     """
     by_reason: dict[str, list[str]] = {}
     for name, reason in unread.items():
         by_reason.setdefault(reason, []).append(name or "the model itself")
     return "; ".join(
-        f"softmax seen in {_listed(names)}, not understood because {reason}"
+        f"attention seen in {_listed(names)}, not understood because {reason}"
         for reason, names in by_reason.items()
     )
 

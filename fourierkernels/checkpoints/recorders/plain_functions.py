@@ -11,6 +11,7 @@ operands counts as a product; keys and values that several heads share are repea
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,9 +19,12 @@ from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
+from fourierkernels.checkpoints.recorders.account import Account
 from fourierkernels.checkpoints.recorders.call import RecordedCalls
 from fourierkernels.checkpoints.recorders.einsum import as_product, with_own_heads
+from fourierkernels.checkpoints.recorders.flow import apart, tensors_in
 from fourierkernels.checkpoints.recorders.products import Inside, Pieces
 from fourierkernels.checkpoints.recorders.slabs import softmax_rows, without_numbers
 
@@ -33,6 +37,13 @@ _PRODUCTS = {
     Tensor.bmm,
     torch.baddbmm,
     Tensor.baddbmm,
+}
+_READ = {*_SOFTMAX, *_PRODUCTS, torch.einsum, functional.scaled_dot_product_attention}
+_TAKEN = {
+    torch.einsum: "einsum",
+    functional.linear: "linear",
+    torch.bmm: "bmm",
+    **dict.fromkeys((torch.matmul, Tensor.matmul, Tensor.__matmul__), "matmul"),
 }
 _FACTORS = ("other", "mat2", "batch1", "batch2")  # their names, where they are named
 _WITH_SUMMAND = {torch.baddbmm, Tensor.baddbmm}
@@ -59,18 +70,24 @@ def record_functions(
     watch = _Watch(recorded)
     with ExitStack() as stack:
         for name, module in model.named_modules():
-            first = name == ""
             before = module.register_forward_pre_hook(
-                watch.entering(name, takes=claimed.get(id(module)), first=first), with_kwargs=True
+                watch.entering(name, takes=claimed.get(id(module))), with_kwargs=True
             )
             after = module.register_forward_hook(watch.leaving)
             stack.callback(before.remove)
             stack.callback(after.remove)
         if "torch._dynamo" in sys.modules:  # no compiled function shows what it calls
             stack.enter_context(torch.compiler.set_stance("force_eager"))
+        stack.callback(watch.finish)
+        stack.enter_context(watch.account)
         stack.enter_context(watch)
-        stack.callback(watch.pieces.finish)
+        recorded.flow.begin(model)
         yield
+
+
+def _is_vectorised(result: Any) -> bool:
+    """Tell whether a tensor stands for many, as in torch.vmap: its numbers are seen below."""
+    return isinstance(result, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(result)
 
 
 def _is_flexible(function: Any) -> bool:
@@ -83,18 +100,47 @@ class _Watch(TorchFunctionMode):
         super().__init__()
         self.pieces, self.slab = Pieces(recorded), recorded.slab
         self.suspension = recorded.suspension
+        self.unseen, self.flow = recorded.unseen, recorded.flow
         self.inside: list[tuple[Inside, bool]] = []  # the modules that are being run
+        self.account = Account(recorded, self._name, self._beneath)
+        self.reading = False  # a function that is read here, and not by the operations below it
 
-    def entering(self, name: str, *, takes: Takes | None, first: bool) -> Callable[..., None]:
-        def hook(module: nn.Module, inputs: Any, given: Any) -> None:
+    def finish(self) -> None:
+        """Name what was left over, and what the account of the pass lacks."""
+        self.pieces.finish()
+        self.account.finish()
+
+    def _name(self) -> str | None:
+        return self._at_softmax().name if self.inside else None
+
+    def _beneath(self, kind: str, args: Any, given: dict[str, Any], result: Tensor) -> None:
+        """Read an operation that no function of torch shows: scripted, vectorised, native."""
+        if self.reading or self.suspension.depth:
+            return
+        with self.unseen.suspended():
+            if kind == "product":
+                left, right = args
+                self._product(left, right, result)
+            elif kind == "softmax":
+                self.pieces.add_softmax(result, self._at_softmax())
+
+    def entering(self, name: str, *, takes: Takes | None) -> Callable[..., Any]:
+        def hook(module: nn.Module, inputs: Any, given: Any) -> Any:
+            if not self.inside:
+                inputs, given = apart((inputs, given))
+                self._begin(list(tensors_in((*inputs, *given.values()))))
             claimed = takes is not None and takes(inputs)
             self.inside.append((Inside(name, module), claimed))
             self.suspension.depth += claimed
-            if first:
-                read = [part for part in (*inputs, *given.values()) if isinstance(part, Tensor)]
-                self.pieces.leading = tuple(read[0].shape[:2]) if read else ()
+            return inputs, given
 
         return hook
+
+    def _begin(self, read: list[Tensor]) -> None:
+        """Know the inputs of the model, or of a part of it that is called by itself."""
+        self.pieces.leading = tuple(read[0].shape[:2]) if read else ()
+        self.account.leading = self.pieces.leading
+        self.flow.read(read)
 
     def leaving(self, module: nn.Module, inputs: Any, output: Any) -> None:
         _, claimed = self.inside.pop()
@@ -104,13 +150,23 @@ class _Watch(TorchFunctionMode):
         self, function: Any, types: Any, args: tuple[Any, ...] = (), given: Any = None
     ) -> Any:
         given = given or {}
-        result = function(*args, **given)
-        if self.suspension.depth or not self.inside:
+        self.reading = function in _READ
+        taken = _TAKEN.get(function) if self.inside and not given else None
+        run = function if taken is None else partial(self._taken, taken, function)
+        result = run(*args, **given)
+        self.reading = False
+        if self.suspension.depth or not self.inside or _is_vectorised(result):
             return result
+        with self.unseen.suspended():
+            self._read(function, result, args, given)
+        return result
+
+    def _read(self, function: Any, result: Any, args: Any, given: dict[str, Any]) -> None:
+        """Read a function of torch that was called."""
         if _is_flexible(function):
             self._flexible(function, result[0], *args)
         if not isinstance(result, Tensor):
-            return result
+            return
         if function in _PRODUCTS:
             factors = args[1:] if function in _WITH_SUMMAND else args
             named = [given[key] for key in _FACTORS if key in given]
@@ -122,7 +178,6 @@ class _Watch(TorchFunctionMode):
             self.pieces.add_softmax(result, self._at_softmax())
         elif function is functional.scaled_dot_product_attention:
             self._fused(result, *args, **given)
-        return result
 
     def _at_softmax(self) -> Inside:
         """Return the module that a softmax is part of; nn.Softmax is part of the one around it."""
@@ -133,10 +188,20 @@ class _Watch(TorchFunctionMode):
         if left.ndim > 2 and right.ndim > 1 and result.ndim == left.ndim:
             self.pieces.add_product(left, right, result, self.inside[-1][0])
 
+    def _taken(self, name: str, function: Any, *args: Any) -> Any:
+        """Call a function without the mode below, with which its last digits may be others."""
+        first = next(tensors_in(args), None)
+        if self.unseen.depth or first is None or _is_vectorised(first):
+            return function(*args)
+        with _disable_current_modes():
+            result = function(*args)
+        parts = (args[0], list(tensors_in(args))) if name == "einsum" else args
+        self.account.take(name, parts, {}, result, self._name() or "")
+        return result
+
     def _einsum(self, result: Tensor, equation: Any, *operands: Any) -> None:
         """Treat a sum as a matrix product, weights or queries on the left, if it is one."""
-        if len(operands) == 1 and not isinstance(operands[0], Tensor):
-            operands = tuple(operands[0])
+        operands = tuple(tensors_in(operands))
         if len(operands) != 2 or not isinstance(equation, str):
             return
         softmaxes = [self.pieces.softmax_of(part) for part in operands]

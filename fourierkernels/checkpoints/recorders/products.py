@@ -1,6 +1,5 @@
 """Attention pieced together from the products and softmaxes that a model computes, in order."""
 
-import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, attention_call
+from fourierkernels.checkpoints.recorders.flow import READ
 from fourierkernels.checkpoints.recorders.slabs import MapRows
 
-_ATTENTION = re.compile(r"att(ention|n)", re.IGNORECASE)
 _HEADS = ("num_heads", "n_heads", "heads", "n_head", "nhead", "num_attention_heads")
 _KEPT = 8  # products and softmaxes that may still become attention
 _SUM_ERROR = 1e-2  # of a row of weights: half precision
@@ -38,12 +37,6 @@ class Softmax:
     weights: Tensor
     at: Inside
     reason: str = _UNMET
-
-    def suspicious(self, leading: Sequence[int]) -> bool:
-        """Tell whether it looks like attention: by name, or by weights of all tokens in all."""
-        called = f"{self.at.name.rpartition('.')[2]} {type(self.at.module).__name__}"
-        n, m = self.weights.shape[-2:] if self.weights.ndim > 1 else (1, 1)
-        return bool(_ATTENTION.search(called)) or (n == m > 1 and n in leading)
 
 
 @dataclass
@@ -121,6 +114,7 @@ class Pieces:
         ]
         call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], scale, rows)
         call.merged = weights.ndim == 3 and 1 < heads < weights.shape[0]
+        call.pieced = True
         self.recorded.append(call)
 
     def _may_be_weights(self, tensor: Tensor) -> bool:
@@ -156,13 +150,20 @@ class Pieces:
         self.add_call((query, key, value), weights, result, at=at, scale=scale)
 
     def _scores(self, weights: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Return queries, keys and their product: the first that fits, later ones are positions."""
+        """Return queries, keys and their product: the first that fits, of two that were read.
+
+        A product with what the network has learnt is one with positions.
+        """
         n, m = weights.shape[-2:]
-        for query, transposed, product in self.products:
-            fits = (query.shape[-2], transposed.shape[-1], value.shape[-2]) == (n, m, m)
-            if fits and product.numel() == weights.numel():
-                return query, transposed.transpose(-1, -2), product
-        return None
+        fitting = [
+            (query, transposed.transpose(-1, -2), product)
+            for query, transposed, product in self.products
+            if (query.shape[-2], transposed.shape[-1], value.shape[-2]) == (n, m, m)
+            and product.numel() == weights.numel()
+        ]
+        flow = self.recorded.flow
+        read = [one for one in fitting if READ == flow.of(one[0]).level == flow.of(one[1]).level]
+        return next(iter(read or fitting), None)
 
     def _heads(self, weights: Tensor, module: nn.Module) -> int | None:
         """Return how many heads weights have; three dimensions may hold texts times heads."""
@@ -186,7 +187,8 @@ class Pieces:
         known = any(
             call.name == one.at.name and call.maps.shape[2:] == shape for call in self.recorded
         )
-        if one.suspicious(self.leading) and not known:
+        origins = self.recorded.flow.of(one.weights).origins
+        if any(origin.normal and not origin.pools for origin in origins) and not known:
             rows = one.reason is not _UNMET or sums_to_one(one.weights)
             self.recorded.unread[one.at.name] = one.reason if rows else _NO_ROWS
 

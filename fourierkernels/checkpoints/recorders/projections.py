@@ -25,7 +25,8 @@ def find_projection(recorded: RecordedCalls) -> Any:
         if not recorded or recorded[-1].slices is not None or not inputs:
             return
         read = inputs[0]
-        call = _reader_of(recorded, read)
+        with recorded.unseen.suspended():
+            call = _reader_of(recorded, read)
         if call is not None:
             heads, features = call.outputs.shape[1], call.outputs.shape[-1]
             weight = module.weight.T if isinstance(module, nn.Linear) else module.weight

@@ -145,11 +145,14 @@ def _record(module: Any, name: str, calls: RecordedCalls) -> Callable[[], None]:
         return bound.args[1:], bound.kwargs
 
     def record(_: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
-        if in_slabs:
-            fields = torch_call_in_slabs(module, args, options, calls.slab)
-        else:
-            fields = torch_call(module, args, options, output[1])
-        calls.append(AttentionCall(name, **fields))
+        with calls.unseen.suspended():
+            if in_slabs:
+                fields = torch_call_in_slabs(module, args, options, calls.slab)
+            else:
+                fields = torch_call(module, args, options, output[1])
+            calls.append(call := AttentionCall(name, **fields))
+        bound = _SIGNATURE.bind(module, *args, **options).arguments
+        call.cross = calls.differ(bound["query"], bound["key"], fields["cross"])
 
     before = module.register_forward_pre_hook(ask, with_kwargs=True)
     after = module.register_forward_hook(record, with_kwargs=True)

@@ -28,12 +28,12 @@ NO_NUMBER = "–"
 
 
 def finding_lines(report: ReportContent) -> str:
-    """Return what was found, a paragraph for each sentence, and what was not measured."""
+    """Return what was found, a paragraph for each sentence, and what is not accounted for."""
     first, *others = head_finding(report).sentences
     lines = [f'<p class="finding">{escape(first)}</p>']
     lines += [f"<p>{escape(one)}</p>" for one in others]
     if report.first.unread:
-        lines.append(f'<p class="warning">Not measured: {escape(report.first.unread)}</p>')
+        lines.append(f'<p class="warning">Not accounted for: {escape(report.first.unread)}</p>')
     return "\n".join(lines)
 
 

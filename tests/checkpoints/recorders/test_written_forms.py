@@ -212,7 +212,7 @@ def test_what_is_not_understood_is_named_with_its_reason(form: str, reason: str)
         model["attention"](inputs())
     assert list(recorded) == []
     assert recorded.unread == {"attention": reason}
-    with pytest.raises(ValueError, match=f"got none in Unread: softmax seen .* because {reason}"):
+    with pytest.raises(ValueError, match=f"got none in Unread: attention seen .* because {reason}"):
         attention_calls(Unread(form).eval(), inputs())
 
 

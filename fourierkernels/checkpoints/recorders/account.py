@@ -1,0 +1,372 @@
+"""The account of a pass: every product of weights with values must be one of the recorded calls.
+
+Operations are watched at torch's dispatcher, below all functions and modules, where scripted,
+vectorised and fused attention meet. Attention is a product of two computed tensors (or weights over
+positions) that meets values in another product; its result has to be the outputs of a call. What is
+not, is named.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import HigherOrderOperator
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fourierkernels.checkpoints.recorders.call import RecordedCalls
+from fourierkernels.checkpoints.recorders.flow import (
+    CONSTANT,
+    LEARNT,
+    READ,
+    Fact,
+    Origin,
+    Sequences,
+    contracts,
+    is_feature,
+    is_layer,
+    place_of,
+    sequences,
+    strides,
+    tensors_in,
+)
+from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint, run_of
+
+UNMATCHED = "its weights meet values in a way that no recorded map shows"
+UNUSED = "its weights meet no values in a product of matrices"
+WITHDRAWN = "the map found for it is not what its outputs come from"
+
+# Operations by name: which of their arguments are the factors.
+_PRODUCTS = {
+    "mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "mv": 0,
+    "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1,
+}  # fmt: skip
+_PARTS = {"tensordot", "inner", "bilinear", "chain_matmul", "linalg_multi_dot"}
+_SOFTMAX = {
+    "softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax",
+}  # fmt: skip
+_SUMS = {"sum", "mean", "nansum"}
+_REDUCED = {
+    "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm",
+}  # fmt: skip
+_LAYERS = {
+    "convolution", "conv1d", "conv2d", "conv3d", "_convolution", "mkldnn_convolution",
+    "native_layer_norm", "layer_norm", "native_group_norm", "group_norm", "rms_norm",
+    "_fused_rms_norm", "native_batch_norm", "batch_norm", "cudnn_batch_norm",
+    "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
+}  # fmt: skip
+_FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "cudnn_attention")
+_RANKED = {"topk", "sort", "argsort", "argmax", "argmin"}
+_JOINED = {"cat", "concat", "concatenate", "stack", "hstack"}
+_DIVIDED = {"div", "div_", "true_divide", "divide"}
+_TIMES = {"mul", "multiply"}
+_VIEWS = {
+    "view", "_unsafe_view", "transpose", "t", "permute", "expand", "slice", "select", "unsqueeze",
+    "squeeze", "split", "split_with_sizes", "chunk", "unbind", "detach", "alias", "unflatten", "mT",
+    "numpy_T", "as_strided", "narrow", "diagonal", "unfold", "movedim", "swapaxes", "lift_fresh",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """An operation that was run: its name, its arguments, what came out, and in which module."""
+
+    name: str
+    args: Any
+    given: dict[str, Any]
+    results: list[Tensor]
+    where: str
+
+    @property
+    def result(self) -> Tensor:
+        """The first tensor that came out."""
+        return self.results[0]
+
+
+@lru_cache(maxsize=1024)
+def _written(function: Any) -> tuple[int, ...]:
+    """Return which positional arguments an operation writes to."""
+    given = enumerate(function._schema.arguments)
+    return tuple(k for k, one in given if one.alias_info is not None and one.alias_info.is_write)
+
+
+class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Follows the tensors of a pass from products of computed tensors to where they meet values.
+
+    Parameters
+    ----------
+    recorded : RecordedCalls
+        Nothing is followed while its `unseen` lasts: a recorder computes.
+    where : callable
+        Returns the name of the module that is being run; None outside of the model.
+    found : callable
+        Is given what the recorders above do not see: the name of an operation, its arguments and
+        what came out.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(
+        self,
+        recorded: RecordedCalls,
+        where: Callable[[], str | None],
+        found: Callable[[str, Sequence[Any], dict[str, Any], Tensor], None],
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.recorded, self.where, self.found = recorded, where, found
+        self.flow = recorded.flow
+        self.meetings: list[Meeting] = []
+        self.origins: list[Origin] = []
+        self.leading: Sequence[int] = ()  # the first dimensions of the input: texts, tokens
+        self.handlers = {
+            "einsum": self._einsum,
+            "embedding": self._embed,
+            **dict.fromkeys(_PRODUCTS, self._product),
+            **dict.fromkeys(_SOFTMAX, self._softmax),
+            **dict.fromkeys(_SUMS | _REDUCED, self._sum),
+            **dict.fromkeys(_LAYERS, self._convolve),
+            **dict.fromkeys(_JOINED, self._join),
+        }
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), given: Any = None
+    ) -> Any:
+        given = given or {}
+        where = self.where()
+        if self.recorded.unseen.depth or where is None:
+            return function(*args, **given)
+        if isinstance(function, HigherOrderOperator):
+            return self._higher(function, args, given, where)
+        name = function.overloadpacket.__name__
+        if name in _VIEWS:
+            return function(*args, **given)
+        if (
+            name in _PARTS
+            and (parts := self._in_parts(function, args, given)) is not NotImplemented
+        ):
+            return parts
+        for k in _written(function):
+            if k < len(args):
+                self._save(args[k])
+        result = function(*args, **given)
+        self.take(name, args, given, result, where)
+        return result
+
+    def _in_parts(self, function: Any, args: Any, given: Any) -> Any:
+        with self:
+            return function.decompose(*args, **given)
+
+    def _higher(self, function: Any, args: Any, given: Any, where: str) -> Any:
+        result = function(*args, **given)
+        if str(function) == "flex_attention":
+            self._meet(where, result[0], *args[:3])
+        return result
+
+    def _save(self, tensor: Any) -> None:
+        """Keep the numbers of recorded tensors whose memory is about to be overwritten."""
+        for one in tensors_in([tensor]):
+            self.recorded.keep(place_of(one))
+
+    def take(self, name: str, args: Any, given: Any, result: Any, where: str) -> None:
+        """Take in an operation by name, with its arguments and what came out."""
+        results = [one for one in tensors_in([result]) if not one.is_meta]
+        if not results:
+            return
+        fused = name.lstrip("_").startswith(_FUSED)
+        take = self._fused if fused else self.handlers.get(name, self._follow)
+        take(Step(name, args, given, results, where))
+
+    def _einsum(self, step: Step) -> None:
+        if contracts(*step.args[:2]):
+            self._multiply(step, *step.args[1])
+        else:
+            self._follow(step)
+
+    def _fused(self, step: Step) -> None:
+        self._meet(step.where, step.result, *step.args[:3])
+
+    def _product(self, step: Step) -> None:
+        first = _PRODUCTS[step.name]
+        self._multiply(step, *step.args[first : first + 2])
+        if first:  # with a summand
+            fact = self.flow.of(step.result)
+            origins = fact.origins | self.flow.of(step.args[0]).origins
+            self.flow.set(step.result, replace(fact, origins=origins))
+
+    def _multiply(self, step: Step, left: Tensor, right: Tensor) -> None:
+        result, where = step.result, step.where
+        self._read(left, right)
+        one, other = self.flow.of(left), self.flow.of(right)
+        if is_layer(step.name, one, other):
+            self._layer(left, right, result, by_right=other.leaf or one.level > other.level)
+            return
+        for meeting in one.meetings | other.meetings:
+            meeting.pools = False  # what was pooled meets queries
+        self.found("product", (left, right), {}, result)
+        if bool(one.origins) != bool(other.origins):
+            first = bool(one.origins)
+            self._meet(where, result, left, right, weights=left if first else right)
+            return
+        origins = one.origins | other.origins
+        if not origins and result.ndim > 1 and result.shape[-1] > 1:
+            origins = frozenset([Origin(where, result.numel(), (left, right))])
+        self.flow.set(result, Fact(max(one.level, other.level), one.sequence, origins=origins))
+
+    def _softmax(self, step: Step) -> None:
+        args, result, where = step.args, step.result, step.where
+        self.found("softmax", args, {}, result)
+        dim = args[1] if len(args) > 1 and isinstance(args[1], int) else -1
+        self.flow.follow([args[0]], [result])
+        self._normal(dim, result, where)
+
+    def _normal(self, dim: int, result: Tensor, where: str) -> None:
+        """Know weights, unless what they are of is no place: experts, taps, features."""
+        fact = self.flow.of(result)
+        if result.ndim == 0 or result.shape[dim] < 2 or fact.level == CONSTANT or fact.leaf:
+            return
+        sides = next((one.sides for one in fact.origins if one.sides), ())
+        n, m = result.shape[-2:] if result.ndim > 1 else (1, 0)
+        square = n == m in self.leading  # places, perhaps, whose weights a layer has made
+        if not sides and (fact.origins or is_feature(result, dim, fact)) and not square:
+            return
+        pools = not sides and self._pools(result, dim, fact)
+        origin = Origin(where, result.numel(), sides, normal=True, pools=pools)
+        self.origins.append(origin)
+        self.flow.set(result, replace(fact, origins=fact.origins | {origin}, total_of=None))
+
+    def _pools(self, tensor: Tensor, dim: int, fact: Fact) -> bool:
+        """Tell whether weights have one row for a text and a head."""
+        dims = [k for k in range(tensor.ndim) if k != dim % tensor.ndim]
+        rows = [tensor.shape[k] for k in dims if not is_feature(tensor, k, fact)]
+        return math.prod(rows) <= max(1, *self.leading[:1])
+
+    def _meet(
+        self, where: str, result: Tensor, *operands: Tensor, weights: Tensor | None = None
+    ) -> None:
+        origins = frozenset[Origin]() if weights is None else self.flow.of(weights).origins
+        for origin in origins:
+            origin.met = True
+        pools = bool(origins) and all(one.pools for one in origins)
+        meeting = Meeting(where, fingerprint(result), pools)
+        self.meetings.append(meeting)
+        facts = [self.flow.of(one) for one in operands]
+        level = max(one.level for one in facts)
+        self._read(*operands)
+        sequence = self.flow.of(operands[0] if weights is None else weights).sequence
+        fact = Fact(level, sequence, meetings=frozenset([meeting]))
+        self.flow.set(result, fact)
+
+    def _sum(self, step: Step) -> None:
+        name, args, results = step.name, step.args, step.results
+        operand = next(tensors_in(args), None)
+        if operand is None:
+            return
+        fact = self.flow.of(operand)
+        if name in _SUMS and fact.weighs and fact.origins:
+            self._meet(step.where, results[0], operand, weights=operand)
+            return
+        total = (place_of(operand), args[1]) if name in _SUMS and len(args) > 1 else None
+        for one in results:
+            new = Fact(fact.level, fact.sequence, total_of=total, meetings=fact.meetings)
+            self.flow.set(one, new)
+
+    def _layer(self, left: Tensor, right: Tensor, result: Tensor, *, by_right: bool) -> None:
+        """Know what a layer with weights of its own puts out; mixed heads are still weights."""
+        read = left if by_right else right
+        fact, other = self.flow.of(read), self.flow.of(right if by_right else left)
+        kept = frozenset(one for one in fact.origins if one.size == result.numel())
+        sequence = fact.sequence if fact.level >= other.level else other.sequence
+        dim = -1 if by_right else -2
+        features = strides(result, dim) if result.ndim > 1 or by_right else ()
+        level = max(fact.level, other.level)
+        self.flow.set(result, Fact(level, sequence, origins=kept, features=features))
+
+    def _convolve(self, step: Step) -> None:
+        """Know what a convolution or a norm puts out."""
+        read, result = step.args[0], step.result
+        self._read(read)
+        self.flow.follow([read], [result])
+        fact = self.flow.of(result)
+        kept = frozenset(one for one in fact.origins if one.size == result.numel())
+        level = max(fact.level, LEARNT) if fact.level else CONSTANT
+        features = strides(result, 1) if "conv" in step.name and result.ndim > 2 else fact.features
+        self.flow.set(result, Fact(level, fact.sequence, origins=kept, features=features))
+
+    def _embed(self, step: Step) -> None:
+        table, ids = (self.flow.of(one) for one in step.args[:2])
+        sequence = ids.sequence if ids.level == READ else table.sequence
+        features = strides(step.result, -1)
+        self.flow.set(step.result, Fact(max(ids.level, LEARNT), sequence, features=features))
+
+    def _join(self, step: Step) -> None:
+        """Know several tensors in one: of their sequences, if these are several."""
+        parts = list(tensors_in(step.args))
+        fact, found = self.flow.merged(parts), dict[Any, None]()
+        for one in parts:
+            found.update(dict.fromkeys(sequences(self.flow.of(one).sequence)))
+        whole = next(iter(found)) if len(found) == 1 else Sequences(tuple(found))
+        self.flow.set(step.result, replace(fact, sequence=whole))
+
+    def _follow(self, step: Step) -> None:
+        name, results = step.name, step.results
+        operands = list(tensors_in((*step.args, *step.given.values())))
+        if name in _RANKED:
+            for meeting in self.flow.of(operands[0]).meetings:
+                meeting.ranked = True
+        total = None
+        if name in _DIVIDED and len(operands) > 1:
+            total = self.flow.of(operands[1]).total_of
+            total = total if total and total[0] == place_of(operands[0]) else None
+        if name.endswith("_") and operands:
+            self._write(operands)
+        self.flow.follow(operands, results)
+        if name in _TIMES and len(operands) == 2 and results[0].numel() > 1:
+            self._weigh(operands, results[0])
+        if total is not None:
+            dims = total[1] if isinstance(total[1], int) else next(iter(total[1] or ()), None)
+            if dims is not None:
+                self._normal(dims, results[0], step.where)
+
+    def _read(self, *operands: Tensor) -> None:
+        """Know that a layer, or a product, reads what came out where weights met values."""
+        for one in operands:
+            for meeting in self.flow.of(one).meetings:
+                meeting.read = True
+
+    def _weigh(self, operands: list[Tensor], result: Tensor) -> None:
+        """Know weights times values number by number, before they are added up."""
+        facts = [self.flow.of(one) for one in operands]
+        tainted = [k for k in (0, 1) if facts[k].origins]
+        if len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
+            return
+        if operands[tainted[0]].numel() < result.numel():
+            self.flow.set(result, replace(self.flow.of(result), weighs=True))
+
+    def _write(self, operands: list[Tensor]) -> None:
+        """Know what is written to: token ids that are moved are another sequence."""
+        fact = self.flow.merged(operands)
+        target = operands[0]
+        if not target.is_floating_point() and len(operands) > 1 and fact.level == READ:
+            fact = replace(fact, sequence=("written", place_of(target)))
+        features = self.flow.of(target).features
+        self.flow.set(target, replace(fact, features=features))
+
+    def finish(self) -> None:
+        """Name what met values and is no recorded call, and weights that met none."""
+        left = [one for one in self.meetings if not one.silent]
+        for call in list(self.recorded):
+            digit = torch.finfo(call.outputs.dtype).eps
+            run = run_of(left, fingerprint(call.outputs), digit)
+            if run:
+                left = [one for one in left if one not in run]
+            elif call.pieced and call.maps.shape[-1] > 1:  # one key has all weight
+                self.recorded.remove(call)
+                self.recorded.unread.setdefault(call.name, WITHDRAWN)
+        for one in left:
+            self.recorded.unread.setdefault(one.where, UNMATCHED)
+        for origin in self.origins:
+            if origin.sides and not origin.met:
+                self.recorded.unread.setdefault(origin.where, UNUSED)

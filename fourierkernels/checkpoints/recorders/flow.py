@@ -1,0 +1,232 @@
+"""What each tensor of a pass was made of: of which sequence, and of which products and weights.
+
+Facts belong to storages, so that views, transposes and reshapes of one array share them.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._pytree import tree_map
+
+from fourierkernels.checkpoints.recorders.meetings import Meeting
+
+CONSTANT, LEARNT, READ = range(3)  # what numbers follow from; the input comes before parameters
+
+
+@dataclass(eq=False)
+class Origin:
+    """A product of two computed tensors, or weights over positions.
+
+    Attributes
+    ----------
+    where : str
+        Name of the module.
+    size : int
+        Of its numbers.
+    sides : tuple of Tensor
+        The factors of a product; none of weights that follow from no product.
+    normal : bool
+        Whether it was normalised: a softmax.
+    pools : bool
+        Whether there is one row of weights for a text and a head: no query.
+    met : bool
+        Whether it has met values.
+    """
+
+    where: str
+    size: int
+    sides: tuple[Tensor, ...] = ()
+    normal: bool = False
+    pools: bool = False
+    met: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Fact:
+    """What is known of a tensor.
+
+    Attributes
+    ----------
+    level : int
+        CONSTANT, LEARNT or READ.
+    sequence : hashable
+        Which tensor its rows are those of.
+    leaf : bool
+        Whether it is a parameter itself.
+    origins : frozenset of Origin
+        The products and weights that it consists of, before they meet values.
+    features : tuple of (int, int)
+        Strides from one and below another belong to what a layer puts out, and not to positions.
+    weighs : bool
+        Whether weights and values were multiplied in it number by number.
+    total_of : hashable
+        The tensor whose numbers were added up in it, and along which dimensions.
+    meetings : frozenset of Meeting
+        What came out where weights met values, before a layer reads it.
+    """
+
+    level: int = CONSTANT
+    sequence: Hashable = None
+    leaf: bool = False
+    origins: frozenset[Origin] = frozenset()
+    features: tuple[tuple[int, int], ...] = ()
+    weighs: bool = False
+    total_of: tuple[int, Any] | None = None
+    meetings: frozenset[Meeting] = frozenset()
+
+
+_NOTHING = Fact()
+_FLAT = {"mm", "addmm", "linear", "mv", "addmv"}  # products that a layer consists of
+
+
+class Sequences(tuple[Hashable, ...]):
+    """Several sequences joined in one."""
+
+
+def sequences(found: Hashable) -> tuple[Hashable, ...]:
+    """Return the sequences that one consists of; none of a constant."""
+    if isinstance(found, Sequences):
+        return tuple(found)
+    return () if found is None else (found,)
+
+
+def place_of(tensor: Tensor) -> int:
+    """Return what identifies the memory of a tensor while it lives; 0 for one that has none."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):  # a subclass, or a tensor of another library
+        return 0
+
+
+def tensors_in(parts: Iterable[Any]) -> Iterator[Tensor]:
+    """Yield the tensors among arguments or results, those in lists too."""
+    for part in parts:
+        if isinstance(part, Tensor):
+            yield part
+        elif isinstance(part, list | tuple):
+            yield from tensors_in(part)
+
+
+def apart(inputs: Any) -> Any:
+    """Return inputs with a memory of its own for each that is not another one itself."""
+    found: dict[int, tuple[Any, ...]] = {}
+
+    def alone(part: Any) -> Any:
+        if not isinstance(part, Tensor) or not (place := place_of(part)):
+            return part
+        what = (part.data_ptr(), part.shape, part.stride())
+        return part if found.setdefault(place, what) == what else part.clone()
+
+    return tree_map(alone, inputs)
+
+
+@dataclass
+class Flow:
+    """The facts of all tensors of a pass.
+
+    A weak reference to each memory keeps another one from getting its name.
+    """
+
+    facts: dict[int, Fact] = field(default_factory=dict)
+    held: dict[int, StorageWeakRef] = field(default_factory=dict)
+    counted: int = 0
+
+    def begin(self, model: nn.Module) -> None:
+        """Know the parameters of a model."""
+        for number, parameter in enumerate(model.parameters()):
+            self.set(parameter, Fact(LEARNT, ("parameter", number), leaf=True))
+
+    def read(self, inputs: Iterable[Tensor]) -> None:
+        """Know the inputs of the model, unless they come from another part of it."""
+        for tensor in inputs:
+            if self.of(tensor).level == READ:
+                continue
+            self.counted += 1
+            self.set(tensor, Fact(READ, ("input", self.counted)))
+
+    def of(self, tensor: Tensor) -> Fact:
+        """Return what is known of a tensor."""
+        return self.facts.get(place_of(tensor), _NOTHING)
+
+    def set(self, tensor: Tensor, fact: Fact) -> None:
+        """Store what is known of a tensor."""
+        place = place_of(tensor)
+        if place and place not in self.held:
+            storage = tensor.untyped_storage()
+            self.held[place] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+        if place:
+            self.facts[place] = fact
+
+    def merged(self, operands: Iterable[Tensor]) -> Fact:
+        """Return the fact of numbers computed one by one: of the largest operand that was read."""
+        known = [(one.numel(), self.of(one)) for one in operands]
+        if not known:
+            return _NOTHING
+        most = max(known, key=lambda pair: (pair[1].level, pair[0]))[1]
+        largest = max(known, key=lambda pair: (pair[0], bool(pair[1].features)))[1]
+        return Fact(
+            level=most.level,
+            sequence=most.sequence,
+            origins=frozenset().union(*(one.origins for _, one in known)),
+            features=largest.features,
+            weighs=any(one.weighs for _, one in known),
+            total_of=next((one.total_of for _, one in known if one.total_of), None),
+            meetings=frozenset().union(*(one.meetings for _, one in known)),
+        )
+
+    def follow(self, operands: list[Tensor], results: Iterable[Tensor]) -> None:
+        """Take in an operation number by number, or one that moves numbers."""
+        places = {place_of(one) for one in operands}
+        new = [one for one in results if place_of(one) not in places]
+        if not new:
+            return
+        fact = self.merged(operands)
+        if len(operands) == 1 and self.of(operands[0]).leaf:
+            fact = replace(fact, leaf=True)
+        largest = max(operands, key=Tensor.numel, default=None)
+        for one in new:
+            self.set(one, fact if largest is None else _carried(fact, largest, one))
+
+    def differ(self, query: Tensor, key: Tensor) -> bool | None:
+        """Tell whether keys are those of another sequence than queries; None if not known."""
+        own, others = (sequences(self.of(one).sequence) for one in (query, key))
+        return set(own).isdisjoint(others) if own and others else None
+
+
+def _carried(fact: Fact, operand: Tensor, result: Tensor) -> Fact:
+    """Return a fact with features where they lie in the result."""
+    if not fact.features or operand.stride() == result.stride():
+        return fact
+    if operand.ndim != result.ndim:
+        return replace(fact, features=())
+    dims = [k for k in range(operand.ndim) if operand.shape[k] > 1 and is_feature(operand, k, fact)]
+    return replace(fact, features=tuple(one for k in dims for one in strides(result, k)))
+
+
+def is_layer(name: str, one: Fact, other: Fact) -> bool:
+    """Tell whether a product is that of a layer with weights of its own."""
+    if one.leaf or other.leaf or CONSTANT in (one.level, other.level):
+        return True
+    return name in _FLAT and (one.level, other.level) == (READ, LEARNT)
+
+
+def contracts(equation: str, operands: Sequence[Tensor]) -> bool:
+    """Tell whether a sum of two operands adds up over a dimension that both have."""
+    terms = equation.replace(" ", "").replace("->", ",").split(",")
+    if len(operands) != 2 or len(terms) != 3:
+        return False
+    return bool((set(terms[0]) & set(terms[1])) - set(terms[2]) - {"."})
+
+
+def strides(tensor: Tensor, dim: int) -> tuple[tuple[int, int], ...]:
+    """Return the strides of what lies within one dimension: from one and below another."""
+    step = tensor.stride(dim)
+    return ((step, step * tensor.shape[dim]),)
+
+
+def is_feature(tensor: Tensor, dim: int, fact: Fact) -> bool:
+    """Tell whether a dimension is one of features, which a layer has made."""
+    return any(low <= tensor.stride(dim) < high for low, high in fact.features)

@@ -1,0 +1,68 @@
+"""What came out where weights met values, compared with the outputs of recorded calls."""
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+_DIGITS = 64.0  # last digits by which sums of one product, made twice, may differ
+Print = tuple[int, float, float]
+
+
+@dataclass(eq=False)
+class Meeting:
+    """Weights have met values.
+
+    Attributes
+    ----------
+    where : str
+        Name of the module.
+    print : (int, float, float)
+        Number, sum and sum of squares of what came out.
+    pools : bool
+        Whether there is no query: it need not be a call.
+    ranked, read : bool
+        Whether numbers are chosen by it, and whether a layer or a product reads it. Where only the
+        former is so, as with an index of the keys to be read, it need not be a call either.
+    """
+
+    where: str
+    print: Print
+    pools: bool
+    ranked: bool = False
+    read: bool = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether it need not be a call."""
+        return self.pools or (self.ranked and not self.read)
+
+
+def fingerprint(tensor: Tensor) -> Print:
+    """Return number, sum and sum of squares, which no reshaping and no reordering changes."""
+    flat = tensor.detach().double()
+    return flat.numel(), float(flat.sum()), float(flat.square().sum())
+
+
+def _fits(one: Print, other: Print, digit: float) -> bool:
+    """Tell whether two prints are of the same numbers, up to rounding; NaN is equal to itself."""
+    if one[0] != other[0]:
+        return False
+    squares = max(abs(one[2]), abs(other[2]))
+    room = _DIGITS * digit * math.sqrt(squares * one[0]), _DIGITS * digit * squares
+    pairs = zip(one[1:], other[1:], room, strict=True)
+    return all(a == b or abs(a - b) <= most or (a != a and b != b) for a, b, most in pairs)
+
+
+def run_of(meetings: list[Meeting], wanted: Print, digit: float) -> list[Meeting]:
+    """Return the meetings in turn that make up the outputs of a call; none if no such are there."""
+    for start in range(len(meetings)):
+        total = (0, 0.0, 0.0)
+        for stop in range(start, len(meetings)):
+            a, b, c = meetings[stop].print
+            total = (total[0] + a, total[1] + b, total[2] + c)
+            if total[0] >= wanted[0]:
+                break
+        if _fits(total, wanted, digit):
+            return meetings[start : stop + 1]
+    return []

@@ -1,0 +1,436 @@
+"""No attention is silent: each kind is recorded as what it computes, or its layer is named."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.attention.flex_attention import flex_attention
+
+from fourierkernels.checkpoints.recorders.call import RecordedCalls
+from fourierkernels.checkpoints.recorders.recording import recording
+
+pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without:UserWarning")
+
+B, N, H, D, E = 3, 6, 4, 4, 16
+SEEN = torch.ones(N, N, dtype=torch.bool).tril()
+AWAY = torch.arange(N)[:, None] - torch.arange(N)[None, :]
+
+
+class Kind(nn.Module):
+    """Attention of one kind between the usual projections."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.q, self.k, self.v, self.out = (nn.Linear(E, H * D) for _ in range(4))
+        self.one_k, self.one_v = nn.Linear(E, D), nn.Linear(E, D)
+        self.few_k, self.few_v = nn.Linear(E, 2 * D), nn.Linear(E, 2 * D)
+        self.dense = nn.Linear(E, H * N)
+        self.near = nn.Parameter(torch.randn(2 * N - 1, D))
+        self.bias, self.sink = nn.Parameter(torch.randn(H, N, N)), nn.Parameter(torch.randn(H))
+        self.mix = nn.Parameter(torch.eye(H) + 0.3 * torch.randn(H, H))
+        self.v_add, self.k_add = (nn.Linear(D, D, bias=False) for _ in range(2))
+        self.additive = nn.Linear(D, 1)
+        self.fresh = nn.Parameter(torch.randn(3 * E, E) / 4)
+
+    def vectors(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        parts = (self.q(x), self.k(x), self.v(x))
+        q, k, v = (part.unflatten(-1, (H, D)).transpose(1, 2) for part in parts)
+        return q, k, v
+
+    def joined(self, heads: Tensor) -> Tensor:
+        return self.out(heads.transpose(1, 2).flatten(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + KINDS[self.kind][0](self, x)
+
+    def maps(self, x: Tensor) -> list[Tensor]:
+        """Return the maps computed otherwise; none if there are none of all heads."""
+        found = KINDS[self.kind][1]
+        maps = [] if found is None else found(self, x)
+        return [maps] if isinstance(maps, Tensor) else maps
+
+
+def by_vectors(attend: Callable[..., Tensor]) -> Callable[[Kind, Tensor], Tensor]:
+    return lambda layer, x: layer.joined(attend(*layer.vectors(x)))
+
+
+def softmax_map(layer: Kind, x: Tensor) -> Tensor:
+    q, k, _ = layer.vectors(x)
+    return (q @ k.mT / 2).softmax(-1)
+
+
+def by_scores(
+    change: Callable[[Kind, Tensor], Tensor], normal: Any = torch.softmax
+) -> tuple[Any, Any]:
+    def attend(layer: Kind, x: Tensor) -> Tensor:
+        q, k, v = layer.vectors(x)
+        return layer.joined(normal(change(layer, q @ k.mT / 2), -1) @ v)
+
+    def maps(layer: Kind, x: Tensor) -> Tensor:
+        q, k, _ = layer.vectors(x)
+        return normal(change(layer, q @ k.mT / 2), -1)
+
+    return attend, maps
+
+
+def multi_head(layer: Kind, x: Tensor) -> Tensor:
+    weight = torch.cat([layer.q.weight, layer.k.weight, layer.v.weight])
+    bias = torch.cat([layer.q.bias, layer.k.bias, layer.v.bias])
+    given = (weight, bias, None, None, False, 0.0, layer.out.weight, layer.out.bias)
+    turned = x.transpose(0, 1)
+    found = functional.multi_head_attention_forward(turned, turned, turned, E, H, *given)
+    return found[0].transpose(0, 1)
+
+
+@torch.jit.script
+def scripted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.matmul(torch.softmax(torch.matmul(q, k.transpose(-2, -1)) / 2.0, -1), v)
+
+
+def by_hand(scores: Tensor, dim: int) -> Tensor:
+    powers = torch.exp(scores - scores.amax(dim, keepdim=True))
+    return powers / powers.sum(dim, keepdim=True)
+
+
+def with_one(scores: Tensor, dim: int) -> Tensor:
+    powers = torch.exp(scores)
+    return powers / (1.0 + powers.sum(dim, keepdim=True))
+
+
+def sinks(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    sink = layer.sink[None, :, None, None].expand(len(x), -1, x.shape[1], 1)
+    weights = torch.cat([q @ k.mT / 2, sink], dim=-1).softmax(-1)[..., :-1]
+    return layer.joined(weights @ v)
+
+
+def second_branch(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    first = (q @ k.mT / 2).softmax(-1) @ v
+    return layer.joined(first) + layer.joined((-q @ k.mT).softmax(-1) @ layer.v_add(v))
+
+
+def second_maps(layer: Kind, x: Tensor) -> list[Tensor]:
+    q, k, _ = layer.vectors(x)
+    return [(q @ k.mT / 2).softmax(-1), (-q @ k.mT).softmax(-1)]
+
+
+def overwritten(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    weights = (q @ k.mT / 2).softmax(-1)
+    found = layer.joined(weights @ v)
+    weights.zero_()
+    return found
+
+
+def squared(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    weights = (q @ k.mT / 2).softmax(-1)
+    return layer.joined((weights @ weights) @ v)
+
+
+def efficient(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x[:, :D])  # as many tokens as a head has features
+    found = layer.joined(q.softmax(-1) @ (k.softmax(-2).mT @ v))
+    return torch.cat([found, x[:, D:]], dim=1)
+
+
+def relative_keys(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    relative = torch.einsum("bhid,ijd->bhij", q, layer.near[AWAY + N - 1])
+    return layer.joined(((relative + q @ k.mT) / 2).softmax(-1) @ v)
+
+
+def relative_keys_map(layer: Kind, x: Tensor) -> Tensor:
+    q, k, _ = layer.vectors(x)
+    both = k[:, :, None] + layer.near[AWAY + N - 1]  # (B, H, N, N, D)
+    return ((q[:, :, :, None] * both).sum(-1) / 2).softmax(-1)
+
+
+def positions_first(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    places = q @ layer.k_add(layer.near[:N]).mT
+    return layer.joined(((places + q @ k.mT) / 2).softmax(-1) @ v)
+
+
+def positions_first_map(layer: Kind, x: Tensor) -> Tensor:
+    q, k, _ = layer.vectors(x)
+    return (q @ (k + layer.k_add(layer.near[:N])).mT / 2).softmax(-1)
+
+
+def relative_values(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    weights = (q @ k.mT / 2).softmax(-1)
+    relative = torch.einsum("bhij,ijd->bhid", weights, layer.near[AWAY + N - 1])
+    return layer.joined(weights @ v + relative)
+
+
+def windows(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = (part.unflatten(2, (2, 3)) for part in layer.vectors(x))  # (B, H, 2, 3, D)
+    return layer.joined(((q @ k.mT / 2).softmax(-1) @ v).flatten(2, 3))
+
+
+def grouped(layer: Kind, x: Tensor) -> Tensor:
+    q = layer.vectors(x)[0]
+    k, v = (one(x).unflatten(-1, (2, D)).transpose(1, 2) for one in (layer.few_k, layer.few_v))
+    return layer.joined(functional.scaled_dot_product_attention(q, k, v, enable_gqa=True))
+
+
+def grouped_map(layer: Kind, x: Tensor) -> Tensor:
+    k = layer.few_k(x).unflatten(-1, (2, D)).transpose(1, 2).repeat_interleave(2, dim=1)
+    return (layer.vectors(x)[0] @ k.mT / 2).softmax(-1)
+
+
+def one_key(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)[0], layer.one_k(x)[:, None], layer.one_v(x)[:, None]
+    return layer.joined((q @ k.mT / 2).softmax(-1) @ v)
+
+
+def one_key_map(layer: Kind, x: Tensor) -> Tensor:
+    return (layer.vectors(x)[0] @ layer.one_k(x)[:, None].mT / 2).softmax(-1)
+
+
+def talking(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    weights = torch.einsum("bhij,hg->bgij", (q @ k.mT / 2).softmax(-1), layer.mix)
+    return layer.joined(weights @ v)
+
+
+def linear(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    q, k = functional.elu(q) + 1, functional.elu(k) + 1
+    total = q @ k.sum(2, keepdim=True).mT
+    return layer.joined(q @ (k.mT @ v) / total)
+
+
+def bahdanau(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    scores = layer.additive(torch.tanh(q[:, :, :, None] + k[:, :, None])).squeeze(-1)
+    return layer.joined(scores.softmax(-1) @ v)
+
+
+def synthesised(layer: Kind, x: Tensor) -> Tensor:
+    weights = layer.dense(x).unflatten(-1, (H, N)).transpose(1, 2).softmax(-1)
+    return layer.joined(weights @ layer.vectors(x)[2])
+
+
+def no_product(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    weights = ((q[:, :, :, None] * k[:, :, None]).sum(-1) / 2).softmax(-1)
+    return layer.joined((weights[..., None] * v[:, :, None]).sum(-2))
+
+
+def without_batch(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = (one(x) for one in (layer.q, layer.k, layer.v))
+    texts = zip(q, k, v, strict=True)
+    return layer.out(torch.stack([(a @ b.T / 4).softmax(-1) @ c for a, b, c in texts]))
+
+
+def without_batch_map(layer: Kind, x: Tensor) -> Tensor:
+    return (layer.q(x) @ layer.k(x).mT / 4).softmax(-1)[:, None]
+
+
+def longer(layer: Kind, x: Tensor) -> Tensor:
+    """Pegasus-X: a few global tokens read all, and themselves."""
+    q, k, v = layer.vectors(x)
+    few = q[:, :, :2] * 0.5
+    keys, values = (torch.cat([part[:, :, :2], part], dim=2) for part in (k, v))
+    top = (few @ keys.mT / 2).softmax(-1) @ values
+    return layer.joined(torch.cat([top, (q @ k.mT / 2).softmax(-1)[:, :, 2:] @ v], dim=2))
+
+
+plain_scores = by_scores(lambda layer, scores: scores)
+#: From a layer and its input to its output, and to its maps where they can be recorded as such.
+KINDS: dict[str, tuple[Any, Any]] = {
+    "plain": plain_scores,
+    "multi_head_attention_forward": (multi_head, softmax_map),
+    "fused": (by_vectors(functional.scaled_dot_product_attention), softmax_map),
+    "aten": (by_vectors(torch.ops.aten.scaled_dot_product_attention), softmax_map),
+    "script": (by_vectors(scripted), softmax_map),
+    "vmap": (by_vectors(torch.vmap(lambda q, k, v: (q @ k.mT / 2).softmax(-1) @ v)), softmax_map),
+    "flex": (by_vectors(flex_attention), softmax_map),
+    "exponentials and their sum": by_scores(lambda layer, scores: scores, by_hand),
+    "softmax with one added": by_scores(lambda layer, scores: scores, with_one),
+    "sinks": (sinks, None),
+    "sigmoid": by_scores(lambda layer, s: s, lambda scores, dim: torch.sigmoid(scores)),
+    "second branch": (second_branch, second_maps),
+    "weights overwritten": (overwritten, softmax_map),
+    "squared": (squared, None),
+    "efficient": (efficient, None),
+    "learned bias": by_scores(lambda layer, scores: scores + layer.bias),
+    "causal": by_scores(lambda layer, scores: scores.masked_fill(~SEEN, -torch.inf)),
+    "relative keys": (relative_keys, relative_keys_map),
+    "products with positions first": (positions_first, positions_first_map),
+    "relative values": (relative_values, None),
+    "windows": (windows, None),
+    "grouped queries": (grouped, grouped_map),
+    "one key for all heads": (one_key, one_key_map),
+    "talking heads": (talking, None),
+    "linear": (linear, None),
+    "additive": (bahdanau, None),
+    "synthesised": (synthesised, None),
+    "no product": (no_product, None),
+    "one text after another": (without_batch, without_batch_map),
+    "global tokens": (longer, None),
+}
+
+
+def network(kind: str) -> tuple[nn.Sequential, Tensor]:
+    torch.manual_seed(0)
+    layers = nn.Sequential(Kind("plain"), Kind(kind), Kind("plain")).eval().requires_grad_(False)
+    return layers, torch.randn(B, N, E)
+
+
+def recorded(model: nn.Module, *inputs: Tensor) -> RecordedCalls:
+    with recording(model) as calls:
+        model(*inputs)
+    return calls
+
+
+def check_kind(model: nn.Sequential, x: Tensor, calls: RecordedCalls) -> None:
+    for name, layer in model.named_children():
+        own, maps = [call for call in calls if call.name == name], layer.maps(x)
+        if name == "1" and not (maps and own):
+            assert name in calls.unread, "silent"
+        else:
+            assert [call.cross for call in own] == [False] * len(maps)
+            for call, expected in zip(own, maps, strict=True):
+                torch.testing.assert_close(call.maps, expected, rtol=1e-4, atol=1e-6)
+        x = layer(x)
+    assert set(calls.unread) <= {"1"}
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_recorded_as_it_is_or_named(kind: str, mode: Any) -> None:
+    model, x = network(kind)
+    with mode():
+        check_kind(model, x, recorded(model, x))
+
+
+@torch.inference_mode()
+def test_keys_are_of_the_product_with_tokens_and_not_with_positions() -> None:
+    model, x = network("products with positions first")
+    _, call, _ = recorded(model, x)
+    q, k, v = model[1].vectors(model[0](x))
+    for found, expected in zip((call.queries, call.keys, call.values), (q, k, v), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def by_torch(read: Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, ...]]) -> type[nn.Module]:
+    """Return a network of torch's attention, at a place that is named after another."""
+
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.LayerNorm(E), nn.LayerNorm(E, elementwise_affine=False)
+            self.place = nn.Parameter(torch.randn(N, E))
+            self.cross_encoder = nn.MultiheadAttention(E, H, batch_first=True)
+
+        def forward(self, x: Tensor, other: Tensor) -> Tensor:
+            found: Tensor = self.cross_encoder(*read(self, x, other))[0]
+            return found
+
+    return Named
+
+
+#: What reads what, and whether that are two sequences.
+READ: dict[str, tuple[Any, bool]] = {
+    "places added to queries": (lambda m, x, y: (x + m.place, x, x), False),
+    "places added to keys too": (lambda m, x, y: (x + m.place, x + m.place, x), False),
+    "normalised twice": (lambda m, x, y: (m.one(x), m.two(x), x), False),
+    "parts of one": (lambda m, x, y: (x[:, :2], x, x), False),
+    "one after the other": (lambda m, x, y: (x, *(2 * [torch.cat([y, x], dim=1)])), False),
+    "another": (lambda m, x, y: (x, y, y), True),
+    "another, with places": (lambda m, x, y: (x + m.place, y + m.place, y), True),
+    "learnt queries": (lambda m, x, y: (m.place.expand(len(x), -1, -1), x, x), True),
+    "learnt queries among themselves": (
+        lambda m, x, y: 3 * (m.place.expand(len(x), -1, -1) + 0.0,),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+@torch.inference_mode()
+def test_cross_attention_is_told_by_what_is_read_and_not_by_a_name(kind: str) -> None:
+    read, cross = READ[kind]
+    torch.manual_seed(0)
+    (call,) = recorded(by_torch(read)().eval(), torch.randn(B, N, E), torch.randn(B, N, E))
+    assert call.cross == cross
+
+
+@pytest.mark.parametrize("name", ["reader", "cross_blocks", "encoder_attn", "EncDecAttention"])
+@torch.inference_mode()
+def test_attention_by_hand_of_any_name_reads_its_own_sequence(name: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential()
+    model.add_module(name, Kind("plain"))
+    (call,) = recorded(model.eval(), torch.randn(B, N, E))
+    assert (call.name, call.cross) == (name, False)
+
+
+class Beside(nn.Module):
+    """A softmax that is no attention between tokens, behind a layer that is."""
+
+    def __init__(self, mix: str) -> None:
+        super().__init__()
+        self.mix, self.attention = mix, Kind("plain")
+        self.gate_attn, self.experts = nn.Linear(E, 5), nn.Parameter(torch.randn(5, E, E))
+        self.taps, self.choose = nn.Conv1d(E, 2 * E, 1), nn.Linear(E, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.attention(OTHERS[self.mix](self, self.attention(x)))
+
+
+def experts(model: Any, x: Tensor) -> Tensor:
+    weights = model.gate_attn(x).softmax(-1)
+    found = torch.stack([x @ one for one in model.experts], dim=-1)  # (B, N, E, 5)
+    return (found @ weights[..., None]).squeeze(-1)
+
+
+def experts_by_number(model: Any, x: Tensor) -> Tensor:
+    best, which = model.gate_attn(x).softmax(-1).topk(2, dim=-1)
+    found = torch.stack([x @ one for one in model.experts], dim=2)
+    chosen = found.gather(2, which[..., None].expand(-1, -1, -1, E))
+    return (best[..., None] * chosen).sum(2)
+
+
+def selective(model: Any, x: Tensor) -> Tensor:
+    """Two convolutions weighed by channel."""
+    both = model.taps(x.mT).unflatten(1, (2, E))  # (B, 2, E, N)
+    weights = model.taps(x.mT.mean(-1, keepdim=True)).unflatten(1, (2, E)).softmax(1)
+    return (weights * both).sum(1).mT
+
+
+def pooled(model: Any, x: Tensor) -> Tensor:
+    weights = model.choose(x).softmax(1)  # (B, N, 1)
+    return x + (weights * x).sum(1, keepdim=True)
+
+
+def pooled_by_product(model: Any, x: Tensor) -> Tensor:
+    return x + model.choose(x).softmax(1).mT @ x
+
+
+OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "experts": experts,
+    "chosen experts": experts_by_number,
+    "convolutions": selective,
+    "pooling": pooled,
+    "pooling by a product": pooled_by_product,
+}
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("mix", OTHERS)
+def test_gates_convolutions_and_pooling_raise_no_alarm(mix: str, mode: Any) -> None:
+    torch.manual_seed(0)
+    model = Beside(mix).eval().requires_grad_(False)
+    with mode():
+        calls = recorded(model, torch.randn(B, N, E))
+    assert [call.name for call in calls] == ["attention"] * 2
+    assert calls.unread == {}
