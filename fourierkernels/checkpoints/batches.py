@@ -52,11 +52,40 @@ class Row:
         """Token ids of the decoder, if there are any."""
         return self._whole_numbers("decoder_input_ids")
 
+    def __len__(self) -> int:
+        return self.length()
+
+    def length(self, *, decoded: bool = False) -> int:
+        """Return the length of the first entry that has one, of the decoder or of the rest."""
+        found = (
+            one.shape[1]
+            for name, one in self.entries.items()
+            if one.ndim > 1 and name.startswith("decoder_") == decoded
+        )
+        return next(found, 0)
+
+    def beginning(self, count: int) -> "Row":
+        """Return the row with at most so many tokens in every entry and mask."""
+        return Row(
+            {name: _begun(name, one, count) for name, one in self.entries.items()}, self.batch
+        )
+
     def _whole_numbers(self, name: str) -> list[int]:
         found = self.entries.get(name)
         if found is None or found.ndim != 2 or found.is_floating_point():
             return []
         return [int(number) for number in found[0]]
+
+
+def _begun(name: str, entry: Tensor, count: int) -> Tensor:
+    """Return the beginning of an entry along its tokens; a mask may have several such sides."""
+    if entry.ndim < 2:
+        return entry
+    sides = entry.ndim if "mask" in name else 2
+    for dim in range(1, sides):
+        if dim == 1 or entry.shape[dim] > 1:
+            entry = entry.narrow(dim, 0, min(count, entry.shape[dim]))
+    return entry
 
 
 class Batches:

@@ -161,6 +161,42 @@ class Checkpoint(ABC):
         """Return the numbers of queries and keys without padding; None for the whole map."""
         return None
 
+    def beginning(self, item: Any, count: int) -> Any:
+        """Return the first tokens of an item that has some, or of both texts of a pair."""
+        if hasattr(item, "beginning"):
+            return item.beginning(count)
+        return tuple(side[:count] for side in item) if self.part.pairs else item[:count]
+
+    def without_padding(
+        self, item: Any, calls: "Sequence[AttentionCall]", row: int
+    ) -> tuple[Any, str]:
+        """Return an item without what no query sees at its end, and a sentence on what else is so.
+
+        Which keys are seen is read from the maps of all calls, whatever a mask is called.
+
+        Parameters
+        ----------
+        calls : sequence of AttentionCall
+            Those of the part.
+        row : int
+            Place of the item in its batch.
+        """
+        span = self.spans(item)
+        if span is None or not calls:
+            return item, ""
+        hidden = ~calls[0].seen_keys(row, *span)
+        for call in calls[1:]:
+            if not bool(hidden.any()):
+                return item, ""
+            hidden &= ~call.seen_keys(row, *span)
+        unseen: BoolArray = hidden.cpu().numpy()
+        last = int(np.cumprod(unseen[::-1]).sum())
+        if 0 < last < len(unseen) and not self.part.pairs:
+            shorter = self.beginning(item, len(item) - last)
+            if self.spans(shorter) == (span[0] - last, span[1] - last):
+                item, unseen = shorter, unseen[:-last]
+        return item, _padding_inside(unseen)
+
     def special(self, item: Any) -> BoolArray | None:
         """Return which keys of an item are special tokens, ``(m,)``; None if that is unknown."""
         return None
@@ -277,6 +313,15 @@ class Checkpoint(ABC):
         if self.part.pairs and tokenizer.target is None and len(self.start) < 2:
             notes = (*notes, _NO_LANGUAGE)
         return replace(self, tokenizer=tokenizer, notes=notes)
+
+
+def _padding_inside(unseen: BoolArray) -> str:
+    """Return a sentence on keys that no query sees; empty if there are none."""
+    places = np.flatnonzero(unseen) + 1
+    if not len(places):
+        return ""
+    ends = f"{places[0]} to {places[-1]}" if len(places) > 1 else f"{places[0]}"
+    return f"{len(places)} of {len(unseen)} keys, within {ends}, that no query sees: padding counts"
 
 
 def _described(batch: Sequence[Any]) -> str:

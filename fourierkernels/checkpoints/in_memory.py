@@ -25,7 +25,7 @@ from fourierkernels.checkpoints.checkpoint import (
 )
 from fourierkernels.checkpoints.contexts import device_of, offline_and_quiet
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.formats.batch_networks import BatchCheckpoint
+from fourierkernels.checkpoints.formats.batch_networks import TRIED, BatchCheckpoint
 from fourierkernels.checkpoints.formats.installed_models import token_network
 from fourierkernels.checkpoints.formats.package_models import ADAPTERS
 from fourierkernels.checkpoints.formats.request import LoadRequest
@@ -90,14 +90,15 @@ def batch_checkpoint(
     model.eval().requires_grad_(False)
     inner, chosen, calls = _runner(model, part)
     bare = BatchCheckpoint(files=None, model=model, inner=inner, part=chosen, calls=calls)
-    placed = bare.on_device(device_of(model))
+    placed = bare.on_device(device_of(model)).with_tokens_of(first)
+    tried = first if placed.added is None else placed.beginning(first, TRIED)
     again = partial(batch_checkpoint, first=first, tokenizer=tokenizer, part=part)
     known = tokenizer or Tokenizer(encode=lambda text: [])
-    sides = tuple(map(len, bare.sides(first)))
+    sides = tuple(map(len, bare.sides(tried)))
     return replace(
         placed,
         redraw=_redraw(model, model, again),
-        tokenizer=known if sides == placed.span(first) else None,
+        tokenizer=known if sides == placed.span(tried) else None,
     )
 
 

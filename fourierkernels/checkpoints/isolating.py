@@ -178,7 +178,7 @@ def _tried(checkpoint: Checkpoint, item: Any) -> tuple[Any, Any]:
         return tuple(short for short, _ in sides), tuple(long for _, long in sides)
     if checkpoint.reads == "tokens":
         return _cut(item, checkpoint.limit)
-    return item, None
+    return item if checkpoint.spans(item) is None else checkpoint.beginning(item, _TRIED), None
 
 
 def _cut(ids: Sequence[int], limit: int | None) -> tuple[list[int], list[int]]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from fourierkernels.checkpoints import load_checkpoint
 from fourierkernels.diagnostics import HeadProfile, head_samples, profile_heads
@@ -150,3 +152,24 @@ def test_max_tokens_cuts_texts_into_windows(tiny: Tiny, tmp_path: Path) -> None:
     assert (summary.n_max, summary.n_windows, summary.n_texts) == (5, 6, 3)
     with pytest.raises(ValueError, match="max_tokens must be at least 1, got 0"):
         head_report(tiny("bert"), TEXTS, tokens="whitespace", max_tokens=0)
+
+
+def test_batches_are_estimated_and_read_in_slabs_as_texts_are(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 4, 16, batch_first=True)
+    model = nn.Sequential(nn.Embedding(20, 16), nn.TransformerEncoder(layer, 2)).eval()
+    ids = torch.arange(2 * 40).reshape(2, 40) % 20
+    options: dict[str, Any] = {"baseline": False, "permutations": 2, "examples": 2}
+    whole = head_report(model, ids, **options)
+    sizes = request.getfixturevalue("maps_in_slabs")
+    found = head_report(model, ids, **options)
+    assert 0 < min(sizes) <= max(sizes) <= 4
+    one, other = (report.summaries()["trained"].distances for report in (found, whole))
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    run = len(sizes)
+    monkeypatch.setattr(layers, "available_memory", lambda: 1e4)
+    with pytest.raises(ValueError, match=r"inputs must fit into memory, got one of 40 tokens"):
+        head_report(model, ids, **options)
+    assert len(sizes) == run

@@ -1,8 +1,8 @@
 """How a model in memory is run on the rows of ready batches."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,6 +23,8 @@ from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.foundation.arrays import BoolArray
 
+TRIED = 24  # tokens of a row that a model is tried on
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BatchCheckpoint(Checkpoint):
@@ -34,10 +36,14 @@ class BatchCheckpoint(Checkpoint):
         What is run: the model, or its encoder.
     calls : CallsOfPart
         Which calls of attention belong to the part.
+    added : (int, int) or None
+        How many queries and keys the model has beside the tokens of a row, where it attends from
+        every token to every token; see :meth:`with_tokens_of`.
     """
 
     inner: nn.Module
     calls: CallsOfPart
+    added: tuple[int, int] | None = None
 
     @property
     def reads(self) -> str:
@@ -78,6 +84,53 @@ class BatchCheckpoint(Checkpoint):
         keys = np.asarray(self.sides(item)[1], dtype=np.int64)
         return np.isin(keys, sorted(marks)) if marks else None
 
+    def spans(self, item: Row) -> tuple[int, int] | None:
+        """Return the numbers of queries and keys, where they follow from those of the tokens."""
+        if self.added is None:
+            return None
+        queries, keys = self._lengths(item)
+        return queries + self.added[0], keys + self.added[1]
+
+    def _lengths(self, row: Row) -> tuple[int, int]:
+        source, target = row.length(), row.length(decoded=True)
+        return {"encoder": (source, source), "decoder": (target, target)}.get(
+            self.part.name, (target, source)
+        )
+
+    def with_tokens_of(self, row: Row) -> Self:
+        """Return the same model with what the beginning of a row shows of its tokens.
+
+        It is run on two beginnings: if every map has a query and a key for each token, and as many
+        others in both, long rows are estimated, and run in slabs, as texts are.
+        """
+        added, most = set[tuple[int, int]](), min(TRIED, max(2, row.length()))
+        if any(one.ndim > 3 and "mask" not in name for name, one in row.entries.items()):
+            return self  # images
+        for count in (most, most - 1):
+            piece = row.beginning(count)
+            lengths = self._lengths(piece)
+            try:
+                shapes = self._shapes(piece)
+            except Exception:  # it is no sequence of tokens, or too short a one: it is run whole
+                return self
+            added |= {(n - lengths[0], m - lengths[1]) for _, n, m in shapes}
+        return replace(self, added=added.pop()) if len(added) == 1 else self
+
+    def _shapes(self, row: Row) -> list[tuple[int, int, int]]:
+        """Return texts, queries and keys of the maps of one row, call by call.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        with torch.inference_mode(), recording(self.model) as recorded:
+            self.run([row])
+        calls = [call for call in recorded if self.selects(call)]
+        if not calls:
+            raise ValueError(f"checkpoint must have attention, {recorded.nothing(self.model)}")
+        return [call.own_shape for call in calls]
+
     def span(self, row: Row) -> tuple[int, int]:
         """Run one row; return its numbers of queries and keys.
 
@@ -86,17 +139,12 @@ class BatchCheckpoint(Checkpoint):
         ValueError
             If there is no attention, or some across rows.
         """
-        with torch.inference_mode(), recording(self.model) as recorded:
-            self.run([row])
-        calls = [call for call in recorded if self.selects(call)]
-        if not calls:
-            raise ValueError(f"checkpoint must have attention, {recorded.nothing(self.model)}")
-        counts = sorted({len(call.maps) for call in calls})
+        shapes = self._shapes(row)
+        counts = sorted({texts for texts, _, _ in shapes})
         if counts != [1]:
             raise ValueError(
                 "batches must have one text or image in each row of their tensors, as with "
                 f"batch_first=True, got {counts[-1]} attention maps of one row in "
                 f"{type(self.model).__name__}"
             )
-        n, m = calls[0].maps.shape[2:]
-        return int(n), int(m)
+        return shapes[0][1:]

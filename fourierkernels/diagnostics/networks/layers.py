@@ -198,7 +198,7 @@ def check_whole_maps(checkpoint: Checkpoint, items: Sequence[Any]) -> None:
         return
     n, m = max(sides, key=lambda side: side[0] * side[1])
     longest = next(item for item in items if checkpoint.spans(item) == (n, m))
-    _count(_calls(checkpoint, _piece(checkpoint, longest), slab=0), False).check(n, m)
+    _count(_calls(checkpoint, checkpoint.beginning(longest, _PIECE), slab=0), False).check(n, m)
 
 
 def footprint(checkpoint: Checkpoint, item: Any) -> Footprint:
@@ -207,7 +207,7 @@ def footprint(checkpoint: Checkpoint, item: Any) -> Footprint:
     The beginning of the text is run twice, whole and in slabs; maps count as computed in slabs only
     if both agree.
     """
-    piece = _piece(checkpoint, item)
+    piece = checkpoint.beginning(item, _PIECE)
     whole = _calls(checkpoint, piece, slab=0)
     try:
         found = _calls(checkpoint, piece, slab=_FEW)
@@ -215,11 +215,6 @@ def footprint(checkpoint: Checkpoint, item: Any) -> Footprint:
     except Exception:  # a function that does not take some of the queries
         in_slabs = False
     return _count(found if in_slabs else whole, in_slabs)
-
-
-def _piece(checkpoint: Checkpoint, item: Any) -> Any:
-    """Return the beginning of a text, or of both texts of a pair."""
-    return tuple(side[:_PIECE] for side in item) if checkpoint.part.pairs else item[:_PIECE]
 
 
 def _calls(checkpoint: Checkpoint, piece: Any, *, slab: int) -> list[AttentionCall]:

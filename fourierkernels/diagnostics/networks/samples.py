@@ -218,8 +218,11 @@ def head_samples(
 def _samples(checkpoint: Checkpoint, batch: list[Numbered], slab: int) -> Iterator[HeadSample]:
     calls = _calls(checkpoint, [item for _, item in batch], slab)
     unread = unread_sentence(calls.unread)
-    for row, (index, item) in enumerate(batch):
-        yield HeadSample(index, item, checkpoint, unread, calls, row, len(batch))
+    for row, (index, whole) in enumerate(batch):
+        with torch.inference_mode():
+            item, padding = checkpoint.without_padding(whole, calls, row)
+        said = "; ".join(filter(None, (unread, padding)))
+        yield HeadSample(index, item, checkpoint, said, calls, row, len(batch))
 
 
 class _Pace:
@@ -297,19 +300,13 @@ def _calls(checkpoint: Checkpoint, items: list[Any], slab: int) -> RecordedCalls
     return calls
 
 
-def _sides(call: AttentionCall) -> tuple[int, int, int]:
-    """Return the numbers of texts, queries and keys, without what the model itself has added."""
-    n, m = (int(side) - call.filler for side in call.maps.shape[2:])
-    return len(call.maps), n, m
-
-
 def _check_shapes(checkpoint: Checkpoint, calls: RecordedCalls, items: list[Any]) -> None:
     """Refuse maps that are not from every token of a text to every token.
 
     An image may be attended to within windows, and on several scales, if it is run alone.
     """
     spans = [span for item in items if (span := checkpoint.spans(item)) is not None]
-    found = {_sides(call) for call in calls}
+    found = {call.own_shape for call in calls}
     name = type(checkpoint.model).__name__
     if spans and (strange := found - {(len(items), *map(max, zip(*spans, strict=True)))}):
         raise ValueError(
