@@ -109,6 +109,43 @@ def test_the_control_is_as_sharp_as_the_trained_network() -> None:
             assert float(row["entropy"]) == pytest.approx(float(trained["entropy"]), abs=1e-4)
 
 
+@needs_twins
+def test_shares_beyond_chance_are_those_of_the_table_of_heads() -> None:
+    rows = {
+        (r["network"], r["split"], r["layer"]): float(r["distance"])
+        for r in read_rows("language_heads")
+        if r["stage"] == "trained"
+    }
+    found = read_rows("language_heads_chance")
+    assert len(found) == 2 * 2 * 2 * 7  # networks, splits, controls, layers and their average
+    for row in found:
+        if row["layer"] != "average":
+            own = rows[row["network"], row["split"], row["layer"]]
+            assert float(row["distance"]) == pytest.approx(own, rel=1e-3)
+        assert float(row["low"]) < float(row["shared"]) < float(row["high"])
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_shares_of_the_published_weights_are_near_the_table(study: ModuleType, name: str) -> None:
+    """Of one window, in one layer: its own chance, and a share within the spread of windows."""
+    model = load_model(RESULTS / name / "model.safetensors")
+    maps = study.maps_of(model, windows("test", 1))[:1]
+    ours = [
+        study.HeadAccumulator(metric="frobenius"),
+        study.HeadAccumulator(metric="frobenius"),
+    ]
+    ours[0].add_distances(list(head_distances(maps, metric="frobenius")), 256)
+    ours[1].add_distances(list(study.chance_distances(maps, metric="frobenius")), 256)
+    share = study.head_share(*(one.summary() for one in ours)).average
+    (row,) = (
+        r
+        for r in read_rows("language_heads_chance")
+        if (r["network"], r["split"], r["control"], r["layer"]) == (name, "test", "rows", "1")
+    )
+    spread = (float(row["high"]) - float(row["low"])) / 2 * 16**0.5  # of windows, twofold
+    assert share == pytest.approx(float(row["shared"]), abs=1.5 * spread)
+
+
 @pytest.mark.parametrize("name", TWINS)
 def test_published_distances_are_those_of_the_published_weights(name: str) -> None:
     """Two windows of the 16: their mean is near the table's, and their own distances are exact."""
