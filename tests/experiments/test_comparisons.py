@@ -68,7 +68,7 @@ EXPECTED = {
         "kernels", 6, 2, (("{split} top-1", "top-1 "), ("{split} cross-entropy", "cross-entropy "))
     ),
     "lra-small": Expected("mixers", 18, 15, (("accuracy", ""),)),
-    "lra-drawn": Expected("mixers", 18, 15, (("accuracy", ""),)),
+    "lra-drawn": Expected("mixers", 12, 10, (("accuracy", ""),)),
     "masked-small": Expected("encoders", 5, 4, ((WORD_ACCURACY, "masked_"), (TITLES, "titles_"))),
     "language-small": Expected(
         "kernels",
