@@ -53,7 +53,9 @@ class StreamedSample:
         plain = self._survey.alike and self._survey.heaviest == 1.0
         if plain or self._weighting != "frequency":
             return False
-        return not coincide_by_rounding(self._ties.points, self._ties.weights)
+        points, counts = self._ties.points, self._ties.weights
+        whole = bool((counts == np.round(counts)).all())
+        return not (whole and coincide_by_rounding(points, counts))
 
     @property
     def dim(self) -> int:
