@@ -93,6 +93,10 @@ def _written(function: Any) -> tuple[int, ...]:
     return tuple(k for k, one in given if one.alias_info is not None and one.alias_info.is_write)
 
 
+def _is_fused(name: str) -> bool:
+    return name.lstrip("_").startswith(_FUSED)
+
+
 class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Follows the tensors of a pass from products of computed tensors to where they meet values.
 
@@ -152,7 +156,8 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if k < len(args):
                 self._save(args[k])
         result = function(*args, **given)
-        self.take(name, args, given, result, where)
+        named = zip((one.name for one in function._schema.arguments), args, strict=False)
+        self.take(name, args, {**dict(named), **given} if _is_fused(name) else given, result, where)
         return result
 
     def _in_parts(self, function: Any, args: Any, given: Any) -> Any:
@@ -175,8 +180,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         results = [one for one in tensors_in([result]) if not one.is_meta]
         if not results:
             return
-        fused = name.lstrip("_").startswith(_FUSED)
-        take = self._fused if fused else self.handlers.get(name, self._follow)
+        take = self._fused if _is_fused(name) else self.handlers.get(name, self._follow)
         take(Step(name, args, given, results, where))
 
     def _einsum(self, step: Step) -> None:
@@ -186,6 +190,8 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._follow(step)
 
     def _fused(self, step: Step) -> None:
+        if "scaled_dot_product" in step.name:  # others have other layouts
+            self.found("fused", step.args, step.given, step.result)
         self._meet(step.where, step.result, *step.args[:3])
 
     def _product(self, step: Step) -> None:
@@ -200,7 +206,10 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result, where = step.result, step.where
         self._read(left, right)
         one, other = self.flow.of(left), self.flow.of(right)
-        if is_layer(step.name, one, other):
+        if is_layer(one, other, right):
+            if other.leaf and right.ndim == 2:
+                weight = right.mT if step.name == "linear" else right
+                self.found("layer", (left, weight), {}, result)
             self._layer(left, right, result, by_right=other.leaf or one.level > other.level)
             return
         for meeting in one.meetings | other.meetings:

@@ -79,7 +79,6 @@ class Fact:
 
 
 _NOTHING = Fact()
-_FLAT = {"mm", "addmm", "linear", "mv", "addmv"}  # products that a layer consists of
 
 
 class Sequences(tuple[Hashable, ...]):
@@ -206,11 +205,12 @@ def _carried(fact: Fact, operand: Tensor, result: Tensor) -> Fact:
     return replace(fact, features=tuple(one for k in dims for one in strides(result, k)))
 
 
-def is_layer(name: str, one: Fact, other: Fact) -> bool:
-    """Tell whether a product is that of a layer with weights of its own."""
+def is_layer(one: Fact, other: Fact, right: Tensor) -> bool:
+    """Tell whether a product is that of a layer with weights of its own, one matrix for all."""
     if one.leaf or other.leaf or CONSTANT in (one.level, other.level):
         return True
-    return name in _FLAT and (one.level, other.level) == (READ, LEARNT)
+    alike = right.ndim < 3 or right.stride(0) == 0
+    return alike and (one.level, other.level) == (READ, LEARNT)
 
 
 def contracts(equation: str, operands: Sequence[Tensor]) -> bool:

@@ -26,6 +26,7 @@ from fourierkernels.checkpoints.recorders.call import RecordedCalls
 from fourierkernels.checkpoints.recorders.einsum import as_product, with_own_heads
 from fourierkernels.checkpoints.recorders.flow import apart, tensors_in
 from fourierkernels.checkpoints.recorders.products import Inside, Pieces
+from fourierkernels.checkpoints.recorders.projections import read_by
 from fourierkernels.checkpoints.recorders.slabs import softmax_rows, without_numbers
 
 _SOFTMAX = {torch.softmax, Tensor.softmax, functional.softmax}
@@ -85,9 +86,9 @@ def record_functions(
         yield
 
 
-def _is_vectorised(result: Any) -> bool:
+def _is_vectorised(tensor: Tensor) -> bool:
     """Tell whether a tensor stands for many, as in torch.vmap: its numbers are seen below."""
-    return isinstance(result, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(result)
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def _is_flexible(function: Any) -> bool:
@@ -121,6 +122,14 @@ class _Watch(TorchFunctionMode):
             if kind == "product":
                 left, right = args
                 self._product(left, right, result)
+            elif kind == "fused":
+                query, key, value = args[:3]
+                mask, causal = given.get("attn_mask"), bool(given.get("is_causal"))
+                mask = given.get("attn_bias") if mask is None else mask
+                scale = given.get("scale")
+                self._fused(result, query, key, value, mask, is_causal=causal, scale=scale)
+            elif kind == "layer":
+                read_by(self.pieces.recorded, *args)
             elif kind == "softmax":
                 self.pieces.add_softmax(result, self._at_softmax())
 
@@ -150,12 +159,13 @@ class _Watch(TorchFunctionMode):
         self, function: Any, types: Any, args: tuple[Any, ...] = (), given: Any = None
     ) -> Any:
         given = given or {}
-        self.reading = function in _READ
-        taken = _TAKEN.get(function) if self.inside and not given else None
+        vectorised = any(map(_is_vectorised, tensors_in(args)))
+        self.reading = function in _READ and not vectorised
+        taken = _TAKEN.get(function) if self.inside and not given and not vectorised else None
         run = function if taken is None else partial(self._taken, taken, function)
         result = run(*args, **given)
         self.reading = False
-        if self.suspension.depth or not self.inside or _is_vectorised(result):
+        if self.suspension.depth or not self.inside or vectorised:
             return result
         with self.unseen.suspended():
             self._read(function, result, args, given)
@@ -190,8 +200,7 @@ class _Watch(TorchFunctionMode):
 
     def _taken(self, name: str, function: Any, *args: Any) -> Any:
         """Call a function without the mode below, with which its last digits may be others."""
-        first = next(tensors_in(args), None)
-        if self.unseen.depth or first is None or _is_vectorised(first):
+        if self.unseen.depth:
             return function(*args)
         with _disable_current_modes():
             result = function(*args)

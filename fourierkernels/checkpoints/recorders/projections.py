@@ -22,17 +22,25 @@ def find_projection(recorded: RecordedCalls) -> Any:
     """Return a hook that stores the linear layer that reads the joined heads."""
 
     def hook(module: Any, inputs: tuple[Any, ...]) -> None:
-        if not recorded or recorded[-1].slices is not None or not inputs:
-            return
-        read = inputs[0]
-        with recorded.unseen.suspended():
-            call = _reader_of(recorded, read)
-        if call is not None:
-            heads, features = call.outputs.shape[1], call.outputs.shape[-1]
+        if inputs:
             weight = module.weight.T if isinstance(module, nn.Linear) else module.weight
-            call.projection, call.slices = module, weight.unflatten(0, (heads, features)).detach()
+            call = read_by(recorded, inputs[0], weight)
+            if call is not None:
+                call.projection = module
 
     return hook
+
+
+def read_by(recorded: RecordedCalls, read: Tensor, weight: Tensor) -> AttentionCall | None:
+    """Return the call whose joined heads a product with weights ``(H d, E)`` reads, if one is."""
+    if not recorded or recorded[-1].slices is not None:
+        return None
+    with recorded.unseen.suspended():
+        call = _reader_of(recorded, read)
+        if call is not None:
+            heads, features = call.outputs.shape[1], call.outputs.shape[-1]
+            call.slices = weight.reshape(heads, features, -1).detach()
+    return call
 
 
 def _reader_of(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:

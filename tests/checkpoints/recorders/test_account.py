@@ -312,6 +312,19 @@ def test_every_kind_is_recorded_as_it_is_or_named(kind: str, mode: Any) -> None:
         check_kind(model, x, recorded(model, x))
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kind", ["multi_head_attention_forward", "aten", "script", "vmap"])
+def test_what_no_function_shows_is_recorded_and_projected(kind: str, mode: Any) -> None:
+    model, x = network(kind)
+    with mode():
+        calls = recorded(model, x)
+        before = model[0](x)
+        expected = model[1](before) - before
+    assert [call.name for call in calls] == ["0", "1", "2"]
+    assert calls.unread == {}
+    torch.testing.assert_close(calls[1].projected.sum(1) + model[1].out.bias, expected)
+
+
 @torch.inference_mode()
 def test_keys_are_of_the_product_with_tokens_and_not_with_positions() -> None:
     model, x = network("products with positions first")
