@@ -36,7 +36,8 @@ def visible_keys(maps: FloatArray) -> BoolArray:
     A key that some head gives weight to is visible. Where heads leave out keys that others use
     (sparse attention, or weights that vanish in half precision) or are all the same, zeros do not
     tell what is masked: then every key between the least and the greatest offset from query to key
-    that occurs is visible, as with full, causal and windowed attention.
+    that occurs is visible, as with full, causal and windowed attention; if that leaves no row a
+    choice, every key or, where none is later than its query, every earlier one.
     """
     used = maps != 0
     by_any: BoolArray = used.any(axis=0)
@@ -48,7 +49,9 @@ def visible_keys(maps: FloatArray) -> BoolArray:
     offsets = np.arange(maps.shape[2]) - np.arange(maps.shape[1])[:, None]
     seen = offsets[by_any]
     within: BoolArray = (offsets >= seen.min(initial=0)) & (offsets <= seen.max(initial=0))
-    return within
+    if within.sum(axis=-1).max() > 1:
+        return within
+    return offsets <= 0 if seen.max(initial=0) <= 0 else np.ones_like(within)
 
 
 def mean_rows(maps: FloatArray, dealt: BoolArray) -> FloatArray:
@@ -82,7 +85,7 @@ def mean_positions(maps: FloatArray, visible: BoolArray, classes: IntArray) -> F
     Examples
     --------
     >>> causal, offsets = np.tri(2, dtype=bool), np.array([[1, 2], [0, 1]])
-    >>> mean_positions(np.array([[[1.0, 0.0], [0.5, 0.5]]]), causal, offsets).round(6)
+    >>> mean_positions(np.array([[[1.0, 0.0], [0.5, 0.5]]]), causal, offsets).round(3)
     array([[[1. , 0. ],
             [0.5, 0.5]]])
     """
@@ -264,11 +267,9 @@ def chance_distances(
 
     Examples
     --------
-    >>> maps = np.eye(4)[None].repeat(2, axis=0)  # two heads that look at the query itself
-    >>> chance_distances(maps)[0, 1] ** 2  # one key in four would be shared
-    np.float64(1.5)
-    >>> chance_distances(maps, control="position")[0, 1]
-    np.float64(0.0)
+    >>> maps = np.eye(4)[None, ::-1].repeat(2, axis=0)  # two heads that look at the same keys
+    >>> chance_distances(maps)[0, 1].round(3)  # the root of 2 - 2 / 4: one key in four is shared
+    np.float64(1.225)
     """
     check_choice("control", control, OWN)
     if METRICS[check_choice("metric", metric, list(METRICS))].of != MAPS:

@@ -251,6 +251,8 @@ def test_keys_that_a_query_sees_are_told_from_the_maps(mask: str) -> None:
     np.testing.assert_array_equal(visible_keys(unrelated(rng, soft(1.0), 30, mask)[0]), wanted)
     hard = visible_keys(unrelated(rng, even_keys, 30, mask)[0])  # zeros are the heads' own
     assert (hard != wanted).mean() < 0.01
+    own = visible_keys(np.eye(30)[None].repeat(2, axis=0))  # would be a window of one key
+    np.testing.assert_array_equal(own, seen(30, "causal"))
     several = wanted | (np.arange(30) == 0)  # a window, and a key that all see
     maps = np.where(several, rng.random((2, 30, 30)) + 0.1, 0.0)
     np.testing.assert_array_equal(visible_keys(maps), several)
