@@ -65,7 +65,8 @@ def head_finding(report: ReportContent) -> Finding:
     if (difference := report.difference()) is not None:
         than = f"those of {report.against_name}"
         sentences.append(_compared(difference, first, summaries["other"], than))
-    layer, said = _layer(first, next(iter(shares.values()), None))
+    own = (share for name, share in shares.items() if not CONTROLS[name].needs_random)
+    layer, said = _layer(first, next(own, None))
     return Finding((*sentences, *said), layer)
 
 
@@ -88,6 +89,9 @@ def _beside(first: HeadSummary, control: HeadSummary, share: HeadShare, name: st
     if math.isnan(share.average):
         return f"{CONTROLS[name].heads.capitalize()} have no distance: nothing can be compared."
     ends = _interval(f"{share.level:.0%} interval", share.low, share.high, ".1%")
+    if CONTROLS[name].needs_random:  # nearer than those need not be shared
+        than = CONTROLS[name].heads
+        return _compared(head_difference(first, control), first, control, than)
     measure = "mean squared distance" if METRICS[first.metric].power == 2 else "mean distance"
     than = CONTROLS[name].heads
     subject = _SUBJECTS.get(name, "The heads")

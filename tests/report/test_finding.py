@@ -28,7 +28,7 @@ def report(**summaries: HeadSummary) -> ReportContent:
     """Of networks, and under controls of the first."""
     controls = {
         name: {DEFAULT_METRIC: summaries.pop(name)}
-        for name in ("rows", "position")
+        for name in ("rows", "position", "entropy")
         if name in summaries
     }
     profiles = {
@@ -83,6 +83,12 @@ def test_what_is_shared_beyond_positions_has_a_sentence_of_its_own() -> None:
     assert "The heads share 7" in found.sentences[0]
     assert "Beyond positions, they are no" in found.sentences[1]
     assert "they share 0.0%" in found.sentences[1]
+
+
+def test_heads_are_not_said_to_share_what_random_heads_do_not() -> None:
+    found = head_finding(report(trained=summary([0.4]), entropy=summary([0.5])))
+    assert "nearer to each other than random heads with rows of equal entropy" in found.sentences[0]
+    assert "share" not in " ".join(found.sentences)
 
 
 def test_digits_are_those_of_the_distances() -> None:
