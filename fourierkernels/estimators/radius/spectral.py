@@ -128,7 +128,9 @@ def _plugin(sample: Standardised, end: FloatArray, kernel: Kernel) -> FloatArray
         start, low, high = cut / kernel.knots[0], 0.5, 2.0
     else:
         low, high = _LEAST, 4.0 * float((cut / _reference(sample, FourierKernel(1))).max()) + 4.0
-    return minimise(score, start, low=low, high=high, step=0.14)[0] / sample.scale
+    common = sample.dim not in _FIRST
+    best, _ = minimise(score, start, low=low, high=high, step=0.14, common=common)
+    return best / sample.scale
 
 
 def pilot(sample: Standardised, last: FloatArray | None = None) -> tuple[Spectrum, FloatArray]:
