@@ -64,7 +64,8 @@ THEOREM_1 = Theorem(
     ),
     errata=(
         "C and C' depend on p, not on D and A alone: for p of scale 1/s, R^{m+1} bias² is "
-        "multiplied by s^{m+2} at the same R/s. The proof has sup|p^{(m+1)}| and sup p in them.",
+        "multiplied by s^{m+1+D} at the same R/s. The proof has them depend on sup|p^{(m+1)}| "
+        "and sup p.",
     ),
     cases=(
         Case("gaussian", "fourier4"),

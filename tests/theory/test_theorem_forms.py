@@ -46,13 +46,19 @@ def test_theorem_1_is_false_for_the_uniform_density() -> None:
     assert found.answers[2].reason == "the energy beyond R is R^-1, and 1 < 2"
 
 
-def test_constants_of_theorem_1_depend_on_the_scale_of_p() -> None:
-    """A quarter of the scale: bias² at R/s is s times as large, and R² bias² s³ times."""
+@pytest.mark.parametrize(
+    ("kernel", "m", "dim"), [("fourier4", 1, 1), ("order4", 3, 1), ("fourier4", 1, 2)]
+)
+def test_constants_of_theorem_1_depend_on_the_scale_of_p(kernel: str, m: int, dim: int) -> None:
+    """A quarter of the scale, s = 4: bias² at the same R/s is s^D times as large."""
     wide, narrow = (
-        mise(f"gaussian(0, {std})", "fourier4", n=1, radius=3.0 / std).bias2 * (3.0 / std) ** 2
-        for std in (1, 0.25)
+        mise(f"gaussian(0, {1 / s})", kernel, n=1, radius=3.0 * s, dim=dim).bias2 for s in (1, 4)
     )
-    assert narrow / wide == pytest.approx(64.0, rel=1e-9)
+    assert narrow / wide == pytest.approx(4.0**dim, rel=1e-9)
+    grown = 12.0 ** (m + 1) * narrow / (3.0 ** (m + 1) * wide)
+    assert grown == pytest.approx(4.0 ** (m + 1 + dim), rel=1e-9)
+    (erratum,) = THEOREMS["1"].errata
+    assert "R^{m+1} bias² is multiplied by s^{m+1+D} at the same R/s" in erratum
 
 
 def test_a_density_that_is_not_square_integrable_refutes_theorem_1_as_printed() -> None:
