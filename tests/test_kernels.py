@@ -1,6 +1,7 @@
 """Kernels: the contract every registered kernel keeps, and the closed forms of the theory."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -451,6 +452,27 @@ def test_the_gap_of_a_high_order_keeps_its_digits_near_zero(name: str) -> None:
     assert kernel.gap(1.0 - 1e-12) == pytest.approx(float(kernel.gap(1.0)), rel=1e-9)
 
 
+@pytest.mark.parametrize("order", [10, 14, 20])
+def test_the_gap_of_a_high_order_keeps_its_digits_up_to_the_first_knot(order: int) -> None:
+    """Against the same sum of splines in fractions: 1 - K̂ loses 7 digits at order 10."""
+    kernel = kernel_of_order(order)
+    for s in (Fraction(1), Fraction(7, 4), Fraction(kernel.knots[0]) - Fraction(1, 2**30)):
+        parts = [(c, kernels.sinc_series(power)) for power, c in kernel.coefficients]
+        whole = sum(c * series[0] for c, series in parts)
+        exact = 1 - sum(c * a * s**j for c, part in parts for j, a in enumerate(part)) / whole
+        assert float(kernel.gap(float(s))) == pytest.approx(float(exact), rel=1e-14)
+
+
+def test_powers_and_coefficients_of_numpy_are_exact() -> None:
+    """Their products overflowed: a constant of 0.000317 for 0.9635."""
+    twenty = PolynomialKernel(((np.int64(20), np.int8(100)),))  # type: ignore[arg-type]
+    assert twenty.constant == pytest.approx(100 * FourierKernel(20).constant, rel=1e-15)
+    chosen = kernel_of_order(np.int64(6), np.array([7, 9, 11]))  # type: ignore[arg-type]
+    assert chosen == kernel_of_order(6, (7, 9, 11))
+    assert chosen.roughness == kernel_of_order(6, (7, 9, 11)).roughness
+    assert PolynomialKernel(((4, np.float32(0.5)),)) == as_kernel("1/2z^4")  # type: ignore[arg-type]
+
+
 def test_a_polynomial_is_the_phi_kernel_of_its_function() -> None:
     exact, numeric = as_kernel("1.5z^8 - z^6"), PhiKernel(lambda z: 1.5 * z**8 - z**6)
     s = np.linspace(0.0, 9.0, 91)
@@ -470,7 +492,7 @@ def test_a_single_power_is_the_fourier_kernel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("powers", "order"), [((3, 5), 4), ((3, 5, 7), 6), ((8, 9, 10), 6), ((6, 8), 4)]
+    ("powers", "order"), [((3, 5), 4), ((3, 5, 7), 6), ((8, 9, 10), 6), ((6, 8), 4), ((3, 39), 4)]
 )
 def test_powers_may_be_chosen(powers: tuple[int, ...], order: int) -> None:
     kernel = kernel_of_order(order, powers)
@@ -499,8 +521,27 @@ def test_above_order_two_a_kernel_is_signed() -> None:
         (lambda: as_kernel("-z^4"), "phi must give a positive integral, got -0.666"),
         (lambda: as_kernel("z - z^0"), "phi must have powers from 1"),
         (lambda: PolynomialKernel(()), r"got \[\]"),
+        (lambda: as_kernel("3/0z^2"), "phi must be a sum like .*, got '3/0z.2'"),
+        (lambda: kernel_of_order(4, (1, 3)), r"give order 4, got \(1, 3\) of order inf"),
+        (lambda: kernel_of_order(6, (1, 3, 5)), "powers must give order 6, .* of order inf"),
+        (lambda: kernel_of_order(8, (7, 17, 18, 19)), "phi must give a positive integral"),
+        (lambda: PolynomialKernel(((4, math.nan),)), "coefficients must be finite, got nan"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_such_kernel_is_refused(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
+        call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: PolynomialKernel(((20.0, 1),)), "powers must be an integer, got 20.0"),  # type: ignore[arg-type]
+        (lambda: PolynomialKernel(((4, "a"),)), "coefficients must be a number, got 'a'"),  # type: ignore[arg-type]
+        (lambda: PolynomialKernel((3, 4)), r"must be pairs \(power, coefficient\), got 3"),  # type: ignore[arg-type]
+        (lambda: kernel_of_order(4, (3.0, 5)), "powers must be an integer, got 3.0"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_number_is_named(call: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         call()  # type: ignore[operator]

@@ -2,44 +2,50 @@
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from numbers import Rational
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_integer
+from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.kernels.kernel import FourierKernel, Kernel, sinc_series
 from fourierkernels.kernels.sinc import sinc
 
 _LARGEST_DEGREE = 40  # that of the B-splines
 _RANGE = np.linspace(-0.21723362821122166, 1.0, 4001)  # of sinc
-_TERM = re.compile(r"([+-]?)(\d+(?:\.\d+|/\d+)?)?\*?z(?:(?:\^|\*\*)(\d+))?")
+_TERM = re.compile(r"([+-]?)(\d+(?:\.\d+|/0*[1-9]\d*)?)?\*?z(?:(?:\^|\*\*)(\d+))?")
 
 
 @dataclass(frozen=True)
 class PolynomialKernel:
     """K(u) = φ(sinc u)/A for φ(z) = Σ c_l z^l: all constants are rational multiples of powers of π.
 
-    The transform is Σ c_l A_l K̂_l / A, a sum of B-splines. Near 0 the gap 1 - K̂ is a polynomial
-    whose coefficients are added as fractions: in a kernel of high order the low ones are exactly
-    zero, and its bias keeps all digits. Source: [nguyen2022fourierformer]_ eq. 12.
+    The transform is Σ c_l A_l K̂_l / A, a sum of B-splines. Up to the first knot the gap 1 - K̂ is
+    a polynomial whose coefficients are added as fractions: in a kernel of high order the low ones
+    are exactly zero, and no digit of the gap is lost. Beyond, it is the difference from the
+    transform, whose terms cancel. Source: [nguyen2022fourierformer]_ eq. 12.
 
     Parameters
     ----------
     coefficients : tuple of (int, Fraction)
-        Pairs (l, c_l) with 1 <= l <= 40, no l twice.
+        Pairs (l, c_l) with 1 <= l <= 40, no l twice; floats c_l are taken by their exact value.
     name : str
         Shown in tables; by default the polynomial, which :func:`as_kernel` reads.
 
     Raises
     ------
     ValueError
-        If there is no term, a power is out of range or repeated, or the integral is not positive.
+        If there is no term, a power is out of range or repeated, a coefficient is not finite, or
+        the integral is not positive.
+    TypeError
+        If a power is no integer, or a coefficient no number.
 
     Examples
     --------
@@ -52,12 +58,13 @@ class PolynomialKernel:
     name: str = ""
 
     def __post_init__(self) -> None:
-        powers = [power for power, _ in self.coefficients]
+        pairs = [_checked_term(pair) for pair in self.coefficients]
+        powers = [power for power, _ in pairs]
         wrong = not powers or len(set(powers)) < len(powers)
         if wrong or not all(1 <= power <= _LARGEST_DEGREE for power in powers):
             rule = f"phi must have powers from 1 to {_LARGEST_DEGREE}, each once"
             raise ValueError(f"{rule}, got {powers}")
-        terms = sorted((power, Fraction(c)) for power, c in self.coefficients if c)
+        terms = sorted((power, c) for power, c in pairs if c)
         object.__setattr__(self, "coefficients", tuple(terms))
         object.__setattr__(self, "name", self.name or _written(terms))
         if not self._integral > 0:
@@ -150,12 +157,12 @@ class PolynomialKernel:
         return sum((w * part.transform(s) for w, part in self._parts), np.zeros(np.shape(s)))
 
     def gap(self, s: ArrayLike) -> FloatArray:
-        """Return 1 - K̂(s), elementwise: near 0 from the polynomial whose terms have cancelled."""
+        """Return 1 - K̂(s), elementwise: to the first knot from terms that have cancelled."""
         size = np.abs(np.asarray(s, float))
         reach = self.knots[0]
         series = [float(g) for g in self._gap_fractions]
         near = np.polynomial.polynomial.polyval(np.minimum(size, reach), series)
-        return np.where(size < 0.5 * reach, near, 1.0 - self.transform(size))
+        return np.where(size < reach, near, 1.0 - self.transform(size))
 
     def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(log|φ(sinc u)|, sign)."""
@@ -227,14 +234,18 @@ def kernel_of_order(order: int, powers: Sequence[int] | None = None) -> Polynomi
     powers : sequence of int, optional
         As many as `order`/2. By default the lowest even ones of at least `order` + 2: those of
         which ∫ |φ(sinc z)| |z|^order is finite, as Theorem 1 asks, so that it holds with
-        m = `order` - 1. Odd powers need only be different: where absolute moments are infinite,
-        the order is that of the transform.
+        m = `order` - 1. Odd powers from 3 on have the order too, that of the transform, where
+        absolute moments are infinite; so do even ones from `order` + 2 on, among them. Power 1,
+        whose transform is constant near 0, has no terms that could cancel those of others. From
+        order 6 on some choices have no positive integral.
 
     Raises
     ------
+    TypeError
+        For an order or powers that are no integers.
     ValueError
-        For an odd order, another number of powers, and powers whose kernel has another order: an
-        even power l leaves |s|^{l-1}.
+        For an odd order, another number of powers, a power above 40, powers whose kernel has
+        another order (an even power l leaves |s|^{l-1}), or one whose integral is not positive.
 
     Examples
     --------
@@ -243,10 +254,12 @@ def kernel_of_order(order: int, powers: Sequence[int] | None = None) -> Polynomi
     >>> kernel_of_order(6).order, kernel_of_order(6, powers=(3, 5, 7)).order
     (6.0, 6.0)
     """
-    if check_integer("order", order, least=2) % 2:
+    order = check_integer("order", order, least=2)
+    if order % 2:
         raise ValueError(f"order must be even, got {order}: transforms of kernels are even")
     count = order // 2
-    chosen = tuple(range(order + 2, 2 * order + 1, 2)) if powers is None else tuple(powers)
+    given = range(order + 2, 2 * order + 1, 2) if powers is None else powers
+    chosen = tuple(check_integer("powers", power) for power in given)
     if len(set(chosen)) != count:
         raise ValueError(f"powers must be {count} different ones for order {order}, got {chosen}")
     rows = [[_term(power, 2 * j) for power in chosen] for j in range(1, count)]
@@ -258,9 +271,19 @@ def kernel_of_order(order: int, powers: Sequence[int] | None = None) -> Polynomi
     return kernel
 
 
+def _checked_term(pair: object) -> tuple[int, Fraction]:
+    """Return a pair (l, c_l) as a Python integer, which no product overflows, and a fraction."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(f"coefficients must be pairs (power, coefficient), got {pair!r}")
+    power, c = check_integer("powers", pair[0], least=-sys.maxsize), pair[1]  # range: with others
+    number = check_number("coefficients", c)
+    exact = isinstance(c, Rational)
+    return power, Fraction(int(c.numerator), int(c.denominator)) if exact else Fraction(number)
+
+
 def _term(power: int, j: int) -> Fraction:
     """Coefficient of s^j in A_l K̂_l(s)/π; 0 beyond the degree l - 1."""
-    series = sinc_series(check_integer("powers", power))
+    series = sinc_series(power)
     return series[j] if j < len(series) else Fraction(0)
 
 
