@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fourierkernels.foundation.validation import check_integer
+from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import (
     Density,
@@ -112,21 +112,38 @@ def sharp_radius(
 ) -> RadiusLaw:
     """Return how the radius of the best MISE grows with n: n^{1/(D+q)}, at the rate n^{-q/(D+q)}.
 
-    Where nothing but |p̂| limits the bias, the radius solves |p̂(R)|² ~ 1/n: (log n/(2c))^{1/α}
-    with c the `decay` of |p̂| ~ exp(-c|t|^α).
+    Where squared bias is R^{-q} log R, it grows like (n log n)^{1/(D+q)}. Where nothing but |p̂|
+    limits the bias, the radius solves |p̂(R)|² ~ 1/n: (log n/(2c))^{1/α} with c the `decay` of
+    |p̂| ~ exp(-c R^α), the slowest one over max|t_d| = R.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the law depends on `decay` and it is not given, or no positive number.
 
     Examples
     --------
-    >>> str(sharp_radius("laplace", "fourier1")), str(sharp_radius("gaussian", "fourier4"))
-    ('n^1/4', 'n^1/5')
+    >>> str(sharp_radius("laplace", "fourier1")), str(sharp_radius("gamma(1.5)", "fourier2"))
+    ('n^1/4', '(log n)^1/3 n^1/3')
+    >>> str(sharp_radius("gaussian", "fourier1", decay=0.5))
+    '(log n)^1/2'
     """
     density, kernel = as_density(density), as_kernel(kernel)
     rate = sharp_rate(density, kernel, dim=dim)
     if rate.exponent == 1.0:
-        return RadiusLaw(0.0, 1.0 / density.smoothness.exponent, 0.5 / decay, rate.source)
+        factor = 0.5 / _check_decay(decay, density)
+        return RadiusLaw(0.0, 1.0 / density.smoothness.exponent, factor, rate.source)
     dim = max(dim, density.dim)
     growth = (1.0 - rate.exponent) / dim
-    return RadiusLaw(growth, rate.log_power and -growth, 1.0, rate.source)
+    return RadiusLaw(growth, rate.log_power and growth, 1.0, rate.source)
+
+
+def _check_decay(decay: float, density: Density) -> float:
+    if isinstance(decay, float) and math.isnan(decay):
+        order = density.smoothness.exponent
+        rule = f"the c of |p̂| ~ exp(-c R^{order:g}), on which this radius depends"
+        raise ValueError(f"decay must be given, {rule}, got {decay}")
+    return check_number("decay", decay, above=0.0)
 
 
 def sharp_regression_rate(

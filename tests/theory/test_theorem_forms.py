@@ -9,7 +9,7 @@ from fourierkernels.kernels import FourierKernel
 from fourierkernels.theorems import THEOREMS, Setting, rate_table, verify
 from fourierkernels.theorems.decay import polynomial_degree, product_decay
 from fourierkernels.theorems.measure import central_points
-from fourierkernels.theory import mise, optimum, regression_at_radius
+from fourierkernels.theory import mise, optimum, regression_at_radius, sharp_radius
 from fourierkernels.theory.densities import DENSITIES, Stable, as_density
 from fourierkernels.theory.densities.regression_functions import Break
 
@@ -163,6 +163,8 @@ PAPER_RADII = {
     ("cauchy", "fourier1", 1): ("(log n)", "(0.5 log n)"),
     ("gamma(4)", "fourier2", 1): ("n^1/3", "n^1/3"),
     ("laplace", "fourier3", 1): ("None", "n^1/4"),
+    ("gamma(1.5)", "fourier2", 1): ("None", "(log n)^1/3 n^1/3"),  # β = r + 1/2: bias² ~ R^-q log R
+    ("gamma(2.5)", "fourier4", 1): ("None", "(log n)^1/5 n^1/5"),
 }
 
 
@@ -175,6 +177,14 @@ def test_radii_of_the_theorems(setting: tuple[str, str, int]) -> None:
     assert grown == pytest.approx(
         row[0].sharp_radius(10**14) / row[0].sharp_radius(10**12), rel=0.02
     )
+
+
+def test_a_radius_that_depends_on_the_decay_asks_for_it() -> None:
+    with pytest.raises(ValueError, match=r"decay must be given, the c of .*, got nan"):
+        sharp_radius("gaussian", "fourier1")
+    with pytest.raises(ValueError, match="decay must be finite and greater than 0, got -1"):
+        sharp_radius("gaussian", "fourier1", decay=-1.0)
+    assert sharp_radius("cauchy", "fourier1", decay=1.0)(math.exp(6.0)) == pytest.approx(3.0)
 
 
 def test_radii_of_theorems_2_and_4() -> None:
