@@ -1,11 +1,19 @@
 """Exponential decay of the transforms of p and f p, as Theorems 3(a) and 4 have it."""
 
 import math
+from functools import lru_cache
+from itertools import product
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize
 
 from fourierkernels.theorems.measure import Setting
+from fourierkernels.theory.densities import Density
 from fourierkernels.theory.densities.contract import BAND_LIMITED
+
+_UNDERFLOW = 1e-250
+_SEARCHES = 8  # for the direction of least decay
 
 
 def common_order(setting: Setting) -> float:
@@ -15,24 +23,63 @@ def common_order(setting: Setting) -> float:
 
 
 def decay(setting: Setting) -> float:
-    """Return c in |p̂(t)| ~ exp(-c Σ|t_d|^α), measured where |p̂| is small but representable.
+    """Return the c of Theorem 3(a): the largest with |p̂(t)| <= C exp(-c Σ|t_d|^α)."""
+    return _slowest(setting.density, over_sum=True)
 
-    The slope of -log |p̂| against |t|^α between half and nine tenths of the spectral range, over the
-    directions of the coordinates and their diagonals; the smallest.
+
+def face_decay(setting: Setting) -> float:
+    """Return the c with |p̂| ~ exp(-c R^α) where it is largest over max|t_d| = R.
+
+    The transform of a kernel with l = 1 ends there, which makes it the c of the best radius
+    (:func:`~fourierkernels.theory.sharp_radius`). For a product of densities it is that of one.
     """
-    p = setting.density
-    alpha = p.smoothness.exponent
+    return _slowest(setting.density, over_sum=False)
+
+
+@lru_cache(maxsize=256)
+def _slowest(p: Density, *, over_sum: bool) -> float:
+    """Return the least decay of |p̂| in Σ|t_d|^α or max|t_d|^α over all directions.
+
+    Directions are points of the faces t_d = 1 of the box; |p̂(-t)| = |p̂(t)|. Of those whose other
+    coordinates are 0 and ±1 the best few start a search on their face: there may be more than one
+    place of least decay.
+    """
     if not math.isfinite(p.spectral_range):
         raise ValueError(f"density must be supersmooth to have a decay, got {p!r}")
-    lengths = p.spectral_range * np.linspace(0.5, 0.9, 41)
-    rates = []
-    for direction in _directions(p.dim):
-        t = np.outer(lengths, direction / np.abs(direction).max()) / math.sqrt(p.dim)
-        log = np.log(np.maximum(np.abs(p.cf(t if p.dim > 1 else t[:, 0])), 1e-300))
-        sums = (np.abs(t) ** alpha).sum(axis=1)
-        first, last = int(log[:10].argmax()), 31 + int(log[-10:].argmax())  # crests, if it waves
-        rates.append((log[first] - log[last]) / (sums[last] - sums[first]))
-    return float(min(rates))
+
+    def on_face(rest: ArrayLike, d: int) -> float:
+        direction = np.insert(np.asarray(rest, float), d, 1.0)
+        size = (np.abs(direction) ** p.smoothness.exponent).sum() if over_sum else 1.0
+        return _decay_along(p, direction) / float(size)
+
+    corners = product(product((-1.0, 0.0, 1.0), repeat=p.dim - 1), range(p.dim))
+    starts = sorted((on_face(rest, d), rest, d) for rest, d in corners)[:_SEARCHES]
+    if p.dim == 1:
+        return starts[0][0]
+    box = [(-1.0, 1.0)] * (p.dim - 1)
+    return min(
+        float(optimize.minimize(on_face, rest, (d,), bounds=box).fun) for _, rest, d in starts
+    )
+
+
+def _decay_along(p: Density, direction: np.ndarray) -> float:
+    """Return c in |p̂| ~ exp(-c r^α) along r times a direction, where |p̂| is small enough.
+
+    The slope of -log |p̂| between half and nine tenths of the spectral range, from crest to crest;
+    further in where |p̂| falls so fast that it would underflow.
+    """
+    end = 0.9 * p.spectral_range / math.sqrt(p.dim)
+    while np.abs(_on_ray(p, direction, np.array([end])))[0] < _UNDERFLOW:
+        end *= 0.5
+    r = np.linspace(5.0 / 9.0, 1.0, 41) * end
+    log = np.log(np.maximum(np.abs(_on_ray(p, direction, r)), _UNDERFLOW))
+    first, last = int(log[:10].argmax()), 31 + int(log[-10:].argmax())  # crests, if it waves
+    alpha = p.smoothness.exponent
+    return float((log[first] - log[last]) / (r[last] ** alpha - r[first] ** alpha))
+
+
+def _on_ray(p: Density, direction: np.ndarray, r: np.ndarray) -> np.ndarray:
+    return np.asarray(p.cf(np.outer(r, direction) if p.dim > 1 else r * direction))
 
 
 def polynomial_degree(setting: Setting) -> float:
@@ -60,8 +107,3 @@ def product_decay(setting: Setting) -> float:
     log = np.log(np.abs(np.exp(1j * t[..., None] * x) @ weighted).max(axis=1))
     alpha = common_order(setting)
     return 0.5 * float((log[0] - log[1]) / (t[1].mean() ** alpha - t[0].mean() ** alpha))
-
-
-def _directions(dim: int) -> list[np.ndarray]:
-    grid = np.stack(np.meshgrid(*([-1.0, 0.0, 1.0],) * dim, indexing="ij"), axis=-1)
-    return [v for v in grid.reshape(-1, dim) if v.any() and v[np.flatnonzero(v)[0]] > 0]

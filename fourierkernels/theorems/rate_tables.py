@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.theorems.decay import decay
+from fourierkernels.theorems.decay import face_decay
 from fourierkernels.theorems.measure import INTEGRATED_ERROR, Setting
 from fourierkernels.theorems.registry import THEOREMS
 from fourierkernels.theorems.theorem import Theorem
@@ -92,7 +92,7 @@ def rate_table(
         paper = paper_rate(target, kernel, dim=dim)
         sharp = sharp_rate(target, kernel, dim=dim)
         setting = Setting.of(target, kernel, dim=dim)
-        c = decay(setting) if sharp.exponent == 1.0 else math.nan
+        c = face_decay(setting) if sharp.exponent == 1.0 else math.nan
         radii = (
             paper_radius(target, kernel, dim=dim),
             sharp_radius(target, kernel, dim=dim, decay=c),
