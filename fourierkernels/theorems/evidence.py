@@ -53,7 +53,8 @@ class Evidence:
     verdict : str
         Of the form as proved.
     claimed, sharp : Rate or None
-        The paper's rate, or None where it states none; the sharp rate.
+        The paper's rate, or None where it states none or neither its printed nor its proved form
+        applies; the sharp rate.
     answers : tuple of Answer
         One for each form.
     computed : Measured or None

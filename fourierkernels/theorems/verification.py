@@ -133,7 +133,7 @@ def _evidence(
         setting=setting,
         checks=answers[-2].checks,
         verdict=answers[-2].verdict,
-        claimed=theorem.claimed(setting) if theorem.claimed else None,
+        claimed=_claimed(theorem, answers),
         sharp=sharp,
         computed=computed,
         local=local_slopes(computed.sizes, computed.errors),
@@ -145,6 +145,13 @@ def _evidence(
         worst=worst,
         answers=answers,
     )
+
+
+def _claimed(theorem: Theorem, answers: tuple[Answer, ...]) -> Rate | None:
+    """Return the paper's rate if the printed or the proved form applies."""
+    if theorem.claimed is None:
+        return None
+    return next((answer.rate for answer in answers[:-1] if answer.rate is not None), None)
 
 
 def _judged(answer: Answer, sharp: Rate, computed: Measured, residual: Slope | None) -> Answer:

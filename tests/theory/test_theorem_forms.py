@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fourierkernels.kernels import FourierKernel
-from fourierkernels.theorems import THEOREMS, Setting, rate_table, verify
+from fourierkernels.theorems import THEOREMS, Case, Setting, rate_table, verify
 from fourierkernels.theorems.decay import (
     decay,
     face_decay,
@@ -14,6 +14,7 @@ from fourierkernels.theorems.decay import (
     product_decay,
 )
 from fourierkernels.theorems.measure import central_points
+from fourierkernels.theorems.theorem_table import run
 from fourierkernels.theory import mise, optimum, regression_at_radius, sharp_radius
 from fourierkernels.theory.densities import DENSITIES, MultivariateMixture, Stable, as_density
 from fourierkernels.theory.densities.regression_functions import Break
@@ -128,6 +129,24 @@ def test_conditions_that_are_ours_are_marked_and_left_out_of_the_printed_form() 
     marked = {n: sum(a.ours for a in t.assumptions) for n, t in THEOREMS.items() if t.claimed}
     assert [marked[name] for name in ("1", "2", "4", "lemma 1")] == [1, 4, 1, 2]
     assert [marked[name] for name in marked if name[0] == "3"] == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "sharp"),
+    [
+        ("3a ordinary smooth", ("gamma(0.6)", "fourier1"), "n^-1/6"),
+        ("1", ("gaussian", "gaussian"), "n^-4/5"),
+    ],
+)
+def test_nothing_is_claimed_where_no_form_of_the_paper_applies(
+    name: str, setting: tuple[str, str], sharp: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the form as sharp applies: "stated n^--2/3" for a bias bound that grows."""
+    (found,) = run([name], Case(*setting), simulate=False)
+    assert "best radius, as printed" not in capsys.readouterr().out
+    assert [answer.rate is None for answer in found.answers] == [True, True, False]
+    assert (found.claimed, found.row()["paper_rate"], str(found.sharp)) == (None, "", sharp)
+    assert f"(stated -, sharp {sharp})" in str(found)
 
 
 def test_theorem_3_below_order_one() -> None:

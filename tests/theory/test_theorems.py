@@ -41,7 +41,7 @@ VERDICTS = {  # (theorem, density, kernel, dim): claimed, sharp, verdict
     ("1", "gaussian", "fourier6", 1): ("n^-2/3", "n^-4/5", LOOSE),
     ("1", "gaussian", "fourier4", 2): ("n^-1/2", "n^-2/3", LOOSE),
     ("1", "laplace", "fourier4", 1): ("n^-2/3", "n^-3/4", "not applicable"),
-    ("1", "gaussian", "fourier3", 1): ("n^-2/3", "n^-4/5", "not applicable"),
+    ("1", "gaussian", "fourier3", 1): ("None", "n^-4/5", "not applicable"),
     ("1", "gamma(1.2)", "fourier4", 1): ("n^-2/3", "n^-7/12", "not applicable"),
     ("1", "gaussian", "order4", 1): ("n^-4/5", "n^-8/9", LOOSE),
     ("1", "gaussian", "order6", 1): ("n^-6/7", "n^-12/13", LOOSE),
