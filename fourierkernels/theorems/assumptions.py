@@ -129,8 +129,21 @@ def of_finite_order(least: float) -> Assumption:
     return Assumption(f"1 - K̂(s) ~ b |s|^r, {least:g} <= r < ∞", test)
 
 
+def of_order(least: float) -> Assumption:
+    """1 - K̂(s) = O(|s|^r) with r >= least; every r where K̂ = 1 near 0."""
+
+    def test(setting: Setting) -> tuple[bool, str]:
+        order = setting.kernel.order
+        return order >= least, f"{setting.kernel.name} has order {order:g}"
+
+    return Assumption(f"1 - K̂(s) = O(|s|^r), r >= {least:g}", test)
+
+
 def energy_beyond(exponent: Callable[[Setting], float], text: str) -> Assumption:
-    """Ask that ∫ |p̂|² over max|t_d| > R is O(R^{-q}): p is in the Besov space B^{q/2}_{2,∞}."""
+    """Ask that ∫ |p̂|² over max|t_d| > R is O(R^{-q}): p is in the Besov space B^{q/2}_{2,∞}.
+
+    For a kernel of order r = q/2 that leaves a logarithm, and ∫ |t|^q |p̂|² must be finite.
+    """
 
     def test(setting: Setting) -> tuple[bool, str]:
         smooth, q = setting.density.smoothness, exponent(setting)
@@ -139,10 +152,14 @@ def energy_beyond(exponent: Callable[[Setting], float], text: str) -> Assumption
         falls = 2.0 * smooth.exponent - 1.0
         if falls <= 0.0:
             return False, f"p is not square integrable: β = {smooth.exponent:g}"
-        sign = ">=" if falls >= q else "<"
-        return falls >= q, f"the energy beyond R is R^-{falls:g}, and {falls:g} {sign} {q:g}"
+        if 2.0 * setting.kernel.order <= q:
+            holds, sign = falls > q, ">" if falls > q else "<="
+        else:
+            holds, sign = falls >= q, ">=" if falls >= q else "<"
+        return holds, f"the energy beyond R is R^-{falls:g}, and {falls:g} {sign} {q:g}"
 
-    return Assumption(f"∫ |p̂|² beyond R is O(R^-q), {text}", test)
+    rule = f"∫ |p̂|² beyond R is O(R^-q), {text}; if q = 2r, ∫ |t|^q |p̂|² is finite"
+    return Assumption(rule, test)
 
 
 def finite_energy(power: Callable[[Setting], float], text: str) -> Assumption:

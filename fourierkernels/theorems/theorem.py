@@ -108,8 +108,9 @@ class Theorem:
     remark : str
         What the statement or its proof leaves open.
     weakest : tuple of Assumption
-        Conditions that are necessary and sufficient for the stated rate, as far as they are known;
-        by default those of the form as proved.
+        Conditions that are sufficient for the stated rate, the weakest known; for kernels of the
+        theorem those of Theorems 1 and 3(b) are necessary as well. By default those of the form as
+        proved.
     refuted : callable setting -> str
         Why the printed statement fails in a setting whatever the rate of the error that is
         measured, or "".

@@ -5,7 +5,7 @@ import math
 from fourierkernels.theorems.assumptions import (
     absolute_moments,
     energy_beyond,
-    of_finite_order,
+    of_order,
     smooth_density,
 )
 from fourierkernels.theorems.assumptions import moments_of_theorem_1 as moments
@@ -45,7 +45,7 @@ THEOREM_1 = Theorem(
     statement=r"\mathrm{MISE} \le \frac{C}{R^{m+1}} + \frac{C' R^D}{N}",
     error=INTEGRATED_ERROR,
     assumptions=(absolute_moments(moments, lambda m: m + 1), smooth_density(moments)),
-    weakest=(of_finite_order(2.0), energy_beyond(_exponent, "q = m + 1")),
+    weakest=(of_order(1.0), energy_beyond(_exponent, "q = m + 1")),
     bound=_bound,
     claimed=_claim,
     sharp=sharp_density,
@@ -55,7 +55,7 @@ THEOREM_1 = Theorem(
         "1 - K̂(s) ~ b s^r, so that squared bias is b² R^{-2r} ∫ t^{2r} |p̂|²/(2π), for r = 2 the "
         "square of the pointwise bias C/R^{m+1} of the proof (symbolic.asymptotics). It is "
         "O(R^{-q}), q < 2r, if and only if ∫ |p̂|² beyond R is: K̂ vanishes beyond its support, and "
-        "∫ t^{2r} |p̂|² up to R is summed by parts"
+        "∫ t^{2r} |p̂|² up to R is summed by parts. At q = 2r = 2 that integral must be finite"
     ),
     remark=(
         "Printed without a condition on p, and false: the uniform density has R² bias² ~ R. The "

@@ -26,8 +26,8 @@ LINE = [name for name, density in DENSITIES.items() if density.dim == 1]
 @pytest.mark.parametrize("density", [*LINE, "gamma(1.2)", "gamma(1.5)", "gamma(2.6)", "beta(1, 3)"])
 def test_the_weakest_condition_is_where_the_printed_rate_ends(name: str, density: str) -> None:
     """It holds if and only if the error falls no slower than the theorem says."""
-    kernels = ("fourier2",) if name[0] == "3" else ("fourier3", "fourier4", "fourier7", "order4")
-    for kernel in (*kernels, "order6") if name == "1" else kernels:
+    others = ("fourier1", "fourier3", "fourier4", "fourier7", "order4", "order6")
+    for kernel in ("fourier2", *others) if name == "1" else ("fourier2",):
         theorem, setting = THEOREMS[name], Setting.of(density, kernel)
         assert theorem.claimed is not None
         stated, sharp = theorem.claimed(setting), theorem.sharp(setting)
@@ -36,6 +36,21 @@ def test_the_weakest_condition_is_where_the_printed_rate_ends(name: str, density
         weakest = theorem.forms[-1]
         assert all(each.check(setting).holds for each in weakest.assumptions) == kept
         assert kept or not theorem.applies(setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "verdict"),
+    [
+        (("laplace", "fourier1"), "holds and sharp"),  # n^-3/4, of infinite order
+        (("gaussian", "fourier2"), "holds and sharp"),  # q = 2r: bias² ~ R^-2
+        (("gamma(1.5)", "fourier2"), "not applicable"),  # R^-2 log R
+    ],
+)
+def test_theorem_1_as_sharp_takes_every_order_from_one_on(
+    setting: tuple[str, str], verdict: str
+) -> None:
+    found = verify("1", *setting)
+    assert [answer.verdict for answer in found.answers] == ["not applicable"] * 2 + [verdict]
 
 
 def test_theorem_1_is_false_for_the_uniform_density() -> None:
