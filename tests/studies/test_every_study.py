@@ -159,6 +159,7 @@ def test_few_examples_are_learned_by_heart(name: str, runs: dict[str, Any]) -> N
         optimiser.step()
         losses.append(loss.item())
     assert min(losses) < 0.5 * losses[0], f"learns nothing of four examples: {losses[::10]}"
+    assert losses[-1] < losses[0], f"forgets four examples again: {losses[::10]}"
 
 
 # Units of rounding of a number in each precision; a loss is within a few of them.
