@@ -194,6 +194,14 @@ def check_interval(
         assert middle == 0
 
 
+def test_the_paper_gains_nothing_over_the_reference_itself(
+    name: str, comparison: Comparison
+) -> None:
+    for line in comparison.tables(drawn(comparison))[comparison.names[1]]:
+        if reference(name, line) == line[comparison.table.contender]:
+            assert line["paper_gain"] == ""
+
+
 def test_choice_is_that_of_the_least_score(comparison: Comparison) -> None:
     rng = np.random.default_rng(0)
     networks = trial_networks(comparison)

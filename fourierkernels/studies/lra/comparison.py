@@ -95,8 +95,9 @@ class ArenaComparison(Comparison):
     def paper_gain(self, cell: Cell, column: str) -> float | None:
         """Return the gain over softmax on the paper's long task."""
         known, task = PAPER | ARENA, cell.index["task"]
-        mine, theirs = (known.get(name) for name in (cell.index["mixer"], cell.reference_name))
-        if mine is None or theirs is None or task not in TASKS:
+        names = cell.index["mixer"], cell.reference_name
+        mine, theirs = map(known.get, names)
+        if mine is None or theirs is None or task not in TASKS or names[0] == names[1]:
             return None
         ours, other = (row[TASKS.index(task)] for row in (mine, theirs))
         return None if ours is None or other is None else ours - other
