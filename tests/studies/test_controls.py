@@ -14,11 +14,12 @@ from tiny_series import write_problem
 
 from fourierkernels.studies.engine.classification import Examples, logistic_regression
 from fourierkernels.studies.engine.comparison import Comparison
-from fourierkernels.studies.engine.comparison_table import Row
+from fourierkernels.studies.engine.comparison_table import Row, Table
 from fourierkernels.studies.engine.contenders import PILOT, Contender, Network
-from fourierkernels.studies.engine.controls import Baseline, Contest
+from fourierkernels.studies.engine.controls import NO_EVIDENCE, Baseline, Contest
+from fourierkernels.studies.engine.judge import Judge
 from fourierkernels.studies.engine.paper_table import PaperTable
-from fourierkernels.studies.engine.power import binomial_error, smallest_gain
+from fourierkernels.studies.engine.power import Values, binomial_error, smallest_gain
 from fourierkernels.studies.engine.reproduce_command import Asked, smallest_gains
 from fourierkernels.studies.engine.reproduction import reproduce, rewrite
 from fourierkernels.studies.registry import STUDIES
@@ -73,6 +74,152 @@ def test_the_smallest_gain_shows_in_four_tables_of_five(
         )
         shown.append(contest.gains("softmax")[0].low_items > 0)
     assert least < np.mean(shown) < most
+
+
+SURE = {1: 80.0, 2: 82.0, 3: 81.0, 4: 83.0, 5: 80.0}
+CHANCE = {1: 49.0, 2: 51.5, 3: 50.0, 4: 50.5, 5: 51.0}
+
+
+def some(values: Values, *seeds: int) -> Values:
+    return {seed: values[seed] for seed in seeds}
+
+
+@pytest.mark.parametrize(
+    ("contest", "sentence"),
+    [
+        (
+            Contest("accuracy", {"dft": SURE, "none": CHANCE, "linear": {}}, ("none", "linear")),
+            "decides nothing: control linear has not finished",
+        ),
+        (
+            Contest("accuracy", {"dft": SURE}, ("none", "linear")),
+            "decides nothing: controls none, linear have not finished",
+        ),
+        (
+            Contest("accuracy", {"dft": some(SURE, 1, 2, 4), "none": CHANCE}, ("none",), seeds=5),
+            "decides: dft beats the best control, none, by 31.3 (28.7 to 33.9) in accuracy, "
+            "over 3 of 5 seeds",
+        ),
+        (
+            Contest("accuracy", {"dft": some(SURE, 2, 5), "none": CHANCE}, ("none",), seeds=5),
+            "decides nothing: dft, the best that mixes, is ahead of the best control, none, "
+            "by 29.8 (too few seeds to tell) in accuracy, over 2 of 5 seeds",
+        ),
+        (
+            Contest("accuracy", {"dft": some(SURE, 1, 2), "none": some(CHANCE, 3, 4)}, ("none",)),
+            "decides nothing: dft, the best that mixes, and control none have no common seed",
+        ),
+        (
+            Contest("loss", {"dft": {1: 2.5, 2: 2.25, 3: 2.75}, "none": {1: 3, 2: 3, 3: 3}}, ()),
+            "decides nothing: there is no control",
+        ),
+        (
+            Contest(
+                "perplexity",
+                {"dft": {1: 2.5, 2: 2.25, 3: 2.75}, "none": {1: 3, 2: 3, 3: 3}},
+                ("none",),
+                unit="nats per word",
+            ),
+            "decides nothing: dft, the best that mixes, is ahead of the best control, none, "
+            "by 0.5 nats per word (-0.121 to 1.12) in perplexity",
+        ),
+        (
+            Contest(
+                "accuracy",
+                {"dft": SURE, "none": CHANCE, "linear": {6: 20.0, 7: 21.0}},
+                ("none", "linear"),
+            ),
+            "decides nothing: dft, the best that mixes, and control linear have no common seed",
+        ),
+        (
+            Contest(
+                "accuracy",
+                {"dft": SURE, "none": CHANCE, "linear": {1: 40.0, 2: 9.0, 3: 99.0}},
+                ("none", "linear"),
+            ),
+            "decides nothing: dft, the best that mixes, is ahead of another control, linear, "
+            "by 31.7 (-82.8 to 146) in accuracy",
+        ),
+    ],
+)
+def test_a_contest_says_what_keeps_it_from_being_decided(contest: Contest, sentence: str) -> None:
+    assert contest.sentence() == sentence
+
+
+@pytest.mark.parametrize("shift", [2.0, 1e-12])
+@pytest.mark.parametrize("count", [2, 4])
+def test_the_same_gap_of_all_seeds_is_no_certainty(shift: float, count: int) -> None:
+    rival = {seed: 70 + np.sin(seed) for seed in range(count)}
+    own = {seed: value + shift for seed, value in rival.items()}
+    contest = Contest("accuracy", {"dft": own, "none": rival}, ("none",))
+    (gain,) = contest.gains("dft")
+    assert np.isnan([gain.low, gain.high, gain.low_items, gain.high_items]).all()
+    reason = "too few seeds to tell" if count == 2 else "no deviation over seeds"
+    assert contest.sentence().startswith("decides nothing: ")
+    assert reason in contest.sentence()
+    assert contest.smallest("none", count, 1) == smallest_gain(0.0, count) == np.inf
+    with_items = replace(contest, baselines=[Baseline("bag", 20.0, 900)])
+    (gain, _) = with_items.gains("dft")
+    assert gain.low_items < 0 < gain.high_items
+    assert 4 < with_items.smallest("none", count, 1) < 8  # 2.8 errors of 2.2
+
+
+def test_a_contest_is_of_a_problem_whatever_the_hyperparameters_are() -> None:
+    table = Table(index=("data", "kernel", "sharpness"), contender="kernel")
+    made = {("softmax", 1.0): 60, ("softmax", 16 / 3): 80, ("none", 1.0): 50, ("none", 16 / 3): 10}
+    rows = [
+        {
+            "data": d,
+            "kernel": k,
+            "sharpness": s,
+            "seed": seed,
+            "accuracy": mean + np.sin(mean**seed),
+        }
+        for d in ("digits", "letters")
+        for (k, s), mean in made.items()
+        for seed in (1, 2, 3, 4)
+        if (d, s) != ("letters", 1.0)
+    ]
+    cells = tuple(table.cells(rows, dict.fromkeys(("softmax", "none"), "softmax")))
+    judge = Judge(table, cells, ("none",), "accuracy", "data", NO_EVIDENCE)
+    digits, letters = judge.first_line().removeprefix("decides 2 of 2; ").split("; ")
+    expected = "beats the best control, none at sharpness 1, by "
+    assert digits.startswith(f"digits: decides: softmax at sharpness 5.33 {expected}")
+    assert letters.startswith("letters: decides: softmax beats the best control, none, by 70")
+    gains = {
+        (c.index["data"], c.index["sharpness"]): judge.columns(c, "accuracy", None)
+        for c in cells
+        if c.index["kernel"] == "softmax"
+    }
+    assert gains["digits", 16 / 3]["control"] == "none at sharpness 1"
+    assert gains["letters", 16 / 3]["control"] == "none"
+    reference = next(c for c in cells if c.index["kernel"] == "none")
+    assert judge.columns(reference, "accuracy", None)["smallest_gain"] != ""
+
+
+def test_networks_that_failed_are_missed_in_the_first_line(
+    table: PaperTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, {"softmax": 60.0, "fourier": 80.0, "none": 50.0}, noise=0.1)
+    planted = Comparison.train
+    lost = {("none", seed) for seed in table.seeds}
+
+    def train(self: Comparison, network: Network) -> Row:
+        if (network.contender.name, network.seed) in lost:
+            raise ValueError("diverged")
+        return planted(self, network)
+
+    monkeypatch.setattr(Comparison, "train", train)
+    written = reproduce("ninth", table, tmp_path)
+    assert written.decides == "decides nothing: control none has not finished"
+    assert rewrite(table, tmp_path).decides == written.decides
+    lost.clear()
+    lost |= {("fourier", 2), ("fourier", 4)}
+    (tmp_path / "ninth.finished.jsonl").unlink()
+    written = reproduce("ninth", table, tmp_path)
+    assert written.decides.startswith("decides: fourier beats the best control, none, by ")
+    assert written.decides.endswith(f" in {METRIC}, over 3 of 5 seeds")
+    assert rewrite(replace(table, seeds=(1, 2)), tmp_path).decides == written.decides
 
 
 def test_a_planted_gain_as_large_as_the_pilot_asks_for_is_found(

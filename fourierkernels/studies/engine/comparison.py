@@ -25,9 +25,9 @@ from fourierkernels.studies.engine.controls import (
     NO_EVIDENCE,
     Baseline,
     Evidence,
-    Judge,
 )
 from fourierkernels.studies.engine.data_sets import Need, refuse_missing
+from fourierkernels.studies.engine.judge import Judge
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.run_setup import Setup, read_data, setup
 from fourierkernels.studies.engine.settings import amended
@@ -78,6 +78,7 @@ class Comparison(ABC):
     table: ClassVar[Table]
     score: ClassVar[str] = "valid_loss"  # column, the least of which chooses
     decided_by: ClassVar[str]  # column by which contenders are compared with controls
+    unit: ClassVar[str] = ""  # of its differences, where the column does not say it
     divergence: ClassVar[bool] = False  # whether a network that diverges has a row
     validations: ClassVar[int] = 1  # of a run
     log_lines: ClassVar[int] = 10  # of a run
@@ -275,6 +276,14 @@ class Comparison(ABC):
         metrics = {p: STUDIES[n.part.study or self.study].baseline_metric for p, n in first.items()}
         return {p: n for p, n in first.items() if metrics[p] and metrics[p] in self.decided_by}
 
+    def wanted_controls(self) -> list[Row]:
+        """Return the columns of the index of each control that the table has once it is done."""
+        stages = (stage for stage in self.stages() if self._is_compared(stage))
+        networks = (n for stage in stages for n in replace(stage, seeds=(0,)).networks({}))
+        rows = [self.labels(network) for network in networks]
+        own = [row for row in rows if row[self.table.contender] in self.controls()]
+        return [{name: row[name] for name in self.table.index} for row in own]
+
     def measure_of(self, line: Row) -> str:
         """Return the column of networks that a line of the table is about."""
         return self.decided_by
@@ -286,9 +295,21 @@ class Comparison(ABC):
     def judge(self, rows: Sequence[Row], evidence: Evidence) -> Judge:
         """Return what says how the cells of the table stand to the controls."""
         cells = tuple(self.table.cells(rows, self.references()))
-        pilot = [row for row in rows if row.get("part") == PILOT]
-        names = self.controls(), self.decided_by, self.problem
-        return Judge(self.table, cells, *names, evidence, pilot)
+        known = {_as_text(cell.index) for cell in cells}
+        wanted = {_as_text(index): index for index in self.wanted_controls()}
+        absent = [Cell(index, ()) for text, index in wanted.items() if text not in known]
+        return Judge(
+            self.table,
+            cells,
+            self.controls(),
+            self.decided_by,
+            self.problem,
+            evidence,
+            pilot=[row for row in rows if row.get("part") == PILOT],
+            absent=absent,
+            unit=self.unit,
+            seeds=len(self.seeds),
+        )
 
     def tables(
         self, rows: Sequence[Row], evidence: Evidence = NO_EVIDENCE
@@ -310,3 +331,8 @@ class Comparison(ABC):
         places |= {name for name in ("settings", "pilot", "widen") if not getattr(self, name)}
         settings = {name: value for name, value in asdict(self).items() if name not in places}
         return {**settings, **self.facts(chosen), "level": LEVEL, "threads": 1}
+
+
+def _as_text(index: Row) -> tuple[str, ...]:
+    """Return an index as the file of the networks has it."""
+    return tuple(str(value) for value in index.values())

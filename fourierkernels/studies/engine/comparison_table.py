@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LEVEL = 0.95
+TUNED = ("rate", "sharpness")  # columns of hyperparameters
 Row = Mapping[str, Any]  # of a CSV file: column -> value, a text where the file has been read
 Index = tuple[Any, ...]  # values of the columns by which rows are told apart
 
@@ -153,8 +154,18 @@ class Table:
 
     @property
     def others(self) -> list[str]:
-        """Columns of the index besides the contender: those of a problem."""
+        """Columns of the index besides the contender: those of a problem and tuned ones."""
         return [name for name in self.index if name != self.contender]
+
+    @property
+    def tuned(self) -> list[str]:
+        """Columns of the index that are hyperparameters."""
+        return [name for name in self.others if name in TUNED]
+
+    @property
+    def problems(self) -> list[str]:
+        """Columns of the index that say what is learnt, whatever the hyperparameters are."""
+        return [name for name in self.others if name not in TUNED]
 
     @property
     def _place(self) -> int:

@@ -7,19 +7,22 @@ all of them: where each t interval of the difference, over seeds and test items,
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, by_seed
+from fourierkernels.studies.engine.comparison_table import Row
 from fourierkernels.studies.engine.power import (
+    LEAST_SEEDS,
     Values,
     binomial_error,
     mean_of,
+    paired,
     pooled_deviation,
     reach_of,
     smallest_gain,
+    variance_of,
 )
 
 CONTROL_MIXERS = ("none", "linear")
@@ -64,6 +67,8 @@ class Gain:
         Ends of the interval over seeds, the test items as they are.
     low_items, high_items : float
         The same over seeds and test items; that over seeds where items are not counted.
+    seeds : int
+        That both have; in no column.
     """
 
     control: str
@@ -72,6 +77,7 @@ class Gain:
     high: float
     low_items: float
     high_items: float
+    seeds: int
 
     NAMES: ClassVar[tuple[str, ...]] = (
         *("control", "gain", "gain_low", "gain_high", "gain_low_items", "gain_high_items"),
@@ -79,7 +85,23 @@ class Gain:
 
     def columns(self) -> Row:
         """Return the columns of a table."""
-        return dict(zip(self.NAMES, astuple(self), strict=True))
+        return dict(zip(self.NAMES, astuple(self)[:-1], strict=True))
+
+    @property
+    def sure(self) -> bool:
+        """Whether the contender is better beyond chance."""
+        return self.low_items > 0 and self.seeds >= LEAST_SEEDS
+
+    @property
+    def ends(self) -> str:
+        """The interval of the distance, whichever is ahead, or why there is none."""
+        if self.seeds < LEAST_SEEDS:
+            return "one seed" if self.seeds == 1 else "too few seeds to tell"
+        if math.isnan(self.low_items):
+            return "no deviation over seeds"
+        sign = -1 if self.middle < 0 else 1
+        low, high = sorted((sign * self.low_items, sign * self.high_items))
+        return f"{low:.3g} to {high:.3g}"
 
 
 @dataclass(frozen=True)
@@ -124,11 +146,15 @@ class Contest:
     contenders : mapping of str to mapping
         Values by seed of each contender.
     controls : tuple of str
-        The contenders that are controls.
+        The contenders that are controls, also those without values.
     baselines : sequence of Baseline
         The controls that are not trained.
     comparisons : int
         Contenders that are compared with controls, for which the level is corrected.
+    unit : str
+        Of the measure, where its column does not say it.
+    seeds : int
+        Of each contender if all have finished; unknown if 0.
     """
 
     column: str
@@ -136,6 +162,8 @@ class Contest:
     controls: tuple[str, ...]
     baselines: Sequence[Baseline] = ()
     comparisons: int = 1
+    unit: str = ""
+    seeds: int = 0
 
     @property
     def sign(self) -> int:
@@ -157,18 +185,19 @@ class Contest:
         return [self._gain(name, own, known[name]) for name in order]
 
     def _gain(self, name: str, own: Values, rival: Values) -> Gain:
-        gaps = np.array([self.sign * (own[seed] - rival[seed]) for seed in own if seed in rival])
+        gaps = self.sign * paired(own, rival)
         middle = float(np.mean(gaps)) if len(gaps) else math.nan
-        of_seeds = float(np.std(gaps, ddof=1)) / len(gaps) ** 0.5 if len(gaps) > 1 else math.nan
+        of_seeds = math.sqrt(variance_of(own, rival)) / max(len(gaps), 1) ** 0.5
         of_items = binomial_error(mean_of(own), mean_of(rival), self.items)
         near, far = (reach_of(of_seeds, e, len(gaps), self.comparisons) for e in (0.0, of_items))
-        far = max(near, far)  # more freedom may have made it the shorter one
-        return Gain(name, middle, middle - near, middle + near, middle - far, middle + far)
+        far = float(np.fmax(near, far))  # more freedom may have made it the shorter one
+        ends = middle - near, middle + near, middle - far, middle + far
+        return Gain(name, middle, *ends, len(gaps))
 
     def beats(self, contender: str) -> bool:
         """Return whether a contender is surely better than each control."""
         gains = self.gains(contender)
-        return bool(gains) and all(gain.low_items > 0 for gain in gains)
+        return bool(gains) and all(gain.sure for gain in gains)
 
     def sentence(self) -> str:
         """Return in a sentence whether some contender beats every control."""
@@ -176,19 +205,34 @@ class Contest:
         best = sorted(known, key=lambda name: -self.sign * mean_of(self.contenders[name]))
         if not best:
             return "decides nothing: no contender but controls has finished"
+        if lost := [name for name in self.controls if not self.contenders.get(name)]:
+            which = (
+                f"control {lost[0]} has" if len(lost) == 1 else f"controls {', '.join(lost)} have"
+            )
+            return f"decides nothing: {which} not finished"
         if not self.gains(best[0]):
             return "decides nothing: there is no control"
         winner = next(filter(self.beats, best), None)
-        gain = self.gains(winner or best[0])[0]
-        middle, low, high = gain.middle, gain.low_items, gain.high_items
-        what = f"decides: {winner} beats"
         if winner is None:
-            what = f"decides nothing: {best[0]}, the best that mixes, is ahead of"
-            if middle < 0:
-                what, middle, low, high = what.replace("ahead of", "behind"), -middle, -high, -low
-        ends = "one seed" if math.isnan(low) else f"{low:.3g} to {high:.3g}"
-        by = f"{round(middle, 9):.3g} ({ends}) in {self.column}"  # not the rounding of a mean
-        return f"{what} the best control, {gain.control}, by {by}"
+            return f"decides nothing: {best[0]}, the best that mixes, {self._undecided(best[0])}"
+        gain = self.gains(winner)[0]
+        return f"decides: {winner} beats the best control, {gain.control}, {self._by(gain)}"
+
+    def _undecided(self, contender: str) -> str:
+        """Return how a contender stands to the best control that it does not beat."""
+        gains = self.gains(contender)
+        gain = next(each for each in gains if not each.sure)
+        if not gain.seeds:
+            return f"and control {gain.control} have no common seed"
+        which = "the best control" if gain is gains[0] else "another control"
+        where = "behind" if gain.middle < 0 else "ahead of"
+        return f"is {where} {which}, {gain.control}, {self._by(gain)}"
+
+    def _by(self, gain: Gain) -> str:
+        size = f"{round(abs(gain.middle), 9):.3g}"  # not the rounding of a mean
+        number = " ".join(filter(None, (size, self.unit)))
+        few = f", over {gain.seeds} of {self.seeds} seeds" if gain.seeds < self.seeds else ""
+        return f"by {number} ({gain.ends}) in {self.column}{few}"
 
     def smallest(self, reference: str, seeds: int, comparisons: int) -> float:
         """Return the smallest gain over a reference that so many seeds would show.
@@ -202,111 +246,3 @@ class Contest:
             comparisons=comparisons,
             of_items=binomial_error(share, share, self.items),
         )
-
-
-@dataclass(frozen=True)
-class Judge:
-    """Says of each line of a table what it decides.
-
-    Attributes
-    ----------
-    table : Table
-    cells : sequence of Cell
-    controls : tuple of str
-        The contenders that are controls.
-    decided_by : str
-        The column of networks by which the table decides.
-    problem : str
-        The column of the task or data set.
-    evidence : Evidence
-    pilot : sequence of mapping
-        Rows of networks that are not in the table.
-    """
-
-    table: Table
-    cells: Sequence[Cell]
-    controls: tuple[str, ...]
-    decided_by: str
-    problem: str
-    evidence: Evidence
-    pilot: Sequence[Row] = ()
-
-    def contest(self, cell: Cell, column: str) -> Contest:
-        """Return all networks of the problem of a cell by a measure."""
-        same = self.table.others
-        own = [c for c in self.cells if all(c.index[n] == cell.index[n] for n in same)]
-        known = self.evidence.baselines.get(str(cell.index.get(self.problem, "")), ())
-        by = self.table.contender
-        return Contest(
-            column,
-            {c.index[by]: by_seed(c.rows, column) for c in own},
-            self.controls,
-            known if column == self.decided_by else (),
-            sum(c.index[by] not in self.controls for c in self._family(cell)),
-        )
-
-    def _family(self, cell: Cell) -> list[Cell]:
-        family = self.table.family
-        return [c for c in self.cells if all(c.index[n] == cell.index[n] for n in family)]
-
-    def _pilot(self, cell: Cell, contest: Contest) -> Contest:
-        """Return the pilot of all that have one reference, or without one the cell's networks."""
-        same = [name for name in self.table.others if name != "part"]
-        rows = [row for row in self.pilot if all(row[n] == cell.index[n] for n in same)]
-        by, reference = self.table.contender, cell.reference_name
-        if not rows:
-            names = {cell.index[by], reference}
-            own = {n: values for n, values in contest.contenders.items() if n in names}
-            return replace(contest, contenders=own)
-        alike = {c.index[by] for c in self.cells if c.reference_name == reference}
-        found = {
-            name: by_seed([row for row in rows if row[by] == name], contest.column)
-            for name in contest.contenders
-            if name in alike
-        }
-        return replace(contest, contenders=found)
-
-    def columns(self, cell: Cell, column: str, paper_gain: float | None) -> Row:
-        """Return what a line of the table, which is about a measure, says of controls and power."""
-        contest, name = self.contest(cell, column), cell.index[self.table.contender]
-        gains = [] if name in self.controls or not contest.contenders[name] else contest.gains(name)
-        gain = gains[0].columns() if gains else dict.fromkeys(Gain.NAMES, "")
-        smallest = self._smallest(cell, contest)
-        problem = str(cell.index.get(self.problem, ""))
-        return {
-            **gain,
-            "smallest_gain": smallest if math.isfinite(smallest) else "",
-            "paper_gain": "" if paper_gain is None else paper_gain,
-            "edge": self.evidence.edges.get(f"{problem} {name}".strip(), ""),
-            "decides": self.contest(cell, self.decided_by).sentence(),
-        }
-
-    def _smallest(self, cell: Cell, contest: Contest, seeds: int | None = None) -> float:
-        """Return the smallest gain over its reference; NaN of the reference itself."""
-        name, reference = cell.index[self.table.contender], cell.reference_name
-        if reference in ("", name):
-            return math.nan
-        shared = contest.contenders[name].keys() & contest.contenders.get(reference, {}).keys()
-        pilot = self._pilot(cell, contest)
-        return pilot.smallest(reference, seeds or len(shared), cell.comparisons)
-
-    def planned(self, seeds: int) -> dict[str, float]:
-        """Return the smallest gain of a table of so many seeds, by problem, of a pilot's cells."""
-        found: dict[str, float] = {}
-        for cell in self.cells:
-            gain = self._smallest(cell, self.contest(cell, self.decided_by), seeds)
-            if math.isfinite(gain):
-                found.setdefault(self._label(cell), gain)
-        return found
-
-    def _label(self, cell: Cell) -> str:
-        return " ".join(str(cell.index[name]) for name in self.table.others)
-
-    def first_line(self) -> str:
-        """Return what the whole table decides, problem by problem."""
-        found = {self._label(cell): cell for cell in self.cells}
-        said = {k: self.contest(cell, self.decided_by).sentence() for k, cell in found.items()}
-        if len(said) == 1:
-            return next(iter(said.values()))
-        count = sum(each.startswith("decides:") for each in said.values())
-        return f"decides {count} of {len(said)}; " + "; ".join(f"{k}: {v}" for k, v in said.items())

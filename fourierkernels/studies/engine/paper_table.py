@@ -28,8 +28,9 @@ from fourierkernels.studies.engine.contenders import (
     grid,
     trials,
 )
-from fourierkernels.studies.engine.controls import NO_EVIDENCE, Evidence, Judge, is_loss
+from fourierkernels.studies.engine.controls import NO_EVIDENCE, Evidence, is_loss
 from fourierkernels.studies.engine.data_sets import Need, below, refuse_missing
+from fourierkernels.studies.engine.judge import Judge
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.trained import FINISHED, Trained
@@ -232,6 +233,11 @@ class PaperTable(Comparison):
             **{metric: row.value for metric, row in numbers.items()},
             **{f"published {name}": value for name, value in papers.items() if value is not None},
         }
+
+    def wanted_controls(self) -> list[Row]:
+        """Return those of the problems, and of the average if there is one."""
+        own = super().wanted_controls()
+        return [*own, *({**row, "problem": AVERAGE} for row in own if self.average)]
 
     def judge(self, rows: Sequence[Row], evidence: Evidence) -> Judge:
         """Return what says how contenders stand to the controls, on average too."""

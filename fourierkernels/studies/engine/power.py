@@ -8,12 +8,29 @@ import numpy as np
 from fourierkernels.studies.engine.comparison_table import LEVEL
 
 POWER = 0.8  # with which the smallest gain shows
+LEAST_SEEDS = 3  # that can decide: with two of them an interval has one degree of freedom
 Values = Mapping[int, float]  # by seed
+_ROUNDING = 1e-12  # of the larger of two numbers: by less their difference does not deviate
 
 
 def mean_of(values: Values) -> float:
     """Return the mean over seeds; NaN of none."""
     return float(np.mean(list(values.values()))) if values else math.nan
+
+
+def paired(own: Values, other: Values) -> np.ndarray:
+    """Return the differences by the seeds that both have."""
+    return np.array([own[seed] - other[seed] for seed in own if seed in other])
+
+
+def variance_of(own: Values, other: Values) -> float:
+    """Return the variance of the differences over seeds; 0 of rounding alone, NaN of one seed."""
+    gaps = paired(own, other)
+    if len(gaps) < 2:
+        return math.nan
+    variance = float(np.var(gaps, ddof=1))
+    largest = max(abs(value) for values in (own, other) for value in values.values())
+    return variance if variance > (_ROUNDING * largest) ** 2 else 0.0
 
 
 def binomial_error(first: float, second: float, items: int | None) -> float:
@@ -30,15 +47,19 @@ def binomial_error(first: float, second: float, items: int | None) -> float:
 def _freedom(of_seeds: float, of_items: float, seeds: int) -> float:
     """Return the degrees of freedom of two variances, one of them known (Welch, Satterthwaite)."""
     if of_seeds == 0:
-        return math.inf if of_items else seeds - 1
+        return math.inf
     return (seeds - 1) * (1 + (of_items / of_seeds) ** 2) ** 2
 
 
 def reach_of(of_seeds: float, of_items: float, seeds: int, comparisons: int) -> float:
-    """Return the half width of an interval of a difference, corrected for many comparisons."""
+    """Return the half width of an interval of a difference, corrected for many comparisons.
+
+    NaN of fewer than two seeds, and where neither error is known: that some seeds give the same
+    difference to the last digit does not make it certain.
+    """
     from scipy.stats import t as student  # slow to import
 
-    if seeds < 2:
+    if seeds < 2 or of_seeds == of_items == 0:
         return math.nan
     level = (1 - LEVEL) / max(comparisons, 1)
     quantile = student.ppf(1 - level / 2, min(_freedom(of_seeds, of_items, seeds), 1e6))
@@ -64,7 +85,8 @@ def smallest_gain(
     Returns
     -------
     float
-        Infinite for one seed, or a deviation that is not known.
+        Infinite for one seed, or a deviation that is not known; zero over seeds is not known
+        either, unless there is an error over test items.
 
     Examples
     --------
@@ -75,7 +97,7 @@ def smallest_gain(
     from scipy.stats import nct
     from scipy.stats import t as student
 
-    if seeds < 2 or math.isnan(deviation):
+    if seeds < 2 or math.isnan(deviation) or deviation == of_items == 0:
         return math.inf
 
     def gain(of_seeds: float, of_items: float) -> float:
@@ -92,8 +114,8 @@ def pooled_deviation(contenders: Mapping[str, Values], reference: str) -> float:
     """Return the deviation over seeds of differences from a reference, pooled over contenders."""
     other, squares, freedom = contenders.get(reference, {}), 0.0, 0
     for name, own in contenders.items():
-        gaps = np.array([own[seed] - other[seed] for seed in own if seed in other])
-        if name != reference and len(gaps) > 1:
-            squares += float(np.var(gaps, ddof=1)) * (len(gaps) - 1)
-            freedom += len(gaps) - 1
+        count = len(own.keys() & other.keys())
+        if name != reference and count > 1:
+            squares += variance_of(own, other) * (count - 1)
+            freedom += count - 1
     return math.sqrt(squares / freedom) if freedom else math.nan

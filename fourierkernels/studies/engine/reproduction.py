@@ -281,10 +281,11 @@ def rewrite(comparison: Comparison, folder: Path) -> Written:
         raise ValueError(f"output must have the networks {source.name}, got none in {folder}")
     with source.open(encoding="utf-8", newline="") as content:
         rows: list[Row] = list(csv.DictReader(content))
-    evidence = Evidence(comparison.baselines(), _edges(comparison, rows))
-    lines = comparison.tables(rows, evidence)[main]
     file = folder / f"{main}.json"
     known = json.loads(file.read_text(encoding="utf-8"))
+    comparison = replace(comparison, seeds=tuple(known["config"]["seeds"]))
+    evidence = Evidence(comparison.baselines(), _edges(comparison, rows))
+    lines = comparison.tables(rows, evidence)[main]
     known["config"] |= ruled(comparison, rows, evidence)
     known["rewritten_by"] = __version__
     write_table(folder / f"{main}.csv", lines)

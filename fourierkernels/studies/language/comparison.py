@@ -80,7 +80,8 @@ class LanguageComparison(Comparison):
     columns = "part row preset mixer rate steps seed options"
     table = Table(("part", "row"), "row", family=("part",), parts=PARTS)
     score = f"valid {METRIC}"
-    decided_by = f"test {METRIC}"
+    decided_by = f"test {METRIC}"  # columns have logarithms
+    unit = "nats per word"
     divergence = True
     log_lines = 40
     names = ("language_networks", "language_tables")
