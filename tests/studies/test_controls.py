@@ -19,7 +19,12 @@ from fourierkernels.studies.engine.contenders import PILOT, Contender, Network
 from fourierkernels.studies.engine.controls import NO_EVIDENCE, Baseline, Contest
 from fourierkernels.studies.engine.judge import Judge
 from fourierkernels.studies.engine.paper_table import PaperTable
-from fourierkernels.studies.engine.power import Values, binomial_error, smallest_gain
+from fourierkernels.studies.engine.power import (
+    Values,
+    binomial_error,
+    smallest_gain,
+    widest_reach,
+)
 from fourierkernels.studies.engine.reproduce_command import Asked, smallest_gains
 from fourierkernels.studies.engine.reproduction import reproduce, rewrite
 from fourierkernels.studies.registry import STUDIES
@@ -74,6 +79,22 @@ def test_the_smallest_gain_shows_in_four_tables_of_five(
         )
         shown.append(contest.gains("softmax")[0].low_items > 0)
     assert least < np.mean(shown) < most
+
+
+@pytest.mark.parametrize(
+    ("seeds", "deviation", "of_items", "comparisons"),
+    [(3, 2.0, 2.0, 1), (5, 3.0, 1.0, 4), (6, 1.0, 4.0, 9), (4, 0.0, 2.0, 2)],
+)
+def test_the_smallest_gain_has_its_power_where_items_are_counted(
+    seeds: int, deviation: float, of_items: float, comparisons: int
+) -> None:
+    rng, tables = np.random.default_rng(4), 2000
+    gain = smallest_gain(deviation, seeds, comparisons=comparisons, of_items=of_items)
+    gaps = gain + deviation * rng.normal(size=(tables, seeds))
+    middles = gaps.mean(axis=1) + of_items * rng.normal(size=tables)
+    shown = gaps.std(axis=1, ddof=1) / seeds**0.5 if deviation else np.zeros(tables)
+    reaches = [widest_reach(each, of_items, seeds, comparisons) for each in shown]
+    assert 0.77 < np.mean(middles > reaches) < 0.83
 
 
 SURE = {1: 80.0, 2: 82.0, 3: 81.0, 4: 83.0, 5: 80.0}

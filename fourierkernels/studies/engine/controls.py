@@ -23,6 +23,7 @@ from fourierkernels.studies.engine.power import (
     reach_of,
     smallest_gain,
     variance_of,
+    widest_reach,
 )
 
 CONTROL_MIXERS = ("none", "linear")
@@ -189,8 +190,8 @@ class Contest:
         middle = float(np.mean(gaps)) if len(gaps) else math.nan
         of_seeds = math.sqrt(variance_of(own, rival)) / max(len(gaps), 1) ** 0.5
         of_items = binomial_error(mean_of(own), mean_of(rival), self.items)
-        near, far = (reach_of(of_seeds, e, len(gaps), self.comparisons) for e in (0.0, of_items))
-        far = float(np.fmax(near, far))  # more freedom may have made it the shorter one
+        near = reach_of(of_seeds, 0.0, len(gaps), self.comparisons)
+        far = widest_reach(of_seeds, of_items, len(gaps), self.comparisons)
         ends = middle - near, middle + near, middle - far, middle + far
         return Gain(name, middle, *ends, len(gaps))
 

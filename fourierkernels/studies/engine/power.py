@@ -10,6 +10,7 @@ from fourierkernels.studies.engine.comparison_table import LEVEL
 POWER = 0.8  # with which the smallest gain shows
 LEAST_SEEDS = 3  # that can decide: with two of them an interval has one degree of freedom
 Values = Mapping[int, float]  # by seed
+_NODES = 48  # of the integral over deviations
 _ROUNDING = 1e-12  # of the larger of two numbers: by less their difference does not deviate
 
 
@@ -66,10 +67,19 @@ def reach_of(of_seeds: float, of_items: float, seeds: int, comparisons: int) -> 
     return float(quantile * math.hypot(of_seeds, of_items))
 
 
+def widest_reach(of_seeds: float, of_items: float, seeds: int, comparisons: int) -> float:
+    """Return the half width over seeds and test items, which is never less than over seeds."""
+    near, far = (reach_of(of_seeds, error, seeds, comparisons) for error in (0.0, of_items))
+    return float(np.fmax(near, far))  # more degrees of freedom may have made it the shorter one
+
+
 def smallest_gain(
     deviation: float, seeds: int, *, comparisons: int = 1, of_items: float = 0.0
 ) -> float:
     """Return the least true difference whose interval leaves zero out with a power of 80 %.
+
+    Without test items by the noncentral t distribution; with them by integration over the
+    deviations that so many seeds may show, from which the interval takes its width.
 
     Parameters
     ----------
@@ -93,21 +103,38 @@ def smallest_gain(
     >>> round(smallest_gain(1.0, 5), 2)  # a paired t test, 80 %
     1.68
     """
+    if seeds < 2 or math.isnan(deviation) or deviation == of_items == 0:
+        return math.inf
+    of_seeds = deviation / seeds**0.5
+    if of_items:
+        return _gain_with_items(of_seeds, of_items, seeds, comparisons)
+    return _gain_over_seeds(of_seeds, seeds, comparisons)
+
+
+def _gain_over_seeds(of_seeds: float, seeds: int, comparisons: int) -> float:
     from scipy.optimize import brentq
     from scipy.stats import nct
     from scipy.stats import t as student
 
-    if seeds < 2 or math.isnan(deviation) or deviation == of_items == 0:
-        return math.inf
+    quantile = student.ppf(1 - (1 - LEVEL) / (2 * max(comparisons, 1)), seeds - 1)
+    found = brentq(lambda shift: nct.sf(quantile, seeds - 1, shift) - POWER, 0, 20 * quantile)
+    return float(of_seeds * found)
 
-    def gain(of_seeds: float, of_items: float) -> float:
-        freedom = min(_freedom(of_seeds, of_items, seeds), 1e6)
-        quantile = student.ppf(1 - (1 - LEVEL) / (2 * max(comparisons, 1)), freedom)
-        found = brentq(lambda shift: nct.sf(quantile, freedom, shift) - POWER, 0, 20 * quantile)
-        return float(math.hypot(of_seeds, of_items) * found)
 
-    of_seeds = deviation / seeds**0.5
-    return max(gain(of_seeds, 0.0), gain(of_seeds, of_items))
+def _gain_with_items(of_seeds: float, of_items: float, seeds: int, comparisons: int) -> float:
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+    from scipy.stats import chi2
+
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    shown = of_seeds * np.sqrt(chi2.ppf((1 + nodes) / 2, seeds - 1) / (seeds - 1))
+    reaches = np.array([widest_reach(each, of_items, seeds, comparisons) for each in shown])
+    error = math.hypot(of_seeds, of_items)
+
+    def excess(gain: float) -> float:
+        return float(weights / 2 @ ndtr((gain - reaches) / error)) - POWER
+
+    return float(brentq(excess, 0, reaches.max() + 9 * error))
 
 
 def pooled_deviation(contenders: Mapping[str, Values], reference: str) -> float:
