@@ -18,6 +18,7 @@ from fourierkernels.checkpoints.batches import (
     as_batches,
     holds_batches,
 )
+from fourierkernels.checkpoints.formats.package_models import refuse_unread
 from fourierkernels.checkpoints.input_files import SOUND_FORMATS
 from fourierkernels.checkpoints.word_lists import find_words
 from fourierkernels.foundation.run_folder import VOCABULARY
@@ -110,10 +111,11 @@ def own_inputs(files: CheckpointFiles, other: CheckpointFiles | None = None) -> 
     ------
     ValueError
         If the checkpoint is of no training run, its run keeps none, or the other one is of a run
-        with other words.
+        with other words; or if it holds a model that is not read.
     """
     ids = files.own_ids()
     if ids is None or not ids.is_file():
+        refuse_unread(files.path)  # no inputs would do
         found = "" if ids is None else f" and no {ids}"
         raise ValueError(
             "text, ids, images or sounds must be given, one of them: --text FILE, --ids FILE, "

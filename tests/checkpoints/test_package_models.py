@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from batches import IDS, PAIRS, check_batches, recorded_calls
-from tiny_models_of_ours import SIZES, encoder, language, translation, vision
+from tiny_models import arena, decision, series
+from tiny_models_of_ours import encoder, language, translation, vision
 from torch import nn
 
-from fourierkernels import models
 from fourierkernels.checkpoints.load import Checkpoint
 from fourierkernels.mixing import PaddingIgnoredWarning
 
@@ -138,10 +138,15 @@ def test_models_without_attention_are_refused(
         saved(model())
 
 
-def test_models_that_read_other_things_are_refused(saved: Callable[..., Checkpoint]) -> None:
-    series = models.series_config("small", **SIZES, channels=3, classes=2, length=9)
-    with pytest.raises(ValueError, match=r"model_class must be one of .* got 'SeriesClassifier'"):
-        saved(models.SeriesClassifier(series))
+@pytest.mark.parametrize("build", [arena, decision, series])
+def test_models_that_read_other_things_are_refused(
+    build: Callable[[str], nn.Module], saved: Callable[..., Checkpoint]
+) -> None:
+    model = build("softmax")
+    read = "Encoder, .*LanguageModel, .*VisionTransformer"
+    refused = f"got '{type(model).__name__}', which heads does not read"
+    with pytest.raises(ValueError, match=rf"model that heads reads \({read}\), {refused}"):
+        saved(model)
 
 
 def test_part_is_for_translation_models(saved: Callable[..., Checkpoint]) -> None:

@@ -340,7 +340,7 @@ def test_heads_of_a_run_are_refused_in_one_line(run: Path, tmp_path: Path, call:
     for given in ((), ("--ids", tmp_path / "ids")):
         status, out, err = call("heads", run, *given)
         assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "got 'DecisionTransformer'" in err
+        assert "got 'DecisionTransformer', which heads does not read" in err
 
 
 def test_list_names_the_presets_and_where_data_are_had(call: Call) -> None:

@@ -10,6 +10,7 @@ preset. To load another model, write a function and add a row to :data:`ADAPTERS
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -19,11 +20,10 @@ from fourierkernels.checkpoints.formats.image_networks import ImageCheckpoint, r
 from fourierkernels.checkpoints.formats.request import LoadRequest, pad
 from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.recorders.call import AttentionCall
-from fourierkernels.foundation.validation import check_choice
 from fourierkernels.mixing import AttentionMixer, TokenMixer
 from fourierkernels.models.language import LanguageModel
 from fourierkernels.models.published_language import published_config, published_model
-from fourierkernels.models.saved import CLASS, build_model, saved_class
+from fourierkernels.models.saved import CLASS, MODELS, build_model, saved_class
 from fourierkernels.models.tensor_files import read_metadata, read_tensors, unwrapped
 
 CHANGES = {"heads", "length", "cutoffs", "power", "eps"}  # what no tensor says
@@ -51,8 +51,9 @@ def load_package_model(request: LoadRequest) -> Checkpoint:
         If the file does not fit the class, or the model has no row in :data:`ADAPTERS` or no
         attention.
     """
-    model = request.fill(build_model(*_class_and_config(request)))
-    name = check_choice("model_class", type(model).__name__, list(ADAPTERS))
+    name, config = _class_and_config(request)
+    _refuse_class(name)
+    model = request.fill(build_model(name, config))
     mixers = [module for module in model.modules() if isinstance(module, TokenMixer)]
     if not any(isinstance(mixer, AttentionMixer) for mixer in mixers):
         kinds = sorted({type(mixer).__name__ for mixer in mixers}) or ["nothing"]
@@ -66,6 +67,20 @@ def load_package_model(request: LoadRequest) -> Checkpoint:
             f"got {request.part!r} for {name}"
         )
     return ADAPTERS[name](model, request)
+
+
+def refuse_unread(file: Path) -> None:
+    """Refuse a file that names a model of this package without a row in :data:`ADAPTERS`."""
+    if file.is_file():
+        _refuse_class(read_metadata(file).get(CLASS, ""))
+
+
+def _refuse_class(name: str) -> None:
+    if name in MODELS and name not in ADAPTERS:
+        raise ValueError(
+            f"checkpoint must hold a model that heads reads ({', '.join(ADAPTERS)}), "
+            f"got {name!r}, which heads does not read"
+        )
 
 
 def _class_and_config(request: LoadRequest) -> tuple[str, Config]:
