@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.kernels.kernel import FourierKernel, Kernel, sinc_series
+from fourierkernels.kernels.phi_kernel import PhiKernel
 from fourierkernels.kernels.sinc import sinc
 
 _LARGEST_DEGREE = 40  # that of the B-splines
@@ -193,7 +194,13 @@ class PolynomialKernel:
 
     @property
     def squared(self) -> tuple[Kernel, float]:
-        """φ² at the same u."""
+        """φ² at the same u.
+
+        Above degree 40 as a `PhiKernel`: the coefficients of so many B-splines cancel nearly all
+        digits of their sum.
+        """
+        if 2 * self.coefficients[-1][0] > _LARGEST_DEGREE:
+            return PhiKernel(lambda z: np.square(self.phi(z)), f"{self.name}-squared"), 1.0
         square: dict[int, Fraction] = {}
         for (i, c), (j, d) in product(self.coefficients, repeat=2):
             square[i + j] = square.get(i + j, Fraction(0)) + c * d

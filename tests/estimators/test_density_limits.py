@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from fourierkernels import KernelDensity
+from fourierkernels import KernelDensity, NadarayaWatson
 from fourierkernels.estimators.inference import density_limits
+from fourierkernels.kernels import as_kernel
 
 AT = np.linspace(0.0, 2.0, 9)[:, None]
 WEIGHTS = {
@@ -67,7 +68,7 @@ def test_weights_enter_the_variance_as_shares_or_as_repetitions(weights: str, co
 
 
 def test_whole_number_weights_are_repetitions() -> None:
-    x, counts = sample(), WEIGHTS["counts"]
+    x, counts = np.round(sample(), 1), WEIGHTS["counts"]
     mine = KernelDensity(radius=4.0).fit(x, None, counts).interval(AT, bias="corrected")
     other = KernelDensity(radius=4.0).fit(np.repeat(x, counts, axis=0))
     np.testing.assert_allclose(mine.low, other.interval(AT, bias="corrected").low, rtol=1e-9)
@@ -166,3 +167,18 @@ def test_corrected_intervals_cover_the_density_where_plain_ones_do_not(name: str
             covered[rule] += bool(limits.low[0] <= (2 * np.pi) ** -0.5 <= limits.high[0])
     assert covered["ignore"] < 0.7 * 200
     assert covered["corrected"] > 0.87 * 200
+
+
+@pytest.mark.parametrize("name", ["order12", "order16"])
+def test_limits_of_kernels_whose_square_has_a_high_degree(name: str) -> None:
+    """φ² has powers up to 48 and 64; they were refused, without a word on order or limits."""
+    rng = np.random.default_rng(0)
+    x, at = rng.normal(size=(80, 1)), np.linspace(-1.0, 1.0, 5)[:, None]
+    kernels = as_kernel(name).value(at - x.T)
+    spread = np.sqrt(kernels.var(axis=1) / 79)
+    error = KernelDensity(name, radius=1.0).fit(x).interval(at).error
+    np.testing.assert_allclose(error, spread, rtol=1e-10)
+    rows = kernels / kernels.sum(axis=1, keepdims=True)
+    model = NadarayaWatson(name, radius=1.0).fit(x, rng.normal(size=80))
+    ratio = model.interval(at).error / np.sqrt(np.square(rows).sum(axis=1))
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
