@@ -1,13 +1,9 @@
 """Rows that coincide: repeated rows, or independent samples of rounded values.
 
-Samples of continuous values never coincide: equal rows are one sample that was copied. Values that
-were rounded do, also if they were rounded to several numbers of digits, or transformed since. Two
-signs tell: neighbouring gaps between distinct values, which are as unlike as two exponential
-variables for continuous values and often equal for rounded ones; and decimal digits, so few that so
-many samples of them coincide. Where all columns are rounded, rows may
-coincide about as often as the ties in each column let independent columns coincide. A table that
-was joined to itself has far more equal rows. In one rounded column nothing tells copies from
-coincidences, which are then what is assumed.
+Samples of continuous values never coincide: equal rows are one sample that was copied. Values
+rounded to multiples of δ do coincide, and then about as often as they are neighbours: where a cell
+of the lattice has two samples, cells beside it have some. A table whose columns are all rounded and
+that was joined to itself has equal rows whose neighbouring cells are empty.
 """
 
 import numpy as np
@@ -16,13 +12,8 @@ from numpy.typing import NDArray
 from fourierkernels.foundation.arrays import FloatArray
 
 _FINEST = 1e-7  # of the range: a lattice finer than this is none
-_ALIKE = 0.9  # ratio of two gaps that count as equal
-_CHANCE = 1.0 - 2.0 * _ALIKE / (1.0 + _ALIKE)  # of that between exponential variables
-_DEVIATIONS = 4.0  # standard errors above that chance from which values are rounded
-_FEW = 12  # gaps that say nothing on their distribution
-_OFTEN = 3.0  # rows for each of few values that are no lattice: more are no copies
-_MORE, _PAIRS = 10.0, 5.0  # more equal pairs than so many times those expected, and so many more
-_DIGITS = range(-3, 13)  # decimals looked for, in values below 10^12 of their unit
+_DEVIATIONS = 3.0  # standard errors of a share by which ties outnumber neighbours
+_MIXING = 0x9E3779B97F4A7C15  # odd, its bits irregular: its multiples name cells
 
 
 def distinct_places(rows: FloatArray) -> NDArray[np.intp] | None:
@@ -51,46 +42,20 @@ def coincide_by_rounding(rows: FloatArray, counts: FloatArray) -> bool:
     Returns
     -------
     bool
-        False if a column is not rounded, and if of several columns far more pairs of rows are equal
-        than by the ties of each column.
+        False if a column is not on a lattice, and if there are more cells of the lattice with
+        several samples than cells with a neighbour, by three standard errors.
     """
-    everything = 0.5 * float(counts.sum()) ** 2
-    expected = everything
-    for column in rows.T:
-        values, place = np.unique(column, return_inverse=True)
-        often = np.bincount(place.ravel(), weights=counts).astype(np.float64)
-        if not _is_rounded(values, often):
-            return False
-        expected *= _equal_pairs(often) / everything
-    return rows.shape[1] == 1 or _equal_pairs(counts) <= _MORE * expected + _PAIRS
-
-
-def _equal_pairs(counts: FloatArray) -> float:
-    return 0.5 * float((counts * np.maximum(counts - 1.0, 0.0)).sum())
-
-
-def _is_rounded(values: FloatArray, counts: FloatArray) -> bool:
-    """Return whether distinct values in order, with how often each occurs, look rounded."""
-    gaps = np.diff(values)
-    if len(gaps) < _FEW:
-        return lattice_step(values) > 0 or counts.sum() > _OFTEN * len(values)
-    ratios = np.minimum(gaps[1:], gaps[:-1]) / np.maximum(gaps[1:], gaps[:-1])
-    spread = np.sqrt(_CHANCE * (1.0 - _CHANCE) / len(ratios))
-    if (ratios > _ALIKE).mean() > _CHANCE + _DEVIATIONS * spread:
-        return True
-    shares = np.minimum(_decimal_units(values) / (values[-1] - values[0]), 1.0)
-    expected = 0.5 * float(counts @ shares) * float(counts.sum())
-    return 0.0 < _equal_pairs(counts) <= _MORE * expected
-
-
-def _decimal_units(values: FloatArray) -> FloatArray:
-    """Return the unit of the last decimal digit of each value; infinite of 0, 0 of many digits."""
-    units = np.where(values == 0.0, np.inf, 0.0)
-    for decimals in _DIGITS:
-        scaled = values * 10.0**decimals
-        whole = np.abs(scaled - np.round(scaled)) <= 8 * np.finfo(float).eps * np.abs(scaled)
-        units[whole & (units == 0.0) & (np.abs(scaled) < 1e12)] = 10.0**-decimals
-    return units
+    steps = np.array([lattice_step(column) for column in rows.T])
+    if not steps.all():
+        return False
+    cells = np.round((rows - rows.min(axis=0)) / steps).astype(np.int64).view(np.uint64)
+    factors = np.array([pow(_MIXING, d + 1, 2**64) for d in range(len(steps))], np.uint64)
+    names = (cells * factors).sum(axis=1, dtype=np.uint64)
+    beside = np.zeros(len(names), bool)
+    for factor in factors:
+        beside |= np.isin(names + factor, names) | np.isin(names - factor, names)
+    excess = float((counts > 1.0).mean() - beside.mean())
+    return bool(excess <= _DEVIATIONS / np.sqrt(len(rows)))
 
 
 def lattice_step(column: FloatArray) -> float:

@@ -4,11 +4,10 @@ Equal rows (of X and y together) are one row with their joint weight. What a wei
 `weighting`:
 
 ``"frequency"``, the default and scikit-learn's contract: a weight of 3 is three equal rows, a
-weight of 0 none. Copies are samples of their own only if weights are whole numbers and values are
-rounded in every column, so that independent samples can coincide
-(`fourierkernels.estimators.lattice`): as in a table of counts the weights sum to the number of
-samples, and leave-one-out leaves one copy out. Of other data copies say nothing new: a row is one
-sample however often it occurs, as an importance.
+weight of 0 none. Copies are samples of their own only where values are rounded in every column, so
+that independent samples can coincide (`fourierkernels.estimators.lattice`): as in a table of counts
+the weights sum to the number of samples, and leave-one-out leaves one copy out. Of other data
+copies say nothing new: a row is one sample however often it occurs, as an importance.
 
 ``"precision"``, of regressions: the response of a row has the variance σ²/w, as the mean of w
 measurements has, or a measured value with its error bar. Only ratios matter, σ² is estimated. Each
@@ -97,8 +96,7 @@ class SampleRows:
         if place is not None:
             first = used[np.unique(place, return_index=True)[1]]
             counts = np.bincount(place, weights=counts).astype(np.float64)
-        whole = bool((counts == np.round(counts)).all())
-        if whole and coincide_by_rounding(rows[first], counts):
+        if coincide_by_rounding(rows[first], counts):
             return cls(weights, None, weighting)
         everywhere = None
         if place is not None:  # those without weight come last

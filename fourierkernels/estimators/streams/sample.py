@@ -53,9 +53,7 @@ class StreamedSample:
         plain = self._survey.alike and self._survey.heaviest == 1.0
         if plain or self._weighting != "frequency":
             return False
-        points, counts = self._ties.points, self._ties.weights
-        whole = bool((counts == np.round(counts)).all())
-        return not (whole and coincide_by_rounding(points, counts))
+        return not coincide_by_rounding(self._ties.points, self._ties.weights)
 
     @property
     def dim(self) -> int:
