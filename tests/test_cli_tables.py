@@ -89,7 +89,20 @@ def test_a_table_joined_to_itself_is_said_and_counted_once(
     assert f"{row['error']:.4g}" in same.stdout
     refused = command("density", "twice.csv", "--column", "y", *names)
     assert refused.returncode == 2
-    assert "weighting must be one of frequency, importance, got 'precision'" in refused.stderr
+    assert "--weights-are must be one of frequency, importance, got 'precision'" in refused.stderr
+
+
+def test_weights_are_named_by_option_and_column(command: Run) -> None:
+    frame = pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [1.0, 0.0, 2.0], "w": [1.0, -1.0, 2.0]})
+    frame.to_csv("w.csv", index=False)
+    for asked in (
+        ("density", "w.csv", "--column", "x"),
+        ("regress", "w.csv", "-x", "x", "-y", "y"),
+    ):
+        done = command(*asked, "--weights", "w", "--weights-are", "copies")
+        assert "--weights-are must be one of frequency, " in done.stderr
+        done = command(*asked, "--weights", "w")
+        assert "column 'w' must be non-negative and not all zero, got -1.0" in done.stderr
 
 
 def test_help_carries_an_example(command: Run) -> None:

@@ -8,7 +8,7 @@ import typer
 from fourierkernels.cli.output import Names, check_file, check_picture, write_picture, write_table
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.foundation.progress import tracked
-from fourierkernels.foundation.validation import check_integer
+from fourierkernels.foundation.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,6 +116,13 @@ def _read(*columns: str | None) -> list[str]:
     return [column for column in columns if column is not None]
 
 
+def _meaning(weights_are: str, *, regression: bool) -> str:
+    from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS, WEIGHTINGS
+
+    known = REGRESSION_WEIGHTINGS if regression else WEIGHTINGS
+    return check_choice("--weights-are", weights_are, known)
+
+
 def density(
     data: Data,
     column: _Column,
@@ -155,7 +162,7 @@ def density(
         level=level,
         missing=missing,
         weights=weights,
-        weighting=weights_are,
+        weighting=_meaning(weights_are, regression=False),
         replicates=replicates,
         rng=generator(seed),
         follow=lambda groups: tracked(groups, "density"),
@@ -207,7 +214,7 @@ def regress(
         rng=generator(seed),
         missing=missing,
         weights=weights,
-        weighting=weights_are,
+        weighting=_meaning(weights_are, regression=True),
         follow=lambda groups: tracked(groups, "regression"),
     )
     show(found, plot, None if plot is None else found.figure(derivative=derivative), output)

@@ -1,4 +1,4 @@
-"""Checks of data and queries, and warnings about undefined answers."""
+"""Checks of data and queries, and warnings about undefined answers and about ties."""
 
 import os
 import sys
@@ -11,6 +11,7 @@ import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fourierkernels.estimators.weights import SampleRows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_kind
 
@@ -22,6 +23,10 @@ _LIBRARIES = tuple(
 
 class UndefinedWarning(UserWarning):
     """Some answers are NaN because they are undefined; the message counts them."""
+
+
+class TiedDataWarning(UserWarning):
+    """Data is rounded or has copies; the message says what was made of them."""
 
 
 def count_undefined(undefined: NDArray[np.bool_], why: str) -> str:
@@ -55,6 +60,50 @@ def report_undefined(undefined: NDArray[np.bool_], why: str, *, option: str) -> 
     if option == "raise":
         raise ValueError(f"X must lie where the regression is defined: {message}")
     warn_undefined(f"{message}: NaN")
+
+
+def warn_tied(message: str) -> None:
+    """Warn of ties at the user's line."""
+    warn_at_the_caller(message, TiedDataWarning)
+
+
+def warn_of_copies(rows: SampleRows, weighting: str, rule: str | None = None) -> None:
+    """Warn if copies of rows were taken for one sample, by a rule if it is named."""
+    n = int((rows.weights > 0).sum())
+    repeated = 0 if rows.place is None else n - len(np.unique(rows.place[rows.weights > 0]))
+    if repeated:
+        warn_of_repetitions(repeated / n, n, rows.size, rule)
+    elif weighting == "frequency" and rows.meaning != "frequency":
+        warn_of_frequencies(rows.size, rule)
+
+
+def warn_of_repetitions(share: float, n: int, size: float, rule: str | None) -> None:
+    """Warn that this share of n rows were taken for copies of others."""
+    warn_tied(
+        f"X has repeated rows, {share * n:.0f} of {n} repeat another: {_taken(rule)}, {size:.6g} "
+        "in all"
+    )
+
+
+def warn_of_frequencies(size: float, rule: str | None) -> None:
+    """Warn that the copies which weights count were taken for one sample."""
+    warn_tied(
+        f"sample_weight counts copies of rows that are not rounded: {_taken(rule)}, {size:.6g} in "
+        "all; say weighting='importance', or 'precision' of a regression, if they are no counts"
+    )
+
+
+def _taken(rule: str | None) -> str:
+    if rule is None:
+        return "copies of a row are taken for one sample"
+    return f"radius={rule!r} takes copies of a row for one sample"
+
+
+def tell_copies(model: Any, rows: SampleRows) -> None:
+    """Warn if rows of a fitted model are copies, unless the rule for its radius has."""
+    radius = getattr(model, "radius", 0.0)
+    if not (isinstance(radius, str) or (radius is None and model.bandwidth is None)):
+        warn_of_copies(rows, model.weighting)
 
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:

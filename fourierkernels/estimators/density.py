@@ -14,6 +14,7 @@ from fourierkernels.estimators.boxes import box_mass
 from fourierkernels.estimators.checks import (
     checked_queries,
     count_undefined,
+    tell_copies,
     validated,
     warn_undefined,
 )
@@ -333,11 +334,12 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         """Return p̂ without sample i at each sample x_i, shape ``(n,)``, in closed form.
 
         (W p̂(x_i) - v_i ∏ R_d K(0)) / (W - v_i) with W = Σ w, and v_i what is left out: the weight
-        of all copies of x_i, or of one copy where values are rounded and weights are frequencies
+        of all copies of x_i, with a warning, or of one sample where others coincide with it
         (`fourierkernels.estimators.weights`). One sample alone has none: NaN.
         """
         check_is_fitted(self)
         rows = self.sample_rows()
+        tell_copies(self, rows)
         sums = self._sums_without_own(rows)
         rest = self.weights_.sum() - rows.left
         rest[rest < 1e-12 * self.weights_.sum()] = 0.0  # rounding of a sample that is all

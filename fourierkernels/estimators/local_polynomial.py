@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
-from fourierkernels.estimators.checks import report_undefined, validated
+from fourierkernels.estimators.checks import report_undefined, tell_copies, validated
 from fourierkernels.estimators.design import DesignFit, FitRows
 from fourierkernels.estimators.local_fits import LocalFits, local_polynomial_design
 from fourierkernels.estimators.local_systems import LocalFit
@@ -185,8 +185,10 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         one warning, where the others leave the fit undefined.
         """
         check_is_fitted(self)
-        if not np.array_equal(self.sample_rows().left, self.weights_):
+        rows = self.sample_rows()
+        if not np.array_equal(rows.left, self.weights_):
             return super().leave_one_out()  # copies stay, or leave together
+        tell_copies(self, rows)
         fits = self._fits()
         fit = fits.left_out(self._own_terms())
         self._report(fit)

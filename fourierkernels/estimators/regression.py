@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.boxes import Bounds
-from fourierkernels.estimators.checks import report_undefined, validated
+from fourierkernels.estimators.checks import report_undefined, tell_copies, validated
 from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import as_source, stream_of
@@ -207,11 +207,13 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
 
         (f̂(x_i) - H_ii y_i) / (1 - H_ii), written with sums; where H_ii is near 1, the other
         samples are summed without sample i, so that it stays exact. Its copies are left out too,
-        unless values are rounded and weights are frequencies. NaN, with one warning, where the
+        with a warning (`fourierkernels.estimators.weights`). NaN, with one warning, where the
         others leave the fit undefined.
         """
         check_is_fitted(self)
-        sums = self._sums_without_own(self.sample_rows())
+        rows = self.sample_rows()
+        tell_copies(self, rows)
+        sums = self._sums_without_own(rows)
         self._report(sums)
         return sums.ratios().reshape(self.responses_.shape)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.estimators.checks import checked_queries, validated
+from fourierkernels.estimators.checks import checked_queries, tell_copies, validated
 from fourierkernels.estimators.design import DesignFit, design_fit_of
 from fourierkernels.estimators.inference import Band, Linear, Twicing, band, check_order, interval
 from fourierkernels.estimators.weights import SampleRows, fitted_weights
@@ -90,11 +90,12 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Shape ``(n,)`` or ``(n, k)``; NaN where the fit is undefined without the sample. This holds
         for all smoothers whose weights, renormalised, are those of the fit without a sample. All
-        copies of a row are left out, with their joint H_ii, or one copy where values are rounded
-        and weights are frequencies (`fourierkernels.estimators.weights`).
+        copies of a row are left out, with their joint H_ii and a warning; of rows that coincide
+        otherwise, one (`fourierkernels.estimators.weights`).
         """
         check_is_fitted(self)
         rows = self.sample_rows()
+        tell_copies(self, rows)
         own = rows.left_share * rows.over_copies(self.hat_diagonal())
         own = own.reshape(-1, *[1] * (self.responses_.ndim - 1))
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,13 +1,16 @@
 """What the rows of a sample stand for: distinct rows, and the meaning of their weights.
 
-Equal rows (of X and y together) are one row with their joint weight. What a weight means is said by
-`weighting`:
+Equal rows (of X and y together) are independent samples that coincide, unless the numbers of times
+that rows occur show that they were copied, as by joining a file to itself, in a way that no
+distribution explains (`fourierkernels.estimators.lattice`). Copies are one row with their joint
+weight. So zeros, rounded values and their logarithms count as often as they occur, and half as
+often in a file that was joined to itself. What a weight means is said by `weighting`:
 
 ``"frequency"``, the default and scikit-learn's contract: a weight of 3 is three equal rows, a
-weight of 0 none. Copies are samples of their own only where values are rounded in every column, so
-that independent samples can coincide (`fourierkernels.estimators.lattice`): as in a table of counts
-the weights sum to the number of samples, and leave-one-out leaves one copy out. Of other data
-copies say nothing new: a row is one sample however often it occurs, as an importance.
+weight of 0 none. Weights count samples only where values are rounded in every column, so that
+independent samples can coincide: as in a table of counts they sum to the number of samples, and
+leave-one-out leaves one out. Of other data a row is one sample whatever its weight, as an
+importance.
 
 ``"precision"``, of regressions: the response of a row has the variance σ²/w, as the mean of w
 measurements has, or a measured value with its error bar. Only ratios matter, σ² is estimated. Each
@@ -17,8 +20,8 @@ distinct row is one sample.
 does not depend on them. A row is one sample, left out as a whole; together they count as
 (Σw)²/Σw² samples.
 
-Estimates with a given radius are the same in all of them, and repeated rows are the same as weights
-that count them; rules, scores, leave-one-out and limits go by distinct rows. The fitted attribute
+Estimates with a given radius are the same in all of them, and copies are the same as weights that
+count them; rules, scores, leave-one-out and limits go by distinct rows. The fitted attribute
 `weights_` has weights as given, or scaled: importances sum to that number of samples, precisions to
 the number of rows.
 """
@@ -29,7 +32,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.estimators.lattice import coincide_by_rounding, distinct_places
+from fourierkernels.estimators.lattice import (
+    coincide_by_rounding,
+    copied_places,
+    distinct_places,
+)
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_weights
 
@@ -74,8 +81,8 @@ class SampleRows:
     weights : array of shape (n,)
         As fitted.
     place : integer array of shape (n,) or None
-        The distinct row that each row is; None if all are distinct. Rows without weight are rows of
-        their own.
+        The sample that each row is a copy of; None if all are samples of their own. Rows without
+        weight are rows of their own.
     meaning : {"frequency", "precision", "importance"}
         Of the weights of distinct rows; frequencies whose copies are one sample are importances.
     """
@@ -88,20 +95,18 @@ class SampleRows:
     def of(cls, rows: FloatArray, weights: FloatArray, weighting: str) -> "SampleRows":
         """Return how rows ``(n, k)``, of X and y together, with fitted weights count."""
         used = np.flatnonzero(weights > 0)
-        place, counting = distinct_places(rows[used]), weighting == "frequency"
-        if place is None and not (counting and (weights[used] != 1.0).any()):
-            return cls(weights, None, weighting)
-        counts = weights[used] if counting else np.ones(len(used))
-        first = used
-        if place is not None:
-            first = used[np.unique(place, return_index=True)[1]]
-            counts = np.bincount(place, weights=counts).astype(np.float64)
-        if coincide_by_rounding(rows[first], counts):
+        counting = weighting == "frequency"
+        if counting and (weights[used] != 1.0).any():
+            place, samples = _counted(rows[used], weights[used])
+        else:  # the weights of copies are the same
+            place = copied_places(rows[used] if counting else np.c_[rows, weights][used])
+            samples = place is None
+        if samples:
             return cls(weights, None, weighting)
         everywhere = None
         if place is not None:  # those without weight come last
             everywhere = np.empty(len(rows), np.intp)
-            everywhere[weights == 0] = len(first) + np.arange(len(rows) - len(used))
+            everywhere[weights == 0] = place.max() + 1 + np.arange(len(rows) - len(used))
             everywhere[used] = place
         return cls(weights, everywhere, "importance" if counting else weighting)
 
@@ -176,6 +181,16 @@ class SampleRows:
     def _over(self, values: FloatArray, weights: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.where(weights > 0, values / weights, 0.0)
+
+
+def _counted(rows: FloatArray, weights: FloatArray) -> tuple[NDArray[np.intp] | None, bool]:
+    """Return the place of each row among the distinct ones, and whether weights count samples."""
+    place = distinct_places(rows)
+    if place is None:
+        return None, coincide_by_rounding(rows, weights)
+    first = np.unique(place, return_index=True)[1]
+    joint = np.bincount(place, weights=weights).astype(np.float64)
+    return place, coincide_by_rounding(rows[first], joint)
 
 
 def left_out(weights: FloatArray, meaning: str) -> FloatArray:

@@ -380,3 +380,12 @@ def test_silverman_draws_as_many_as_there_are_samples() -> None:
     one = silverman_test(x, rng=rng[0], replicates=40)
     assert silverman_test(np.repeat(x, 8), rng=rng[1], replicates=40) == one
     assert silverman_test(x, rng=rng[2], replicates=40, sample_weight=np.full(60, 2.5)) == one
+
+
+def test_rows_without_weight_do_not_make_a_density_vary() -> None:
+    """Silverman's test refused the one value that is left."""
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "w": [1.0, 0.0, 0.0]})
+    options = {"kernel": "gaussian", "radius": 2.0, "rng": np.random.default_rng(0)}
+    found = describe_density(frame, "x", weights="w", **options)
+    assert found.rows()[0]["p_value"] is None
+    assert found.rows()[0]["modes"] == pytest.approx([1.0], abs=1e-9)

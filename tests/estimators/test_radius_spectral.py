@@ -8,7 +8,6 @@ import pytest
 from tolerances import MONTE_CARLO_SIGMAS
 
 from fourierkernels import KernelDensity
-from fourierkernels.estimators import TiedDataWarning
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.radius.pairs import PairSpectrum
 from fourierkernels.estimators.radius.sample import standardise
@@ -207,8 +206,7 @@ def test_cut_passes_over_zeros_of_the_characteristic_function() -> None:
 def test_a_few_ties_are_harmless() -> None:
     x = normal(300)
     plain = rule_radius("lscv", x, "fourier4")
-    with pytest.warns(TiedDataWarning, match="6 of 306 repeat another"):
-        tied = rule_radius("lscv", np.vstack([x, x[:6]]), "fourier4")
+    tied = rule_radius("lscv", np.vstack([x, x[:6]]), "fourier4")  # too few to be called copies
     assert tied[0] == pytest.approx(plain[0], rel=0.2)
 
 

@@ -108,22 +108,21 @@ def test_a_sample_that_is_copied_as_a_whole_is_itself(degree: int, made: Made) -
         np.testing.assert_allclose(other.interval(AT, noise=noise).error, error, rtol=1e-6)
 
 
-@pytest.mark.parametrize("bounds", [None, [(-9.0, 9.0)]])
+@pytest.mark.parametrize("bounds", [None, [(-9.0, 45.0)]])
 def test_leave_one_out_leaves_all_copies_out_where_they_are_nearly_alone(bounds: object) -> None:
-    x = np.array([[0.0], [0.0], [0.7], [5.0], [5.0], [5.0]])
-    y = np.array([1.0, 1.0, 2.0, 7.0, 7.0, 7.0])
+    times, places = [2, 1, 3, 2, 2, 2, 2], np.array([0.0, 0.7, 5.0, 20.0, 25.0, 30.0, 35.0])
+    x, y = np.repeat(places, times)[:, None], np.repeat(places + 1.0, times)
     model = NadarayaWatson("gaussian", radius=2.0, bounds=bounds).fit(x, y)
-    single = NadarayaWatson("gaussian", radius=2.0, bounds=bounds).fit(x[[0, 2, 3]], y[[0, 2, 3]])
     assert model.sample_rows().place is None  # multiples of 0.1 and of 1: may be rounded
-    rng = np.random.default_rng(0)
-    x, y = x + np.repeat(rng.normal(0, 0.01, (3, 1)), [2, 1, 3], axis=0), y / 3
+    x, y = x + np.repeat(np.random.default_rng(0).normal(0, 0.01, (7, 1)), times, axis=0), np.sin(y)
     model.fit(x, y)
-    single.fit(x[[0, 2, 3]], y[[0, 2, 3]])
-    left = model.leave_one_out()
-    other = NadarayaWatson("gaussian", radius=2.0, bounds=bounds).fit(x[2:], y[2:])
-    assert left[0] == left[1] == pytest.approx(other.predict(x[:1])[0], rel=1e-9)
-    expected = NadarayaWatson("gaussian", radius=2.0, bounds=bounds).fit(x[:3], y[:3])
-    assert left[3] == left[5] == pytest.approx(expected.predict(x[3:4])[0], rel=1e-9)
+    with pytest.warns(TiedDataWarning, match="7 of 14 repeat another: copies"):
+        left = model.leave_one_out()
+    for first, last in ((0, 2), (3, 6)):
+        rest = np.delete(np.arange(14), np.arange(first, last))
+        other = NadarayaWatson("gaussian", radius=2.0, bounds=bounds).fit(x[rest], y[rest])
+        expected = pytest.approx(other.predict(x[[first]])[0], rel=1e-9)
+        assert left[first] == left[last - 1] == expected
 
 
 @pytest.mark.parametrize("model", [KernelDensity, NadarayaWatson, ConditionalDensity])
@@ -263,6 +262,106 @@ def test_samples_of_few_values_are_not_copies() -> None:
         assert (rows.meaning, rows.size) == ("frequency", 200)
     binary = np.column_stack([rng.integers(20, 60, 400), rng.integers(0, 2, 400)]).astype(float)
     assert SampleRows.of(binary, np.ones(400), "frequency").size == 400
+
+
+def ties(name: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent draws that coincide, of values that recur; some on no lattice."""
+    if name == "single precision":
+        return np.round(rng.normal(size=n), 1).astype(np.float32).astype(float)
+    if name == "log of ages":
+        return np.log(rng.integers(20, 90, n).astype(float))
+    if name == "zeros":
+        return np.where(rng.uniform(size=n) < 0.3, 0.0, rng.lognormal(size=n))
+    if name == "prices":
+        return rng.choice(np.array([0.99, 4.49, 7.77, 19.99, 23.17]), n)
+    return rng.choice(rng.normal(size=n), n)
+
+
+@pytest.mark.parametrize(
+    "name", ["single precision", "log of ages", "zeros", "prices", "n of n values"]
+)
+def test_independent_samples_that_coincide_are_samples(name: str) -> None:
+    """They counted as one each: 30 instead of 400, and limits were wider, up to ten times."""
+    merged = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        for n in (40, 400, 2000):
+            x = ties(name, n, rng)
+            merged += SampleRows.of(x[:, None], np.ones(n), "frequency").size < n
+            both = np.column_stack([x, ties(name, n, rng)])
+            merged += SampleRows.of(both, np.ones(n), "frequency").size < n
+    assert merged == 0
+
+
+@pytest.mark.parametrize("name", ["single precision", "log of ages", "zeros"])
+def test_ties_leave_radius_and_limits_as_they_are_without(name: str) -> None:
+    """Half widths at 1 were .174 for .044, .094 for .037 and .232 for .024."""
+    rng = np.random.default_rng(0)
+    x = ties(name, 400, rng)[:, None]
+    moved = x + 1e-6 * rng.normal(size=x.shape)  # no two equal
+    for radius in (3.0, "normal_reference"):
+        tied, plain = (KernelDensity("gaussian", radius=radius).fit(each) for each in (x, moved))
+        assert tied.radius_[0] == pytest.approx(plain.radius_[0], rel=1e-5)
+        at = np.quantile(x, [0.1, 0.5, 0.9])[:, None]
+        error = plain.interval(at).error
+        np.testing.assert_allclose(tied.interval(at).error, error, rtol=1e-4)
+        np.testing.assert_allclose(tied.leave_one_out(), plain.leave_one_out(), rtol=1e-3)
+
+
+def test_a_rounded_table_with_dense_cells_that_was_joined_to_itself_is_found() -> None:
+    """R was 12.2 for 7.2. Rows that coincide by chance stay the samples that they are."""
+    x, y, _ = sample(300, np.random.default_rng(0), decimals=1)
+    rows = np.column_stack([x, y])
+    for times in (2, 3):
+        joined = SampleRows.of(np.tile(rows, (times, 1)), np.ones(300 * times), "frequency")
+        assert joined.size == pytest.approx(300)
+    one = NadarayaWatson(radius="gcv").fit(x, y)
+    two = quiet(NadarayaWatson(radius="gcv"), np.vstack([x, x]), np.tile(y, 2))
+    assert two.radius_[0] == pytest.approx(one.radius_[0], rel=1e-6)
+    np.testing.assert_allclose(two.interval(AT).error, one.interval(AT).error, rtol=1e-6)
+    np.testing.assert_allclose(two.leave_one_out()[:300], one.leave_one_out(), rtol=1e-6)
+
+
+def test_a_common_value_stays_as_many_samples_among_copies() -> None:
+    """A third of the rows is zero; the file is joined to itself, or half of it."""
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(600) % 3 == 0, 0.0, rng.lognormal(size=600))[:, None]
+    assert SampleRows.of(np.vstack([x, x]), np.ones(1200), "frequency").size == pytest.approx(600)
+    half = SampleRows.of(np.vstack([x, x[:300]]), np.ones(900), "frequency")
+    assert 500 < half.size < 600
+
+
+def test_tables_of_counts_by_another_column_are_no_copies() -> None:
+    """Ages twice, for women and men, each with a count."""
+    ages, counts = np.tile(np.arange(80.0), 2)[:, None], 100.0 + np.arange(160.0)
+    assert SampleRows.of(ages, counts, "frequency").size == counts.sum()
+    assert SampleRows.of(ages, counts, "precision").size == 160
+
+
+def test_multiplicities_have_a_common_factor_as_rarely_as_is_said() -> None:
+    from scipy.stats import poisson
+
+    for factor in range(2, 60):
+        means = np.geomspace(0.01, 8.0 * factor, 300)[:, None]
+        chance = poisson.pmf(factor * np.arange(1, 30), means).sum(axis=1) / -np.expm1(-means[:, 0])
+        assert chance.max() <= (2.0 * factor) ** -0.5
+
+
+def test_limits_and_leave_one_out_say_what_they_take_for_copies() -> None:
+    x, y, _ = joined_twice(sample(60, np.random.default_rng(0)), np.random.default_rng(0))
+    density = KernelDensity("gaussian", radius=9.0).fit(x)
+    models = density, NadarayaWatson(radius=9.0).fit(x, y), LocalPolynomial(radius=9.0).fit(x, y)
+    for model in models:
+        for ask in (
+            model.leave_one_out,
+            lambda model=model: model.interval(AT),
+            lambda model=model: model.band(AT, rng=np.random.default_rng(0), replicates=20),
+        ):
+            with pytest.warns(TiedDataWarning, match="60 of 120 repeat another: copies") as one:
+                ask()
+            assert len(one) == 1
+    by_rule = quiet(NadarayaWatson(radius="gcv"), x, y)
+    by_rule.interval(AT)  # said by the rule
 
 
 def test_variances_of_copies_are_those_of_their_sum() -> None:

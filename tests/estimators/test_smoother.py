@@ -74,6 +74,7 @@ def refitted(kind: type, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> n
     return np.array(left)
 
 
+@pytest.mark.filterwarnings("ignore::fourierkernels.estimators.TiedDataWarning")
 @pytest.mark.parametrize("kind", SMOOTHERS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_leave_one_out_is_refitting_without_the_sample(kind: type, weighted: bool) -> None:

@@ -14,7 +14,13 @@ from sum_problems import KERNEL_NAMES
 from terminals import Terminal, show_on
 
 from fourierkernels import KernelDensity, NadarayaWatson
-from fourierkernels.estimators import GAUSSIAN_RULES, RADIUS_RULES, UndefinedWarning, samples_from
+from fourierkernels.estimators import (
+    GAUSSIAN_RULES,
+    RADIUS_RULES,
+    TiedDataWarning,
+    UndefinedWarning,
+    samples_from,
+)
 from fourierkernels.estimators.streams import quantiles
 from fourierkernels.estimators.streams.blocks import Block, Expected, RawBlock, regrouped
 from fourierkernels.estimators.streams.frames import READERS, Columns, Reader
@@ -360,16 +366,64 @@ def test_matrices_are_refused_for_a_stream() -> None:
         KernelDensity(radius=np.eye(2)).fit([data(50, 2)[0]])
 
 
-def test_ties_are_found_in_a_stream() -> None:
-    x = np.repeat(np.random.default_rng(0).normal(size=(50, 1)), 20, axis=0)
-    with pytest.raises(ValueError, match=r"few ties for radius='lscv'.*got 20 copies .* 95% of"):
+@pytest.mark.parametrize("rule", ["normal_reference", "silverman", "lscv"])
+def test_copies_in_a_stream_are_those_of_an_array(rule: str) -> None:
+    """Of 2000 normals joined twice an array had 3.50, a stream 4.05 and no warning."""
+    x = np.random.default_rng(0).normal(size=(500, 1))
+    alone = KernelDensity("gaussian", radius=rule).fit(x)
+    x = np.vstack([x, x])
+    radius = repr(rule)
+    text = f"500 of 1000 repeat another: radius={radius} takes copies of a row for one sample, 500 "
+    with pytest.warns(TiedDataWarning, match=text):
+        whole = KernelDensity("gaussian", radius=rule).fit(x)
+    with pytest.warns(TiedDataWarning, match=text):
+        part = KernelDensity("gaussian", radius=rule).fit([x[:700], x[700:]])
+    np.testing.assert_allclose(part.radius_, whole.radius_, rtol=1e-6)
+    np.testing.assert_allclose(part.radius_, alone.radius_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_copies_in_a_stream_have_their_weights(weighting: str) -> None:
+    """A quarter of the rows twice, in each meaning; weights of copies are the same."""
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(400, 1)), rng.uniform(0.5, 3.0, 400)
+    x, w = np.vstack([x, x[:100]]), np.append(w, w[:100])
+    model = KernelDensity("gaussian", weighting=weighting)
+    with pytest.warns(TiedDataWarning, match="100 of 500 repeat another") as one:
+        whole = model.fit(x, sample_weight=w).radius_
+    with pytest.warns(TiedDataWarning, match="100 of 500 repeat another") as other:
+        np.testing.assert_allclose(model.fit([(x, None, w)]).radius_, whole, rtol=1e-9)
+    assert str(one[0].message) == str(other[0].message)
+
+
+def test_copies_of_many_rows_are_estimated_from_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fourierkernels.estimators.streams.sample._KEPT", 1000)
+    x = np.random.default_rng(0).normal(size=(5000, 2))
+    alone, y = KernelDensity().fit(x), x.sum(axis=1)
+    thrice = np.repeat(x, 3, axis=0)
+    with pytest.warns(TiedDataWarning, match="10000 of 15000 repeat another: .*, 5000 in all"):
+        part = KernelDensity().fit([thrice[::2], thrice[1::2]])
+    np.testing.assert_allclose(part.radius_, alone.radius_, rtol=1e-9)
+    with pytest.warns(TiedDataWarning, match="10000 of 15000 repeat another: .*, 5000 in all"):
+        NadarayaWatson(weighting="precision").fit([(thrice, np.repeat(y, 3), np.ones(15000))])
+
+
+def test_independent_ties_are_refused_in_a_stream_by_rules_that_they_mislead() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.choice(rng.normal(size=50), (1000, 1))
+    with pytest.raises(ValueError, match=r"few ties for radius='lscv'.*got 20.\d copies .* 95% of"):
         KernelDensity(radius="lscv").fit(np.array_split(x, 3))
+    whole, part = KernelDensity().fit(x), KernelDensity().fit(np.array_split(x, 3))
+    np.testing.assert_allclose(part.radius_, whole.radius_, rtol=1e-6)
 
 
 def test_ties_of_many_samples_are_estimated_from_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fourierkernels.estimators.streams.sample._KEPT", 1000)
-    x = np.repeat(np.random.default_rng(0).normal(size=(5000, 2)), 3, axis=0)
-    with pytest.raises(ValueError, match=r"few ties for radius='plugin'.*got 3 copies .* 67% of"):
+    rng = np.random.default_rng(0)
+    x = rng.choice(rng.normal(size=5000), (15000, 1))
+    with pytest.raises(
+        ValueError, match=r"few ties for radius='plugin'.*got 3\.9\d copies .* 69% of"
+    ):
         KernelDensity(radius="plugin").fit([x[::2], x[1::2]])
 
 

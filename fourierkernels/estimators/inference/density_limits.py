@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.estimators.boxes import Images, inside, reflect
+from fourierkernels.estimators.checks import tell_copies
 from fourierkernels.estimators.inference.bias import check_bias, check_order
 from fourierkernels.estimators.inference.limits import (
     Band,
@@ -234,11 +235,12 @@ def _prepare(
     terms = [(1.0, radius)]
     if corrected:
         terms = [(2.0, radius), (-1.0, radius / 2.0 ** (1.0 / check_order(model.kernel_)))]
-    used = model.weights_ > 0
+    used, rows = model.weights_ > 0, model.sample_rows()
+    tell_copies(model, rows)
     points, weights = np.ascontiguousarray(model.points_[used]), model.weights_[used]
     kernels = tuple((share, _sample_kernels(model, points, radius)) for share, radius in terms)
     shares = weights / weights.sum()
-    return CentredKernels(kernels, shares), _scatter(shares, model.sample_rows(), used)
+    return CentredKernels(kernels, shares), _scatter(shares, rows, used)
 
 
 def _sample_kernels(model: FittedDensity, points: FloatArray, radius: FloatArray) -> SampleKernels:

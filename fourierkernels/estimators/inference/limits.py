@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from fourierkernels.estimators.checks import tell_copies
 from fourierkernels.estimators.inference.bias import Linear, check_bias
 from fourierkernels.estimators.weights import SampleRows
 from fourierkernels.foundation.arrays import FloatArray
@@ -250,10 +251,11 @@ def _prepare(
     factor = check_number("undersmooth", undersmooth, above=0.0)
     if model.responses_.ndim != 1:
         raise ValueError(f"y must be one-dimensional for limits, got {model.responses_.shape}")
+    rows = model.sample_rows()
+    tell_copies(model, rows)
     if factor != 1.0:
         model = model.undersmoothed(factor)
     fit = model.bias_corrected() if corrected else model
-    rows = model.sample_rows()
     return fit, rule(model, rows, _standardised_squares(model, rows)) * rows.variances
 
 

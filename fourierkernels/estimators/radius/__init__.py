@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fourierkernels.estimators.checks import TiedDataWarning, warn_of_copies
 from fourierkernels.estimators.design import FitRows, nadaraya_watson_design
 from fourierkernels.estimators.radius import (
     conditional,
@@ -26,7 +27,6 @@ from fourierkernels.estimators.radius.matrix import check_matrix
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
-from fourierkernels.estimators.radius.spectrum import TiedDataWarning, warn_of_copies
 from fourierkernels.estimators.weights import SampleRows, check_size
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_positive, check_radius

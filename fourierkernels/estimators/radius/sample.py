@@ -2,15 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fourierkernels.estimators.weights import check_size, effective_size
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
 _QUARTILES_OF_NORMAL = 1.3489795003921634  # interquartile range of N(0, 1)
+
+
+_Number = TypeVar("_Number", np.float64, np.intp)
 
 
 class Standardised(Protocol):
@@ -173,7 +177,7 @@ def interquartile_range(points: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(high - low)
 
 
-def grouped(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def grouped(points: FloatArray, weights: NDArray[_Number]) -> tuple[FloatArray, NDArray[_Number]]:
     """Return distinct points in lexical order and the total weight of each."""
     order = np.lexsort(points.T)
     points, weights = points[order], weights[order]

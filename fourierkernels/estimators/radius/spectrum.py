@@ -17,10 +17,9 @@ from typing import Protocol
 
 import numpy as np
 
-from fourierkernels.estimators.checks import warn_at_the_caller
+from fourierkernels.estimators.checks import warn_tied
 from fourierkernels.estimators.lattice import lattice_step
 from fourierkernels.estimators.radius.sample import Sample, Standardised, standardise
-from fourierkernels.estimators.weights import SampleRows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.spectrum import (
@@ -166,10 +165,6 @@ def _power(sample: Standardised, axes: list[Axis]) -> FloatArray:
 REPEATED = 1.05  # copies on average from which equal points are one
 
 
-class TiedDataWarning(UserWarning):
-    """A radius rule has met rounded or repeated data; the message says what it made of them."""
-
-
 def settled(
     points: FloatArray, weights: FloatArray, most: float, rule: str
 ) -> tuple[Sample, FloatArray]:
@@ -197,7 +192,7 @@ def settled(
     tied = [d for d in rounded if _column(sample, int(d)).copies() >= most]
     if tied:
         steps = ", ".join(f"{quanta[d]:.6g} (column {d})" for d in tied)
-        _warn(
+        warn_tied(
             f"X is rounded to multiples of {steps}: radius={rule!r} looks at frequencies that this "
             "resolves, up to π over the step"
         )
@@ -216,7 +211,7 @@ def _merged(sample: Sample, rule: str) -> Sample:
     points, place = np.unique(sample.points, axis=0, return_inverse=True)
     shares = np.bincount(place.ravel(), weights=sample.weights).astype(np.float64)
     size = float(1.0 / (shares @ shares))
-    _warn(
+    warn_tied(
         f"X has repeated points, {sample.copies():.3g} copies of a sample on average: "
         f"radius={rule!r} takes equal points for one sample, {size:.6g} in all instead of "
         f"{sample.size:.6g}"
@@ -224,35 +219,8 @@ def _merged(sample: Sample, rule: str) -> Sample:
     return Sample(points, shares, size, sample.scale)
 
 
-def _warn(message: str) -> None:
-    warn_at_the_caller(message, TiedDataWarning)
-
-
 def _quantum(column: FloatArray, counted: bool) -> float:
     """Return δ if values coincide, or are counted by weights, and are a multiple of δ apart."""
     values = np.unique(column)
     ties = counted or len(values) < len(column)
     return lattice_step(values) if ties and len(values) > 1 else 0.0
-
-
-def warn_of_copies(rows: SampleRows, weighting: str, rule: str) -> None:
-    """Warn if copies of rows were taken for one sample: rows that repeat, or frequencies."""
-    n = int((rows.weights > 0).sum())
-    repeated = 0 if rows.place is None else n - len(np.unique(rows.place[rows.weights > 0]))
-    if repeated:
-        taken = _taken(rule, rows.size)
-        _warn(f"X has repeated rows, {repeated} of {n} repeat another: {taken}")
-    elif weighting == "frequency" and rows.meaning != "frequency":
-        warn_of_frequencies(rule, rows.size)
-
-
-def warn_of_frequencies(rule: str, size: float) -> None:
-    """Warn that the copies which weights count were taken for one sample."""
-    _warn(
-        f"sample_weight counts copies of rows that are not rounded: {_taken(rule, size)}; say "
-        "weighting='importance', or 'precision' of a regression, if they are no counts"
-    )
-
-
-def _taken(rule: str, size: float) -> str:
-    return f"radius={rule!r} takes copies of a row for one sample, {size:.6g} in all"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.estimators.boxes import Bounds, check_ends, reflect
+from fourierkernels.estimators.checks import warn_of_frequencies, warn_of_repetitions
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, Rule, radius_or_rule
-from fourierkernels.estimators.radius.spectrum import warn_of_frequencies
 from fourierkernels.estimators.streams.blocks import Block, Expected
 from fourierkernels.estimators.streams.sample import StreamedSample
 from fourierkernels.estimators.streams.sources import ROWS, Source
@@ -235,8 +235,10 @@ def _found_radius(
         )
     given.check_kernel(kernel)
     sample = StreamedSample(source, survey, expected, weighting=options.weighting)
-    if sample.copied:
-        warn_of_frequencies(given.name, sample.size)
+    if sample.copied_share:
+        warn_of_repetitions(sample.copied_share, survey.reading.n, sample.size, given.name)
+    elif sample.copied:
+        warn_of_frequencies(sample.size, given.name)
     return given.of_sample(sample, kernel)
 
 

@@ -5,8 +5,9 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fourierkernels.estimators.lattice import coincide_by_rounding
+from fourierkernels.estimators.lattice import coincide_by_rounding, copies_of_one
 from fourierkernels.estimators.radius.sample import grouped, smaller_scale
 from fourierkernels.estimators.streams.blocks import Block, Expected
 from fourierkernels.estimators.streams.quantiles import quartiles
@@ -40,20 +41,44 @@ class StreamedSample:
 
     @property
     def size(self) -> float:
-        """Number of samples that the weights stand for, as of an array.
+        """Number of samples, as of an array; of many rows that repeat an estimate, see `copies`."""
+        if not self.copied:
+            return self._survey.size(self._weighting)
+        if not self.copied_share:
+            return self._survey.size("importance")
+        weights = self._copied
+        if self._weighting == "precision":
+            return self._survey.reading.n * len(weights) / self._ties.n
+        return float(self._survey.weight * weights.sum() / (weights @ weights))
 
-        Frequencies that are all one need no look at the samples: rows that repeat are found by the
-        rules that they mislead, `copies`.
-        """
-        return self._survey.size("importance" if self.copied else self._weighting)
+    @property
+    def copied(self) -> bool:
+        """Whether rows are copies, or have weights that count copies of one sample."""
+        return len(self._copied) > 0
+
+    @property
+    def copied_share(self) -> float:
+        """Share of rows that are copies of others."""
+        return 1.0 - len(self._copied) / self._ties.n if self.copied else 0.0
 
     @cached_property
-    def copied(self) -> bool:
-        """Whether frequencies count copies of one sample: values are not rounded."""
-        plain = self._survey.alike and self._survey.heaviest == 1.0
-        if plain or self._weighting != "frequency":
-            return False
-        return not coincide_by_rounding(self._ties.points, self._ties.weights)
+    def _copied(self) -> FloatArray:
+        """Weights of samples, each with its copies; empty if rows are no copies.
+
+        By the rules of `fourierkernels.estimators.weights`.
+        """
+        rows, counts = self._ties.rows, self._ties.counts
+        weights = rows[:, -1]
+        if self._weighting == "frequency" and not (
+            self._survey.alike and self._survey.heaviest == 1.0
+        ):
+            distinct, joint = grouped(rows[:, :-1], counts * weights)
+            return joint[:0] if coincide_by_rounding(distinct, joint) else joint
+        size = copies_of_one(rows, counts)
+        if not size:
+            return weights[:0]
+        whole, rest = divmod(counts, size)
+        return np.append(np.repeat(size * weights, whole), (rest * weights)[rest > 0])
 
     @property
     def dim(self) -> int:
@@ -99,28 +124,34 @@ class StreamedSample:
         copies of a point are chosen together: an estimate, which misses single points of large
         weight. The search for a radius then finds no minimum, and says so.
         """
-        weights = self._ties.weights
+        weights = self._points[1]
         return float(self.size * (weights @ weights) / (weights.sum() * self._survey.weight))
 
     def repeated(self) -> float:
         """Return the share of samples that are not the first of theirs, as `copies` does."""
-        return 1.0 - len(self._ties.weights) / max(self._ties.n, 1)
+        return 1.0 - len(self._points[1]) / self._ties.n
+
+    @cached_property
+    def _points(self) -> tuple[FloatArray, FloatArray]:
+        """Distinct points with their weights, of those whose ties are counted."""
+        rows, counts = self._ties.rows, self._ties.counts
+        return grouped(rows[:, : self.dim], counts * rows[:, -1])
 
     @cached_property
     def _ties(self) -> "_Ties":
         parts = max(1, self._survey.reading.n // _KEPT)
         part = partial(_chosen_points, parts=np.uint64(parts))
         ties: _Ties = self._source.reduce(part, _tied, self._expected, label="ties")
-        if not len(ties.points):
-            return _Ties(ties.points, np.ones(1), 1)
-        return _Ties(*grouped(ties.points, ties.weights), ties.n)
+        if not ties.n:  # by chance, of few distinct ones
+            return _Ties(np.zeros((1, ties.rows.shape[1])), np.ones(1, np.intp), 1)
+        return _Ties(*grouped(ties.rows, ties.counts), ties.n)
 
 
 class _Ties(NamedTuple):
-    """Distinct points with their weights, and how many samples they were."""
+    """Rows of X, y and weights, how often each occurs, and how many rows they were."""
 
-    points: FloatArray
-    weights: FloatArray
+    rows: FloatArray
+    counts: NDArray[np.intp]
     n: int
 
 
@@ -145,12 +176,13 @@ def _chosen_points(block: Block, parts: np.uint64) -> _Ties:
         mixed = (mixed ^ column) * _MIXED
         mixed ^= mixed >> np.uint64(29)
     chosen = (mixed * _MIXED >> np.uint64(16)) % parts == 0
-    return _Ties(block.points[chosen], block.weights[chosen], int(chosen.sum()))
+    rows = np.column_stack(block)[chosen]
+    return _Ties(rows, np.ones(len(rows), np.intp), len(rows))
 
 
 def _tied(one: _Ties, other: _Ties) -> _Ties:
-    points = np.concatenate([one.points, other.points])
-    weights = np.concatenate([one.weights, other.weights])
-    if len(points) > 4 * _KEPT:
-        points, weights = grouped(points, weights)
-    return _Ties(points, weights, one.n + other.n)
+    rows = np.concatenate([one.rows, other.rows])
+    counts = np.concatenate([one.counts, other.counts])
+    if len(rows) > 4 * _KEPT:
+        rows, counts = grouped(rows, counts)
+    return _Ties(rows, counts, one.n + other.n)

@@ -220,7 +220,7 @@ def describe_density(
     def describe(group: Group) -> DensityGroup:
         return _described(model, group, column, share, replicates, rng)
 
-    groups = described(frame, names, by, describe, missing=missing, follow=follow)
+    groups = described(frame, names, by, describe, missing=missing, follow=follow, weights=weights)
     return DensityDescription(
         column=column,
         by=by,
@@ -247,7 +247,7 @@ def _described(
     fitted: KernelDensity = clone(model).fit(_named(values[:, 0], column), None, weights)
     proper = fitted.kernel_.nonnegative
     affordable = replicates is not None or len(values) <= _TESTED
-    varies = bool(np.ptp(values) > 0)
+    varies = bool(np.ptp(values if weights is None else values[weights > 0]) > 0)
     tested = fitted.kernel_.name == "gaussian" and varies and affordable
     count = _REPLICATES if replicates is None else replicates
     test = None

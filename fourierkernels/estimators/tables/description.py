@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fourierkernels.estimators.tables.columns import Group, groups_of
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_weights
 from fourierkernels.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -103,8 +104,9 @@ def described(
     *,
     missing: str,
     follow: Follow,
+    weights: str | None,
 ) -> tuple[G, ...]:
-    """Return the description of each group; an error names the group.
+    """Return the description of each group; an error names the group, and the column of weights.
 
     Raises
     ------
@@ -114,6 +116,8 @@ def described(
     groups = []
     for group in follow(groups_of(frame, columns, by, missing=missing)):
         with _in_group(group.name):
+            if weights is not None:  # the last column
+                check_weights(f"column {weights!r}", group.values[:, -1], len(group.values))
             groups.append(describe(group))
     return tuple(groups)
 

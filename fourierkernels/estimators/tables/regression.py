@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourierkernels.estimators.checks import UndefinedWarning
+from fourierkernels.estimators.checks import TiedDataWarning, UndefinedWarning
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.inference.limits import check_level
 from fourierkernels.estimators.local_polynomial import LocalPolynomial
@@ -240,7 +240,9 @@ def describe_regression(
         degree=degree,
         level=share,
         simultaneous=band,
-        groups=described(frame, read, by, describe, missing=missing, follow=follow),
+        groups=described(
+            frame, read, by, describe, missing=missing, follow=follow, weights=weights
+        ),
         ungrouped=ungrouped_rows(frame, by),
     )
 
@@ -290,13 +292,16 @@ def _described(
         limits = fitted.interval(there, level=level)
     else:
         limits = fitted.band(there, level=level, rng=rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TiedDataWarning)  # said by the limits
+        left_out = fitted.leave_one_out()
     return RegressionGroup(
         group.name,
         len(responses),
         group.dropped,
         fitted.sample_rows().size,
         fitted,
-        fitted.leave_one_out(),
+        left_out,
         float(np.nansum(fitted.hat_diagonal())),
         at,
         limits,
