@@ -92,7 +92,7 @@ def test_a_table_joined_to_itself_is_said_and_counted_once(
     assert "--weights-are must be one of frequency, importance, got 'precision'" in refused.stderr
 
 
-def test_weights_are_named_by_option_and_column(command: Run) -> None:
+def test_weights_are_named_by_option_and_column(command: Run, table: pd.DataFrame) -> None:
     frame = pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [1.0, 0.0, 2.0], "w": [1.0, -1.0, 2.0]})
     frame.to_csv("w.csv", index=False)
     for asked in (
