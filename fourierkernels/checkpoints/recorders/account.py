@@ -8,8 +8,7 @@ not, is named.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -34,67 +33,26 @@ from fourierkernels.checkpoints.recorders.flow import (
     tensors_in,
 )
 from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint, run_of
+from fourierkernels.checkpoints.recorders.operations import (
+    DIVIDED,
+    JOINED,
+    LAYERS,
+    PARTS,
+    PRODUCTS,
+    RANKED,
+    REDUCED,
+    SOFTMAX,
+    SUMS,
+    TIMES,
+    VIEWS,
+    Step,
+    is_fused,
+    written,
+)
 
 UNMATCHED = "its weights meet values in a way that no recorded map shows"
 UNUSED = "its weights meet no values in a product of matrices"
 WITHDRAWN = "the map found for it is not what its outputs come from"
-
-# Operations by name: which of their arguments are the factors.
-_PRODUCTS = {
-    "mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "mv": 0,
-    "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1,
-}  # fmt: skip
-_PARTS = {"tensordot", "inner", "bilinear", "chain_matmul", "linalg_multi_dot"}
-_SOFTMAX = {
-    "softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax",
-}  # fmt: skip
-_SUMS = {"sum", "mean", "nansum"}
-_REDUCED = {
-    "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm",
-}  # fmt: skip
-_LAYERS = {
-    "convolution", "conv1d", "conv2d", "conv3d", "_convolution", "mkldnn_convolution",
-    "native_layer_norm", "layer_norm", "native_group_norm", "group_norm", "rms_norm",
-    "_fused_rms_norm", "native_batch_norm", "batch_norm", "cudnn_batch_norm",
-    "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
-}  # fmt: skip
-_FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "cudnn_attention")
-_RANKED = {"topk", "sort", "argsort", "argmax", "argmin"}
-_JOINED = {"cat", "concat", "concatenate", "stack", "hstack"}
-_DIVIDED = {"div", "div_", "true_divide", "divide"}
-_TIMES = {"mul", "multiply"}
-_VIEWS = {
-    "view", "_unsafe_view", "transpose", "t", "permute", "expand", "slice", "select", "unsqueeze",
-    "squeeze", "split", "split_with_sizes", "chunk", "unbind", "detach", "alias", "unflatten", "mT",
-    "numpy_T", "as_strided", "narrow", "diagonal", "unfold", "movedim", "swapaxes", "lift_fresh",
-}  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """An operation that was run: its name, its arguments, what came out, and in which module."""
-
-    name: str
-    args: Any
-    given: dict[str, Any]
-    results: list[Tensor]
-    where: str
-
-    @property
-    def result(self) -> Tensor:
-        """The first tensor that came out."""
-        return self.results[0]
-
-
-@lru_cache(maxsize=1024)
-def _written(function: Any) -> tuple[int, ...]:
-    """Return which positional arguments an operation writes to."""
-    given = enumerate(function._schema.arguments)
-    return tuple(k for k, one in given if one.alias_info is not None and one.alias_info.is_write)
-
-
-def _is_fused(name: str) -> bool:
-    return name.lstrip("_").startswith(_FUSED)
 
 
 class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -128,11 +86,11 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.handlers = {
             "einsum": self._einsum,
             "embedding": self._embed,
-            **dict.fromkeys(_PRODUCTS, self._product),
-            **dict.fromkeys(_SOFTMAX, self._softmax),
-            **dict.fromkeys(_SUMS | _REDUCED, self._sum),
-            **dict.fromkeys(_LAYERS, self._convolve),
-            **dict.fromkeys(_JOINED, self._join),
+            **dict.fromkeys(PRODUCTS, self._product),
+            **dict.fromkeys(SOFTMAX, self._softmax),
+            **dict.fromkeys(SUMS | REDUCED, self._sum),
+            **dict.fromkeys(LAYERS, self._convolve),
+            **dict.fromkeys(JOINED, self._join),
         }
 
     def __torch_dispatch__(
@@ -145,19 +103,16 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(function, HigherOrderOperator):
             return self._higher(function, args, given, where)
         name = function.overloadpacket.__name__
-        if name in _VIEWS:
+        if name in VIEWS:
             return function(*args, **given)
-        if (
-            name in _PARTS
-            and (parts := self._in_parts(function, args, given)) is not NotImplemented
-        ):
+        if name in PARTS and (parts := self._in_parts(function, args, given)) is not NotImplemented:
             return parts
-        for k in _written(function):
+        for k in written(function):
             if k < len(args):
                 self._save(args[k])
         result = function(*args, **given)
         named = zip((one.name for one in function._schema.arguments), args, strict=False)
-        self.take(name, args, {**dict(named), **given} if _is_fused(name) else given, result, where)
+        self.take(name, args, {**dict(named), **given} if is_fused(name) else given, result, where)
         return result
 
     def _in_parts(self, function: Any, args: Any, given: Any) -> Any:
@@ -180,7 +135,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         results = [one for one in tensors_in([result]) if not one.is_meta]
         if not results:
             return
-        take = self._fused if _is_fused(name) else self.handlers.get(name, self._follow)
+        take = self._fused if is_fused(name) else self.handlers.get(name, self._follow)
         take(Step(name, args, given, results, where))
 
     def _einsum(self, step: Step) -> None:
@@ -195,7 +150,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._meet(step.where, step.result, *step.args[:3])
 
     def _product(self, step: Step) -> None:
-        first = _PRODUCTS[step.name]
+        first = PRODUCTS[step.name]
         self._multiply(step, *step.args[first : first + 2])
         if first:  # with a summand
             fact = self.flow.of(step.result)
@@ -219,10 +174,30 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             first = bool(one.origins)
             self._meet(where, result, left, right, weights=left if first else right)
             return
+        if one.origins:
+            self._meet_either(step, left, right)
+            return
+        fact = Fact(max(one.level, other.level), one.sequence)
+        if result.ndim > 1 and result.shape[-1] > 1:
+            places = not is_feature(right, -1, other)
+            origin = Origin(where, tuple(result.shape), (left, right), places=places)
+            fact = replace(fact, origins=frozenset([origin]))
+        self.flow.set(result, fact)
+
+    def _meet_either(self, step: Step, left: Tensor, right: Tensor) -> None:
+        """Know a product of products: weights of weights, weights and values, or perhaps scores."""
+        one, other = self.flow.of(left), self.flow.of(right)
         origins = one.origins | other.origins
-        if not origins and result.ndim > 1 and result.shape[-1] > 1:
-            origins = frozenset([Origin(where, result.numel(), (left, right))])
-        self.flow.set(result, Fact(max(one.level, other.level), one.sequence, origins=origins))
+        normal = [any(origin.normal for origin in fact.origins) for fact in (one, other)]
+        if all(normal):
+            level = max(one.level, other.level)
+            self.flow.set(step.result, Fact(level, one.sequence, origins=origins))
+            return
+        for origin in origins:
+            origin.met = True
+        self._meet(step.where, step.result, left, right, weights=right if normal[1] else left)
+        if not any(normal):
+            self.flow.set(step.result, replace(self.flow.of(step.result), origins=origins))
 
     def _softmax(self, step: Step) -> None:
         args, result, where = step.args, step.result, step.where
@@ -237,12 +212,14 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if result.ndim == 0 or result.shape[dim] < 2 or fact.level == CONSTANT or fact.leaf:
             return
         sides = next((one.sides for one in fact.origins if one.sides), ())
+        for meeting in fact.meetings if sides else ():
+            meeting.scores = True
         n, m = result.shape[-2:] if result.ndim > 1 else (1, 0)
         square = n == m in self.leading  # places, perhaps, whose weights a layer has made
         if not sides and (fact.origins or is_feature(result, dim, fact)) and not square:
             return
         pools = not sides and self._pools(result, dim, fact)
-        origin = Origin(where, result.numel(), sides, normal=True, pools=pools)
+        origin = Origin(where, tuple(result.shape), sides, normal=True, pools=pools)
         self.origins.append(origin)
         self.flow.set(result, replace(fact, origins=fact.origins | {origin}, total_of=None))
 
@@ -274,10 +251,10 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if operand is None:
             return
         fact = self.flow.of(operand)
-        if name in _SUMS and fact.weighs and fact.origins:
+        if name in SUMS and fact.weighs and fact.origins:
             self._meet(step.where, results[0], operand, weights=operand)
             return
-        total = (place_of(operand), args[1]) if name in _SUMS and len(args) > 1 else None
+        total = (place_of(operand), args[1]) if name in SUMS and len(args) > 1 else None
         for one in results:
             new = Fact(fact.level, fact.sequence, total_of=total, meetings=fact.meetings)
             self.flow.set(one, new)
@@ -285,8 +262,9 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _layer(self, left: Tensor, right: Tensor, result: Tensor, *, by_right: bool) -> None:
         """Know what a layer with weights of its own puts out; mixed heads are still weights."""
         read = left if by_right else right
+        mixed = read.shape[-1 if by_right or read.ndim == 1 else -2]
         fact, other = self.flow.of(read), self.flow.of(right if by_right else left)
-        kept = frozenset(one for one in fact.origins if one.size == result.numel())
+        kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
         sequence = fact.sequence if fact.level >= other.level else other.sequence
         dim = -1 if by_right else -2
         features = strides(result, dim) if result.ndim > 1 or by_right else ()
@@ -299,7 +277,8 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._read(read)
         self.flow.follow([read], [result])
         fact = self.flow.of(result)
-        kept = frozenset(one for one in fact.origins if one.size == result.numel())
+        mixed = read.shape[1] if "conv" in step.name else None
+        kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
         level = max(fact.level, LEARNT) if fact.level else CONSTANT
         features = strides(result, 1) if "conv" in step.name and result.ndim > 2 else fact.features
         self.flow.set(result, Fact(level, fact.sequence, origins=kept, features=features))
@@ -322,17 +301,17 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _follow(self, step: Step) -> None:
         name, results = step.name, step.results
         operands = list(tensors_in((*step.args, *step.given.values())))
-        if name in _RANKED:
+        if name in RANKED:
             for meeting in self.flow.of(operands[0]).meetings:
                 meeting.ranked = True
         total = None
-        if name in _DIVIDED and len(operands) > 1:
+        if name in DIVIDED and len(operands) > 1:
             total = self.flow.of(operands[1]).total_of
             total = total if total and total[0] == place_of(operands[0]) else None
         if name.endswith("_") and operands:
             self._write(operands)
         self.flow.follow(operands, results)
-        if name in _TIMES and len(operands) == 2 and results[0].numel() > 1:
+        if name in TIMES and len(operands) == 2 and results[0].numel() > 1:
             self._weigh(operands, results[0])
         if total is not None:
             dims = total[1] if isinstance(total[1], int) else next(iter(total[1] or ()), None)

@@ -3,6 +3,7 @@
 Facts belong to storages, so that views, transposes and reshapes of one array share them.
 """
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,24 +25,42 @@ class Origin:
     ----------
     where : str
         Name of the module.
-    size : int
-        Of its numbers.
+    shape : tuple of int
+        Its own: what mixes the last two dimensions, of positions or features, ends it.
     sides : tuple of Tensor
         The factors of a product; none of weights that follow from no product.
     normal : bool
         Whether it was normalised: a softmax.
     pools : bool
         Whether there is one row of weights for a text and a head: no query.
+    places : bool
+        Whether its columns are no features, as far as these are known: scores or weights.
     met : bool
         Whether it has met values.
     """
 
     where: str
-    size: int
+    shape: tuple[int, ...]
     sides: tuple[Tensor, ...] = ()
     normal: bool = False
     pools: bool = False
+    places: bool = True
     met: bool = False
+
+    def outlives(self, result: Tensor, mixed: int | None) -> bool:
+        """Tell whether it goes through a layer: scores or weights whose heads are mixed or scaled.
+
+        Parameters
+        ----------
+        result : Tensor
+            What the layer puts out.
+        mixed : int or None
+            How many numbers the layer adds up; None for a norm.
+        """
+        if not self.places or math.prod(self.shape) != result.numel():
+            return False
+        heads = math.prod(self.shape[:-2])
+        return mixed is None or (mixed not in self.shape[-2:] and heads % mixed == 0)
 
 
 @dataclass(frozen=True, eq=False)

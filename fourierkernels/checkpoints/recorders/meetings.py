@@ -21,6 +21,8 @@ class Meeting:
         Number, sum and sum of squares of what came out.
     pools : bool
         Whether there is no query: it need not be a call.
+    scores : bool
+        Whether it was a product of products that was normalised afterwards: there are no values.
     ranked, read : bool
         Whether numbers are chosen by it, and whether a layer or a product reads it. Where only the
         former is so, as with an index of the keys to be read, it need not be a call either.
@@ -29,13 +31,14 @@ class Meeting:
     where: str
     print: Print
     pools: bool
+    scores: bool = False
     ranked: bool = False
     read: bool = False
 
     @property
     def silent(self) -> bool:
         """Whether it need not be a call."""
-        return self.pools or (self.ranked and not self.read)
+        return self.pools or self.scores or (self.ranked and not self.read)
 
 
 def fingerprint(tensor: Tensor) -> Print:

@@ -259,6 +259,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "sigmoid": by_scores(lambda layer, s: s, lambda scores, dim: torch.sigmoid(scores)),
     "second branch": (second_branch, second_maps),
     "weights overwritten": (overwritten, softmax_map),
+    "scores without a softmax": by_scores(lambda layer, s: s, lambda s, dim: s.relu()),
     "squared": (squared, None),
     "efficient": (efficient, None),
     "learned bias": by_scores(lambda layer, scores: scores + layer.bias),
@@ -279,10 +280,10 @@ KINDS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def network(kind: str) -> tuple[nn.Sequential, Tensor]:
+def network(kind: str, first: nn.Module | None = None) -> tuple[nn.Sequential, Tensor]:
     torch.manual_seed(0)
-    layers = nn.Sequential(Kind("plain"), Kind(kind), Kind("plain")).eval().requires_grad_(False)
-    return layers, torch.randn(B, N, E)
+    layers = nn.Sequential(first or Kind("plain"), Kind(kind), Kind("plain"))
+    return layers.eval().requires_grad_(False), torch.randn(B, N, E)
 
 
 def recorded(model: nn.Module, *inputs: Tensor) -> RecordedCalls:
@@ -293,7 +294,8 @@ def recorded(model: nn.Module, *inputs: Tensor) -> RecordedCalls:
 
 def check_kind(model: nn.Sequential, x: Tensor, calls: RecordedCalls) -> None:
     for name, layer in model.named_children():
-        own, maps = [call for call in calls if call.name == name], layer.maps(x)
+        own = [call for call in calls if call.name == name]
+        maps = layer.maps(x) if isinstance(layer, Kind) else []
         if name == "1" and not (maps and own):
             assert name in calls.unread, "silent"
         else:
@@ -310,6 +312,65 @@ def test_every_kind_is_recorded_as_it_is_or_named(kind: str, mode: Any) -> None:
     model, x = network(kind)
     with mode():
         check_kind(model, x, recorded(model, x))
+
+
+class Computed(nn.Module):
+    """A layer whose weights, or state, are computed."""
+
+    def __init__(self, layer: str) -> None:
+        super().__init__()
+        self.layer, self.near = layer, nn.Linear(E, E)
+        self.all, self.taps, self.norm = nn.Linear(E, E * E), nn.Linear(E, 3), nn.LayerNorm(E)
+        self.own = nn.Parameter(torch.randn(E, E) / 4)
+
+    def weight(self, x: Tensor) -> Tensor:
+        return self.all(x.mean(1)).unflatten(-1, (E, E)) / E
+
+    def forward(self, x: Tensor) -> Tensor:
+        return COMPUTED[self.layer](self, x)
+
+
+def state(layer: Any, x: Tensor) -> Tensor:
+    found = (x[..., :, None] * x[..., None, :]).cumsum(1)
+    return x + (layer.near(x)[..., None, :] @ found).squeeze(-2)
+
+
+def dynamic(layer: Any, x: Tensor) -> Tensor:
+    near = functional.pad(x, (0, 0, 1, 1)).unfold(1, 3, 1)
+    return x + torch.einsum("bnek,bnk->bne", near, layer.taps(x).softmax(-1))
+
+
+def rotated(layer: Any, x: Tensor) -> Tensor:
+    weight = layer.weight(x)
+    return x @ torch.linalg.matrix_exp(weight - weight.mT)
+
+
+COMPUTED: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "weights made by another layer": lambda layer, x: x + x @ layer.weight(x),
+    "a norm and a layer behind it": lambda m, x: m.near(m.norm(x @ m.weight(x))),
+    "weights normalised": lambda layer, x: x + x @ functional.normalize(layer.own, dim=0),
+    "weights and an update": lambda m, x: x + x @ (m.own + m.own[:, :2] @ m.own[:2]),
+    "weights times a scale": lambda m, x: x + x @ (m.own * m.own.abs().amax(0)),
+    "dynamic convolution": dynamic,
+    "state": state,
+    "rotation": rotated,
+}
+
+
+@pytest.mark.parametrize("layer", COMPUTED)
+@torch.no_grad()
+def test_attention_behind_layers_of_computed_weights_is_recorded(layer: str) -> None:
+    model, x = network("plain", Computed(layer))
+    calls = recorded(model, x)
+    check_kind(model, x, calls)
+    assert calls.unread == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_every_kind_is_known_behind_a_layer_of_computed_weights(kind: str) -> None:
+    model, x = network(kind, Computed("weights made by another layer"))
+    check_kind(model, x, recorded(model, x))
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])

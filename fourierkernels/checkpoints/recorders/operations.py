@@ -1,0 +1,65 @@
+"""The operations of torch that an account tells apart, by name."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from torch import Tensor
+
+# Operations by name: which of their arguments are the factors.
+PRODUCTS = {
+    "mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "mv": 0,
+    "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1,
+}  # fmt: skip
+PARTS = {"tensordot", "inner", "bilinear", "chain_matmul", "linalg_multi_dot"}
+SOFTMAX = {
+    "softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax",
+}  # fmt: skip
+SUMS = {"sum", "mean", "nansum"}
+REDUCED = {
+    "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm",
+}  # fmt: skip
+LAYERS = {
+    "convolution", "conv1d", "conv2d", "conv3d", "_convolution", "mkldnn_convolution",
+    "native_layer_norm", "layer_norm", "native_group_norm", "group_norm", "rms_norm",
+    "_fused_rms_norm", "native_batch_norm", "batch_norm", "cudnn_batch_norm",
+    "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
+}  # fmt: skip
+FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "cudnn_attention")
+RANKED = {"topk", "sort", "argsort", "argmax", "argmin"}
+JOINED = {"cat", "concat", "concatenate", "stack", "hstack"}
+DIVIDED = {"div", "div_", "true_divide", "divide"}
+TIMES = {"mul", "multiply"}
+VIEWS = {
+    "view", "_unsafe_view", "transpose", "t", "permute", "expand", "slice", "select", "unsqueeze",
+    "squeeze", "split", "split_with_sizes", "chunk", "unbind", "detach", "alias", "unflatten", "mT",
+    "numpy_T", "as_strided", "narrow", "diagonal", "unfold", "movedim", "swapaxes", "lift_fresh",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """An operation that was run: its name, its arguments, what came out, and in which module."""
+
+    name: str
+    args: Any
+    given: dict[str, Any]
+    results: list[Tensor]
+    where: str
+
+    @property
+    def result(self) -> Tensor:
+        """The first tensor that came out."""
+        return self.results[0]
+
+
+@lru_cache(maxsize=1024)
+def written(function: Any) -> tuple[int, ...]:
+    """Return which positional arguments an operation writes to."""
+    given = enumerate(function._schema.arguments)
+    return tuple(k for k, one in given if one.alias_info is not None and one.alias_info.is_write)
+
+
+def is_fused(name: str) -> bool:
+    """Tell whether an operation is attention in one."""
+    return name.lstrip("_").startswith(FUSED)
