@@ -70,11 +70,36 @@ class Row:
             {name: _begun(name, one, count) for name, one in self.entries.items()}, self.batch
         )
 
+    def padding_at_end(self, unseen: int) -> int:
+        """Return how many of the last tokens, of those not seen, are said to be padding.
+
+        It is said by a mask with one number per token, or by an id that is repeated at the end and
+        found nowhere else.
+        """
+        rows = {
+            name: one[0].tolist()
+            for name, one in self.entries.items()
+            if one.ndim == 2 and one.shape[1] == self.length()
+        }
+        masks = {name: numbers for name, numbers in rows.items() if "mask" in name}
+        ids = next((numbers for name, numbers in rows.items() if name not in masks), [])
+        runs = [_run_at_end(mask) for mask in masks.values()]
+        run = _run_at_end(ids)
+        if run > 1 and ids[-1] not in ids[:-run]:
+            runs.append(run)
+        return max((run for run in runs if run <= unseen), default=0)
+
     def _whole_numbers(self, name: str) -> list[int]:
         found = self.entries.get(name)
         if found is None or found.ndim != 2 or found.is_floating_point():
             return []
         return [int(number) for number in found[0]]
+
+
+def _run_at_end(numbers: Sequence[float]) -> int:
+    """Return how many numbers at the end are equal; 0 if all are."""
+    others = [place for place, one in enumerate(numbers) if one != numbers[-1]]
+    return len(numbers) - 1 - others[-1] if others else 0
 
 
 def _begun(name: str, entry: Tensor, count: int) -> Tensor:

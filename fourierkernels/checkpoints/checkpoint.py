@@ -169,10 +169,11 @@ class Checkpoint(ABC):
 
     def without_padding(
         self, item: Any, calls: "Sequence[AttentionCall]", row: int
-    ) -> tuple[Any, str]:
-        """Return an item without what no query sees at its end, and a sentence on what else is so.
+    ) -> tuple[Any, int, str]:
+        """Return an item without padding, how much was cut away, and what else gets no weight.
 
-        Which keys are seen is read from the maps of all calls, whatever a mask is called.
+        Padding is what is said to be so at the end of a row of a batch, and is seen by no query in
+        the maps of all calls; weights may be zero for other reasons.
 
         Parameters
         ----------
@@ -183,19 +184,21 @@ class Checkpoint(ABC):
         """
         span = self.spans(item)
         if span is None or not calls:
-            return item, ""
+            return item, 0, ""
         hidden = ~calls[0].seen_keys(row, *span)
         for call in calls[1:]:
             if not bool(hidden.any()):
-                return item, ""
+                return item, 0, ""
             hidden &= ~call.seen_keys(row, *span)
         unseen: BoolArray = hidden.cpu().numpy()
         last = int(np.cumprod(unseen[::-1]).sum())
-        if 0 < last < len(unseen) and not self.part.pairs:
-            shorter = self.beginning(item, len(item) - last)
-            if self.spans(shorter) == (span[0] - last, span[1] - last):
-                item, unseen = shorter, unseen[:-last]
-        return item, _padding_inside(unseen)
+        cut = 0
+        if 0 < last < len(unseen) and not self.part.pairs and hasattr(item, "padding_at_end"):
+            cut = item.padding_at_end(last)
+        shorter = self.beginning(item, len(item) - cut) if cut else item
+        if self.spans(shorter) != (span[0] - cut, span[1] - cut):
+            return item, 0, _without_weight(unseen)
+        return shorter, cut, _without_weight(unseen[: len(unseen) - cut])
 
     def special(self, item: Any) -> BoolArray | None:
         """Return which keys of an item are special tokens, ``(m,)``; None if that is unknown."""
@@ -315,13 +318,13 @@ class Checkpoint(ABC):
         return replace(self, tokenizer=tokenizer, notes=notes)
 
 
-def _padding_inside(unseen: BoolArray) -> str:
-    """Return a sentence on keys that no query sees; empty if there are none."""
+def _without_weight(unseen: BoolArray) -> str:
+    """Return a sentence on keys that no query gives weight to; empty if there are none."""
     places = np.flatnonzero(unseen) + 1
     if not len(places):
         return ""
     ends = f"{places[0]} to {places[-1]}" if len(places) > 1 else f"{places[0]}"
-    return f"{len(places)} of {len(unseen)} keys, within {ends}, that no query sees: padding counts"
+    return f"{len(places)} of {len(unseen)} keys, within {ends}, get no weight from any query"
 
 
 def _described(batch: Sequence[Any]) -> str:

@@ -68,11 +68,42 @@ def test_padding_does_not_count_whatever_its_mask_is_called(told: str, causal: b
     assert found.summaries()["trained"].n_min == 3
     assert [one.maps.shape[2] for one in found.first.examples] == [7, 3, 5]
     assert found.first.unread == ""
+    assert found.first.notes == (
+        "inputs whose padding at the end is cut away: 2, at most 4 tokens of one",
+    )
 
 
 def test_padding_before_a_text_is_named() -> None:
     found = head_report(Masked(inside), padded(left=True), **OPTIONS)
-    assert found.first.unread == "4 of 7 keys, within 1 to 4, that no query sees: padding counts"
+    assert found.first.notes == ("4 of 7 keys, within 1 to 4, get no weight from any query",)
+    assert found.first.unread == ""
+
+
+class Choosy(nn.Module):
+    """Attention to the one best key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.q, self.k = nn.Embedding(20, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed(ids)
+        q, k, v = (part.unflatten(-1, (2, 8)).transpose(1, 2) for part in (self.q(x), self.k(x), x))
+        scores = (q @ k.mT).masked_fill((ids == 0)[:, None, None], -torch.inf)
+        best = scores == scores.amax(-1, keepdim=True)
+        found: Tensor = scores.masked_fill(~best, -torch.inf).softmax(-1) @ v
+        return found.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("ends", [0, 2])
+def test_tokens_without_weight_are_no_padding(ends: int) -> None:
+    text = torch.arange(1, 13)[None]
+    found = head_report(Choosy(), nn.functional.pad(text, (0, ends)), **OPTIONS)
+    assert found.summaries()["trained"].n_min == 12
+    assert found.first.unread == ""
+    assert found.first.notes[-1].endswith(" get no weight from any query")
+    assert len(found.first.notes) == 1 + (ends > 0)
 
 
 @pytest.mark.parametrize("slab", [0, 2])

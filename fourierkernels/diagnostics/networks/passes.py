@@ -155,6 +155,10 @@ class Modules:
         Heads, windows, queries and keys of each layer, where layers differ in them or have windows.
     forced : int
         Inputs of one key, of which nothing is measured.
+    padded, padding : int
+        Inputs whose padding was cut away, and the most tokens of one.
+    unseen : str
+        The longest sentence on keys that get no weight.
     """
 
     layers: tuple[str, ...] = ()
@@ -162,10 +166,16 @@ class Modules:
     notes: tuple[str, ...] = ()
     shapes: tuple[tuple[int, int, int, int], ...] = ()
     forced: int = 0
+    padded: int = 0
+    padding: int = 0
+    unseen: str = ""
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
         self.forced += has_no_choice(sample)
+        self.padded += sample.padding > 0
+        self.padding = max(self.padding, sample.padding)
+        self.unseen = max(self.unseen, sample.unseen, key=len)
         self.layers, self.notes, shapes = sample.layers, sample.checkpoint.notes, sample.shapes
         if len(set(shapes)) > 1 or shapes[0][1] > 1:
             self.shapes = tuple(shapes)
@@ -182,13 +192,22 @@ class Modules:
         self.shapes = tuple(map(tuple, state["shapes"])) or self.shapes
         self.unread = max(self.unread, state["unread"], key=len)
         self.forced += state["forced"]
+        self.padded += state["padded"]
+        self.padding = max(self.padding, state["padding"])
+        self.unseen = max(self.unseen, state["unseen"], key=len)
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """Those of the checkpoint, and one on inputs of one key."""
-        if not self.forced:
-            return self.notes
-        return (*self.notes, f"inputs of one key, of which nothing is measured: {self.forced}")
+        """Those of the checkpoint, on padding, on keys without weight and on inputs of one key."""
+        notes = [*self.notes]
+        if self.padded:
+            most = f"at most {self.padding} tokens of one"
+            notes.append(f"inputs whose padding at the end is cut away: {self.padded}, {most}")
+        if self.unseen:
+            notes.append(self.unseen)
+        if self.forced:
+            notes.append(f"inputs of one key, of which nothing is measured: {self.forced}")
+        return tuple(notes)
 
 
 @dataclass

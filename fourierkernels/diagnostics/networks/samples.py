@@ -48,6 +48,10 @@ class HeadSample:
         The input: token ids, the path of an image, or ids of a source and a target.
     unread : str
         A sentence on attention that was seen and not understood; empty if there was none.
+    padding : int
+        Tokens that were cut away at the end.
+    unseen : str
+        A sentence on keys that get no weight; empty if there were none.
     """
 
     index: int
@@ -57,6 +61,8 @@ class HeadSample:
     _calls: list[AttentionCall]
     _row: int
     _inputs: int = 1
+    padding: int = 0
+    unseen: str = ""
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -220,9 +226,10 @@ def _samples(checkpoint: Checkpoint, batch: list[Numbered], slab: int) -> Iterat
     unread = unread_sentence(calls.unread)
     for row, (index, whole) in enumerate(batch):
         with torch.inference_mode():
-            item, padding = checkpoint.without_padding(whole, calls, row)
-        said = "; ".join(filter(None, (unread, padding)))
-        yield HeadSample(index, item, checkpoint, said, calls, row, len(batch))
+            item, padding, unseen = checkpoint.without_padding(whole, calls, row)
+        yield HeadSample(
+            index, item, checkpoint, unread, calls, row, len(batch), padding=padding, unseen=unseen
+        )
 
 
 class _Pace:
