@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike
 from fourierkernels.diagnostics.controls import CONTROLS, POSITION, ROWS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
 from fourierkernels.diagnostics.maps import InapplicableError, RowSums, check_rows
+from fourierkernels.diagnostics.positions import mean_positions, position_classes
 from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
 from fourierkernels.foundation.validation import as_real, check_choice, check_finite
 
 OWN = [name for name, row in CONTROLS.items() if not row.needs_random]
 DRAWS = 8  # of every text, for metrics that inner products do not determine
 _AGREE = 0.9  # of what any head gives weight to, share to which every head does, on average
-_ROUNDS, _FITTED = 100, 1e-5  # of proportional fitting; when totals are met, a share of a row
+_ROUNDING = 1e-10  # of inner products under the control position, relative
 
 
 def visible_keys(maps: FloatArray) -> BoolArray:
@@ -65,67 +66,6 @@ def mean_rows(maps: FloatArray, dealt: BoolArray) -> FloatArray:
     count = np.maximum(dealt.sum(axis=-1), 1)
     share = np.einsum("hij,ij->hi", maps, dealt.astype(float)) / count
     return np.where(dealt, share[..., None], maps)
-
-
-def mean_positions(maps: FloatArray, visible: BoolArray, classes: IntArray) -> FloatArray:
-    """Return maps ``(H, n, m)`` of the same row sums and totals of classes, and alike within them.
-
-    P_ij = r_i w_c(i, j) over visible keys, c the class of query and key (their offset, say), with r
-    and w such that rows and classes add up to what they do in the map: of all such maps the one of
-    largest entropy, found by iterative proportional fitting.
-
-    Parameters
-    ----------
-    maps : ndarray, shape (H, n, m)
-        Not negative.
-    visible : ndarray of bool, shape (n, m)
-    classes : ndarray of int, shape (n, m)
-        Numbers from 0; a row has one key of each at most.
-
-    Examples
-    --------
-    >>> causal, offsets = np.tri(2, dtype=bool), np.array([[1, 2], [0, 1]])
-    >>> mean_positions(np.array([[[1.0, 0.0], [0.5, 0.5]]]), causal, offsets).round(3)
-    array([[[1. , 0. ],
-            [0.5, 0.5]]])
-    """
-    n, count = len(classes), int(classes.max()) + 1
-    cells = np.zeros((n, count))
-    np.add.at(cells, (np.arange(n)[:, None], classes), visible)
-    sums = maps.sum(axis=-1)  # (H, n)
-    totals = np.zeros((len(maps), count))
-    for total, one in zip(totals, maps, strict=True):
-        total[:] = np.bincount(classes.ravel(), one.ravel(), count)
-    weights = totals / np.maximum(cells.sum(axis=0), 1)  # (H, C)
-    for _ in range(_ROUNDS):
-        rows = _ratio(sums, weights @ cells.T)
-        reached = rows @ cells
-        if np.abs(weights * reached - totals).max() <= _FITTED:
-            break
-        weights = _ratio(totals, reached)
-    rows = _ratio(sums, weights @ cells.T)
-    return np.where(visible, rows[..., None] * weights[:, classes], 0.0)
-
-
-def _ratio(over: FloatArray, under: FloatArray) -> FloatArray:
-    return np.divide(over, under, out=np.zeros_like(over), where=under > 0)
-
-
-def position_classes(places: FloatArray) -> IntArray:
-    """Return the class of every query and key ``(n, n)``: their offset; the first key is its own.
-
-    Parameters
-    ----------
-    places : ndarray, shape (n, dim)
-        Where tokens are: their number in a text, row and column of a patch.
-    """
-    classes = np.zeros(2 * (len(places),), dtype=np.int64)
-    for axis in places.T:
-        steps = np.unique(axis - axis[:, None], return_inverse=True)[1].reshape(classes.shape)
-        classes = classes * (int(steps.max()) + 1) + steps
-    classes = np.unique(classes, return_inverse=True)[1].reshape(classes.shape)
-    classes[:, 0] = classes.max(initial=0) + 1
-    return classes
 
 
 def permuted_maps(
@@ -200,7 +140,8 @@ def expected_part(
         check_rows(maps, "the control position")
         dealt = _dealt(maps, kept)
         means = mean_positions(np.where(dealt, maps, 0.0), dealt, classes)
-        return function.of_products(_products(maps, np.where(dealt, means, maps)))
+        products = _products(maps, np.where(dealt, means, maps))
+        return function.of_products(_without_rounding(products))
     dealt = _dealt(maps, kept if control == ROWS else None)
     if function.of_products is not None:
         return function.of_products(_products(maps, mean_rows(maps, dealt)))
@@ -229,6 +170,14 @@ def _products(maps: FloatArray, means: FloatArray) -> FloatArray:
     products: FloatArray = flat @ flat.T
     np.fill_diagonal(products, np.einsum("hij,hij->h", maps, maps))
     return products
+
+
+def _without_rounding(products: FloatArray) -> FloatArray:
+    """Return inner products in which heads that are the same but for the fit's error are."""
+    norms = np.diag(products)
+    equal = (norms[:, None] + norms) / 2
+    near: FloatArray = np.where(np.abs(equal - products) <= _ROUNDING * equal, equal, products)
+    return near
 
 
 def chance_distances(

@@ -17,15 +17,14 @@ from fourierkernels.diagnostics import (
 )
 from fourierkernels.diagnostics.chance import (
     OWN,
-    mean_positions,
     permuted_maps,
-    position_classes,
     visible_keys,
 )
 from fourierkernels.diagnostics.controls import CONTROLS, control_names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS
 from fourierkernels.diagnostics.maps import row_entropies
 from fourierkernels.diagnostics.moments import mean_interval, t_interval
+from fourierkernels.diagnostics.positions import mean_positions, position_classes
 from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.finding import head_finding
@@ -209,7 +208,7 @@ def test_heads_of_the_same_positions_share_nothing_beyond_them(mask: str) -> Non
     """Each row is drawn around one profile: the previous token, the first, and a slow decay."""
     rng, n = np.random.default_rng(7), 24
     away = np.arange(n) - np.arange(n)[:, None]
-    profile = np.exp(-np.abs(away) / 6) + 4.0 * (away == -1) + 2.0 * (np.arange(n) == 0)
+    profile = np.exp(-np.abs(away) / 6 + 1.6 * (away == -1) + 1.5 * (np.arange(n) == 0))
     profile = np.where(seen(n, mask), profile, 0.0)
     means = profile / profile.sum(axis=-1, keepdims=True)
     texts = []
@@ -224,6 +223,38 @@ def test_heads_of_the_same_positions_share_nothing_beyond_them(mask: str) -> Non
     assert beyond.high - beyond.low < 0.1
 
 
+SHARP = {
+    "previous token": lambda away: np.where(away == -1, 8.0, 0.0),
+    "linear bias": lambda away: -np.abs(away).astype(float),
+    "first token": lambda away: 6.0 * (np.arange(len(away)) == 0) + 0.0 * away,
+}
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+@pytest.mark.parametrize("profile", SHARP)
+def test_sharp_profiles_share_nothing_beyond_positions(profile: str, mask: str) -> None:
+    """One profile of scores for all heads, and noise of each head's own."""
+    rng, n = np.random.default_rng(16), 16
+    away = np.arange(n) - np.arange(n)[:, None]
+    scores = np.where(seen(n, mask), SHARP[profile](away), -np.inf)
+    noise = 0.5 * rng.normal(size=(8, 1, HEADS, n, n))
+    maps = np.exp(scores + noise)
+    maps /= maps.sum(axis=-1, keepdims=True)
+    assert head_share(*summaries(list(maps), DEFAULT_METRIC)).low > 0.5
+    beyond = head_share(*summaries(list(maps), DEFAULT_METRIC, control="position"), level=0.99)
+    assert beyond.low < 0 < beyond.high
+
+
+def test_hard_rows_are_fitted_or_left_out_and_two_tokens_have_no_share() -> None:
+    rng = np.random.default_rng(17)
+    hard = np.eye(12)[rng.integers(np.arange(1, 13), size=(HEADS, 12))]  # one key of each row
+    classes = position_classes(np.arange(12.0)[:, None])
+    means = mean_positions(hard, seen(12, "causal"), classes)
+    np.testing.assert_allclose(means[:, :, 0].sum(axis=-1), hard[:, :, 0].sum(axis=-1), atol=1e-8)
+    texts = [unrelated(rng, soft(1.0), 2)[:, :1].repeat(HEADS, axis=1) for _ in range(4)]
+    assert np.isnan(head_share(*summaries(texts, DEFAULT_METRIC, control="position")).average)
+
+
 def test_position_means_keep_rows_and_the_totals_of_positions() -> None:
     rng, n = np.random.default_rng(8), 10
     maps = unrelated(rng, soft(1.0), n, "causal")[0]
@@ -232,7 +263,8 @@ def test_position_means_keep_rows_and_the_totals_of_positions() -> None:
     np.testing.assert_allclose(means.sum(axis=-1), 1.0)
     for number in range(classes.max() + 1):
         at = classes == number
-        np.testing.assert_allclose(means[:, at].sum(axis=-1), maps[:, at].sum(axis=-1), atol=2e-4)
+        np.testing.assert_allclose(means[:, at].sum(axis=-1), maps[:, at].sum(axis=-1), atol=1e-9)
+    np.testing.assert_allclose(means[:, :, 0].sum(axis=-1), maps[:, :, 0].sum(axis=-1), atol=1e-9)
     assert (means[:, ~seen(n, "causal")] == 0).all()
 
 
@@ -240,8 +272,7 @@ def test_patches_are_classed_by_rows_and_columns() -> None:
     places = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     classes = position_classes(places)
     for (i, j), (k, m) in combinations(np.ndindex(4, 4), 2):
-        first = (j == 0) + (m == 0)
-        same = first != 1 and (first == 2 or (places[j] - places[i] == places[m] - places[k]).all())
+        same = (places[j] - places[i] == places[m] - places[k]).all()
         assert (classes[i, j] == classes[k, m]) == same
 
 

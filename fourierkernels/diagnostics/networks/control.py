@@ -13,13 +13,14 @@ import numpy as np
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.tokens import InputCounts
-from fourierkernels.diagnostics.chance import DRAWS, expected_part, position_classes
+from fourierkernels.diagnostics.chance import DRAWS, expected_part
 from fourierkernels.diagnostics.controls import ALL_KEYS, CONTROLS, POSITION
 from fourierkernels.diagnostics.distances import MAPS, METRICS
 from fourierkernels.diagnostics.maps import InapplicableError, row_entropies, row_products
 from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.measures import Accumulating
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
+from fourierkernels.diagnostics.positions import position_classes
 from fourierkernels.diagnostics.sharpening import sharpened_maps
 from fourierkernels.diagnostics.slabs import MapSlab, SlabDistances
 from fourierkernels.diagnostics.statistic_summary import check_tokens
