@@ -27,32 +27,78 @@ from fourierkernels.foundation.validation import as_real, check_choice, check_fi
 
 OWN = [name for name, row in CONTROLS.items() if not row.needs_random]
 DRAWS = 8  # of every text, for metrics that inner products do not determine
-_AGREE = 0.9  # of what any head gives weight to, share to which every head does, on average
+_AGREE = 0.55  # of a mask, what a head gives weight to on average, for zeros to tell it
 _ROUNDING = 1e-10  # of inner products under the control position, relative
 
 
 def visible_keys(maps: FloatArray) -> BoolArray:
     """Return which keys each query may see, ``(s, m)``, told from maps ``(H, s, m)`` of a layer.
 
-    A key that some head gives weight to is visible. Where heads leave out keys that others use
-    (sparse attention, or weights that vanish in half precision) or are all the same, zeros do not
-    tell what is masked: then every key between the least and the greatest offset from query to key
-    that occurs is visible, as with full, causal and windowed attention; if that leaves no row a
-    choice, every key or, where none is later than its query, every earlier one.
+    Zeros tell a mask only if it is of a known form and heads use more than half of it on average:
+    blocks of tokens (packed texts), causal or not; a window of offsets, with keys that all queries
+    see, or all later ones, and queries that see all keys; the window alone. Else zeros are the
+    heads' own (hard or sparse attention, weights that vanish in half precision): every key is
+    visible or, where no head looks ahead, every earlier one. What hard heads keep to, and a mask of
+    another form, then counts as something that they share.
     """
-    used = maps != 0
-    by_any: BoolArray = used.any(axis=0)
-    if by_any.all():
-        return by_any
-    masked = used.sum() >= _AGREE * len(maps) * by_any.sum()
-    if masked and len(maps) > 1 and not (maps[1:] == maps[0]).all():
-        return by_any
-    offsets = np.arange(maps.shape[2]) - np.arange(maps.shape[1])[:, None]
-    seen = offsets[by_any]
-    within: BoolArray = (offsets >= seen.min(initial=0)) & (offsets <= seen.max(initial=0))
-    if within.sum(axis=-1).max() > 1:
-        return within
-    return offsets <= 0 if seen.max(initial=0) <= 0 else np.ones_like(within)
+    used: BoolArray = (maps != 0).any(axis=0)
+    if used.all():
+        return used
+    weights = np.count_nonzero(maps)
+    for mask in (_blocks(used), _window(used, _seen_by_all(used)), _window(used)):
+        fits = mask.sum(axis=-1).max() > 1 and not (used & ~mask).any()
+        if fits and weights >= _AGREE * len(maps) * mask.sum():
+            return mask
+    offsets = _offsets(used)
+    ahead = max(0, int(offsets[used].max(initial=0)))  # above 0 in a slab of later rows
+    if ahead and used.shape[0] == used.shape[1]:
+        return np.ones_like(used)
+    return offsets <= ahead
+
+
+def _offsets(used: BoolArray) -> IntArray:
+    offsets: IntArray = np.arange(used.shape[1]) - np.arange(len(used))[:, None]
+    return offsets
+
+
+def _blocks(used: BoolArray) -> BoolArray:
+    """Return the blocks into which tokens fall, those ahead left out if none is seen.
+
+    Nothing is visible unless each pair of a block is seen one way or the other, and blocks have two
+    tokens on average.
+    """
+    nothing = np.zeros_like(used)
+    if used.shape[0] != used.shape[1]:
+        return nothing
+    both = used | used.T
+    first = both.argmax(axis=1)
+    blocks = both.diagonal().all() and (both[first] == both).all()
+    if not blocks or 2 * len(np.unique(first)) > len(used):
+        return nothing
+    seen: BoolArray = both if np.triu(used, 1).any() else np.tril(both)
+    return seen
+
+
+def _seen_by_all(used: BoolArray) -> BoolArray:
+    """Return cells of keys that every query from some query on sees, half of them or more.
+
+    Cells of queries that see every key are among them.
+    """
+    start = used.argmax(axis=0)
+    after = np.arange(len(used))[:, None] >= start
+    steady = (used >= after).all(axis=0) & (2 * used.sum(axis=0) >= len(used))
+    seen: BoolArray = (after & steady) | used.all(axis=1, keepdims=True)
+    return seen
+
+
+def _window(used: BoolArray, beside: BoolArray | None = None) -> BoolArray:
+    """Return all keys from the least to the greatest offset seen, and those `beside`."""
+    beside = np.zeros_like(used) if beside is None else beside
+    offsets = _offsets(used)
+    seen = offsets[used & ~beside]
+    if not len(seen):
+        return beside
+    return beside | ((offsets >= seen.min()) & (offsets <= seen.max()))
 
 
 def mean_rows(maps: FloatArray, dealt: BoolArray) -> FloatArray:

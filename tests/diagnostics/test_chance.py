@@ -289,6 +289,50 @@ def test_keys_that_a_query_sees_are_told_from_the_maps(mask: str) -> None:
     np.testing.assert_array_equal(visible_keys(maps), several)
 
 
+@pytest.mark.parametrize("part", [0.9, 0.95, 0.97])
+def test_zeros_of_hard_heads_are_no_mask(part: float) -> None:
+    """Two heads of one key each, the same one in a part of the rows."""
+    rng, n = np.random.default_rng(18), 48
+    keys = rng.integers(n, size=(10, 1, 2, n))
+    same = rng.random((10, 1, n)) < part
+    keys[:, :, 1] = np.where(same, keys[:, :, 0], keys[:, :, 1])
+    share = head_share(*summaries(list(np.eye(n)[keys]), DEFAULT_METRIC))
+    assert share.average == pytest.approx(same.mean(), abs=0.01)
+
+
+@pytest.mark.parametrize("noise", [1e-7, 1e-3])
+def test_heads_that_are_nearly_the_same_share_nearly_everything(noise: float) -> None:
+    rng = np.random.default_rng(19)
+    texts = [unrelated(rng, even_keys, 64)[:, :1].repeat(HEADS, axis=1) for _ in range(4)]
+    texts = [maps * (1 + noise * rng.normal(size=maps.shape)) for maps in texts]
+    texts = [maps / maps.sum(axis=-1, keepdims=True) for maps in texts]
+    assert head_share(*summaries(texts, DEFAULT_METRIC)).low > 0.999
+
+
+def masked(rng: np.random.Generator, mask: np.ndarray, scales: list[float]) -> np.ndarray:
+    """Heads of one scale of scores each, whose small weights vanish."""
+    scores = np.array(scales)[:, None, None] * rng.normal(size=(len(scales), *mask.shape))
+    maps = np.where(mask, np.exp(scores), 0.0)
+    maps /= maps.sum(axis=-1, keepdims=True)
+    maps[maps < 1e-6] = 0
+    return maps[None] / maps.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("kind", ["global", "blocks", "causal blocks"])
+def test_masks_are_told_beside_a_sharp_head(kind: str) -> None:
+    place = np.arange(48)
+    mask = seen(48, "window") | (place == 0) | (place[:, None] == 0)
+    if kind != "global":
+        mask = place // 12 == (place // 12)[:, None]
+        mask &= seen(48, "causal" if kind == "causal blocks" else "full")
+    rng = np.random.default_rng(20)
+    texts = [masked(rng, mask, [10.0, 1.0, 1.0, 1.0]) for _ in range(8)]
+    assert (texts[0] == 0).sum() > HEADS * (~mask).sum()  # zeros of its own
+    np.testing.assert_array_equal(visible_keys(texts[0][0]), mask)
+    share = head_share(*summaries(texts, DEFAULT_METRIC), level=0.999)
+    assert share.low < 0 < share.high
+
+
 def test_slabs_of_rows_get_the_draws_of_the_whole_map() -> None:
     maps = unrelated(np.random.default_rng(10), soft(1.0), 9)[0]
     whole = permuted_maps(maps, np.random.default_rng(1))
