@@ -16,6 +16,7 @@ from fourierkernels.report.notes import LEAST, decimals
 
 # Distances of maps in single precision that differ by less, relatively, are equal.
 _ROUNDING = 1e-5
+_NOTHING = 0.01  # a share that is less at the upper end is said to be none
 _SUBJECTS = {
     ALL_KEYS: "With special tokens counted among the keys, they",
     POSITION: "Beyond positions, they",
@@ -43,7 +44,8 @@ class Finding:
 def head_finding(report: ReportContent) -> Finding:
     """Return what the distances of the first metric say, as far as their intervals allow.
 
-    A difference is claimed only if its interval excludes zero by more than rounding. The layer
+    A difference is claimed only if its interval excludes zero by more than rounding, and that there
+    is none only if a share of 1 % lies above the interval. The layer
     that stands out is the one of ``outstanding_layer``, by the share that its heads have in common
     beyond the first control where one was measured, and by the distance itself otherwise.
     """
@@ -103,7 +105,7 @@ def _beside(first: HeadSummary, control: HeadSummary, share: HeadShare, name: st
     how = "are not seen to be nearer to each other than"
     if share.high < -_ROUNDING:
         how = "are farther apart than"
-    elif not math.isnan(share.low):
+    elif share.high < _NOTHING:
         how = "are no nearer to each other than"
     return f"{subject} {how} {than}: they share {share.average:.1%} ({ends}; distance {apart})."
 
