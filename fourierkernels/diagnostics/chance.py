@@ -98,7 +98,8 @@ def _window(used: BoolArray, beside: BoolArray | None = None) -> BoolArray:
     seen = offsets[used & ~beside]
     if not len(seen):
         return beside
-    return beside | ((offsets >= seen.min()) & (offsets <= seen.max()))
+    within: BoolArray = beside | ((offsets >= seen.min()) & (offsets <= seen.max()))
+    return within
 
 
 def mean_rows(maps: FloatArray, dealt: BoolArray) -> FloatArray:

@@ -124,7 +124,7 @@ class HeadShare:
     average, low, high : float
         Of the layers together, the ratio of their averages.
     texts : ndarray, shape (T, L)
-        What each text contributes, linearised: their mean is the share of the layers.
+        What each text contributes, from the jackknife: their mean is the share of the layers.
     level : float
         Of the t intervals over texts.
     """
@@ -185,11 +185,18 @@ def head_share(first: HeadSummary, control: HeadSummary, *, level: float = LEVEL
 
 
 def _shares(own: FloatArray, chance: FloatArray) -> FloatArray:
-    """Return 1 - (mean of own) / (mean of chance) as a mean over texts (delta method)."""
+    """Return 1 - (mean of own) / (mean of chance) as a mean over texts ``(T, ...)``.
+
+    Texts differ by their jackknife pseudo-values: linearised at the mean of all texts, a text that
+    weighs much would count for too little, and intervals of five texts of unequal sharpness would
+    cover in 81 % of all cases, not 90 %.
+    """
     means = chance.mean(axis=0)
+    others = (len(chance) * means - chance) / max(len(chance) - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(means > 0, own.mean(axis=0) / means, np.nan)
-        shares: FloatArray = 1 - ratio - (own - ratio * chance) / means
+        apart = (own - ratio * chance) / np.where(others > 0, others, means)
+        shares: FloatArray = 1 - ratio - (apart - apart.mean(axis=0))
     return shares
 
 

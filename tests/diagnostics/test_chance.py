@@ -409,6 +409,24 @@ def test_shares_cover_as_often_as_they_say() -> None:
     assert covered >= binom(trials, 0.95).ppf(1e-4)
 
 
+@pytest.mark.parametrize(("texts", "least"), [(3, 0.9), (5, 0.88), (12, 0.92)])
+def test_shares_cover_texts_of_unequal_sharpness(texts: int, least: float) -> None:
+    """Half of the rows is common; heads of a sharp text are far apart, and weigh the more."""
+    rng, trials = np.random.default_rng([21, texts]), 1000
+    sharp = rng.random((trials, texts)) < 0.5
+    chance = np.where(sharp, rng.gamma(50.0, 1 / 50, sharp.shape), 0.05)
+    own = chance * (0.5 + rng.normal(scale=0.12, size=sharp.shape))
+    covered = 0
+    for pair in zip(own, chance, strict=True):
+        one, other = HeadAccumulator(metric="cosine"), HeadAccumulator(metric="cosine")
+        for accumulator, values in zip((one, other), pair, strict=True):
+            for value in values:
+                accumulator.add_distances([np.array([[0.0, value], [value, 0.0]])], 4)
+        share = head_share(one.summary(), other.summary())
+        covered += bool(share.low <= 0.5 <= share.high)
+    assert covered >= binom(trials, least).ppf(1e-4)
+
+
 @pytest.mark.parametrize("texts", [1, 2])
 def test_fewer_than_three_texts_have_no_interval(texts: int) -> None:
     assert np.isnan(mean_interval(np.arange(2.0 * texts).reshape(texts, 2))).all()
