@@ -202,7 +202,7 @@ def test_heads_of_the_kept_model_are_read_in_each_part(part: str) -> None:
     sources, targets = kept_lines("source", 3), kept_lines("target", 3)
     inputs = sources if part == "encoder" else list(zip(sources, targets, strict=True))
     report = head_report(KEPT, inputs, part=part, baseline=False, examples=1)
-    (summary,) = report.summaries().values()
+    summary = report.summaries()["trained"]
     assert summary.mean.shape == (2,)
     assert (summary.mean > 0).all()
     words = report.first.examples[0].keys if part == "cross" else report.first.examples[0].queries

@@ -358,3 +358,4 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for origin in self.origins:
             if origin.sides and not origin.met:
                 self.recorded.unread.setdefault(origin.where, UNUSED)
+        self.handlers.clear()  # which refer to this account, and it to the tensors of the pass

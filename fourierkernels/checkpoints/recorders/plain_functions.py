@@ -110,6 +110,7 @@ class _Watch(TorchFunctionMode):
         """Name what was left over, and what the account of the pass lacks."""
         self.pieces.finish()
         self.account.finish()
+        del self.account  # which refers to this watch: the tensors of the pass would live on
 
     def _name(self) -> str | None:
         return self._at_softmax().name if self.inside else None
