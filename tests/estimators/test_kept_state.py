@@ -23,6 +23,7 @@ CHANGES: dict[str, Callable[[NadarayaWatson], object]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight counts copies")
 @pytest.mark.parametrize("bounds", [None, BOUNDS], ids=["open", "bounded"])
 @pytest.mark.parametrize("name", CHANGES)
 def test_answers_follow_a_fitted_attribute_that_is_replaced(name: str, bounds: object) -> None:

@@ -251,6 +251,7 @@ def test_slopes_of_the_fit_keep_their_digits_where_sums_were_repeated(name: str)
 # --- leaving one out ---------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight counts copies")  # which are left out together
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("degree", [1, 2])
 def test_leave_one_out_is_refitting_without_the_sample(degree: int, method: str) -> None:
