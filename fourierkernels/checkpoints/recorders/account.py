@@ -35,8 +35,10 @@ from fourierkernels.checkpoints.recorders.flow import (
 from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint, run_of
 from fourierkernels.checkpoints.recorders.operations import (
     DIVIDED,
+    GATHERED,
     JOINED,
     LAYERS,
+    ORDERED,
     PARTS,
     PRODUCTS,
     RANKED,
@@ -91,6 +93,8 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             **dict.fromkeys(SUMS | REDUCED, self._sum),
             **dict.fromkeys(LAYERS, self._convolve),
             **dict.fromkeys(JOINED, self._join),
+            **dict.fromkeys(ORDERED, self._order),
+            **dict.fromkeys(GATHERED, self._gather),
         }
 
     def __torch_dispatch__(
@@ -139,8 +143,13 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         take(Step(name, args, given, results, where))
 
     def _einsum(self, step: Step) -> None:
+        operands = step.args[1]
+        computed = [one for one in operands if self.flow.is_computed(one)]
+        weights = next((one for one in operands if self.flow.of(one).origins), None)
         if contracts(*step.args[:2]):
-            self._multiply(step, *step.args[1])
+            self._multiply(step, *operands)
+        elif len(operands) > 2 and (len(computed) > 2 or weights is not None):
+            self._meet(step.where, step.result, *operands, weights=weights)
         else:
             self._follow(step)
 
@@ -177,10 +186,15 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if one.origins:
             self._meet_either(step, left, right)
             return
+        places = not is_feature(right, -1, other)
+        self._pair(where, result, left, right, places=places)
+
+    def _pair(self, where: str, result: Tensor, *sides: Tensor, places: bool = True) -> None:
+        """Know a product of two computed tensors, which may be scores."""
+        one, other = (self.flow.of(side) for side in sides)
         fact = Fact(max(one.level, other.level), one.sequence)
         if result.ndim > 1 and result.shape[-1] > 1:
-            places = not is_feature(right, -1, other)
-            origin = Origin(where, tuple(result.shape), (left, right), places=places)
+            origin = Origin(where, tuple(result.shape), sides, places=places)
             fact = replace(fact, origins=frozenset([origin]))
         self.flow.set(result, fact)
 
@@ -254,6 +268,9 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in SUMS and fact.weighs and fact.origins:
             self._meet(step.where, results[0], operand, weights=operand)
             return
+        if name in SUMS and fact.pairs and not fact.origins:
+            self._pair(step.where, results[0], *fact.pairs)
+            return
         total = (place_of(operand), args[1]) if name in SUMS and len(args) > 1 else None
         for one in results:
             new = Fact(fact.level, fact.sequence, total_of=total, meetings=fact.meetings)
@@ -318,6 +335,23 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if dims is not None:
                 self._normal(dims, results[0], step.where)
 
+    def _order(self, step: Step) -> None:
+        """Know what is ordered; places are no weights."""
+        self._follow(step)
+        for one in step.results:
+            if not one.is_floating_point():
+                self.flow.set(one, replace(self.flow.of(one), origins=frozenset()))
+
+    def _gather(self, step: Step) -> None:
+        """Know values that are chosen by the best of scores."""
+        values, *places = tensors_in((*step.args, *step.given.values()))
+        facts = [(one, self.flow.of(one).origins) for one in places]
+        by = next((one for one, origins in facts if any(x.sides for x in origins)), None)
+        if by is None or not self.flow.is_computed(values) or self.flow.of(values).origins:
+            self._follow(step)
+        else:
+            self._meet(step.where, step.result, values, by, weights=by)
+
     def _read(self, *operands: Tensor) -> None:
         """Know that a layer, or a product, reads what came out where weights met values."""
         for one in operands:
@@ -327,6 +361,9 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _weigh(self, operands: list[Tensor], result: Tensor) -> None:
         """Know weights times values number by number, before they are added up."""
         facts = [self.flow.of(one) for one in operands]
+        broadcast = max(one.numel() for one in operands) < result.numel()
+        if broadcast and all(self.flow.is_computed(one) for one in operands):
+            self.flow.set(result, replace(self.flow.of(result), pairs=tuple(operands)))
         tainted = [k for k in (0, 1) if facts[k].origins]
         if len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
             return

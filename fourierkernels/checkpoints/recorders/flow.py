@@ -81,6 +81,8 @@ class Fact:
         Strides from one and below another belong to what a layer puts out, and not to positions.
     weighs : bool
         Whether weights and values were multiplied in it number by number.
+    pairs : tuple of Tensor
+        The two tensors of which each number of one was multiplied with several of the other.
     total_of : hashable
         The tensor whose numbers were added up in it, and along which dimensions.
     meetings : frozenset of Meeting
@@ -93,6 +95,7 @@ class Fact:
     origins: frozenset[Origin] = frozenset()
     features: tuple[tuple[int, int], ...] = ()
     weighs: bool = False
+    pairs: tuple[Tensor, ...] = ()
     total_of: tuple[int, Any] | None = None
     meetings: frozenset[Meeting] = frozenset()
 
@@ -169,6 +172,10 @@ class Flow:
         """Return what is known of a tensor."""
         return self.facts.get(place_of(tensor), _NOTHING)
 
+    def is_computed(self, tensor: Tensor) -> bool:
+        """Tell whether the numbers of a tensor follow from the input."""
+        return self.of(tensor).level == READ
+
     def set(self, tensor: Tensor, fact: Fact) -> None:
         """Store what is known of a tensor."""
         place = place_of(tensor)
@@ -191,6 +198,7 @@ class Flow:
             origins=frozenset().union(*(one.origins for _, one in known)),
             features=largest.features,
             weighs=any(one.weighs for _, one in known),
+            pairs=next((one.pairs for _, one in known if one.pairs), ()),
             total_of=next((one.total_of for _, one in known if one.total_of), None),
             meetings=frozenset().union(*(one.meetings for _, one in known)),
         )

@@ -26,6 +26,8 @@ LAYERS = {
     "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
 }  # fmt: skip
 FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "cudnn_attention")
+GATHERED = {"gather", "index", "index_select", "take_along_dim"}
+ORDERED = {"topk", "sort", "argsort"}  # several are chosen, as neighbours and keys to be read are
 RANKED = {"topk", "sort", "argsort", "argmax", "argmin"}
 JOINED = {"cat", "concat", "concatenate", "stack", "hstack"}
 DIVIDED = {"div", "div_", "true_divide", "divide"}

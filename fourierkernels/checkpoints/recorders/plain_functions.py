@@ -48,6 +48,7 @@ _TAKEN = {
 }
 _FACTORS = ("other", "mat2", "batch1", "batch2")  # their names, where they are named
 _WITH_SUMMAND = {torch.baddbmm, Tensor.baddbmm}
+_LEFT = "its numbers leave torch"
 _SCALE = 2  # its place after the values, a function of the scores and a mask of blocks
 
 
@@ -176,6 +177,8 @@ class _Watch(TorchFunctionMode):
         """Read a function of torch that was called."""
         if _is_flexible(function):
             self._flexible(function, result[0], *args)
+        if function is Tensor.numpy:
+            self._leave(*args)
         if not isinstance(result, Tensor):
             return
         if function in _PRODUCTS:
@@ -189,6 +192,12 @@ class _Watch(TorchFunctionMode):
             self.pieces.add_softmax(result, self._at_softmax())
         elif function is functional.scaled_dot_product_attention:
             self._fused(result, *args, **given)
+
+    def _leave(self, tensor: Tensor) -> None:
+        """Name a module that computes with numpy, which is not seen."""
+        known = self.flow.is_computed(tensor) and tensor.is_floating_point()
+        if known and tensor.ndim > 1:
+            self.pieces.recorded.unread.setdefault(self._at_softmax().name, _LEFT)
 
     def _at_softmax(self) -> Inside:
         """Return the module that a softmax is part of; nn.Softmax is part of the one around it."""

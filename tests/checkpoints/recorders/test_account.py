@@ -1,8 +1,10 @@
 """No attention is silent: each kind is recorded as what it computes, or its layer is named."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -243,6 +245,20 @@ def longer(layer: Kind, x: Tensor) -> Tensor:
     return layer.joined(torch.cat([top, (q @ k.mT / 2).softmax(-1)[:, :, 2:] @ v], dim=2))
 
 
+def summed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = torch.sigmoid((q[:, :, :, None] * k[:, :, None]).sum(-1))
+    return (weights[..., None] * v[:, :, None]).sum(-2)
+
+
+def hardest(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return v.gather(2, (q @ k.mT).argmax(-1)[..., None].expand(-1, -1, -1, D))
+
+
+def outside(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = np.tanh(q.numpy() @ k.mT.numpy())
+    return torch.from_numpy(weights @ np.asarray(v))
+
+
 plain_scores = by_scores(lambda layer, scores: scores)
 #: From a layer and its input to its output, and to its maps where they can be recorded as such.
 KINDS: dict[str, tuple[Any, Any]] = {
@@ -260,6 +276,10 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "second branch": (second_branch, second_maps),
     "weights overwritten": (overwritten, softmax_map),
     "scores without a softmax": by_scores(lambda layer, s: s, lambda s, dim: s.relu()),
+    "one sum of three": (by_vectors(partial(torch.einsum, "bhid,bhjd,bhje->bhie")), None),
+    "sums of products": (by_vectors(summed), None),
+    "the best key alone": (by_vectors(hardest), None),
+    "outside of torch": (by_vectors(outside), None),
     "squared": (squared, None),
     "efficient": (efficient, None),
     "learned bias": by_scores(lambda layer, scores: scores + layer.bias),
