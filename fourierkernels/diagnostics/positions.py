@@ -13,6 +13,7 @@ from fourierkernels.diagnostics.maps import InapplicableError
 from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
 
 _ROUNDS, _FITTED = 200, 1e-11  # of Newton's method; when totals are met, a share of a row
+_ENOUGH = 1e-7  # where rounding keeps a step from going down: as single precision is off
 _FLOOR = 1e-13  # curvature, in rows, below which a class is left as it is
 _HALVINGS = 40
 
@@ -46,7 +47,7 @@ def mean_positions(maps: FloatArray, visible: BoolArray, classes: IntArray) -> F
     Raises
     ------
     InapplicableError
-        If the totals of a head are not met to 1e-11 of a row.
+        If the totals of a head are not met to 1e-7 of a row.
 
     Examples
     --------
@@ -86,7 +87,7 @@ class _Fit:
             if not self._moved(self._step(placed, gaps), gaps, value):
                 break
         worst = float(np.abs(gaps).max())
-        if worst > 1e3 * _FITTED:
+        if worst > _ENOUGH:
             raise InapplicableError(
                 f"the control position needs maps whose totals of offsets can be met, got totals "
                 f"off by {worst:.1g} of a row"
