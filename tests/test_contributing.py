@@ -67,7 +67,11 @@ def test_tests_of_a_new_kernel_pass_or_say_what_it_lacks(tmp_path: Path) -> None
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "with_sech", "-k", "sech", *rooms],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), "tests/support", "."))},
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join((str(tmp_path), "tests/support", ".")),
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path / "hypothesis"),
+        },
         capture_output=True,
         text=True,
         check=False,
