@@ -96,7 +96,8 @@ def test_density_and_regression_answer_as_by_the_direct_sums(
     points, at, weights, responses = data(dim)
     answers = []
     for options in (by_operator, {"method": "direct"}):
-        facts: dict[str, Any] = {"kernel": kernel, "radius": 1.5, **options}
+        facts: dict[str, Any] = {"kernel": kernel, "radius": 1.5, "weighting": "importance"}
+        facts |= options
         density = KernelDensity(**facts).fit(points, sample_weight=weights)
         regression = NadarayaWatson(**facts).fit(points, responses, sample_weight=weights)
         assert density.plan_.method == options.get("method", "torch")
