@@ -242,7 +242,7 @@ def chance_distances(
     maps : array_like, shape (H, n, m) or (L, H, n, m)
         Attention weights of one text, padding cut away.
     control : {"rows", "all_keys", "position"}
-        What is kept of the heads; see :mod:`fourierkernels.diagnostics.chance`.
+        What is kept of the heads.
     metric : str
         A key of :data:`~fourierkernels.diagnostics.distances.METRICS`, of maps.
     special : array_like of bool, shape (m,), optional
