@@ -23,6 +23,26 @@ _CUTOFF = 24.0
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
+def log_and_sign(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return (log|x|, sign of x), elementwise: -inf and 0 at 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.abs(values)), np.sign(values)
+
+
+def noise_of(phi: PhiFunction, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
+    """Return the largest change of φ over the error of sinc u, relative to φ."""
+    base, step = sinc(u), np.asarray(u_error, float)
+    shape = phi(base)
+    change = np.maximum(*(np.abs(phi(base + sign * step) - shape) for sign in (1, -1)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(shape == 0, np.inf, change / np.abs(shape))
+
+
+def is_nonnegative(phi: PhiFunction) -> bool:
+    """Tell whether φ is nonnegative on a grid of the range of sinc."""
+    return bool((phi(np.linspace(_SINC_LEAST, 1.0, 4001)) >= 0.0).all())
+
+
 @dataclass(frozen=True)
 class PhiKernel:
     """A kernel from a user's own φ: K(u) = φ(sinc u)/A, A = ∫ φ(sinc u) du, all numerically.
@@ -128,7 +148,7 @@ class PhiKernel:
     @cached_property
     def nonnegative(self) -> bool:
         """Checked on a grid of the range of sinc."""
-        return bool((self.phi(np.linspace(_SINC_LEAST, 1.0, 4001)) >= 0).all())
+        return is_nonnegative(self.phi)
 
     def value(self, u: ArrayLike) -> FloatArray:
         """φ(sinc u)/A, elementwise."""
@@ -148,24 +168,17 @@ class PhiKernel:
 
     def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(log|φ(sinc u)|, sign)."""
-        shape = self.phi(sinc(u))
-        with np.errstate(divide="ignore"):
-            return np.log(np.abs(shape)), np.sign(shape)
+        return log_and_sign(self.phi(sinc(u)))
 
     def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
         """Largest change of φ over the error of sinc u, relative to φ."""
-        base, step = sinc(u), np.asarray(u_error, float)
-        shape = self.phi(base)
-        change = np.maximum(*(np.abs(self.phi(base + sign * step) - shape) for sign in (1, -1)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(shape == 0, np.inf, change / np.abs(shape))
+        return noise_of(self.phi, u, u_error)
 
     def log_slope(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Sum of the slopes of the sinc powers: for a polynomial φ only."""
         parts = [(c, kernel.log_slope(u)) for c, kernel in self._powers()]
         slope = sum((c * sign * np.exp(log) for c, (log, sign) in parts), np.zeros(np.shape(u)))
-        with np.errstate(divide="ignore"):
-            return np.log(np.abs(slope)), np.sign(slope)
+        return log_and_sign(slope)
 
     def cumulative(self, u: ArrayLike) -> FloatArray:
         """Sum of the integrals of the sinc powers: for a polynomial φ only."""

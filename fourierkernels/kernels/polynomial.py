@@ -16,11 +16,10 @@ from numpy.typing import ArrayLike
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer, check_number
 from fourierkernels.kernels.kernel import FourierKernel, Kernel, sinc_series
-from fourierkernels.kernels.phi_kernel import PhiKernel
+from fourierkernels.kernels.phi_kernel import PhiKernel, is_nonnegative, log_and_sign, noise_of
 from fourierkernels.kernels.sinc import sinc
 
 _LARGEST_DEGREE = 40  # that of the B-splines
-_RANGE = np.linspace(-0.21723362821122166, 1.0, 4001)  # of sinc
 _TERM = re.compile(r"([+-]?)(\d+(?:\.\d+|/0*[1-9]\d*)?)?\*?z(?:(?:\^|\*\*)(\d+))?")
 
 
@@ -140,7 +139,7 @@ class PolynomialKernel:
     @cached_property
     def nonnegative(self) -> bool:
         """Checked on a grid of the range of sinc."""
-        return bool((self.phi(_RANGE) >= 0.0).all())
+        return is_nonnegative(self.phi)
 
     def phi(self, z: ArrayLike) -> FloatArray:
         """Σ c_l z^l, elementwise."""
@@ -167,17 +166,11 @@ class PolynomialKernel:
 
     def log_shape(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(log|φ(sinc u)|, sign)."""
-        shape = self.phi(sinc(u))
-        with np.errstate(divide="ignore"):
-            return np.log(np.abs(shape)), np.sign(shape)
+        return log_and_sign(self.phi(sinc(u)))
 
     def noise(self, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
         """Largest change of φ over the error of sinc u, relative to φ."""
-        base, step = sinc(u), np.asarray(u_error, float)
-        shape = self.phi(base)
-        change = np.maximum(*(np.abs(self.phi(base + sign * step) - shape) for sign in (1, -1)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(shape == 0, np.inf, change / np.abs(shape))
+        return noise_of(self.phi, u, u_error)
 
     def log_slope(self, u: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(log, sign) of the sum of the slopes of the powers."""
@@ -185,8 +178,7 @@ class PolynomialKernel:
         for power, c in self.coefficients:
             log, sign = FourierKernel(power).log_slope(u)
             slope = slope + float(c) * sign * np.exp(log)
-        with np.errstate(divide="ignore"):
-            return np.log(np.abs(slope)), np.sign(slope)
+        return log_and_sign(slope)
 
     def cumulative(self, u: ArrayLike) -> FloatArray:
         """Sum of the integrals of the powers."""
