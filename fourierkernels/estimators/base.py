@@ -16,7 +16,12 @@ from fourierkernels.estimators.design import FitRows, nadaraya_watson_design
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.streams.fitting import StreamFit, continued, fit_stream, options_of
 from fourierkernels.estimators.streams.sources import Source
-from fourierkernels.estimators.weights import WEIGHTINGS, SampleRows, fitted_weights
+from fourierkernels.estimators.weights import (
+    WEIGHTINGS,
+    SampleRows,
+    fitted_weights,
+    whole_rows,
+)
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import Frame, KernelSums, SampleSum
@@ -160,8 +165,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def sample_rows(self) -> SampleRows:
         """Return how the rows of the sample count."""
-        responses = self._summed()
-        rows = self.points_ if responses is None else _side_by_side(self.points_, responses)
+        rows = whole_rows(self.points_, self._summed())
         return SampleRows.of(rows, self.weights_, self.weighting)
 
     def _inside(self, queries: FloatArray) -> NDArray[np.bool_]:
@@ -262,10 +266,6 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._kept = Kept()
-
-
-def _side_by_side(points: FloatArray, responses: FloatArray) -> FloatArray:
-    return np.column_stack([points, responses.reshape(len(points), -1)])
 
 
 class StreamingEstimator(KernelEstimator, ABC):

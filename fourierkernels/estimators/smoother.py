@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.estimators.checks import checked_queries, tell_copies, validated
 from fourierkernels.estimators.design import DesignFit, design_fit_of
 from fourierkernels.estimators.inference import Band, Linear, Twicing, band, check_order, interval
-from fourierkernels.estimators.weights import SampleRows, fitted_weights
+from fourierkernels.estimators.weights import SampleRows, fitted_weights, whole_rows
 from fourierkernels.foundation.arrays import FloatArray
 
 _BLOCK = 2**22  # entries of the weight matrix held at once
@@ -104,7 +104,7 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def sample_rows(self) -> SampleRows:
         """Return how the rows of the sample count, see `fourierkernels.estimators.weights`."""
-        rows = np.column_stack([self.points_, self._columns()])
+        rows = whole_rows(self.points_, self._columns())
         return SampleRows.of(rows, self.weights_, self.weighting)
 
     def interval(

@@ -72,6 +72,13 @@ def fitted_weights(
     return np.asarray(shares * (shares.sum() / (shares @ shares)))
 
 
+def whole_rows(points: FloatArray, responses: FloatArray | None) -> FloatArray:
+    """Return X and y side by side, ``(n, dim + columns)``: rows are copies if both are."""
+    if responses is None:
+        return points
+    return np.column_stack([points, responses.reshape(len(points), -1)])
+
+
 @dataclass(frozen=True, eq=False)
 class SampleRows:
     """How the rows of a sample count.

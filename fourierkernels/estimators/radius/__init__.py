@@ -27,7 +27,7 @@ from fourierkernels.estimators.radius.matrix import check_matrix
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule
 from fourierkernels.estimators.radius.sample import robust_scale
-from fourierkernels.estimators.weights import SampleRows, check_size
+from fourierkernels.estimators.weights import SampleRows, check_size, whole_rows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_positive, check_radius
 from fourierkernels.kernels import Kernel
@@ -113,9 +113,7 @@ def of_distinct(
 ) -> FloatArray:
     """Return the radius by a rule for the distinct rows, and say if rows were repeated."""
     rule.check(kernel, responses)
-    columns = points
-    if responses is not None:
-        columns = np.column_stack([points, responses.reshape(len(points), -1)])
+    columns = whole_rows(points, responses)
     rows = SampleRows.of(columns, weights, weighting)
     first, joint = rows.distinct
     if len(joint) > 1:
