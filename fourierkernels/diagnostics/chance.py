@@ -128,12 +128,13 @@ def permuted_maps(
         Keys whose weights stay where they are.
     """
     layers = maps.reshape(-1, *maps.shape[-3:])
-    return np.stack([_permuted(one, _dealt(one, kept), rng) for one in layers]).reshape(maps.shape)
+    dealt = [_dealt(visible_keys(one), kept) for one in layers]
+    permuted = [_permuted(one, among, rng) for one, among in zip(layers, dealt, strict=True)]
+    return np.stack(permuted).reshape(maps.shape)
 
 
-def _dealt(maps: FloatArray, kept: BoolArray | None) -> BoolArray:
+def _dealt(visible: BoolArray, kept: BoolArray | None) -> BoolArray:
     """Return the keys ``(s, m)`` among which a row is permuted."""
-    visible = visible_keys(maps)
     return visible if kept is None else visible & ~kept
 
 
@@ -151,6 +152,7 @@ def _permuted(maps: FloatArray, dealt: BoolArray, rng: np.random.Generator) -> F
 def expected_part(
     maps: FloatArray,
     *,
+    visible: BoolArray,
     metric: str,
     control: str,
     kept: BoolArray | None,
@@ -162,6 +164,8 @@ def expected_part(
     Parameters
     ----------
     maps : ndarray, shape (H, s, m)
+    visible : ndarray of bool, shape (s, m)
+        What :func:`visible_keys` tells of them.
     metric : str
         One whose function is a :class:`~fourierkernels.diagnostics.maps.RowSums`.
     control : str
@@ -185,11 +189,11 @@ def expected_part(
                 f"the control position is known for metrics of inner products, got {metric}"
             )
         check_rows(maps, "the control position")
-        dealt = _dealt(maps, kept)
+        dealt = _dealt(visible, kept)
         means = mean_positions(np.where(dealt, maps, 0.0), dealt, classes)
         products = _products(maps, np.where(dealt, means, maps))
         return function.of_products(_without_rounding(products))
-    dealt = _dealt(maps, kept if control == ROWS else None)
+    dealt = _dealt(visible, kept if control == ROWS else None)
     if function.of_products is not None:
         return function.of_products(_products(maps, mean_rows(maps, dealt)))
     parts = [function.part(_permuted(maps, dealt, rng)) for rng in draws]
@@ -281,7 +285,13 @@ def chance_distances(
     for number, layer in enumerate(array.reshape(-1, *array.shape[-3:])):
         draws = [np.random.default_rng([seed, number, draw]) for draw in range(DRAWS)]
         part = expected_part(
-            layer, metric=metric, control=control, kept=kept, classes=classes, draws=draws
+            layer,
+            visible=visible_keys(layer),
+            metric=metric,
+            control=control,
+            kept=kept,
+            classes=classes,
+            draws=draws,
         )
         distances = row_sums(metric).whole(part, layer.shape[1])
         np.fill_diagonal(distances, 0.0)

@@ -11,10 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
+from fourierkernels.diagnostics.chance import visible_keys
 from fourierkernels.diagnostics.distances import METRICS, check_several
 from fourierkernels.diagnostics.maps import RowSums, are_probabilities, check_rows
 from fourierkernels.diagnostics.statistics import STATISTICS, Heads
-from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.foundation.validation import check_choice
 
 
@@ -46,6 +47,11 @@ class MapSlab:
     def probabilities(self) -> bool:
         """Whether rows are probabilities; asked by several measures and answered once."""
         return are_probabilities(self.maps)
+
+    @cached_property
+    def visible(self) -> BoolArray:
+        """Which keys each query may see, ``(s, m)``; told once for all controls and metrics."""
+        return visible_keys(self.maps)
 
     def check(self, purpose: str) -> None:
         """Refuse values that are not finite, and rows that are no probabilities, for a purpose."""

@@ -13,7 +13,7 @@ import numpy as np
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.tokens import InputCounts
-from fourierkernels.diagnostics.chance import DRAWS, expected_part
+from fourierkernels.diagnostics.chance import DRAWS, expected_part, visible_keys
 from fourierkernels.diagnostics.controls import ALL_KEYS, CONTROLS, POSITION
 from fourierkernels.diagnostics.distances import MAPS, METRICS
 from fourierkernels.diagnostics.maps import InapplicableError, row_entropies, row_products
@@ -129,9 +129,12 @@ class OwnRows(ControlDistances):
             self._rows.append(maps)
             if slab.stop < maps.shape[2]:  # what is expected is known with the last rows
                 return np.zeros(2 * maps.shape[:1])
-            maps, self._rows = np.concatenate(self._rows, axis=1), []
+            if slab.first:
+                maps = np.concatenate(self._rows, axis=1)
+            self._rows = []
         return expected_part(
             maps,
+            visible=visible_keys(maps) if maps is not slab.maps else slab.visible,
             metric=self.metric,
             control=self.control.name,
             kept=self._special(slab),
