@@ -78,7 +78,7 @@ def softmax_attention(
     >>> softmax_attention(query, key, key)
     tensor([[[0.7311]]])
     """
-    check_inputs(query, key, value)
+    query, key, value = check_inputs(query, key, value)
     scale = query.shape[-1] ** -0.5 if scale is None else check_number("scale", scale)
     attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     bias = additive_bias(attn_mask, is_causal, query, key)
@@ -145,7 +145,7 @@ def gaussian_attention(
     >>> gaussian_attention(query, key, key)
     tensor([[[0.6225]]])
     """
-    check_inputs(query, key, value)
+    query, key, value = check_inputs(query, key, value)
     sigma = query.shape[-1] ** 0.25 if sigma is None else check_number("sigma", sigma, above=0.0)
     attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     bias = additive_bias(attn_mask, is_causal, query, key)
@@ -186,7 +186,7 @@ def fused_gaussian_attention(
     >>> fused_gaussian_attention(query, key, key, sigma=1.0)
     tensor([[[[0.6225]]]])
     """
-    check_inputs(query, key, value)
+    query, key, value = check_inputs(query, key, value)
     mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     working = WORKING_DTYPE[query.dtype]
     q, k, v = query.to(working), key.to(working), value.to(working)

@@ -41,6 +41,8 @@ def fourier_attention(
     is_causal: bool = ...,
     dropout_p: float = ...,
     eps: float = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
     return_weights: Literal[False] = ...,
     allow_signed: bool = ...,
     implementation: Literal["fused", "reference"] = ...,
@@ -57,6 +59,8 @@ def fourier_attention(
     is_causal: bool = ...,
     dropout_p: float = ...,
     eps: float = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
     return_weights: Literal[True],
     allow_signed: bool = ...,
     implementation: Literal["fused", "reference"] = ...,
@@ -72,6 +76,8 @@ def fourier_attention(
     is_causal: bool = False,
     dropout_p: float = 0.0,
     eps: float = 0.0,
+    scale: float | None = None,
+    enable_gqa: bool = False,
     return_weights: bool = False,
     allow_signed: bool = False,
     implementation: Literal["fused", "reference"] = "fused",
@@ -87,7 +93,9 @@ def fourier_attention(
     Parameters
     ----------
     query, key, value : Tensor
-        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``, one floating dtype.
+        ``(..., H, N, D)``, ``(..., H, M, D)`` and ``(..., H, M, D_v)``, one floating dtype; leading
+        dimensions broadcast. Under autocast float32 and half precision may be mixed: the widest of
+        them is the dtype of the result.
     radius : Tensor or float
         R, positive: a number, ``(D,)`` per feature, ``(H, 1)`` per head, or ``(H, D)``.
         Differentiable. Computed in the precision of the other inputs.
@@ -105,6 +113,13 @@ def fourier_attention(
         pairs, on any device to which the same seed comes.
     eps : float
         Added to the denominator: 0 is the paper, 1e-6 the implementation its authors published.
+    scale : float or None
+        Positive, 1 if None. It multiplies the differences q - k, and so R, where torch's multiplies
+        the products q·k: a factor c of q·k in softmax attention, the Gaussian kernel of q - k for
+        keys of one norm, is a scale of √c here.
+    enable_gqa : bool
+        Key and value have fewer heads, which divide H: each serves H over their number of
+        consecutive heads of queries. The radius and masks are those of the queries' heads.
     return_weights : bool
         Return also the weights that were applied, ``(..., H, N, M)``: after dropout.
     allow_signed : bool
@@ -116,9 +131,9 @@ def fourier_attention(
     Returns
     -------
     Tensor
-        ``(..., H, N, D_v)``. Queries left without any key get zero. Where inputs cannot be
-        checked, on a GPU, compiled or transformed, what is not finite shows as NaN in all that
-        sees it (so does plus infinity in a mask); a masked key is not seen.
+        ``(..., H, N, D_v)``. Queries left without any key get zero, M = 0 included. Where inputs
+        cannot be checked, on a GPU, compiled or transformed, what is not finite shows as NaN in
+        all that sees it (so does plus infinity in a mask); a masked key is not seen.
 
     Raises
     ------
@@ -127,6 +142,8 @@ def fourier_attention(
         on a CPU only.
     TypeError
         If an argument or dtype is of the wrong kind.
+    RuntimeError
+        In an export to ONNX, which has no such operator.
     BuildError
         If the CUDA kernels are needed and cannot be built; the message says what to do.
 
@@ -136,8 +153,9 @@ def fourier_attention(
     >>> fourier_attention(query, key, torch.tensor([[[0.0], [1.0]]]), 2.0, power=2)
     tensor([[[0.1713]]])
     """
-    check_inputs(query, key, value)
-    radius = check_radius(radius, query)
+    _refuse_onnx()
+    query, key, value = check_inputs(query, key, value, enable_gqa=enable_gqa)
+    radius = check_radius(radius, query, scale)
     power = check_power(power, allow_signed=allow_signed, features=query.shape[-1] or 1)
     attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
@@ -148,6 +166,20 @@ def fourier_attention(
         inputs = inputs._replace(seed=draw_seed(query.device))
     output, weights = IMPLEMENTATIONS[implementation](inputs, options)
     return (output, weights) if return_weights else output
+
+
+def _refuse_onnx() -> None:
+    """Refuse what traces a network for ONNX: it would end in an unknown operator."""
+    if (torch.compiler.is_compiling() or torch._C._get_tracing_state()) and _in_onnx_export():
+        raise RuntimeError(
+            "fourier_attention cannot be exported to ONNX, which has no such operator; "
+            "torch.export keeps it"
+        )
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _in_onnx_export() -> bool:
+    return torch.onnx.is_in_onnx_export()
 
 
 def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:

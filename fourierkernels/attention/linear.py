@@ -33,7 +33,13 @@ from fourierkernels.attention.features import (
     phase_spread,
     scale_of,
 )
-from fourierkernels.attention.validation import check_inputs, check_power, check_radius, readable
+from fourierkernels.attention.validation import (
+    check_inputs,
+    check_power,
+    check_radius,
+    check_some_keys,
+    readable,
+)
 from fourierkernels.foundation.validation import check_choice, check_integer
 
 
@@ -140,7 +146,8 @@ def linear_fourier_attention(
     >>> f"{fourier_attention(query, key, value, 2.0).item():.3f}"
     '0.473'
     """
-    check_inputs(query, key, value)
+    query, key, value = check_inputs(query, key, value)
+    check_some_keys(key)
     power = check_power(power, allow_signed=allow_signed)
     scale = scale_of(check_radius(radius, query))
     _check_padding(key_padding_mask, key)
@@ -181,7 +188,8 @@ def linear_fourier_state(
     >>> linear_fourier_state(*torch.ones(2, 1, 5, 1), 1.0, frequencies=draws).total.shape
     torch.Size([1, 1, 16])
     """
-    check_inputs(key, key, value)
+    _, key, value = check_inputs(key, key, value)
+    check_some_keys(key)
     offset = key.detach()[..., :1, :]
     keys = map_tokens(key, scale_of(check_radius(radius, key)), frequencies, offset)
     return FeatureState(keys.mT @ value.to(keys.dtype), keys.sum(dim=-2, keepdim=True), offset)
@@ -227,7 +235,8 @@ def linear_fourier_step(
     >>> linear_fourier_step(*torch.ones(3, 1, 1), 1.0, state, frequencies=draws)[0]
     tensor([[1.]])
     """
-    check_inputs(query, key, value)
+    query, key, value = check_inputs(query, key, value)
+    check_some_keys(key)
     power = check_power(power, allow_signed=allow_signed)
     check_choice("faint", faint, list(FAINT))
     if query.shape[-2] != 1 or key.shape[-2] != 1:

@@ -22,7 +22,12 @@ from torch import Tensor
 
 from fourierkernels.attention.feature_sums import check_frequencies, feature_products, without_keys
 from fourierkernels.attention.features import orthogonal_normals, over_heads
-from fourierkernels.attention.validation import WORKING_DTYPE, check_eps, check_inputs
+from fourierkernels.attention.validation import (
+    WORKING_DTYPE,
+    check_eps,
+    check_inputs,
+    check_some_keys,
+)
 from fourierkernels.foundation.validation import check_choice, check_integer
 
 EPS = 1e-6  # added to each feature: numerical_stabilizer of the published code
@@ -143,7 +148,8 @@ def performer_attention(
     >>> f"{torch.sigmoid(torch.tensor(0.5 / 2**0.5)).item():.2f}"
     '0.59'
     """
-    check_inputs(query, key, value)
+    query, key, value = check_inputs(query, key, value)
+    check_some_keys(key)
     eps = check_eps(eps)
     kept = None if key_padding_mask is None else ~over_heads(key_padding_mask, key)[..., None]
     query_map = query_features(query, frequencies, eps)  # (..., N, m)
@@ -195,7 +201,8 @@ def performer_state(
     key: Tensor, value: Tensor, *, frequencies: Tensor, eps: float = EPS
 ) -> PositiveState:
     """Return the state of decoding after these keys, as so many steps leave it."""
-    check_inputs(key, key, value)
+    _, key, value = check_inputs(key, key, value)
+    check_some_keys(key)
     keys = key_features(key, frequencies, eps, is_causal=True)
     return PositiveState(keys.mT @ value.to(keys.dtype), keys.sum(dim=-2, keepdim=True))
 

@@ -40,12 +40,26 @@ def check_tensor(name: str, tensor: Tensor) -> None:
         raise ValueError(f"{name} must be (..., length, features), got shape {tuple(tensor.shape)}")
 
 
-def check_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
-    """Refuse tensors that are not ``(..., N, D)``, ``(..., M, D)`` and ``(..., M, D_v)``."""
+def check_inputs(
+    query: Tensor, key: Tensor, value: Tensor, *, enable_gqa: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``(..., N, D)``, ``(..., M, D)`` and ``(..., M, D_v)``: one dtype, one leading shape.
+
+    As in torch's scaled_dot_product_attention, leading dimensions broadcast, and under autocast
+    dtypes below float64 may differ: they become the widest of them, and are not lowered.
+
+    Parameters
+    ----------
+    enable_gqa : bool
+        Repeat heads of keys and values for as many consecutive heads of queries.
+    """
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         check_tensor(name, tensor)
         _check_alike(name, tensor, query)
         _check_finite(name, tensor)
+    if not query.dtype == key.dtype == value.dtype:  # as autocast may have left them
+        wide = torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)
+        query, key, value = query.to(wide), key.to(wide), value.to(wide)
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
             f"key must have the {query.shape[-1]} features of query {tuple(query.shape)}, "
@@ -56,8 +70,50 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
             f"value must have one row for each of the {key.shape[-2]} keys of {tuple(key.shape)}, "
             f"got shape {tuple(value.shape)}"
         )
-    if key.shape[-2] == 0 or key.shape[-1] == 0:
+    if key.shape[-1] == 0:
+        raise ValueError(f"key must have at least one feature, got shape {tuple(key.shape)}")
+    if enable_gqa:
+        key, value = (_for_query_heads(n, t, query) for n, t in (("key", key), ("value", value)))
+    return _with_common_lead(query, key, value)
+
+
+def check_some_keys(key: Tensor) -> None:
+    """Refuse no keys at all where sums over them are estimated."""
+    if key.shape[-2] == 0:
         raise ValueError(f"key must not be empty, got shape {tuple(key.shape)}")
+
+
+def _for_query_heads(name: str, tensor: Tensor, query: Tensor) -> Tensor:
+    """Return keys or values with each head as often as queries share it."""
+    if query.ndim < 3 or tensor.ndim < 3:
+        raise ValueError(
+            f"{name} must have heads beside those of query, (..., H, length, features), with "
+            f"enable_gqa=True, got shapes {tuple(tensor.shape)} and {tuple(query.shape)}"
+        )
+    heads, own = query.shape[-3], tensor.shape[-3]
+    if own == 0 or heads % own:
+        raise ValueError(
+            f"{name} must have heads that divide the {heads} of query with enable_gqa=True, "
+            f"got shape {tuple(tensor.shape)}"
+        )
+    return tensor if own == heads else tensor.repeat_interleave(heads // own, dim=-3)
+
+
+def _with_common_lead(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the three with their leading dimensions broadcast, without a copy."""
+    lead = query.shape[:-2]
+    if key.shape[:-2] == lead and value.shape[:-2] == lead:
+        return query, key, value
+    for name, tensor in (("key", key), ("value", value)):
+        try:
+            lead = torch.broadcast_shapes(lead, tensor.shape[:-2])  # type: ignore[no-untyped-call]
+        except RuntimeError:
+            raise ValueError(
+                f"{name} must have leading dimensions that broadcast with {tuple(lead)}, "
+                f"got shape {tuple(tensor.shape)}"
+            ) from None
+    query, key, value = (tensor.expand(*lead, -1, -1) for tensor in (query, key, value))
+    return query, key, value
 
 
 def check_layouts(
@@ -86,13 +142,15 @@ def check_layouts(
             raise ValueError(f"{name} must have shape {form}, got shape {tuple(tensor.shape)}")
 
 
-def check_radius(radius: Tensor | float, query: Tensor) -> Tensor:
-    """Return R in the working precision, broadcastable to ``(..., H, N, M, D)``.
+def check_radius(radius: Tensor | float, query: Tensor, scale: float | None = None) -> Tensor:
+    """Return R times the scale, in the working precision, broadcastable to ``(..., H, N, M, D)``.
 
     One dimension is one radius per feature, as everywhere in this package; one radius per head is
     ``(H, 1)``. A vector is never guessed to be per head: with H = D nothing could tell.
     """
     tensor = _as_radius(radius, query).to(WORKING_DTYPE[query.dtype])
+    if scale is not None:
+        tensor = tensor * _check_scale(scale)
     target = (*query.shape[-3:-2], query.shape[-1])
     if not _broadcasts(tensor.shape, target):
         raise ValueError(
@@ -171,21 +229,30 @@ def check_eps(eps: float) -> float:
     return number
 
 
+def _check_scale(scale: float) -> float:
+    number = _check_option("scale", scale)
+    if number <= 0:
+        raise ValueError(f"scale must be positive and finite, got {scale}")
+    return number
+
+
 def _check_option(name: str, value: float) -> float:
     """Return a finite number; under torch.compile, where it may be a symbol, as it is."""
     return value if torch.compiler.is_compiling() else check_number(name, value)
 
 
 def _check_alike(name: str, tensor: Tensor, query: Tensor) -> None:
-    if tensor.dtype != query.dtype:
+    if tensor.dtype != query.dtype and not _may_differ(tensor, query):
         raise TypeError(f"{name} must have the dtype of query, {query.dtype}, got {tensor.dtype}")
     if tensor.device != query.device:
         raise ValueError(f"{name} must be on {query.device}, as query, got {tensor.device}")
-    if tensor.shape[:-2] != query.shape[:-2]:
-        raise ValueError(
-            f"{name} must have the leading dimensions of query, {tuple(query.shape[:-2])}, "
-            f"got shape {tuple(tensor.shape)}"
-        )
+
+
+def _may_differ(tensor: Tensor, query: Tensor) -> bool:
+    """Whether autocast would make the dtypes one, which it does below float64 only."""
+    if torch.float64 in (tensor.dtype, query.dtype):
+        return False
+    return torch.is_autocast_enabled(query.device.type)
 
 
 def _check_finite(name: str, tensor: Tensor, *, minus_infinity: bool = False) -> None:

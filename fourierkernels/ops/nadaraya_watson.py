@@ -28,6 +28,8 @@ def normalise(scores: Scores, *, eps: float = 0.0) -> Tensor:
     >>> normalise(Scores(torch.tensor([[-1000.0, -1000.0]])))
     tensor([[0.5000, 0.5000]])
     """
+    if scores.log_abs.shape[-1] == 0:  # no keys have no peak
+        return scores.log_abs
     peak, empty = _peak(scores.log_abs, eps)
     weights = torch.exp(scores.log_abs - peak)
     if scores.sign is not None:

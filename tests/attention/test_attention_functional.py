@@ -281,11 +281,6 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         "value must be on cpu, as query, got meta",
     ),
-    "leading dimensions differ": (
-        {"key": torch.zeros(1, H, M, D, dtype=torch.float64)},
-        ValueError,
-        r"key must have the leading dimensions of query, \(2, 3\), got shape \(1, 3, 9, 4\)",
-    ),
     "features differ": (
         {"key": torch.zeros(B, H, M, 3, dtype=torch.float64)},
         ValueError,
@@ -296,13 +291,13 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         r"value must have .* each of the 9 keys of \(2, 3, 9, 4\), got shape \(2, 3, 8, 5\)",
     ),
-    "no keys": (
+    "no features": (
         {
-            "key": torch.zeros(B, H, 0, D, dtype=torch.float64),
-            "value": torch.zeros(B, H, 0, DV, dtype=torch.float64),
+            "query": torch.zeros(B, H, N, 0, dtype=torch.float64),
+            "key": torch.zeros(B, H, M, 0, dtype=torch.float64),
         },
         ValueError,
-        r"key must not be empty, got shape \(2, 3, 0, 4\)",
+        r"key must have at least one feature, got shape \(2, 3, 9, 0\)",
     ),
     "mask and causal": (
         {"attn_mask": torch.ones(N, M, dtype=torch.bool), "is_causal": True},
