@@ -17,6 +17,7 @@ with needed_for("fourierkernels.attention"):
 from fourierkernels.attention.controls import gaussian_attention, softmax_attention
 from fourierkernels.attention.features import PhaseSpreadWarning, fourier_features, phase_spread
 from fourierkernels.attention.fourier import fourier_attention
+from fourierkernels.attention.kernel import radius_penalty
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
@@ -37,5 +38,6 @@ __all__ = [
     "linear_fourier_attention",
     "linear_fourier_step",
     "phase_spread",
+    "radius_penalty",
     "softmax_attention",
 ]

@@ -20,7 +20,8 @@ from scipy.interpolate import BSpline
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from fourierkernels.attention.validation import WORKING_DTYPE, check_radius
+from fourierkernels.attention.radii import without_matrix
+from fourierkernels.attention.validation import WORKING_DTYPE
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
 
@@ -182,7 +183,7 @@ def phase_spread(
     >>> phase_spread(points, points, 1.5, power=6)
     tensor(3.)
     """
-    scale = scale_of(check_radius(radius, query))
+    query, key, scale = without_matrix(query, key, radius)
     working = WORKING_DTYPE[query.dtype]
     query, key = scale * query.detach().to(working), scale * key.detach().to(working)
     kept = torch.ones_like(key[..., :1])
@@ -193,11 +194,6 @@ def phase_spread(
     of_keys = (share * (key - centre).square()).sum(dim=(-2, -1))  # (..., H)
     of_queries = (query - centre).square().mean(dim=-2).sum(dim=-1)  # (..., H)
     return (power / 3 * (of_keys + of_queries)).sqrt().detach()
-
-
-def scale_of(radius: Tensor) -> Tensor:
-    """Return a checked radius, broadcastable to ``(..., H, N, D)``."""
-    return radius if radius.ndim < 2 else radius[:, 0]  # (H or 1, 1, D or 1)
 
 
 def over_heads(key_padding_mask: Tensor, key: Tensor) -> Tensor:

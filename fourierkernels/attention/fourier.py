@@ -5,13 +5,13 @@ Shapes, masks, ``is_causal`` and dropout are those of
 autocast off, and returned as it came. The controls call the reference estimator, too.
 """
 
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Literal, overload
 
 import torch
 from torch import Tensor
 
+from fourierkernels.attention.radii import check_radius, map_rows
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
     check_dropout,
@@ -19,10 +19,10 @@ from fourierkernels.attention.validation import (
     check_inputs,
     check_mask,
     check_power,
-    check_radius,
+    without_autocast,
 )
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.ops.arguments import ForwardCall, Inputs, Options
+from fourierkernels.ops.arguments import ForwardCall, Inputs, Options, common_offset
 from fourierkernels.ops.dropout import draw_seed, drop
 from fourierkernels.ops.nadaraya_watson import Drop, additive, nadaraya_watson
 from fourierkernels.ops.reference import ScoreFunction, fourier_scores
@@ -97,8 +97,11 @@ def fourier_attention(
         dimensions broadcast. Under autocast float32 and half precision may be mixed: the widest of
         them is the dtype of the result.
     radius : Tensor or float
-        R, positive: a number, ``(D,)`` per feature, ``(H, 1)`` per head, or ``(H, D)``.
-        Differentiable. Computed in the precision of the other inputs.
+        R, positive: a number, ``(D,)`` per feature, ``(H, 1)`` per head, or ``(H, D)``. Or a
+        matrix, ``(D, D)``, and one per head, ``(H, D, D)``: x = R (q_i - k_j), as
+        :class:`~fourierkernels.estimators.NadarayaWatson` has it; signs and zeros are allowed, and
+        det R cancels (eps is added to Σ_j ∏_d sinc^l without it). Where H = D, write ``(1, D, D)``
+        or ``(H, 1, D)``. Differentiable. Computed in the precision of the other inputs.
     power : int
         l, at most 2^14, and 2^24 / D in more than 1,024 features.
     attn_mask : Tensor or None
@@ -155,16 +158,16 @@ def fourier_attention(
     """
     _refuse_onnx()
     query, key, value = check_inputs(query, key, value, enable_gqa=enable_gqa)
-    radius = check_radius(radius, query, scale)
+    checked = check_radius(radius, query, scale)
     power = check_power(power, allow_signed=allow_signed, features=query.shape[-1] or 1)
     attn_mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     dropout_p, eps = check_dropout("dropout_p", dropout_p), check_eps(eps)
     check_choice("implementation", implementation, list(IMPLEMENTATIONS))
     options = Options(power, is_causal, eps, dropout_p, return_weights)
-    inputs = Inputs(query, key, value, radius, attn_mask)
+    inputs = Inputs(query, key, value, checked.scale, attn_mask)
     if dropout_p:
         inputs = inputs._replace(seed=draw_seed(query.device))
-    output, weights = IMPLEMENTATIONS[implementation](inputs, options)
+    output, weights = IMPLEMENTATIONS[implementation](inputs, options, checked.matrix)
     return (output, weights) if return_weights else output
 
 
@@ -182,7 +185,7 @@ def _in_onnx_export() -> bool:
     return torch.onnx.is_in_onnx_export()
 
 
-def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
+def _fused(inputs: Inputs, options: Options, matrix: Tensor | None) -> tuple[Tensor, Tensor]:
     """Call the operator in its own shapes: (B, H, N, D), and a radius per head and feature."""
     query, key, value, radius, mask, seed = inputs
     given, working = query.dtype, WORKING_DTYPE[query.dtype]
@@ -190,6 +193,8 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     if options.return_weights and width == 0:  # the operator has no weights without sums
         value = torch.nn.functional.pad(value, (0, 1))
     query4, key4, value4 = (_with_batch(tensor.to(working)) for tensor in (query, key, value))
+    if matrix is not None:
+        query4, key4 = _mapped(query4, key4, matrix)
     heads = query.shape[-3] if query.ndim > 2 else 1
     if radius.ndim > 1:
         radius = radius[:, 0, 0, :]  # (H or 1, D or 1)
@@ -206,10 +211,24 @@ def _fused(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
     return output, weights.reshape(*rows, weights.shape[-1]).to(given)
 
 
-def _by_reference(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
+def _mapped(query: Tensor, key: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Return R (q - c) and R (k - c) of four dimensions, c near the first key if that is far off.
+
+    Only differences count, and sums of far terms would lose their digits.
+    """
+    if key.shape[2]:
+        norms = torch.linalg.vector_norm(matrix.detach(), dim=-2)  # of R's columns
+        offset = common_offset(
+            key.detach(), norms.clamp_min(1e-6 * norms.amax()).view(-1, norms.shape[-1])
+        )
+        query, key = query - offset, key - offset
+    return map_rows(query, matrix), map_rows(key, matrix)
+
+
+def _by_reference(inputs: Inputs, options: Options, matrix: Tensor | None) -> tuple[Tensor, Tensor]:
     query, key, value, radius, mask, seed = inputs
     return estimate(
-        partial(fourier_scores, radius=radius, power=options.power),
+        partial(fourier_scores, radius=radius, power=options.power, matrix=matrix),
         query,
         key,
         value,
@@ -266,16 +285,3 @@ def additive_bias(
     """Return the mask as what is added to the log-weights in the working precision."""
     working = query.to(WORKING_DTYPE[query.dtype])
     return additive(attn_mask, working, key.shape[-2], is_causal=is_causal)
-
-
-# torch.compile of 2.11 cannot trace what is asked here.
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _has_autocast(device_type: str) -> bool:
-    return torch.amp.is_autocast_available(device_type)
-
-
-def without_autocast(device_type: str) -> AbstractContextManager[object]:
-    """Turn autocast off: it would run the products of matrices in half precision, silently."""
-    if not _has_autocast(device_type):
-        return nullcontext()
-    return torch.autocast(device_type, enabled=False)

@@ -29,9 +29,10 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
     radius : float
         R at the start, in every place of `radius_shape`. The paper takes 2 for language and 1 for
         images.
-    radius_shape : {"scalar", "head", "feature", "head_feature"}
+    radius_shape : {"scalar", "head", "feature", "head_feature", "matrix", "head_matrix"}
         Whether all heads and features share one radius, or each head, each feature (the paper's
-        ablation) or each feature of each head has its own.
+        ablation) or each feature of each head has its own; or whether R is a matrix, for all heads
+        or for each, which begins as `radius` times the identity.
     learn_radius : bool
         Whether the radius is a parameter or a fixed buffer.
     eps : float
@@ -40,7 +41,12 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
         Accept odd powers.
     radius_parameter : {"log", "direct"}
         Whether log R is trained or R. The published kernel is even in R, so a direct R that crosses
-        zero counts as its absolute value; R = 0 is an error on a CPU, where values can be read.
+        zero counts as its absolute value; R = 0 is an error on a CPU, where values can be read. Of
+        a matrix the logarithm is the matrix's: R = exp(A), never singular, while a direct R is its
+        entries.
+    radius_penalty : float
+        Factor of :func:`radius_penalty` of the matrices in what :meth:`penalty` returns, for a
+        training loop to add to its loss; the studies of this package do.
     **options
         Those of `torch.nn.MultiheadAttention`: dropout, bias, add_bias_kv, add_zero_attn, kdim,
         vdim, batch_first (here True by default), device, dtype.
@@ -50,7 +56,8 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
     log_radius or signed_radius : Parameter or Tensor
         log R, or R up to its sign, trained or fixed.
     radius : Tensor
-        R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``.
+        R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``; or matrices,
+        ``(1, D, D)`` or ``(H, D, D)``.
 
     Raises
     ------
@@ -76,6 +83,7 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
         eps: float = 0.0,
         allow_signed: bool = False,
         radius_parameter: RadiusParameter = "log",
+        radius_penalty: float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__(embed_dim, num_heads, **options)
@@ -88,7 +96,12 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
             allow_signed=allow_signed,
             radius_parameter=radius_parameter,
         )
-        self.add_kernel(kernel, device=options.get("device"), dtype=options.get("dtype"))
+        self.add_kernel(
+            kernel,
+            radius_penalty=radius_penalty,
+            device=options.get("device"),
+            dtype=options.get("dtype"),
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -156,9 +156,12 @@ class HeadsWithRadius(MultiheadCore):
         Options of the kernel.
     log_radius or signed_radius : Parameter or Tensor
         log R, or R up to its sign.
+    radius_penalty : float
+        Factor of :func:`~fourierkernels.attention.radius_penalty` in :meth:`penalty`.
     """
 
     kernel: KernelOptions
+    radius_penalty: float
     log_radius: Tensor
     signed_radius: Tensor
 
@@ -166,17 +169,36 @@ class HeadsWithRadius(MultiheadCore):
         self,
         kernel: KernelOptions,
         *,
+        radius_penalty: float = 0.0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         """Keep the options and add the radius."""
         self.kernel = kernel
+        self.radius_penalty = kernel.check_penalty(radius_penalty)
         kernel.add_radius(self, self.num_heads, self.head_dim, device=device, dtype=dtype)
 
     @property
     def radius(self) -> Tensor:
-        """R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``."""
+        """R, positive: shape ``(1,)``, ``(H, 1)``, ``(D,)`` or ``(H, D)``; or matrices.
+
+        These are ``(1, D, D)`` or ``(H, D, D)``.
+        """
         return self.kernel.radius_of(self)
+
+    @property
+    def mean_radius(self) -> Tensor:
+        """Mean of R, of matrices of |det R|^(1/D): a number."""
+        radius = self.radius
+        if self.kernel.has_matrices:
+            radius = (torch.linalg.slogdet(radius)[1] / radius.shape[-1]).exp()
+        return radius.mean()
+
+    def penalty(self) -> Tensor | None:
+        """Return what is to be added to the loss, `radius_penalty` times that of R, or None."""
+        if not self.radius_penalty:
+            return None
+        return self.radius_penalty * self.kernel.penalty_of(self)
 
     @property
     def without_decay(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ read. There a NaN spreads to the output, where it is seen.
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -142,28 +143,6 @@ def check_layouts(
             raise ValueError(f"{name} must have shape {form}, got shape {tuple(tensor.shape)}")
 
 
-def check_radius(radius: Tensor | float, query: Tensor, scale: float | None = None) -> Tensor:
-    """Return R times the scale, in the working precision, broadcastable to ``(..., H, N, M, D)``.
-
-    One dimension is one radius per feature, as everywhere in this package; one radius per head is
-    ``(H, 1)``. A vector is never guessed to be per head: with H = D nothing could tell.
-    """
-    tensor = _as_radius(radius, query).to(WORKING_DTYPE[query.dtype])
-    if scale is not None:
-        tensor = tensor * _check_scale(scale)
-    target = (*query.shape[-3:-2], query.shape[-1])
-    if not _broadcasts(tensor.shape, target):
-        raise ValueError(
-            f"radius must broadcast to {target}, heads by features (per head: (H, 1)), "
-            f"got shape {tuple(tensor.shape)}"
-        )
-    if readable(tensor):
-        bad = tensor[~(torch.isfinite(tensor) & (tensor > 0))]
-        if bad.numel():
-            raise ValueError(f"radius must be positive and finite, got {bad[0].item()}")
-    return tensor if tensor.ndim < 2 else tensor[:, None, None, :]
-
-
 def check_power(power: int, *, allow_signed: bool, features: int = 1) -> int:
     """Return the power l, from 1 to 2^14; odd only on request."""
     power = check_integer("power", power)
@@ -192,7 +171,7 @@ def check_mask(
             f"got a mask of shape {tuple(attn_mask.shape)}"
         )
     shape = (*query.shape[:-1], key.shape[-2])
-    if not _broadcasts(attn_mask.shape, shape):
+    if not broadcasts(attn_mask.shape, shape):
         raise ValueError(f"attn_mask must broadcast to {shape}, got shape {tuple(attn_mask.shape)}")
     return attn_mask
 
@@ -215,7 +194,7 @@ def check_dropout(name: str, value: float) -> float:
     scaled_dot_product_attention accepts 1 and returns zeros. The factor 1/(1 - p) does not exist
     there, so the value is always a mistake.
     """
-    number = _check_option(name, value)
+    number = check_option(name, value)
     if not 0 <= number < 1:
         raise ValueError(f"{name} must be at least 0 and below 1, got {value}")
     return number
@@ -223,20 +202,13 @@ def check_dropout(name: str, value: float) -> float:
 
 def check_eps(eps: float) -> float:
     """Return the number added to the denominator, finite and not negative."""
-    number = _check_option("eps", eps)
+    number = check_option("eps", eps)
     if number < 0:
         raise ValueError(f"eps must be finite and at least 0, got {eps}")
     return number
 
 
-def _check_scale(scale: float) -> float:
-    number = _check_option("scale", scale)
-    if number <= 0:
-        raise ValueError(f"scale must be positive and finite, got {scale}")
-    return number
-
-
-def _check_option(name: str, value: float) -> float:
+def check_option(name: str, value: float) -> float:
     """Return a finite number; under torch.compile, where it may be a symbol, as it is."""
     return value if torch.compiler.is_compiling() else check_number(name, value)
 
@@ -267,20 +239,7 @@ def _check_finite(name: str, tensor: Tensor, *, minus_infinity: bool = False) ->
         raise ValueError(f"{name} must be {rule}, got {tensor[place].item()} at index {place}")
 
 
-def _as_radius(radius: object, query: Tensor) -> Tensor:
-    if isinstance(radius, Tensor):
-        if not radius.is_floating_point():
-            raise TypeError(f"radius must be floating point, got {radius.dtype}")
-        if radius.device != query.device:
-            raise ValueError(f"radius must be on {query.device}, as query, got {radius.device}")
-        return radius
-    number = check_number("radius", radius)
-    if number <= 0:
-        raise ValueError(f"radius must be positive and finite, got {radius}")
-    return torch.tensor(number, dtype=WORKING_DTYPE[query.dtype], device=query.device)
-
-
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+def broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether `shape` broadcasts to `target` without enlarging it."""
     tail = target[len(target) - len(shape) :]
     return len(shape) <= len(target) and all(
@@ -294,3 +253,16 @@ def readable(tensor: Tensor) -> bool:
     if torch.compiler.is_compiling() or is_functorch_wrapped_tensor(tensor):
         return False
     return tensor.device.type == "cpu"
+
+
+# torch.compile of 2.11 cannot trace what is asked here.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _has_autocast(device_type: str) -> bool:
+    return torch.amp.is_autocast_available(device_type)
+
+
+def without_autocast(device_type: str) -> AbstractContextManager[object]:
+    """Turn autocast off: it would run the products of matrices in half precision, silently."""
+    if not _has_autocast(device_type):
+        return nullcontext()
+    return torch.autocast(device_type, enabled=False)

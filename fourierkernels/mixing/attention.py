@@ -210,7 +210,7 @@ class FourierMixer(FourierHeads, AttentionMixer):
 
     Parameters
     ----------
-    power, radius, radius_shape, learn_radius, eps, allow_signed, radius_parameter
+    power, radius, radius_shape, learn_radius, eps, allow_signed, radius_parameter, radius_penalty
         Options of the kernel, as for :class:`~fourierkernels.attention.FourierAttention`.
     **options
         Options of :class:`AttentionMixer`.
@@ -228,6 +228,7 @@ class FourierMixer(FourierHeads, AttentionMixer):
         eps: float = 0.0,
         allow_signed: bool = False,
         radius_parameter: RadiusParameter = "log",
+        radius_penalty: float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__(dim, heads=heads, **options)
@@ -240,4 +241,4 @@ class FourierMixer(FourierHeads, AttentionMixer):
             allow_signed=allow_signed,
             radius_parameter=radius_parameter,
         )
-        self.add_kernel(kernel)
+        self.add_kernel(kernel, radius_penalty=radius_penalty)

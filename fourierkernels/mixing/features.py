@@ -9,7 +9,12 @@ from torch import Tensor
 
 from fourierkernels.attention.feature_sums import FAINT
 from fourierkernels.attention.features import fourier_features
-from fourierkernels.attention.kernel import KernelOptions, RadiusParameter, RadiusShape
+from fourierkernels.attention.kernel import (
+    KernelOptions,
+    RadiusParameter,
+    RadiusShape,
+    named_by_shape,
+)
 from fourierkernels.attention.linear import (
     FeatureState,
     linear_fourier_attention,
@@ -132,11 +137,13 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         How the draws depend on each other, see :func:`~fourierkernels.attention.fourier_features`.
     radius : float or None
         R at the start; √(3/(8lD)) if None, a phase spread of ½ for q and k of unit variance.
-    radius_shape : {"scalar", "head", "feature", "head_feature"}
+    radius_shape : {"scalar", "head", "feature", "head_feature", "matrix", "head_matrix"}
         As for :class:`FourierMixer`.
     learn_radius : bool
         Whether the radius is a parameter or a fixed buffer.
     radius_parameter : {"log", "direct"}
+        As for :class:`FourierMixer`.
+    radius_penalty : float
         As for :class:`FourierMixer`.
     faint : {"bounded", "nan"}
         How to treat outputs whose sum of weights is lost in noise, see
@@ -162,6 +169,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
         radius_shape: RadiusShape = "scalar",
         learn_radius: bool = True,
         radius_parameter: RadiusParameter = "log",
+        radius_penalty: float = 0.0,
         faint: str = "bounded",
         **options: Any,
     ) -> None:
@@ -176,7 +184,8 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
                 radius_shape=radius_shape,
                 learn_radius=learn_radius,
                 radius_parameter=radius_parameter,
-            )
+            ),
+            radius_penalty=radius_penalty,
         )
         draws = fourier_features(self.head_dim, features, power=power, kind=kind)
         self.register_buffer("frequencies", draws.to(torch.get_default_dtype()))
@@ -189,7 +198,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
             query,
             key,
             value,
-            self.radius,
+            named_by_shape(self.radius),
             power=self.kernel.power,
             frequencies=self.frequencies,
             key_padding_mask=padding,
@@ -205,7 +214,7 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
             query,
             key,
             value,
-            self.radius,
+            named_by_shape(self.radius),
             None if sums is None else FeatureState(*sums),
             frequencies=self.frequencies,
             power=self.kernel.power,
@@ -214,4 +223,6 @@ class LinearFourierMixer(HeadsWithRadius, FeatureMixer):
 
     def sums(self, key: Tensor, value: Tensor) -> State:
         """Return the three sums over keys and values."""
-        return linear_fourier_state(key, value, self.radius, frequencies=self.frequencies)
+        return linear_fourier_state(
+            key, value, named_by_shape(self.radius), frequencies=self.frequencies
+        )

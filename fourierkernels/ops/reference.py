@@ -139,7 +139,13 @@ def log_abs_sinc(x: Tensor) -> Tensor:
 
 
 def fourier_scores(
-    query: Tensor, key: Tensor, hidden: Tensor | None = None, *, radius: Tensor, power: int
+    query: Tensor,
+    key: Tensor,
+    hidden: Tensor | None = None,
+    *,
+    radius: Tensor,
+    power: int,
+    matrix: Tensor | None = None,
 ) -> Scores:
     """Return w_ij = ∏_d (sin x_d / x_d)^l at x = R (q_i - k_j).
 
@@ -155,8 +161,13 @@ def fourier_scores(
         R, broadcastable to ``(..., N, M, D)``.
     power : int
         l; odd powers give signed weights.
+    matrix : Tensor or None
+        Multiplies the differences before R does, ``(..., D, D)``.
     """
-    x = _seen(radius * _differences(query, key, hidden), hidden)  # (..., N, M, D)
+    u = _differences(query, key, hidden)
+    if matrix is not None:
+        u = u @ matrix.mT.unsqueeze(-3)
+    x = _seen(radius * u, hidden)  # (..., N, M, D)
     log_abs = power * log_abs_sinc(x).sum(dim=-1)
     if power % 2 == 0:
         return Scores(log_abs)

@@ -21,7 +21,14 @@ from fourierkernels.attention.kernel import RADIUS_SHAPES
 from fourierkernels.mixing import create_mixer
 
 FAST = TOLERANCE["float64"]["fast"]
-SHAPES = {"scalar": (1,), "head": (2, 1), "feature": (3,), "head_feature": (2, 3)}  # H = 2, D = 3
+SHAPES = {  # H = 2, D = 3
+    "scalar": (1,),
+    "head": (2, 1),
+    "feature": (3,),
+    "head_feature": (2, 3),
+    "matrix": (1, 3, 3),
+    "head_matrix": (2, 3, 3),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +62,10 @@ def test_it_is_the_function_between_projections() -> None:
 def test_radius_has_its_shape_and_starts_at_its_value(name: str) -> None:
     radius = layer(radius=1.5, radius_shape=name).radius
     assert radius.shape == SHAPES[name]
-    torch.testing.assert_close(radius, torch.full_like(radius, 1.5), rtol=FAST, atol=0)
+    expected = torch.full_like(radius, 1.5)
+    if radius.ndim == 3:
+        expected = expected * torch.eye(3)
+    torch.testing.assert_close(radius, expected, rtol=FAST, atol=0)
 
 
 @pytest.mark.parametrize("name", RADIUS_SHAPES)
@@ -66,7 +76,8 @@ def test_radius_is_trained_and_stays_positive_after_a_huge_step(name: str) -> No
     assert (module.log_radius.grad != 0).all()
     step = 20 / module.log_radius.grad.abs().max()
     torch.optim.SGD([module.log_radius], lr=float(step)).step()
-    assert (module.radius > 0).all()
+    positive = module.radius if module.radius.ndim < 3 else torch.linalg.det(module.radius)
+    assert (positive > 0).all()
     assert not torch.equal(module.radius, before)
 
 
@@ -393,7 +404,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "radius shape": (
         {"radius_shape": "row"},
         ValueError,
-        "radius_shape must be one of scalar, head, feature, head_feature, got 'row'",
+        "radius_shape must be one of scalar, head, feature, head_feature, matrix, head_matrix, got",
     ),
     "dropout": ({"dropout": 1.0}, ValueError, "dropout must be .* below 1, got 1.0"),
     "eps": ({"eps": -1.0}, ValueError, "eps must be finite and at least 0, got -1.0"),

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor, nn
 from training_runs import (
     STEPS,
     same_results,
@@ -18,7 +20,9 @@ from training_runs import (
     train_to_end,
 )
 
+from fourierkernels.models import load_model
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps, last_checkpoint
+from fourierkernels.studies.engine.prepared import WithLoss
 from fourierkernels.studies.engine.run_setup import Setup
 from fourierkernels.studies.language.corpora import read_corpus
 
@@ -115,6 +119,31 @@ def test_run_with_a_limit_goes_on_as_if_it_had_none(
     assert last_checkpoint(tmp_path / "parts").step == 4
     train_here(run, tmp_path / "parts", cache, resume=True)
     assert same_results(tmp_path / "whole", tmp_path / "parts") == []
+
+
+def test_run_with_a_penalised_matrix_of_radii_is_resumed_to_the_bit(
+    texts: Path, cache: Path, tmp_path: Path
+) -> None:
+    options = {"radius_shape": "head_matrix", "radius_penalty": 0.1}
+    few = {"steps": 4, "evaluate_every": 4, "mixer": "fourier"}
+    run = short_run(texts, **few, mixer_options=options)
+    train_here(run, tmp_path / "whole", cache)
+    train_here(run, tmp_path / "parts", cache, limit=2)
+    train_here(run, tmp_path / "parts", cache, resume=True)
+    assert same_results(tmp_path / "whole", tmp_path / "parts") == []
+    mixer = load_model(tmp_path / "whole/model.safetensors").blocks[0].mixer
+    heads, dim = mixer.num_heads, mixer.head_dim
+    assert mixer.radius.shape == (heads, dim, dim)
+    assert (mixer.log_radius[:, 0, 1] != 0).all()
+    model, objective = nn.Sequential(mixer), Constant()
+    assert WithLoss(model, objective)()["loss"] == 1.5 + mixer.penalty()  # type: ignore[arg-type]
+
+
+class Constant:
+    """An objective that is 1.5 whatever the model is."""
+
+    def loss(self, model: nn.Module, batch: object) -> Tensor:
+        return torch.tensor(1.5)
 
 
 @pytest.mark.parametrize("limit", [2, 4])

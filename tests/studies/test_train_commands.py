@@ -120,7 +120,8 @@ def test_bad_options_are_one_line(
 
 
 OF_FOURIER = (
-    "allow_signed, bias, dropout, eps, learn_radius, power, radius, radius_parameter, radius_shape"
+    "allow_signed, bias, dropout, eps, learn_radius, power, radius, radius_parameter, "
+    "radius_penalty, radius_shape"
 )
 
 

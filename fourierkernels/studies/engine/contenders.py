@@ -41,7 +41,7 @@ def kernel_options(kernel: str, sharpness: float) -> tuple[str, dict[str, Any]]:
 
 def learned_radii(model: nn.Module) -> str:
     """Return the mean R of each layer, separated by spaces; empty for a model without radii."""
-    radii = [m.radius.mean().item() for m in model.modules() if isinstance(m, FourierMixer)]
+    radii = [m.mean_radius.item() for m in model.modules() if isinstance(m, FourierMixer)]
     return " ".join(f"{radius:.4f}" for radius in radii)
 
 

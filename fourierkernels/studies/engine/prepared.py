@@ -14,7 +14,10 @@ from fourierkernels.studies.engine.study import Objective
 
 
 class WithLoss(nn.Module):
-    """A model whose forward pass returns the loss of a batch, as the Trainer asks for."""
+    """A model whose forward pass returns the loss of a batch, as the Trainer asks for.
+
+    What modules return by a method ``penalty`` is added to it; validation leaves that out.
+    """
 
     accepts_loss_kwargs = False  # read by the Trainer: a mean per batch, not a sum to be scaled
 
@@ -23,8 +26,11 @@ class WithLoss(nn.Module):
         self.model, self._objective = model, objective
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
-        """Return the loss of a batch."""
-        return {"loss": self._objective.loss(self.model, batch)}
+        """Return the loss of a batch, with the penalties of modules."""
+        loss = self._objective.loss(self.model, batch)
+        asked = (getattr(module, "penalty", None) for module in self.model.modules())
+        given = (penalty() for penalty in asked if penalty is not None)
+        return {"loss": sum((penalty for penalty in given if penalty is not None), start=loss)}
 
     def validate(self, process: int, processes: int) -> tuple[float, ...]:
         """Return sums over the share of a process, of the losses and of ones first."""
