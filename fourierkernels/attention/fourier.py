@@ -106,7 +106,9 @@ def fourier_attention(
         l, at most 2^14, and 2^24 / D in more than 1,024 features.
     attn_mask : Tensor or None
         Broadcastable to ``(..., H, N, M)``: boolean, True where the query attends, or floating,
-        added to log|w|, differentiable. Not together with `is_causal`.
+        added to log|w|, differentiable. Not together with `is_causal`. A finite number added to a
+        whole row changes nothing; beside one of -1e30 the sums of torch and of the reference lose
+        the scores, and return the mean of the values. Fused, numbers beyond 1e8 are all alike.
     is_causal : bool
         Query i attends to keys j <= i, also when N and M differ.
     dropout_p : float

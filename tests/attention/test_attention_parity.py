@@ -249,3 +249,17 @@ def test_layers_without_keys_return_the_bias_of_their_output() -> None:
     layer = FourierAttention(8, 2)
     found = layer(torch.ones(3, 5, 8), torch.ones(3, 0, 8))
     assert torch.equal(found, layer.output_projection.bias.expand(3, 5, 8))
+
+
+@pytest.mark.parametrize("number", [-1e30, -1e9, 1e30])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_number_added_to_a_whole_row_changes_nothing(number: float, dtype: str) -> None:
+    """In sums torch loses the scores beside it and returns the mean of the values."""
+    inputs = _some(dtype)
+    mask = torch.zeros(N, M, dtype=inputs[0].dtype)
+    mask[1], mask[2, 3:] = number, -abs(number)
+    found, plain = (fourier_attention(*inputs, 0.7, attn_mask=m) for m in (mask, None))
+    assert relative_error(found[:, :, 1], plain[:, :, 1]) < TOLERANCE[dtype]["fast"]
+    query, key, value = inputs
+    first = fourier_attention(query, key[:, :, :3], value[:, :, :3], 0.7)
+    assert relative_error(found[:, :, 2], first[:, :, 2]) < TOLERANCE[dtype]["fast"]
