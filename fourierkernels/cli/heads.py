@@ -1,5 +1,6 @@
 """``fourierkernels heads``: how different the attention heads of a checkpoint are."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from fourierkernels.cli.output import Names
 from fourierkernels.diagnostics.controls import CONTROLS, DEFAULT_CONTROLS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.profile import MeasureOptions
+from fourierkernels.diagnostics.roles import ROLES
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS
 from fourierkernels.report.options import ReportOptions, Team
@@ -26,6 +28,7 @@ def head_names() -> Names:
         "metrics": METRICS,
         "statistics": STATISTICS,
         "controls": CONTROLS,
+        "roles": ROLES,
         "importances": IMPORTANCES,
         "spreads": SPREADS,
         "tokens": token_choices(),
@@ -38,6 +41,7 @@ def head_names() -> Names:
 _METRICS, _STATISTICS = [DEFAULT_METRIC], ["maps"]  # what they are without the options
 _PRESETS: list[str] = []
 _CONTROLS = list(DEFAULT_CONTROLS)
+_ROLES = ["all"]
 _Checkpoint = Annotated[
     str,
     typer.Argument(
@@ -146,6 +150,15 @@ _Controls = Annotated[
         show_default=False,
     ),
 ]
+_Roles = Annotated[
+    list[str],
+    typer.Option(
+        "--role",
+        help="What each head is for, beside chance: {roles}, all or none; all by default. Repeat "
+        "for more.",
+        show_default=False,
+    ),
+]
 _Permutations = Annotated[
     int, typer.Option(help="Measure N times more, each time with the keys of every head permuted.")
 ]
@@ -197,6 +210,7 @@ def heads(
     tokens: _Tokens = "auto",
     baseline: _Baseline = True,
     controls: _Controls = _CONTROLS,
+    roles: _Roles = _ROLES,
     permutations: _Permutations = 0,
     importance: _Importance = None,
     loss: _Loss = "auto",
@@ -220,11 +234,15 @@ def heads(
     A table of a paper: fourierkernels heads language_fourier --preset fourierformer-table
     """
     load = LoadOptions(model_class, config, None, vocabulary, tokenizer, part)
-    read = ReadOptions(tokens, context, max_tokens, batch_size)
-    measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls)
+    read, team = ReadOptions(tokens, context, max_tokens, batch_size), Team(workers, scheduler)
+    measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls, roles)
     options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
-    inputs, team = InputOptions(text, target, ids, images, sounds), Team(workers, scheduler)
-    _measure(HeadsRequest(checkpoint, against, inputs, options, team, output), preset, ctx)
+    _measure(HeadsRequest(checkpoint, against, _inputs(ctx), options, team, output), preset, ctx)
+
+
+def _inputs(ctx: typer.Context) -> InputOptions:
+    """Return the files that are named."""
+    return InputOptions(**{one.name: ctx.params[one.name] for one in fields(InputOptions)})
 
 
 def _measure(request: HeadsRequest, presets: list[str], ctx: typer.Context) -> None:

@@ -21,6 +21,7 @@ from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import gaussian_gap
 from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.resampling import permutation_null
+from fourierkernels.diagnostics.roles import ROLES, head_roles
 from fourierkernels.diagnostics.sharpening import sharpened_maps
 from fourierkernels.diagnostics.statistic_summary import head_statistics, summarise_statistics
 from fourierkernels.diagnostics.statistics import STATISTICS
@@ -52,6 +53,7 @@ _HOMES = {
 __all__ = [
     "CORRUPTIONS",
     "METRICS",
+    "ROLES",
     "SPREADS",
     "STATISTICS",
     "Alphabet",
@@ -69,6 +71,7 @@ __all__ = [
     "head_distances",
     "head_importance",
     "head_pruning",
+    "head_roles",
     "head_samples",
     "head_share",
     "head_statistics",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fourierkernels.diagnostics.controls import DEFAULT_CONTROLS, control_names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.resampling import NullComparison
+from fourierkernels.diagnostics.roles import RoleSummary, check_roles
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import HeadSummary
@@ -124,6 +125,8 @@ class MeasureOptions:
     controls : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.controls.CONTROLS`, for metrics of maps; "none"
         for none.
+    roles : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.roles.ROLES`, "all" or "none".
     """
 
     metrics: Sequence[str] | str = (DEFAULT_METRIC,)
@@ -132,6 +135,7 @@ class MeasureOptions:
     examples: int = 0
     seed: int = 0
     controls: Sequence[str] | str = DEFAULT_CONTROLS
+    roles: Sequence[str] | str = "none"
 
     @property
     def metric_names(self) -> list[str]:
@@ -165,7 +169,7 @@ class MeasureOptions:
         """Whether there is a distance, a statistic or an example to measure or to keep."""
         names = check_statistics(self.statistics)
         described = len(names) > 0 and names != "none"
-        return bool(self.metric_names or described or self.examples)
+        return bool(self.metric_names or described or self.examples or check_roles(self.roles))
 
     def check_counts(self) -> None:
         """Refuse numbers that are no counts, and permutations without a metric."""
@@ -175,6 +179,7 @@ class MeasureOptions:
         check_integer("examples", self.examples, least=0)
         check_integer("seed", self.seed, least=0)
         control_names(self.controls)
+        check_roles(self.roles)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +209,8 @@ class HeadProfile:
     shapes : tuple
         Heads, windows, queries and keys of each layer where layers differ in them or have windows;
         empty where each attends from all tokens to all tokens with as many heads.
+    roles : dict
+        By role, how much weight each head gives to its keys, beside chance.
     """
 
     distances: dict[str, HeadSummary] = field(default_factory=dict)
@@ -216,3 +223,4 @@ class HeadProfile:
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     shapes: tuple[tuple[int, int, int, int], ...] = ()
+    roles: dict[str, RoleSummary] = field(default_factory=dict)

@@ -159,6 +159,7 @@ FILES = {
         ReportFile(
             "statistics.svg", _draw(_draw_statistics), lambda report: bool(report.first.statistics)
         ),
+        ReportFile("roles.csv", csv_table("roles")),
         ReportFile("null.csv", csv_table("null")),
         ReportFile("importance.csv", csv_table("importance")),
         ReportFile("pruning.csv", csv_table("pruning")),

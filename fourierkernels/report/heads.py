@@ -54,11 +54,12 @@ class HeadReport(ReportContent):
 
         Parameters
         ----------
-        table : {"heads", "shares", "difference", "statistics", "null", "importance", "pruning"}
-            "heads" has a row per network, metric and layer: the mean distance between the heads
-            with its interval and its spreads. "shares" has what the heads have in common beyond
-            each control. "statistics" and "importance" have a row per head,
-            with intervals. A table for which nothing was measured has no rows.
+        table : str
+            One of "heads", "shares", "difference", "matches", "statistics", "roles", "null",
+            "importance" and "pruning". "heads" has a row per network, metric and layer: the mean
+            distance between the heads with its interval and its spreads. "shares" has what the
+            heads have in common beyond each control. "statistics", "roles" and "importance" have a
+            row per head, with intervals. A table for which nothing was measured has no rows.
 
         Raises
         ------

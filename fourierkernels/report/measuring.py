@@ -50,6 +50,7 @@ def head_report(
     vocabulary: str | Path | None = None,
     seed: int = 0,
     spread: str = DEFAULT_SPREAD,
+    roles: Sequence[str] | str = "all",
     workers: int = 1,
     scheduler: str | None = None,
     device: str | None = None,
@@ -120,6 +121,11 @@ def head_report(
         Of everything random: weights, permutations, draws of controls, masked tokens.
     spread : str
         Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± runs over.
+    roles : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.roles.ROLES`, "all" or "none": how much weight
+        each head gives to the previous token, the first, delimiters, other places of the same token
+        and what followed it there, beside chance. The last two are measured on random tokens that
+        come twice.
     workers : int
         Processes on this machine, each with one thread and the network in its memory; each measures
         shares of the inputs, and the numbers are those of one process with one thread.
@@ -142,11 +148,10 @@ def head_report(
     """
     load = LoadOptions(model_class, config, preset, vocabulary, tokenizer, part)
     read = ReadOptions("ids" if inputs is None else tokens, context, max_tokens, batch_size)
-    measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls)
+    measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls, roles)
     options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
     options.check()
-    team = Team(workers, scheduler, resume)
-    network = _found("checkpoint", checkpoint)
+    team, network = Team(workers, scheduler, resume), _found("checkpoint", checkpoint)
     other = None if against is None else _found("against", against)
     return make_report(network, inputs, options, against=other, team=team, progress=progress)
 

@@ -181,10 +181,10 @@ class Plan:
 
 
 def _without_extras(measure: MeasureOptions) -> MeasureOptions:
-    """Return what is measured of random weights: no controls, and nothing to look at."""
+    """Return what is measured of random weights: no controls, no roles, nothing to look at."""
     return replace(_without_controls(measure), examples=0)
 
 
 def _without_controls(measure: MeasureOptions) -> MeasureOptions:
     """Return what is measured of a network that is itself compared with."""
-    return replace(measure, permutations=0, controls=())
+    return replace(measure, permutations=0, controls=(), roles="none")

@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 from fourierkernels.diagnostics.comparison import HeadDifference
 from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.distances import METRICS
-from fourierkernels.diagnostics.moments import DDOF
+from fourierkernels.diagnostics.moments import DDOF, LEVEL
 from fourierkernels.diagnostics.profile import HeadProfile, HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
+from fourierkernels.diagnostics.roles import ROLES, RoleSummary
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
 
 STATISTICS_NOTE = "heads are named layer.head"
+SLIGHT, MOSTLY = 0.05, 0.5  # parts of what chance leaves, for words on what a head is for
 _SHOWN = 5  # heads named at either end of the importance
 LEAST = 3  # decimals, and significant digits of the largest value
 
@@ -123,6 +125,51 @@ def difference_note(difference: HeadDifference) -> str:
     """Return the note on the differences."""
     drawn = "the same windows" if difference.paired else "windows of their own"
     return f"difference: Student's t; both networks read {drawn}"
+
+
+def role_notes(roles: Mapping[str, RoleSummary]) -> list[str]:
+    """Return the notes on what heads are for."""
+    counts = {one.n_texts for name, one in roles.items() if not ROLES[name].repeated}
+    random = {one.n_texts for name, one in roles.items() if ROLES[name].repeated}
+    over = [*(f"{n} windows" for n in sorted(counts))]
+    over += [f"{n} sequences of random tokens that come twice" for n in sorted(random)]
+    return [
+        "chance: the same rows with their keys permuted among those that the row may see; rows "
+        "without a choice do not count",
+        f"above chance: at {1 - LEVEL:.0%} for all heads and keys together; over "
+        f"{' and '.join(over)}",
+        f"mostly: above chance by more than {MOSTLY:.0%} of what chance leaves",
+    ]
+
+
+def role_sentence(roles: Mapping[str, RoleSummary], layer: int, head: int) -> str:
+    """Return the sentence on what a head is for; empty if nothing is known of it.
+
+    Of several kinds of keys that it attends to above chance, the one where its weight is the
+    largest part of what chance leaves; a part below :data:`SLIGHT` is not spoken of.
+
+    Parameters
+    ----------
+    layer, head : int
+        From 0.
+    """
+    place = (layer, head)
+    known = {name: one for name, one in roles.items() if not math.isnan(one.score[place])}
+    if not known:
+        return ""
+    above = {
+        name: one for name, one in known.items() if one.above[place] and one.share[place] > SLIGHT
+    }
+    if not above:
+        keys = "; ".join(ROLES[name].keys for name in known)
+        return f"Head {layer + 1}.{head + 1} attends to none of these well above chance: {keys}."
+    name, best = max(above.items(), key=lambda pair: float(pair[1].share[place]))
+    much = "mostly" if best.share[place] > MOSTLY else "partly"
+    return (
+        f"Head {layer + 1}.{head + 1} attends {much} to {ROLES[name].keys}: "
+        f"{best.score[place]:.3f} of its weight ({best.low[place]:.3f} to {best.high[place]:.3f}), "
+        f"{best.chance[place]:.3f} by chance."
+    )
 
 
 def null_note(null: NullComparison, metric: str) -> str:

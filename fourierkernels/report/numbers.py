@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.moments import DDOF
+from fourierkernels.diagnostics.roles import ROLES
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
 from fourierkernels.report.content import ReportContent
@@ -100,6 +101,18 @@ def _by_head(*values: NDArray[Any]) -> Iterator[list[Any]]:
         yield [layer + 1, head + 1, *(one[layer, head] for one in values)]
 
 
+def role_rows(report: ReportContent) -> Rows:
+    """One row per role, layer and head: the score, its interval, and what it is by chance."""
+    columns = ["role", "layer", "head", "score", "low", "high", "chance", "above", "n_texts"]
+    rows = [
+        [name, *row, one.n_texts]
+        for name, one in report.first.roles.items()
+        for row in _by_head(one.score, one.low, one.high, one.chance, one.above)
+        if not np.isnan(row[2])
+    ]
+    return columns, rows
+
+
 def null_rows(report: ReportContent) -> Rows:
     """One row per layer."""
     columns = ["metric", "layer", "observed", "permuted_least", "permuted_most", "p_value"]
@@ -149,6 +162,7 @@ TABLES: dict[str, Callable[[ReportContent], Rows]] = {
     "difference": difference_rows,
     "matches": match_rows,
     "statistics": statistic_rows,
+    "roles": role_rows,
     "null": null_rows,
     "importance": importance_rows,
     "pruning": pruning_rows,
@@ -174,6 +188,17 @@ def report_numbers(report: ReportContent) -> dict[str, Any]:
                 "interval": _finite([x.low, x.high]),
             }
             for name, x in report.first.statistics.items()
+        },
+        "roles": {
+            name: {
+                "keys": ROLES[name].keys,
+                "score": _finite(x.score),
+                "interval": _finite([x.low, x.high]),
+                "chance": _finite(x.chance),
+                "above": x.above.tolist(),
+                "n_texts": x.n_texts,
+            }
+            for name, x in report.first.roles.items()
         },
         "null": _null_as_json(report),
         "importance": _pruning_as_json(report),

@@ -85,6 +85,7 @@ class ReportOptions:
             "against": against,
             "controls": list(measure.control_names),
             "permutations": measure.permutations,
+            "roles": measure.roles,
             "importance": self.importance,
             "loss": self.loss,
             "examples": measure.examples,

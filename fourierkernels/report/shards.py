@@ -170,6 +170,8 @@ def measure_shard(shard: Shard) -> bytes:
             asked.measures,
             whole.read,
             share=(shard.place, shard.of),
+            repeated=asked.repeated,
+            seed=whole.measure.seed,
         )
     return packed({"key": shard.key, "counts": asdict(counts), "states": asked.states()})
 

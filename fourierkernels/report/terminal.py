@@ -17,6 +17,7 @@ from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.moments import LEVEL
 from fourierkernels.diagnostics.profile import HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
+from fourierkernels.diagnostics.roles import ROLES, RoleSummary
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, HeadSummary
@@ -25,6 +26,7 @@ from fourierkernels.foundation.progress import Advance, bar
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.finding import head_finding
 from fourierkernels.report.notes import (
+    MOSTLY,
     STATISTICS_NOTE,
     column_title,
     decimals,
@@ -32,6 +34,7 @@ from fourierkernels.report.notes import (
     module_notes,
     null_note,
     pruning_notes,
+    role_notes,
     share_cell,
     summary_notes,
 )
@@ -132,6 +135,29 @@ def _named(values: FloatArray, place: np.intp) -> str:
     return f"{values[layer, head]:.3f}  {layer + 1}.{head + 1}"
 
 
+def roles_table(roles: Mapping[str, RoleSummary]) -> Table:
+    """Return the table of what heads are for: how many are above chance, and the one farthest."""
+    table = Table()
+    for title in (
+        "keys",
+        "above chance",
+        "mostly on them",
+        "farthest head",
+        "its weight",
+        "by chance",
+    ):
+        table.add_column(title, justify="left" if title == "keys" else "right")
+    for name, one in roles.items():
+        known = np.isfinite(one.score)
+        count = f"{int(one.above.sum())} of {int(known.sum())} heads"
+        mostly = str(int((one.above & (one.share > MOSTLY)).sum()))
+        place = np.unravel_index(np.nanargmax(one.score - one.chance), one.score.shape)
+        ends = f"{one.score[place]:.3f} ({one.low[place]:.3f} to {one.high[place]:.3f})"
+        head = f"{place[0] + 1}.{place[1] + 1}"
+        table.add_row(ROLES[name].keys, count, mostly, head, ends, f"{one.chance[place]:.3f}")
+    return table
+
+
 def null_table(null: NullComparison) -> Table:
     """Return the table that compares layers with equally sharp heads on unrelated keys."""
     table = Table()
@@ -174,6 +200,9 @@ def report_parts(report: ReportContent) -> Iterator[RenderableType]:
     if report.first.statistics:
         yield statistics_table(report.first.statistics)
         yield STATISTICS_NOTE
+    if report.first.roles:
+        yield roles_table(report.first.roles)
+        yield "\n".join(role_notes(report.first.roles))
     if report.first.null is not None:
         yield null_table(report.first.null)
         yield null_note(report.first.null, report.metrics[0])

@@ -218,7 +218,7 @@ def test_importance_changes_nothing_else(tiny: Tiny, report: HeadReport) -> None
         ({"examples": -1}, "examples must be at least 0"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
         (
-            {"metrics": "none", "statistics": "none", "examples": 0},
+            {"metrics": "none", "statistics": "none", "examples": 0, "roles": "none"},
             "must name something to measure",
         ),
         ({"against": "nowhere"}, "checkpoint must be an existing folder"),

@@ -24,6 +24,7 @@ FILES = [
     "heads.json",
     "heads.png",
     "heads.svg",
+    "roles.csv",
     "shares.csv",
     "statistics.csv",
     "statistics.svg",

@@ -24,8 +24,10 @@ from fourierkernels.diagnostics.networks.measures import (
     Statistics,
 )
 from fourierkernels.diagnostics.networks.passes import Examples, Modules, SlabMeasure, pass_over
+from fourierkernels.diagnostics.networks.roles import Roles, measure_repeated
 from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.diagnostics.profile import HeadProfile, MeasureOptions
+from fourierkernels.diagnostics.roles import RoleSummary
 from fourierkernels.diagnostics.summary import HeadSummary
 
 Progress = Callable[[float], None]
@@ -42,6 +44,8 @@ def measure_heads(
     *,
     progress: Progress | None = None,
     share: tuple[int, int] = (0, 1),
+    repeated: Roles | None = None,
+    seed: int = 0,
 ) -> InputCounts:
     """Run a checkpoint over inputs once and give every sample to every measure.
 
@@ -58,6 +62,10 @@ def measure_heads(
     share : (int, int)
         See :func:`~fourierkernels.diagnostics.networks.samples.head_samples`; all inputs are read
         and counted.
+    repeated : Roles, optional
+        Measured on random tokens that come twice, after the inputs.
+    seed : int
+        Of those tokens.
 
     Returns
     -------
@@ -87,6 +95,8 @@ def measure_heads(
         del sample
         if progress is not None:
             progress(counts.texts * next(done) / counts.windows)
+    if repeated is not None and counts.windows:
+        measure_repeated(checkpoint, repeated, tokenizer=tokenizer, seed=seed, share=share)
     if context is None and tokenizer is not None and tokenizer.stream:
         context = checkpoint.limit
     check_counts(counts, context)
@@ -120,6 +130,7 @@ def profile_heads(
     progress: Progress | None = None,
     controls: Sequence[str] = (),
     random: Checkpoint | None = None,
+    roles: Sequence[str] | str = "none",
 ) -> HeadProfile:
     """Measure distances between heads, what each attends to, and whether chance explains it.
 
@@ -152,13 +163,15 @@ def profile_heads(
         be by chance is measured beside them.
     random : Checkpoint, optional
         The same architecture with random weights, for the controls that are made of one.
+    roles : sequence of str, or str
+        Keys of :data:`~fourierkernels.diagnostics.roles.ROLES`, "all" or "none".
 
     Raises
     ------
     ValueError
         For a checkpoint or inputs that cannot be used.
     """
-    asked = MeasureOptions(metrics, statistics, permutations, examples, seed, controls)
+    asked = MeasureOptions(metrics, statistics, permutations, examples, seed, controls, roles)
     read = ReadOptions(tokens, context, max_tokens, batch_size)
     return make_profile(checkpoint, inputs, asked, read, progress=progress, random=random)
 
@@ -177,7 +190,16 @@ def make_profile(
         if CONTROLS[name].needs_random and random is None:
             raise ValueError(f"random must be given for the control {name}, got None")
     found = head_measures(asked, random)
-    return found.profile(measure_heads(checkpoint, inputs, found.measures, read, progress=progress))
+    counts = measure_heads(
+        checkpoint,
+        inputs,
+        found.measures,
+        read,
+        progress=progress,
+        repeated=found.repeated,
+        seed=asked.seed,
+    )
+    return found.profile(counts)
 
 
 def head_measures(asked: MeasureOptions, random: Checkpoint | None) -> "HeadMeasures":
@@ -194,6 +216,8 @@ def head_measures(asked: MeasureOptions, random: Checkpoint | None) -> "HeadMeas
         null=_null(metrics, asked.permutations, seed),
         controls=control_distances(asked.control_names, metrics, random=random, seed=seed),
         examples=Examples(asked.examples),
+        roles=Roles(asked.roles),
+        repeated=Roles(asked.roles, repeated=True),
     )
 
 
@@ -205,30 +229,38 @@ def _null(metrics: Sequence[str], permutations: int, seed: int) -> PermutationNu
 
 @dataclass(frozen=True)
 class HeadMeasures:
-    """What is measured in one pass; None for what was not asked for."""
+    """What is measured in one pass; None for what was not asked for.
+
+    Attributes
+    ----------
+    repeated : Roles
+        Measured on random tokens that come twice, in a pass of its own.
+    """
 
     distances: dict[str, Distances]
     statistics: Statistics
     null: PermutationNull | None
     controls: list[ControlDistances]
     examples: Examples
+    roles: Roles
+    repeated: Roles
     modules: Modules = field(default_factory=Modules)
 
     @property
     def measures(self) -> list[SharedMeasure]:
-        """All of it, the distances first."""
+        """What is measured on the inputs, the distances first."""
         found: list[SharedMeasure] = [*self.distances.values(), self.statistics]
         if self.null is not None:
             found.append(self.null)
-        return [*found, *self.controls, self.examples, self.modules]
+        return [*found, *self.controls, self.roles, self.examples, self.modules]
 
     def states(self) -> list[State]:
         """Return what each measure has taken in."""
-        return [one.state() for one in self.measures]
+        return [one.state() for one in (*self.measures, self.repeated)]
 
     def merge(self, states: Sequence[State]) -> None:
         """Take in what the same measures have taken in of other inputs."""
-        for one, state in zip(self.measures, states, strict=True):
+        for one, state in zip((*self.measures, self.repeated), states, strict=True):
             one.merge(state)
 
     def profile(self, counts: InputCounts) -> HeadProfile:
@@ -255,7 +287,12 @@ class HeadMeasures:
             notes=(*counts.notes, *self.modules.all_notes),
             left_out=tuple(self._left_out()),
             shapes=self.modules.shapes,
+            roles=self._roles(),
         )
+
+    def _roles(self) -> dict[str, RoleSummary]:
+        together = len(self.roles.asked) + len(self.repeated.asked)
+        return self.roles.summaries(together) | self.repeated.summaries(together)
 
     def _under_controls(self, counts: InputCounts) -> dict[str, dict[str, HeadSummary]]:
         """Return distances by control and metric, of those that apply."""
@@ -271,6 +308,8 @@ class HeadMeasures:
         reasons["statistics"] = self.statistics.left_out
         if self.null is not None:
             reasons["permutations"] = self.null.left_out
+        reasons["roles"] = self.roles.left_out
+        reasons[" and ".join(self.repeated.asked)] = self.repeated.left_out
         for one in (x for x in self.controls if not self.distances[x.metric].left_out):
             reasons[f"control {one.control.name} of {one.metric}"] = one.left_out
         for name, reason in reasons.items():

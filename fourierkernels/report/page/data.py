@@ -18,6 +18,7 @@ from fourierkernels.diagnostics.comparison import HeadMatches
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.moments import LEVEL
 from fourierkernels.diagnostics.profile import HeadImportance, HeadPruning
+from fourierkernels.diagnostics.roles import ROLES, RoleSummary
 from fourierkernels.diagnostics.slabs import padded
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
@@ -27,7 +28,7 @@ from fourierkernels.foundation.validation import check_choice
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.figures import CIVIDIS
 from fourierkernels.report.finding import head_finding
-from fourierkernels.report.notes import column_title
+from fourierkernels.report.notes import column_title, role_sentence
 from fourierkernels.report.page.weights import LEVELS, MOST_WEIGHTS, page_examples
 
 DIGITS = 6  # significant ones of the numbers in a page; heads.json has them all
@@ -85,6 +86,7 @@ def page_numbers(report: ReportContent, *, most: int = MOST_WEIGHTS) -> dict[str
         "metric": _metric(first),
         "networks": [_network(name, one) for name, one in summaries.items()],
         "statistics": _statistics(report, first),
+        "sentences": _sentences(report.first.roles),
         "association": _association(first, report.pruning.importance if report.pruning else None),
         "pruning": _pruning(report.pruning),
         "against": report.against_name if "other" in report.profiles else None,
@@ -141,6 +143,7 @@ def _network(name: str, summary: HeadSummary) -> dict[str, Any]:
 def _statistics(report: ReportContent, first: HeadSummary | None) -> list[dict[str, Any]]:
     """Rows of one shape: the statistics of maps, and what else is known of each head."""
     rows = [_statistic(name, one) for name, one in report.first.statistics.items()]
+    rows += [_role(name, one) for name, one in report.first.roles.items()]
     if report.pruning is not None:
         found = report.pruning.importance
         title = f"importance ({found.method})"
@@ -172,6 +175,24 @@ def _statistic(name: str, found: StatisticSummary) -> dict[str, Any]:
         unit=about.unit,
         description=about.description,
     )
+
+
+def _role(name: str, found: RoleSummary) -> dict[str, Any]:
+    row = _row(
+        f"role_{name}",
+        found.score,
+        found.low,
+        found.high,
+        title=f"weight on {ROLES[name].keys}",
+        unit="share of the weight, in rows with a choice",
+    )
+    return {**row, "chance": found.chance}
+
+
+def _sentences(roles: Mapping[str, RoleSummary]) -> list[list[str]]:
+    """Return a sentence for each head, by layer."""
+    shape = next((one.score.shape for one in roles.values()), (0, 0))
+    return [[role_sentence(roles, k, h) for h in range(shape[1])] for k in range(shape[0])]
 
 
 def _row(

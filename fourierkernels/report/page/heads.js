@@ -80,7 +80,9 @@ function readStatistic(layer, head) {
   const value = row.values[layer]?.[head] ?? null;
   byId("statistics-read").textContent = `Layer ${layer + 1}, head ${head + 1}: ${row.title} `
     + `${inWords(value)}, ${interval(row.low[layer]?.[head] ?? null, row.high[layer]?.[head] ?? null)}`
+    + (row.chance && value !== null ? `, by chance ${inWords(row.chance[layer][head])}` : "")
     + (row.name === "matched" && value !== null ? `; it is ${nameOf(matchOf(layer, head))}` : "");
+  byId("head-sentence").textContent = data.sentences[layer]?.[head] ?? "";
 }
 
 function showPruning() {

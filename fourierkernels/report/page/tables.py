@@ -18,6 +18,7 @@ from fourierkernels.report.notes import (
     module_notes,
     null_note,
     pruning_notes,
+    role_notes,
     share_cell,
     summary_notes,
 )
@@ -42,6 +43,7 @@ def notes_list(report: ReportContent) -> str:
     summaries, null = report.summaries(), report.first.null
     notes = module_notes(report.first)
     notes += summary_notes(summaries, spread=report.spread) if summaries else []
+    notes += role_notes(report.first.roles) if report.first.roles else []
     if null is not None:
         notes.append(null_note(null, report.metrics[0]))
     return _items(notes)

@@ -1,0 +1,154 @@
+"""What heads are for: heads made to be of one kind, even ones, and chance by drawing."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from made_heads import KINDS, MadeHeads
+
+import fourierkernels as fk
+from fourierkernels.diagnostics import ROLES, head_roles
+from fourierkernels.diagnostics.chance import permuted_maps
+from fourierkernels.diagnostics.roles import HeadRole, RoleAccumulator
+from fourierkernels.report.notes import role_sentence
+
+IDS = np.array([5, 7, 5, 9, 7, 4, 5, 7])
+N = len(IDS)
+DELIMITERS = np.isin(IDS, [9, 4])
+
+
+def even(*, causal: bool) -> np.ndarray:
+    seen = np.tri(N) if causal else np.ones((N, N))
+    return seen / seen.sum(axis=1, keepdims=True)
+
+
+def exact(targets: np.ndarray, *, causal: bool) -> np.ndarray:
+    """All weight on targets, evenly; rows that see none attend evenly."""
+    seen = targets * (even(causal=causal) > 0)
+    some = seen.sum(axis=1, keepdims=True)
+    return np.where(some > 0, seen / np.maximum(some, 1), even(causal=causal))
+
+
+SAME = (IDS[:, None] == IDS) & ~np.eye(N, dtype=bool)
+TARGETS = {
+    "previous": np.eye(N, k=-1),
+    "first": np.eye(N)[:1].repeat(N, axis=0),
+    "delimiter": DELIMITERS[None].repeat(N, axis=0),
+    "same": SAME,
+    "induction": np.pad(SAME, ((0, 0), (1, 0)))[:, :-1],
+}
+
+
+def drawn(seed: int, *, causal: bool) -> np.ndarray:
+    scores = 2 * np.random.default_rng(seed).standard_normal((3, N, N))
+    maps = np.exp(scores) * (even(causal=causal) > 0)
+    return maps / maps.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("name", list(ROLES))
+def test_head_made_for_a_role_has_score_one_and_an_even_head_is_at_chance(
+    name: str, causal: bool
+) -> None:
+    maps = np.stack([exact(TARGETS[name], causal=causal), even(causal=causal)])
+    found = head_roles(maps, ids=IDS, delimiters=DELIMITERS)[name]
+    assert found.score[0] == pytest.approx(1, abs=1e-12)
+    assert found.chance[1] == pytest.approx(found.score[1], abs=1e-12)
+    assert 0 < found.chance[0] < 0.75
+
+
+def test_chance_of_a_causal_previous_token_is_the_mean_of_one_over_the_row() -> None:
+    found = head_roles(np.stack([even(causal=True)] * 2), names=["previous"])["previous"]
+    assert found.chance[0] == pytest.approx(np.mean([1 / k for k in range(2, N + 1)]))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("marked", [True, False])
+def test_chance_is_the_mean_score_of_permuted_rows(causal: bool, marked: bool) -> None:
+    maps, rng = drawn(1, causal=causal), np.random.default_rng(0)
+    special = np.arange(N) == 3 if marked else None
+    options = {"ids": IDS, "delimiters": DELIMITERS, "special": special}
+    found = head_roles(maps, **options)
+    for name, role in ROLES.items():
+        kept = None if role.marks else special
+        many = [
+            head_roles(permuted_maps(maps, rng, kept=kept), names=[name], **options)[name].score
+            for _ in range(300)
+        ]
+        error = np.std(many, axis=0, ddof=1) / np.sqrt(len(many))
+        assert (np.abs(np.mean(many, axis=0) - found[name].chance) < 4.5 * error).all(), name
+
+
+def test_weight_on_special_tokens_is_no_part_of_chance() -> None:
+    resting = 0.9 * (np.arange(N) == 0) + 0.1 * even(causal=True)
+    maps = np.stack([resting, even(causal=True)])
+    special = np.arange(N) == 0
+    known = head_roles(maps, names=["previous"], special=special)["previous"]
+    unknown = head_roles(maps, names=["previous"])["previous"]
+    assert known.score[0] == pytest.approx(known.chance[0])
+    assert unknown.chance[0] > 2 * known.chance[0]
+
+
+def test_heads_that_share_nothing_with_a_role_are_seldom_said_to_be_above_chance() -> None:
+    wrong, names = 0, ("previous", "first", "same", "induction")
+    for trial in range(25):
+        taken = {name: RoleAccumulator(name) for name in names}
+        for text in range(6):
+            rng = np.random.default_rng([trial, text])
+            maps = permuted_maps(drawn(text, causal=True), rng)
+            for name, one in head_roles(maps, names=names, ids=IDS).items():
+                taken[name].add(one.score[None], one.chance[None])
+        wrong += any(one.summary(together=4).above.any() for one in taken.values())
+    assert wrong <= 5  # of 25 at 5 %: more in 1 of 1,000
+
+
+def test_rounding_is_no_excess() -> None:
+    taken = RoleAccumulator("first")
+    for _ in range(4):
+        taken.add(np.array([[0.25 + 1e-7]]), np.array([[0.25]]))
+    assert not taken.summary().above.any()
+
+
+def test_report_says_what_each_head_was_made_for() -> None:
+    texts = [" ".join(map(str, np.random.default_rng(k).permutation(40)[:12])) for k in range(5)]
+    report = fk.head_report(MadeHeads(), texts, tokens="ids", statistics="none", baseline=False)
+    for head, kind in enumerate(KINDS[:-1]):
+        said = role_sentence(report.first.roles, 0, head)
+        assert said.startswith(f"Head 1.{head + 1} attends mostly to {ROLES[kind].keys}: "), said
+        assert report.first.roles[kind].score[0, head] > 0.95
+    others = role_sentence(report.first.roles, 0, len(KINDS) - 1)
+    assert others.startswith(f"Head 1.{len(KINDS)} attends to none of these well above chance: ")
+    table = report.frame("roles").set_index(["role", "head"])
+    assert bool(table.loc[("same", 3), "above"])
+    assert not table.loc[("same", 5), "above"]
+    assert ROLES["induction"].keys in str(report)
+    assert "attends mostly to what followed the same token" in report._repr_html_()
+
+
+def test_network_that_reads_no_ids_is_said_to_have_no_random_tokens() -> None:
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    batches = [torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(0))]
+    report = fk.head_report(model, batches, statistics="none", baseline=False)
+    assert set(report.first.roles) == {"previous", "first"}
+    assert any("same and induction: random tokens need" in one for one in report.first.left_out)
+
+
+def test_roles_of_workers_are_those_of_one_process(tmp_path, tiny) -> None:  # type: ignore[no-untyped-def]
+    texts = ["a b c d e", "f g", "h i j a b c", "d c b"]
+    options = {"tokens": "whitespace", "statistics": "none", "baseline": False}
+    one = fk.head_report(tiny("bert"), texts, **options)
+    other = fk.head_report(tiny("bert"), texts, resume=tmp_path, **options)
+    assert set(one.first.roles) == set(other.first.roles) >= {"previous", "induction"}
+    for name, found in one.first.roles.items():
+        np.testing.assert_allclose(found.score, other.first.roles[name].score, atol=1e-6)
+        assert found.n_texts == other.first.roles[name].n_texts
+
+
+def test_role_is_added_by_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = HeadRole("next", lambda places, tokens: np.eye(tokens.count, k=1)[places] > 0, "the next")
+    monkeypatch.setitem(ROLES, "next", row)
+    maps = np.stack([np.roll(np.eye(N), 1, axis=1), even(causal=False)])
+    assert head_roles(maps)["next"].score[0] == 1
+    assert dataclasses.replace(row, name="other").keys == "the next"
