@@ -12,7 +12,6 @@ To add a role, write a function from places of queries and :class:`RoleTokens` t
 row to :data:`ROLES`.
 """
 
-import math
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -307,10 +306,12 @@ class RoleSummary:
     score, chance : ndarray, shape (L, H)
         Means over the texts that have rows with a choice.
     low, high : ndarray, shape (L, H)
-        t interval of the score over texts, level 0.95; NaN from fewer than three.
+        t interval of the score over texts, level 0.95, within 0 and 1; NaN from fewer than three.
+    share : ndarray, shape (L, H)
+        Mean over texts of (score - chance) / (1 - chance): 0 by chance, 1 if all is on targets.
     above : ndarray of bool, shape (L, H)
-        Whether the score is above chance: the interval of their difference is, at 1 - 0.05 / K
-        for K heads and roles measured together.
+        Whether the score is above chance: the interval of the share is, at 1 - 0.05 / K for K heads
+        and roles measured together.
     n_texts : int
     """
 
@@ -319,15 +320,9 @@ class RoleSummary:
     chance: FloatArray
     low: FloatArray
     high: FloatArray
+    share: FloatArray
     above: BoolArray
     n_texts: int
-
-    @property
-    def share(self) -> FloatArray:
-        """How far the score is from chance to one, ``(L, H)``: 0 by chance, 1 if all on targets."""
-        left: FloatArray = 1 - self.chance
-        share: FloatArray = (self.score - self.chance) / np.where(left > 0, left, math.nan)
-        return share
 
 
 class RoleAccumulator:
@@ -335,11 +330,11 @@ class RoleAccumulator:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._moments = RunningMoments()  # of (3, L, H): score, chance, their difference
+        self._moments = RunningMoments()  # of (3, L, H): score, chance, share
 
     def add(self, score: FloatArray, chance: FloatArray) -> None:
         """Take in those of the next text, ``(L, H)``."""
-        self._moments.add(np.stack([score, chance, score - chance]))
+        self._moments.add(np.stack([score, chance, (score - chance) / (1 - chance)]))
 
     def state(self) -> State:
         """Return what has been taken in, for :meth:`merge` of another one."""
@@ -361,8 +356,9 @@ class RoleAccumulator:
         if not count:
             return None
         mean, std = self._moments.mean, self._moments.std()
-        low, high = t_interval(mean[0], std[0], count)
+        low, high = (np.clip(end, 0, 1) for end in t_interval(mean[0], std[0], count))
         heads = max(1, int(np.isfinite(mean[0]).sum()))
         level = 1 - (1 - LEVEL) / (heads * together)
         least, _ = t_interval(mean[2], std[2], count, level)
-        return RoleSummary(self.name, mean[0], mean[1], low, high, least > _ROUNDING, count)
+        above = least > _ROUNDING
+        return RoleSummary(self.name, mean[0], mean[1], low, high, mean[2], above, count)

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.console import made_visible, standard_output
 from fourierkernels.foundation.extras import needed_for
 from fourierkernels.foundation.validation import check_choice
@@ -21,6 +22,8 @@ from fourierkernels.report.terminal import print_report, report_parts
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from fourierkernels.report.lens import HeadLens
+
 MOST_SHOWN = 500_000  # attention weights of the page inside a notebook, 0.7 MB in base64
 
 
@@ -29,13 +32,35 @@ class HeadReport(ReportContent):
     """All that was measured of the heads of a checkpoint, ready to be read.
 
     It prints as tables in a terminal and shows itself as a page in a notebook. The attributes are
-    those of its content: `profiles`, by the name of the network, `pruning`, `origin`.
+    those of its content: `profiles`, by the name of the network, `pruning`, `origin`; and `lens`,
+    which reads the heads of the network on other texts.
 
     Examples
     --------
     >>> print(HeadReport("a checkpoint without measures"))
     <BLANKLINE>
     """
+
+    lens: "HeadLens | None" = None
+
+    def maps(self, layer: int | str, text: Any) -> FloatArray:
+        """Return the maps of a layer on any text, ``(H, n, m)``: those of `lens`.
+
+        Texts are read as those of the report were: as ids, if these were ids.
+
+        Parameters
+        ----------
+        layer : int or str
+            See :meth:`~fourierkernels.report.HeadLens.maps`.
+
+        Raises
+        ------
+        ValueError
+            If the report was put together without its network.
+        """
+        if self.lens is None:
+            raise ValueError("report must come from head_report to read texts, got one without")
+        return self.lens.maps(layer, text)
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write tables (CSV), all numbers (JSON), figures and a page; return their paths.

@@ -9,7 +9,7 @@ from torch import nn
 
 from fourierkernels.checkpoints.batches import Batches
 from fourierkernels.checkpoints.contexts import check_device
-from fourierkernels.checkpoints.find import CheckpointFiles, find_checkpoint
+from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.in_memory import unwrapped
 from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
 from fourierkernels.diagnostics.controls import DEFAULT_CONTROLS
@@ -18,11 +18,10 @@ from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_in_memory
+from fourierkernels.report.lens import Found, HeadLens, Network, find_network
 from fourierkernels.report.networks import Plan, Progress
 from fourierkernels.report.options import ReportOptions, Team
 from fourierkernels.report.sources import FileSource, ModelSource, Source
-
-Network = str | Path | CheckpointFiles | nn.Module
 
 
 def head_report(
@@ -151,18 +150,9 @@ def head_report(
     measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls, roles)
     options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
     options.check()
-    team, network = Team(workers, scheduler, resume), _found("checkpoint", checkpoint)
-    other = None if against is None else _found("against", against)
+    team, network = Team(workers, scheduler, resume), find_network("checkpoint", checkpoint)
+    other = None if against is None else find_network("against", against)
     return make_report(network, inputs, options, against=other, team=team, progress=progress)
-
-
-Found = CheckpointFiles | nn.Module
-
-
-def _found(name: str, network: Network) -> Found:
-    if not isinstance(network, str | Path | CheckpointFiles | nn.Module):
-        raise TypeError(f"{name} must be a path or a torch module, got {type(network).__name__}")
-    return unwrapped(network) if isinstance(network, nn.Module) else find_checkpoint(network)
 
 
 def make_report(
@@ -188,7 +178,7 @@ def make_report(
     source = _source(network, chosen, here)
     other = None if against is None else _source(against, chosen, here)
     untrained = _untrained(options.baseline, source)
-    return Plan(
+    report = Plan(
         source=source,
         other=other,
         untrained=None if untrained is None else _source(untrained, chosen, here),
@@ -197,6 +187,7 @@ def make_report(
         team=team,
         progress=progress,
     ).report()
+    return replace(report, lens=HeadLens.of(network, options))
 
 
 def _untrained(baseline: bool | nn.Module, source: Source) -> nn.Module | None:

@@ -164,7 +164,7 @@ def head_importance(
     row = IMPORTANCES[check_choice("method", method, list(IMPORTANCES))]
     moments, probe = RunningMoments(), None
     for batch in batches:
-        probe = probe or _probe(model, batch, loss, selects, about_mean=row.about_mean)
+        probe = probe or make_probe(model, batch, loss, selects, about_mean=row.about_mean)
         moments.add(check_finite("importance", row.function(probe, batch)))
     if probe is None:
         raise ValueError("batches must hold at least one batch, got none")
@@ -210,7 +210,7 @@ def pruning_curve(
         )
     if not batches:
         raise ValueError("batches must hold at least one batch, got none")
-    probe = _probe(model, batches[0], loss, selects, about_mean=about_mean)
+    probe = make_probe(model, batches[0], loss, selects, about_mean=about_mean)
     scores = check_finite("importance", as_real("importance", importance))
     if scores.shape != probe.shape:
         raise ValueError(f"importance must have shape {probe.shape}, got {scores.shape}")
@@ -228,10 +228,16 @@ def _pruned_loss(probe: Probe, batches: Sequence[Any], pruned: NDArray[np.int64]
     return float(np.mean([float(probe.loss_with(gates, batch)) for batch in batches]))
 
 
-def _probe(
+def make_probe(
     model: nn.Module, batch: Any, loss: Loss, selects: Selects, *, about_mean: bool
 ) -> Probe:
-    """Run once to see which calls of attention there are."""
+    """Run once to see which calls of attention there are.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or heads do not go into a linear layer.
+    """
     with torch.no_grad(), recording(model) as recorded:
         loss(model, batch)
     calls = [call for call in recorded if selects(call)]

@@ -1,0 +1,267 @@
+"""What a loss is without heads, with their mean, or with what they put out on another text.
+
+Whether a network needs a head is asked of the loss on each text, head by head or of several heads
+together. Heads are gated as for their importance; a head that is patched puts out what it does in
+another run, from which the loss of the texts is measured again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fourierkernels.checkpoints import AttentionCall, recording
+from fourierkernels.checkpoints.recorders.gates import check_gateable
+from fourierkernels.checkpoints.recorders.torch_multihead import (
+    ask_for_weights,
+    in_layout_of,
+    torch_call,
+)
+from fourierkernels.diagnostics.moments import mean_interval
+from fourierkernels.diagnostics.networks.importance import (
+    Loss,
+    Probe,
+    Selects,
+    every_call,
+    make_probe,
+)
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice
+
+Place = tuple[int, int]  # layer and head, from 0
+Edit = Callable[[int, Tensor], Tensor]  # of the outputs (B, N, H, d) of a layer
+HOW = ("zero", "mean", "patch")
+
+
+@dataclass(frozen=True, eq=False)
+class HeadEffects:
+    """The loss on each text with heads changed, beside the loss with all as they are.
+
+    Attributes
+    ----------
+    how : str
+        "zero", "mean" or "patch".
+    loss : str
+        Its name.
+    heads : tuple
+        Layers and heads, from 0, that were changed in each column; several where they were changed
+        together.
+    whole : ndarray, shape (T,)
+        The loss of each text.
+    changed : ndarray, shape (T, K)
+        The loss with the heads of each column changed.
+    """
+
+    how: str
+    loss: str
+    heads: tuple[tuple[Place, ...], ...]
+    whole: FloatArray
+    changed: FloatArray
+
+    @property
+    def effects(self) -> FloatArray:
+        """By how much the loss rises, text by text, ``(T, K)``."""
+        effects: FloatArray = self.changed - self.whole[:, None]
+        return effects
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean over the texts, ``(K,)``."""
+        mean: FloatArray = self.effects.mean(axis=0)
+        return mean
+
+    def interval(self) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the t interval of the mean; NaN from fewer than three texts."""
+        return mean_interval(self.effects)
+
+
+@contextmanager
+def edited_heads(model: nn.Module, calls: Sequence[AttentionCall], edit: Edit) -> Iterator[None]:
+    """Put other outputs of the heads in place of their own before they are projected.
+
+    Parameters
+    ----------
+    calls : sequence of AttentionCall
+        Those of one pass of this model, each with a linear layer after its heads.
+    edit : callable
+        From the number of a call and its outputs ``(B, N, H, d)`` to others of that shape.
+
+    Raises
+    ------
+    ValueError
+        If no linear layer follows a call.
+    """
+    check_gateable(list(calls))
+    edits = _Edits(edit, [int(call.maps.shape[1]) for call in calls])
+    with ExitStack() as stack:
+        fast = torch.backends.mha.get_fastpath_enabled()
+        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        torch.backends.mha.set_fastpath_enabled(False)
+        stack.callback(model.register_forward_pre_hook(edits.restart, prepend=True).remove)
+        hooked = set[int]()
+        for call in calls:
+            owner = model.get_submodule(call.name)
+            carrier: Any = owner if isinstance(owner, nn.MultiheadAttention) else call.projection
+            if id(carrier) not in hooked:
+                hooked.add(id(carrier))
+                for handle in edits.attach(carrier):
+                    stack.callback(handle.remove)
+        yield
+
+
+class _Edits:
+    """Counts the calls of a pass, and edits each."""
+
+    def __init__(self, edit: Edit, heads: list[int]) -> None:
+        self._edit, self._heads, self._at = edit, heads, 0
+
+    def restart(self, *_: Any) -> None:
+        self._at = 0
+
+    def _edited(self, outputs: Tensor) -> Tensor:
+        self._at += 1
+        return self._edit(self._at - 1, outputs)
+
+    def attach(self, carrier: Any) -> list[Any]:
+        if isinstance(carrier, nn.MultiheadAttention):
+            return [
+                carrier.register_forward_pre_hook(ask_for_weights, with_kwargs=True),
+                carrier.register_forward_hook(self._after_attention, with_kwargs=True),
+            ]
+        return [carrier.register_forward_pre_hook(self._before_projection)]
+
+    def _before_projection(self, _: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        joined, heads = inputs[0], self._heads[self._at]
+        flat = joined.reshape(1, -1, joined.shape[-1]) if joined.ndim == 2 else joined
+        edited = self._edited(flat.reshape(*flat.shape[:2], heads, -1))
+        return (edited.reshape(joined.shape), *inputs[1:])
+
+    def _after_attention(self, module: Any, args: Any, options: Any, output: Any) -> Any:
+        parts = torch_call(module, args, options, output[1])
+        edited = self._edited(parts["outputs"].transpose(1, 2)).transpose(1, 2)
+        total = (edited @ parts["slices"]).sum(dim=1)  # (B, N, E)
+        if module.out_proj.bias is not None:
+            total = total + module.out_proj.bias
+        return in_layout_of(module, total, output[0]), output[1]
+
+
+@torch.no_grad()
+def head_effects(
+    model: nn.Module,
+    batches: Sequence[Any],
+    loss: Loss,
+    *,
+    heads: Sequence[Place] | None = None,
+    how: str = "zero",
+    others: Sequence[Any] | None = None,
+    together: bool = False,
+    selects: Selects = every_call,
+    name: str = "",
+) -> HeadEffects:
+    """Measure the loss on each batch with heads removed, at their mean, or patched.
+
+    Parameters
+    ----------
+    model, loss, selects
+        As in :func:`~fourierkernels.diagnostics.networks.importance.head_importance`.
+    batches : sequence
+        One text each, so that effects have an interval over texts.
+    heads : sequence of (layer, head), optional
+        From 0; by default all of them.
+    how : {"zero", "mean", "patch"}
+        What a head puts out: nothing, its mean over the tokens of the text, or what it puts out on
+        another batch, token by token.
+    others : sequence, optional
+        For "patch": a batch for each of `batches`, of as many tokens.
+    together : bool
+        Whether the heads are changed all at once, and not one after the other.
+    name : str
+        Of the loss.
+
+    Raises
+    ------
+    ValueError
+        For heads that there are not, other batches of another length, or a model whose heads do not
+        go into a linear layer.
+
+    Examples
+    --------
+    >>> layer = nn.MultiheadAttention(4, 2, batch_first=True)
+    >>> run = lambda model, x: model(x, x, x)[0].square().mean()
+    >>> head_effects(layer, [torch.ones(1, 3, 4)] * 3, run, heads=[(0, 1)]).effects.shape
+    (3, 1)
+    """
+    check_choice("how", how, list(HOW))
+    if not batches:
+        raise ValueError("batches must hold at least one batch, got none")
+    if (how == "patch") != (others is not None):
+        raise ValueError(
+            f"others (other) must be given to patch from, and only then, got {others!r:.40} for "
+            f"{how}"
+        )
+    if others is not None and len(others) != len(batches):
+        raise ValueError(
+            f"others (other) must be as many as the texts, got {len(others)} for {len(batches)}"
+        )
+    probe = make_probe(model, batches[0], loss, selects, about_mean=how == "mean")
+    groups = _groups(probe, heads, together=together)
+    rows = []
+    for number, batch in enumerate(batches):
+        donor = None if others is None else _outputs(model, others[number], loss, selects)
+        changed = [_changed(probe, batch, group, donor) for group in groups]
+        rows.append([float(loss(model, batch)), *changed])
+    losses = np.array(rows)
+    return HeadEffects(how, name, groups, losses[:, 0], losses[:, 1:])
+
+
+def _groups(
+    probe: Probe, heads: Sequence[Place] | None, *, together: bool
+) -> tuple[tuple[Place, ...], ...]:
+    """Return the heads that are changed at once, in turn."""
+    layers, count = probe.shape
+    given = list(np.ndindex(layers, count)) if heads is None else [(a, b) for a, b in heads]
+    for layer, head in given:
+        if not (0 <= layer < layers and 0 <= head < count):
+            raise ValueError(
+                f"heads must be (layer, head) below ({layers}, {count}), from 0, got "
+                f"{(layer, head)}"
+            )
+    if not given:
+        raise ValueError("heads must name a head, got none")
+    places = tuple((int(layer), int(head)) for layer, head in given)
+    return (places,) if together else tuple((one,) for one in places)
+
+
+def _outputs(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> list[Tensor]:
+    """Return what the heads of each call put out on a batch, ``(B, H, N, d)``."""
+    with recording(model) as recorded:
+        loss(model, batch)
+    return [call.outputs for call in recorded if selects(call)]
+
+
+def _changed(probe: Probe, batch: Any, group: Sequence[Place], donor: list[Tensor] | None) -> float:
+    """Return the loss on a batch with some heads changed."""
+    if donor is None:
+        gates = torch.ones(probe.shape, dtype=next(probe.model.parameters()).dtype)
+        for place in group:
+            gates[place] = 0.0
+        return float(probe.loss_with(gates, batch))
+
+    def edit(layer: int, outputs: Tensor) -> Tensor:
+        given = donor[layer].transpose(1, 2)
+        if given.shape != outputs.shape:
+            raise ValueError(
+                "others (other) must have as many tokens as the texts, got "
+                f"{given.shape[1]} for {outputs.shape[1]}"
+            )
+        own = [head for at, head in group if at == layer]
+        patched = outputs.clone()
+        patched[:, :, own] = given[:, :, own].to(outputs)
+        return patched
+
+    with edited_heads(probe.model, probe.calls, edit):
+        return float(probe.loss(probe.model, batch))

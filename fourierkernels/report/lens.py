@@ -1,0 +1,345 @@
+"""The heads of a network on any text: maps, queries, keys and values, and losses without heads."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from fourierkernels.checkpoints import Checkpoint, CheckpointFiles, find_checkpoint, read_items
+from fourierkernels.checkpoints.contexts import computing_on, device_of
+from fourierkernels.checkpoints.in_memory import unwrapped
+from fourierkernels.checkpoints.isolating import isolated
+from fourierkernels.checkpoints.load import load_tokenizer
+from fourierkernels.checkpoints.memory import available_memory, in_bytes
+from fourierkernels.checkpoints.options import LoadOptions
+from fourierkernels.checkpoints.tokens import Tokenizer
+from fourierkernels.diagnostics.networks.effects import HeadEffects, Place, head_effects
+from fourierkernels.diagnostics.networks.layers import HeadLayer, check_whole_maps
+from fourierkernels.diagnostics.networks.losses import choose_loss
+from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_integer
+from fourierkernels.report.inputs import inputs_in_memory
+from fourierkernels.report.options import ReportOptions
+from fourierkernels.report.sources import FileSource, ModelSource, Source
+
+Network = str | Path | CheckpointFiles | nn.Module
+Found = CheckpointFiles | nn.Module
+
+
+def find_network(name: str, network: Network) -> Found:
+    """Return the files of a network, or a model in memory without its wrappers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the argument of this name is neither, or there are no such files.
+    """
+    if not isinstance(network, str | Path | CheckpointFiles | nn.Module):
+        raise TypeError(f"{name} must be a path or a torch module, got {type(network).__name__}")
+    return unwrapped(network) if isinstance(network, nn.Module) else find_checkpoint(network)
+
+
+class HeadLens:
+    """Look at the heads of a network on texts of your own; nothing is computed before it is asked.
+
+    Layers and heads are numbered from 0, as in arrays; the tables of a report number them from 1. A
+    text is whatever the network reads: a text, a (source, target) pair, the path of an image, or
+    for a model in memory a ready batch of one row.
+
+    Parameters
+    ----------
+    network : str, Path, CheckpointFiles or nn.Module
+        What :func:`~fourierkernels.report.head_report` takes; a model in memory is read with the
+        weights that it has when it is asked, and left as it was.
+    tokenizer, tokens, part, model_class, config, preset, vocabulary, device
+        As for :func:`~fourierkernels.report.head_report`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a network that cannot be found.
+
+    Examples
+    --------
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> sizes = {"n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 9, "n_positions": 16}
+    >>> config = GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
+    >>> lens = HeadLens(GPT2LMHeadModel(config), tokens="ids")
+    >>> lens.maps(1, "3 1 4 1 5").shape  # heads, queries, keys
+    (2, 5, 5)
+    >>> lens.effects(["3 1 4 1 5", "2 7 1 8"], heads=[(0, 1)], how="mean").effects.shape
+    (2, 1)
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        tokenizer: Any = None,
+        tokens: str = "auto",
+        part: str | None = None,
+        model_class: str | None = None,
+        config: str | Path | Mapping[str, Any] | None = None,
+        preset: str | None = None,
+        vocabulary: str | Path | None = None,
+        device: str | None = None,
+    ) -> None:
+        load = LoadOptions(model_class, config, preset, vocabulary, tokenizer, part)
+        self._opened = _Opened(find_network("network", network), load, tokens, device)
+
+    @classmethod
+    def of(cls, network: Found, options: ReportOptions) -> "HeadLens":
+        """Return the lens of a network that a report was made of."""
+        made = cls.__new__(cls)
+        made._opened = _Opened(network, options.load, options.read.tokens, options.device)
+        return made
+
+    def read(self, text: Any) -> HeadSample:
+        """Run the network on a text and return what its heads compute, layer by layer.
+
+        Its `layers` are the names of the modules, `by_layer` what each computes; the maps of a long
+        text are computed some rows at a time, by ``by_layer[k].slabs()``.
+
+        Raises
+        ------
+        ValueError
+            For a text that does not fit the network, or does not fit into memory.
+        """
+        with self._opened.reading([text]) as reading:
+            return next(head_samples(reading.checkpoint.without_task_head(), [reading.one()]))
+
+    def maps(self, layer: int | str, text: Any) -> FloatArray:
+        """Return the attention maps of a layer on a text, ``(H, n, m)``.
+
+        Parameters
+        ----------
+        layer : int or str
+            Its number from 0, or the name of its module; that of a module which is called several
+            times stands for the first call.
+
+        Raises
+        ------
+        ValueError
+            For a layer that there is not, one that attends within windows, or maps that do not fit
+            into memory.
+        """
+        return self._part("maps", layer, text)
+
+    def queries(self, layer: int | str, text: Any) -> FloatArray:
+        """Return the queries of each head, after rotary positions, ``(H, n, d)``."""
+        return self._part("queries", layer, text)
+
+    def keys(self, layer: int | str, text: Any) -> FloatArray:
+        """Return the keys of each head, after rotary positions, ``(H, m, d)``."""
+        return self._part("keys", layer, text)
+
+    def values(self, layer: int | str, text: Any) -> FloatArray:
+        """Return the values of each head, ``(H, m, d)``."""
+        return self._part("values", layer, text)
+
+    def outputs(self, layer: int | str, text: Any) -> FloatArray:
+        """Return what each head puts out before the output projection, ``(H, n, d)``."""
+        return self._part("outputs", layer, text)
+
+    def contributions(self, layer: int | str, text: Any) -> FloatArray:
+        """Return what each head adds to the output of its layer, ``(H, n, E)``.
+
+        They add up to the output but for the bias of the projection.
+        """
+        return self._part("projected", layer, text)
+
+    def neurons(self, layer: int | str, text: Any, query: int, key: int) -> FloatArray:
+        """Return why the score of a query and a key is large: its terms, by feature, ``(H, d)``.
+
+        The terms are c q_i k_i, c the factor of the scores; over the features they add up to c q·k,
+        which softmax is taken of before biases and masks are added.
+
+        Parameters
+        ----------
+        query, key : int
+            Numbers of tokens, from 0.
+        """
+        sample = self.read(text)
+        one = _whole_layer(sample, layer)
+        check_integer("query", query, least=0)
+        check_integer("key", key, least=0)
+        if query >= one.queries or key >= one.keys:
+            raise ValueError(
+                f"query and key must be below {one.queries} and {one.keys}, got {query} and {key}"
+            )
+        queries, keys = one.part("queries"), one.part("keys")
+        terms: FloatArray = one.call.scale * queries[:, query] * keys[:, key]
+        return terms
+
+    def effects(
+        self,
+        texts: Sequence[Any],
+        *,
+        heads: Sequence[Place] | None = None,
+        how: str = "zero",
+        other: Sequence[Any] | None = None,
+        together: bool = False,
+        loss: str = "auto",
+        seed: int = 0,
+    ) -> HeadEffects:
+        """Measure the loss on texts with heads removed, at their mean, or patched.
+
+        Parameters
+        ----------
+        texts : sequence
+            Each in one window of the network.
+        heads : sequence of (layer, head), optional
+            From 0; by default all of them, one after the other.
+        how : {"zero", "mean", "patch"}
+            What a head puts out: nothing, its mean over the tokens, or what it puts out on another
+            text, token by token.
+        other : sequence, optional
+            For "patch": a text of as many tokens for each of `texts`.
+        together : bool
+            Whether the heads are changed all at once.
+        loss : str
+            A key of :data:`~fourierkernels.diagnostics.networks.losses.LOSSES`, or "auto" for the
+            one of the model's class.
+        seed : int
+            Of masked tokens.
+
+        Raises
+        ------
+        ValueError
+            For heads that there are not, texts of another length to patch from, or a network whose
+            heads do not go into a linear layer.
+        """
+        given = list(texts)
+        donors = [] if other is None else list(other)
+        with self._opened.reading([*given, *donors]) as reading:
+            items = reading.items()
+            checkpoint = isolated(reading.checkpoint, items[0])
+            check_whole_maps(checkpoint, items)
+            rule = choose_loss(checkpoint, loss)
+            if checkpoint.untrained and not rule.zero_gradient:
+                raise ValueError(
+                    f"loss must be states for weights without the head for {rule.name}, got "
+                    f"{len(checkpoint.untrained)} parameters missing"
+                )
+            made, batches = rule.make(checkpoint, reading.tokenizer, items, seed)
+            return head_effects(
+                checkpoint.model,
+                batches[: len(given)],
+                made,
+                heads=heads,
+                how=how,
+                others=None if other is None else batches[len(given) :],
+                together=together,
+                selects=checkpoint.selects,
+                name=rule.name,
+            )
+
+    def _part(self, name: str, layer: int | str, text: Any) -> FloatArray:
+        one = _whole_layer(self.read(text), layer)
+        needed = 8.0 * one.heads * one.queries * one.keys
+        if name == "maps" and needed > available_memory():
+            raise ValueError(
+                f"maps of a layer must fit into memory, got {in_bytes(needed)} for {one.queries} "
+                "tokens: read(text).by_layer[layer].slabs() yields some rows at a time"
+            )
+        return one.part(name)
+
+
+def _whole_layer(sample: HeadSample, layer: int | str) -> HeadLayer:
+    """Return a layer by its number or name, if it attends over the whole text."""
+    count, names = len(sample.layers), sample.layers
+    if isinstance(layer, str):
+        if layer not in names:
+            raise ValueError(f"layer must be one of {', '.join(names)}, got {layer}")
+        layer = names.index(layer)
+    if not 0 <= check_integer("layer", layer, least=0) < count:
+        raise ValueError(f"layer must be below {count}, from 0, got {layer}")
+    found = sample.by_layer[layer]
+    if found.windows > 1:
+        raise ValueError(
+            f"layer must attend over the whole input, got {found.windows} windows in "
+            f"{names[layer]}: read(text).by_layer[{layer}].part(name, window) returns one"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A network, and texts as it reads them."""
+
+    checkpoint: Checkpoint
+    tokenizer: Tokenizer | None
+    texts: Sequence[Any]
+
+    def items(self) -> list[Any]:
+        """Return the item of each text.
+
+        Raises
+        ------
+        ValueError
+            If a text has no token, or more than the network reads at once.
+        """
+        found = []
+        for text in self.texts:
+            one = list(read_items(self.checkpoint, self._given(text), tokenizer=self.tokenizer))
+            if len(one) != 1:
+                raise ValueError(
+                    f"text must be one input of the network, at most {self.checkpoint.limit} "
+                    f"tokens long, got {len(one)} from {text!r:.40}"
+                )
+            found += one
+        return found
+
+    def one(self) -> Any:
+        """Return the item of the one text."""
+        return self.items()[0]
+
+    def _given(self, text: Any) -> Any:
+        return inputs_in_memory([text]) if self.checkpoint.reads == "batches" else [text]
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A network that was found, and how it is loaded."""
+
+    network: Found
+    load: LoadOptions
+    tokens: str
+    device: str | None
+
+    @contextmanager
+    def reading(self, texts: Sequence[Any]) -> Iterator[_Reading]:
+        """Yield the network with texts; a model in memory is left as it was."""
+        source = self._source(texts)
+        with source.borrowed():
+            in_files = isinstance(source, FileSource)
+            checkpoint = self._loaded if in_files else source.load(task_head=True)
+            tokenizer = None
+            if checkpoint.reads_texts:
+                read = load_tokenizer(checkpoint, tokens=self.tokens)
+                tokenizer = replace(read, stream=False)
+                checkpoint = _named(checkpoint, tokenizer)
+            with computing_on(device_of(checkpoint.model)):
+                yield _Reading(checkpoint, tokenizer, texts)
+
+    @cached_property
+    def _loaded(self) -> Checkpoint:
+        return self._source(()).load(task_head=True)
+
+    def _source(self, texts: Sequence[Any]) -> Source:
+        if isinstance(self.network, CheckpointFiles):
+            return FileSource(self.network, self.load, self.device)
+        inputs = inputs_in_memory(list(texts))
+        return ModelSource(self.network, inputs, self.load.tokenizer, self.load.part, self.tokens)
+
+
+def _named(checkpoint: Checkpoint, tokenizer: Tokenizer) -> Checkpoint:
+    """Return a checkpoint, and its body, with the names of tokens."""
+    body = checkpoint.body
+    named = checkpoint.with_tokenizer(tokenizer)
+    return named if body is None else replace(named, body=body.with_tokenizer(tokenizer))

@@ -1,0 +1,232 @@
+"""Heads on texts of one's own: maps as transformers gives them, terms of scores, and losses."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tiny_models import language
+from torch import nn
+
+import fourierkernels as fk
+from fourierkernels.report import HeadLens
+
+Tiny = Callable[[str], Path]
+IDS = "3 1 4 1 5 9 2 6"
+OTHER = "2 7 1 8 2 8 1 8"
+
+
+def gpt2(**changes: Any) -> transformers.GPT2LMHeadModel:
+    torch.manual_seed(0)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size": 13, "n_positions": 24}
+    ends = {"bos_token_id": 0, "eos_token_id": 0, "initializer_range": 0.5}
+    config = transformers.GPT2Config(**sizes, **ends, **changes, attn_implementation="eager")
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+def bert() -> transformers.BertForMaskedLM:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+    more = {"vocab_size": 13, "intermediate_size": 16, "max_position_embeddings": 24}
+    config = transformers.BertConfig(**sizes, **more, attn_implementation="eager")
+    return transformers.BertForMaskedLM(config).eval()
+
+
+def ids(text: str) -> torch.Tensor:
+    return torch.tensor([[int(one) for one in text.split()]])
+
+
+@torch.no_grad()
+def next_token_loss(model: nn.Module, text: str) -> float:
+    scores = model(input_ids=ids(text)).logits[0]
+    return float(nn.functional.cross_entropy(scores[:-1], ids(text)[0, 1:]))
+
+
+@pytest.mark.parametrize("build", [gpt2, bert])
+def test_maps_of_any_text_are_those_of_the_network(build: Callable[[], Any]) -> None:
+    model = build()
+    lens = HeadLens(model, tokens="ids")
+    with torch.no_grad():
+        found = model(input_ids=ids(IDS), output_attentions=True).attentions
+    names = lens.read(IDS).layers
+    for layer, name in enumerate(names):
+        np.testing.assert_allclose(lens.maps(layer, IDS), found[layer][0].numpy(), atol=1e-6)
+        assert np.array_equal(lens.maps(name, IDS), lens.maps(layer, IDS))
+    mixed = lens.maps(1, IDS) @ lens.values(1, IDS)
+    np.testing.assert_allclose(mixed, lens.outputs(1, IDS), atol=1e-5)
+
+
+def test_contributions_of_heads_add_up_to_the_output_of_the_layer() -> None:
+    model, seen = gpt2(), []
+    model.transformer.h[1].attn.c_proj.register_forward_hook(lambda *all: seen.append(all[2]))
+    lens = HeadLens(model, tokens="ids")
+    total = (
+        lens.contributions(1, IDS).sum(axis=0)
+        + model.transformer.h[1].attn.c_proj.bias.detach().numpy()
+    )
+    np.testing.assert_allclose(total, seen[-1][0].detach().numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("build", [gpt2, bert])
+def test_terms_add_up_to_the_score_that_softmax_is_taken_of(build: Callable[[], Any]) -> None:
+    model = build()
+    for name, weight in model.named_parameters():
+        if "c_attn.weight" in name:
+            weight.data *= 0.3  # so that no weight vanishes
+    lens = HeadLens(model, tokens="ids")
+    near, far = (lens.neurons(1, IDS, 6, key).sum(axis=-1) for key in (2, 4))
+    logs = np.log(lens.maps(1, IDS)[:, 6, [2, 4]])
+    np.testing.assert_allclose(near - far, logs[:, 0] - logs[:, 1], atol=1e-4)
+
+
+def test_file_and_model_in_memory_give_the_same(tiny: Tiny) -> None:
+    model = transformers.AutoModel.from_pretrained(tiny("gpt2"))
+    for part in ("maps", "queries", "keys", "values", "outputs"):
+        from_file = getattr(HeadLens(tiny("gpt2"), tokens="ids"), part)(0, IDS)
+        assert np.array_equal(from_file, getattr(HeadLens(model, tokens="ids"), part)(0, IDS))
+
+
+def test_model_in_memory_is_read_with_the_weights_that_it_has_and_left_as_it_was() -> None:
+    model = gpt2().train()
+    lens = HeadLens(model, tokens="ids")
+    before = lens.maps(0, IDS)
+    with torch.no_grad():
+        model.transformer.h[0].attn.c_attn.weight.data *= 2
+    assert np.abs(lens.maps(0, IDS) - before).max() > 1e-2
+    assert model.training
+    assert all(one.requires_grad for one in model.parameters())
+
+
+def test_report_gives_maps_of_other_texts(tiny: Tiny) -> None:
+    report = fk.head_report(tiny("gpt2"), [IDS, OTHER, "1 2 3"], tokens="ids", baseline=False)
+    assert report.maps(0, "5 6 7 8").shape == (*report.first.examples[0].maps.shape[1:2], 4, 4)
+    np.testing.assert_allclose(report.maps(0, IDS), report.first.examples[0].maps[0], atol=1e-3)
+    assert report.lens.keys(1, IDS).ndim == 3
+
+
+def removed(model: Any, layer: int, head: int) -> Any:
+    copy = deepcopy(model)
+    weight = copy.transformer.h[layer].attn.c_proj.weight
+    with torch.no_grad():
+        weight[4 * head : 4 * head + 4] = 0
+    return copy
+
+
+def test_effect_of_a_head_is_that_of_removing_its_weights() -> None:
+    model, texts = gpt2(), [IDS, OTHER, "1 2 3 4"]
+    found = HeadLens(model, tokens="ids").effects(texts, heads=[(0, 2), (1, 0)])
+    for column, place in enumerate([(0, 2), (1, 0)]):
+        without = removed(model, *place)
+        for row, text in enumerate(texts):
+            assert found.whole[row] == pytest.approx(next_token_loss(model, text), abs=1e-5)
+            assert found.changed[row, column] == pytest.approx(
+                next_token_loss(without, text), abs=1e-5
+            )
+    assert np.abs(found.effects).max() > 1e-3
+    low, high = found.interval()
+    assert (low <= found.mean).all()
+    assert (found.mean <= high).all()
+    both = HeadLens(model, tokens="ids").effects(texts, heads=[(0, 2), (1, 0)], together=True)
+    gone = removed(removed(model, 0, 2), 1, 0)
+    assert both.changed[0, 0] == pytest.approx(next_token_loss(gone, IDS), abs=1e-5)
+
+
+def test_mean_of_a_head_is_kept_as_a_bias_would() -> None:
+    model = gpt2()
+    lens = HeadLens(model, tokens="ids")
+    found = lens.effects([IDS], heads=[(1, 3)], how="mean")
+    copy = removed(model, 1, 3)
+    with torch.no_grad():
+        mean = lens.contributions(1, IDS)[3].mean(axis=0)
+        copy.transformer.h[1].attn.c_proj.bias += torch.tensor(mean, dtype=torch.float32)
+    assert found.changed[0, 0] == pytest.approx(next_token_loss(copy, IDS), abs=1e-5)
+
+
+def patched_by_hand(model: Any, layer: int, head: int) -> float:
+    """The loss on IDS with the input of one projection replaced by that of OTHER, for one head."""
+    projection, kept = model.transformer.h[layer].attn.c_proj, []
+    hook = projection.register_forward_pre_hook(lambda _, given: kept.append(given[0].clone()))
+    next_token_loss(model, OTHER)
+    hook.remove()
+
+    def replace(_: Any, given: Any) -> Any:
+        joined = given[0].clone()
+        joined[..., 4 * head : 4 * head + 4] = kept[0][..., 4 * head : 4 * head + 4]
+        return (joined,)
+
+    hook = projection.register_forward_pre_hook(replace)
+    try:
+        return next_token_loss(model, IDS)
+    finally:
+        hook.remove()
+
+
+def test_patched_head_puts_out_what_it_does_on_the_other_text() -> None:
+    model = gpt2()
+    lens = HeadLens(model, tokens="ids")
+    found = lens.effects([IDS], heads=[(0, 1), (1, 2)], how="patch", other=[OTHER])
+    for column, place in enumerate([(0, 1), (1, 2)]):
+        assert found.changed[0, column] == pytest.approx(patched_by_hand(model, *place), abs=1e-5)
+    assert np.abs(found.effects).max() > 1e-3
+    same = lens.effects([IDS], how="patch", other=[IDS])
+    np.testing.assert_allclose(same.effects, 0, atol=1e-6)
+
+
+class Torch(nn.Module):
+    """Ids, nn.MultiheadAttention, scores: the kind whose projection is never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.words = nn.Embedding(13, 8)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
+        self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.body(self.words(ids))
+
+
+@pytest.mark.parametrize("build", [Torch, language])
+def test_heads_of_other_networks_are_patched_too(build: Callable[[], nn.Module]) -> None:
+    lens = HeadLens(build(), tokens="ids")
+    same = lens.effects([IDS], how="patch", other=[IDS], loss="states")
+    np.testing.assert_allclose(same.changed, 0, atol=1e-12)
+    every = lens.effects([IDS], how="patch", other=[OTHER], loss="states", together=True)
+    assert every.effects[0, 0] > 1e-7
+    assert lens.effects([IDS], heads=[(0, 0)], loss="states").effects[0, 0] > 1e-7
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda lens: lens.maps(2, IDS), "layer must be below 2, from 0, got 2"),
+        (lambda lens: lens.maps("head", IDS), "layer must be one of "),
+        (lambda lens: lens.maps(0, ""), "text must be one input of the network"),
+        (lambda lens: lens.maps(0, " ".join("1" * 30)), "at most 24 tokens long, got 2 from"),
+        (lambda lens: lens.neurons(0, IDS, 8, 0), "query and key must be below 8 and 8, got 8"),
+        (
+            lambda lens: lens.effects([IDS], heads=[(0, 4)]),
+            "heads must be (layer, head) below (2, 4)",
+        ),
+        (lambda lens: lens.effects([IDS], how="patch"), "others (other) must be given"),
+        (
+            lambda lens: lens.effects([IDS], how="patch", other=["1 2"]),
+            "others (other) must have as many tokens as the texts, got 2 for 8",
+        ),
+        (lambda lens: lens.effects([IDS], how="none"), "how must be one of"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(ask: Any, message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        ask(HeadLens(gpt2(), tokens="ids"))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_network_of_another_kind_is_refused() -> None:
+    with pytest.raises(TypeError, match="network must be a path or a torch module, got int"):
+        HeadLens(3)  # type: ignore[arg-type]
