@@ -21,7 +21,8 @@ from fourierkernels.diagnostics.flow import attention_flow, attention_rollout
 from fourierkernels.diagnostics.kernel_gap import gaussian_gap
 from fourierkernels.diagnostics.profile import HeadProfile
 from fourierkernels.diagnostics.resampling import permutation_null
-from fourierkernels.diagnostics.roles import ROLES, head_roles
+from fourierkernels.diagnostics.role_summary import head_roles
+from fourierkernels.diagnostics.roles import ROLES
 from fourierkernels.diagnostics.sharpening import sharpened_maps
 from fourierkernels.diagnostics.statistic_summary import head_statistics, summarise_statistics
 from fourierkernels.diagnostics.statistics import STATISTICS

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from fourierkernels.diagnostics.controls import DEFAULT_CONTROLS, control_names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, METRICS
 from fourierkernels.diagnostics.resampling import NullComparison
-from fourierkernels.diagnostics.roles import RoleSummary, check_roles
+from fourierkernels.diagnostics.role_summary import RoleSummary
+from fourierkernels.diagnostics.roles import check_roles
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import HeadSummary

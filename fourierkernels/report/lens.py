@@ -1,47 +1,21 @@
 """The heads of a network on any text: maps, queries, keys and values, and losses without heads."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
-from fourierkernels.checkpoints import Checkpoint, CheckpointFiles, find_checkpoint, read_items
-from fourierkernels.checkpoints.contexts import computing_on, device_of
-from fourierkernels.checkpoints.in_memory import unwrapped
 from fourierkernels.checkpoints.isolating import isolated
-from fourierkernels.checkpoints.load import load_tokenizer
 from fourierkernels.checkpoints.memory import available_memory, in_bytes
 from fourierkernels.checkpoints.options import LoadOptions
-from fourierkernels.checkpoints.tokens import Tokenizer
 from fourierkernels.diagnostics.networks.effects import HeadEffects, Place, head_effects
+from fourierkernels.diagnostics.networks.generation import Generation, generate
 from fourierkernels.diagnostics.networks.layers import HeadLayer, check_whole_maps
 from fourierkernels.diagnostics.networks.losses import choose_loss
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
-from fourierkernels.report.inputs import inputs_in_memory
+from fourierkernels.report.opened import Found, Network, OpenedNetwork, find_network
 from fourierkernels.report.options import ReportOptions
-from fourierkernels.report.sources import FileSource, ModelSource, Source
-
-Network = str | Path | CheckpointFiles | nn.Module
-Found = CheckpointFiles | nn.Module
-
-
-def find_network(name: str, network: Network) -> Found:
-    """Return the files of a network, or a model in memory without its wrappers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the argument of this name is neither, or there are no such files.
-    """
-    if not isinstance(network, str | Path | CheckpointFiles | nn.Module):
-        raise TypeError(f"{name} must be a path or a torch module, got {type(network).__name__}")
-    return unwrapped(network) if isinstance(network, nn.Module) else find_checkpoint(network)
 
 
 class HeadLens:
@@ -90,13 +64,13 @@ class HeadLens:
         device: str | None = None,
     ) -> None:
         load = LoadOptions(model_class, config, preset, vocabulary, tokenizer, part)
-        self._opened = _Opened(find_network("network", network), load, tokens, device)
+        self._opened = OpenedNetwork(find_network("network", network), load, tokens, device)
 
     @classmethod
     def of(cls, network: Found, options: ReportOptions) -> "HeadLens":
         """Return the lens of a network that a report was made of."""
         made = cls.__new__(cls)
-        made._opened = _Opened(network, options.load, options.read.tokens, options.device)
+        made._opened = OpenedNetwork(network, options.load, options.read.tokens, options.device)
         return made
 
     def read(self, text: Any) -> HeadSample:
@@ -239,6 +213,23 @@ class HeadLens:
                 name=rule.name,
             )
 
+    def generate(self, text: Any, count: int = 20) -> Generation:
+        """Append the most probable token to a text, `count` times, and record the heads.
+
+        Nothing is appended after a token that the configuration names as the end.
+
+        Raises
+        ------
+        ValueError
+            For a network that does not predict the next token, or more tokens than it reads.
+        """
+        with self._opened.reading([text]) as reading:
+            ids, around = list(reading.one()), reading.tokenizer
+            after = 0 if around is None else len(around.suffix)
+            named = getattr(getattr(reading.checkpoint.model, "config", None), "eos_token_id", None)
+            ends = [named] if isinstance(named, int) else list(named or ())
+            return generate(reading.checkpoint, ids[: len(ids) - after], count, ends=ends)
+
     def _part(self, name: str, layer: int | str, text: Any) -> FloatArray:
         one = _whole_layer(self.read(text), layer)
         needed = 8.0 * one.heads * one.queries * one.keys
@@ -266,80 +257,3 @@ def _whole_layer(sample: HeadSample, layer: int | str) -> HeadLayer:
             f"{names[layer]}: read(text).by_layer[{layer}].part(name, window) returns one"
         )
     return found
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """A network, and texts as it reads them."""
-
-    checkpoint: Checkpoint
-    tokenizer: Tokenizer | None
-    texts: Sequence[Any]
-
-    def items(self) -> list[Any]:
-        """Return the item of each text.
-
-        Raises
-        ------
-        ValueError
-            If a text has no token, or more than the network reads at once.
-        """
-        found = []
-        for text in self.texts:
-            one = list(read_items(self.checkpoint, self._given(text), tokenizer=self.tokenizer))
-            if len(one) != 1:
-                raise ValueError(
-                    f"text must be one input of the network, at most {self.checkpoint.limit} "
-                    f"tokens long, got {len(one)} from {text!r:.40}"
-                )
-            found += one
-        return found
-
-    def one(self) -> Any:
-        """Return the item of the one text."""
-        return self.items()[0]
-
-    def _given(self, text: Any) -> Any:
-        return inputs_in_memory([text]) if self.checkpoint.reads == "batches" else [text]
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """A network that was found, and how it is loaded."""
-
-    network: Found
-    load: LoadOptions
-    tokens: str
-    device: str | None
-
-    @contextmanager
-    def reading(self, texts: Sequence[Any]) -> Iterator[_Reading]:
-        """Yield the network with texts; a model in memory is left as it was."""
-        source = self._source(texts)
-        with source.borrowed():
-            in_files = isinstance(source, FileSource)
-            checkpoint = self._loaded if in_files else source.load(task_head=True)
-            tokenizer = None
-            if checkpoint.reads_texts:
-                read = load_tokenizer(checkpoint, tokens=self.tokens)
-                tokenizer = replace(read, stream=False)
-                checkpoint = _named(checkpoint, tokenizer)
-            with computing_on(device_of(checkpoint.model)):
-                yield _Reading(checkpoint, tokenizer, texts)
-
-    @cached_property
-    def _loaded(self) -> Checkpoint:
-        return self._source(()).load(task_head=True)
-
-    def _source(self, texts: Sequence[Any]) -> Source:
-        if isinstance(self.network, CheckpointFiles):
-            return FileSource(self.network, self.load, self.device)
-        inputs = inputs_in_memory(list(texts))
-        return ModelSource(self.network, inputs, self.load.tokenizer, self.load.part, self.tokens)
-
-
-def _named(checkpoint: Checkpoint, tokenizer: Tokenizer) -> Checkpoint:
-    """Return a checkpoint, and its body, with the names of tokens."""
-    body = checkpoint.body
-    named = checkpoint.with_tokenizer(tokenizer)
-    return named if body is None else replace(named, body=body.with_tokenizer(tokenizer))

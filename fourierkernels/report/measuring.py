@@ -18,8 +18,9 @@ from fourierkernels.diagnostics.profile import MeasureOptions
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD
 from fourierkernels.report.heads import HeadReport
 from fourierkernels.report.inputs import Inputs, choose_inputs, inputs_in_memory
-from fourierkernels.report.lens import Found, HeadLens, Network, find_network
+from fourierkernels.report.lens import HeadLens
 from fourierkernels.report.networks import Plan, Progress
+from fourierkernels.report.opened import Found, Network, find_network
 from fourierkernels.report.options import ReportOptions, Team
 from fourierkernels.report.sources import FileSource, ModelSource, Source
 

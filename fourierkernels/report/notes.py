@@ -14,7 +14,8 @@ from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.moments import DDOF, LEVEL
 from fourierkernels.diagnostics.profile import HeadProfile, HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
-from fourierkernels.diagnostics.roles import ROLES, RoleSummary
+from fourierkernels.diagnostics.role_summary import RoleSummary
+from fourierkernels.diagnostics.roles import ROLES
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, SPREADS, HeadSummary
 
 STATISTICS_NOTE = "heads are named layer.head"

@@ -17,7 +17,8 @@ from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.moments import LEVEL
 from fourierkernels.diagnostics.profile import HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
-from fourierkernels.diagnostics.roles import ROLES, RoleSummary
+from fourierkernels.diagnostics.role_summary import RoleSummary
+from fourierkernels.diagnostics.roles import ROLES
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import DEFAULT_SPREAD, HeadSummary

@@ -10,7 +10,8 @@ from made_heads import KINDS, MadeHeads
 import fourierkernels as fk
 from fourierkernels.diagnostics import ROLES, head_roles
 from fourierkernels.diagnostics.chance import permuted_maps
-from fourierkernels.diagnostics.roles import HeadRole, RoleAccumulator
+from fourierkernels.diagnostics.role_summary import RoleAccumulator
+from fourierkernels.diagnostics.roles import HeadRole
 from fourierkernels.report.notes import role_sentence
 
 IDS = np.array([5, 7, 5, 9, 7, 4, 5, 7])

@@ -176,6 +176,38 @@ def test_patched_head_puts_out_what_it_does_on_the_other_text() -> None:
     np.testing.assert_allclose(same.effects, 0, atol=1e-6)
 
 
+def test_generated_tokens_have_the_rows_that_a_cache_gives() -> None:
+    model = gpt2()
+    model.config.eos_token_id = model.generation_config.eos_token_id = None
+    found = HeadLens(model, tokens="ids").generate(IDS, 6)
+    theirs = model.generate(
+        ids(IDS),
+        do_sample=False,
+        max_new_tokens=6,
+        output_attentions=True,
+        return_dict_in_generate=True,
+        use_cache=True,
+    )
+    assert list(found.ids) == theirs.sequences[0, 8:].tolist()
+    assert found.tokens == tuple(map(str, theirs.sequences[0].tolist()))
+    for layer in (0, 1):
+        rows = found.rows(layer)
+        assert rows.shape == (4, 6, 13)
+        for step, given in enumerate(theirs.attentions):
+            assert given[layer].shape[2] == (1 if step else 8)  # with a cache
+            row = given[layer][0, :, -1].numpy()
+            np.testing.assert_allclose(rows[:, step, : row.shape[-1]], row, atol=1e-5)
+            assert not rows[:, step, row.shape[-1] :].any()
+
+
+def test_generation_ends_where_the_configuration_says() -> None:
+    model = gpt2()
+    model.config.eos_token_id = None
+    lens = HeadLens(model, tokens="ids")
+    model.config.eos_token_id = lens.generate(IDS, 4).ids[0]
+    assert len(lens.generate(IDS, 4).ids) == 1
+
+
 class Torch(nn.Module):
     """Ids, nn.MultiheadAttention, scores: the kind whose projection is never called."""
 
@@ -218,6 +250,11 @@ def test_heads_of_other_networks_are_patched_too(build: Callable[[], nn.Module])
             "others (other) must have as many tokens as the texts, got 2 for 8",
         ),
         (lambda lens: lens.effects([IDS], how="none"), "how must be one of"),
+        (lambda lens: lens.generate(IDS, 17), "count must leave the text within 24 tokens"),
+        (
+            lambda _: HeadLens(bert(), tokens="ids").generate(IDS, 2),
+            "network must predict the next token to generate, got BertForMaskedLM",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(ask: Any, message: str) -> None:

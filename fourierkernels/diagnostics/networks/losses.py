@@ -48,7 +48,7 @@ def _next_token(
     checkpoint: Checkpoint, tokenizer: Tokenizer | None, items: Sequence[Any], seed: int
 ) -> Task:
     def loss(model: Any, item: Any) -> Tensor:
-        scores = _scores(checkpoint.run([item]))[0]
+        scores = token_scores(checkpoint.run([item]))[0]
         targets = torch.tensor(item[1] if isinstance(item, tuple) else item)
         return cross_entropy(scores[: len(targets) - 1], targets[1:])
 
@@ -73,7 +73,9 @@ def _masked_token(
 
     def loss(model: Any, batch: Any) -> Tensor:
         hidden, places, targets = batch
-        return cross_entropy(_scores(checkpoint.run([hidden]))[0, places], torch.tensor(targets))
+        return cross_entropy(
+            token_scores(checkpoint.run([hidden]))[0, places], torch.tensor(targets)
+        )
 
     return loss, [hide(ids) for ids in items]
 
@@ -101,7 +103,8 @@ def _states(
         return loss, [(item, _last_states(checkpoint.run([item]))) for item in items]
 
 
-def _scores(output: Any) -> Tensor:
+def token_scores(output: Any) -> Tensor:
+    """Return the scores of tokens in what a network puts out, ``(B, n, V)``."""
     scores = getattr(output, "logits", output)
     if not isinstance(scores, Tensor):
         raise ValueError(f"network must give scores of tokens, got {type(output).__name__}")

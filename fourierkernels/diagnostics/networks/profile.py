@@ -27,7 +27,7 @@ from fourierkernels.diagnostics.networks.passes import Examples, Modules, SlabMe
 from fourierkernels.diagnostics.networks.roles import Roles, measure_repeated
 from fourierkernels.diagnostics.networks.samples import head_samples
 from fourierkernels.diagnostics.profile import HeadProfile, MeasureOptions
-from fourierkernels.diagnostics.roles import RoleSummary
+from fourierkernels.diagnostics.role_summary import RoleSummary
 from fourierkernels.diagnostics.summary import HeadSummary
 
 Progress = Callable[[float], None]

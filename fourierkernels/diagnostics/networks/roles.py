@@ -15,10 +15,9 @@ from fourierkernels.diagnostics.maps import InapplicableError
 from fourierkernels.diagnostics.moments import State
 from fourierkernels.diagnostics.networks.passes import SlabMeasure, pass_over
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
+from fourierkernels.diagnostics.role_summary import RoleAccumulator, RoleSummary
 from fourierkernels.diagnostics.roles import (
     ROLES,
-    RoleAccumulator,
-    RoleSummary,
     RoleTokens,
     RoleWeights,
     check_roles,

@@ -18,7 +18,8 @@ from fourierkernels.diagnostics.comparison import HeadMatches
 from fourierkernels.diagnostics.distances import METRICS
 from fourierkernels.diagnostics.moments import LEVEL
 from fourierkernels.diagnostics.profile import HeadImportance, HeadPruning
-from fourierkernels.diagnostics.roles import ROLES, RoleSummary
+from fourierkernels.diagnostics.role_summary import RoleSummary
+from fourierkernels.diagnostics.roles import ROLES
 from fourierkernels.diagnostics.slabs import padded
 from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import STATISTICS
