@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import multiprocessing
 import shutil
 import tracemalloc
@@ -21,6 +22,7 @@ from fourierkernels.studies.language import corpora
 from fourierkernels.studies.language.corpora import CORPORA, read_corpus
 from fourierkernels.studies.masked.sets import DOCUMENTS
 from fourierkernels.studies.texts.plain import words_of
+from fourierkernels.studies.texts.recall_text import GIVEN, VALUES, recall_lines
 from fourierkernels.studies.texts.token_files import (
     build_token_files,
     count_words,
@@ -166,7 +168,7 @@ def test_bad_wikitext_is_one_clear_error(
 @pytest.mark.parametrize("data", ["no such folder", "wikitext-103", ""])
 def test_data_that_are_no_folder_are_refused(data: str, tmp_path: Path) -> None:
     named = data or tmp_path / "missing"
-    with pytest.raises(ValueError, match="data must be a folder or one of python, got"):
+    with pytest.raises(ValueError, match="data must be a folder or one of python, recall, got"):
         read_corpus(named, folder=tmp_path)
 
 
@@ -367,3 +369,28 @@ def _texts(folder: Path) -> Path:
 
 def test_punctuation_is_split_off() -> None:
     assert words_of("x_1 = f(y)  # done") == ["x_1", "=", "f", "(", "y", ")", "#", "done"]
+
+
+def test_drawn_lines_ask_for_the_names_that_they_give() -> None:
+    lines = list(recall_lines("valid"))
+    assert len(lines) == 800
+    assert lines == list(recall_lines("valid"))
+    assert lines[:20] != list(recall_lines("test"))[:20]
+    for words in lines:
+        given = dict(word.split("=") for word in words[:GIVEN])
+        asked = {
+            name.removesuffix("?"): value
+            for name, value in zip(words[GIVEN::2], words[GIVEN + 1 :: 2], strict=True)
+        }
+        assert given == asked
+        assert len(given) == GIVEN
+
+
+def test_places_tell_no_answer_of_drawn_lines() -> None:
+    lines = list(recall_lines("train"))[:4_000]
+    for place in range(GIVEN):
+        for asked in range(GIVEN):
+            pairs = [(w[place][-1], w[GIVEN + 2 * asked + 1]) for w in lines]
+            same = sum(given == answer for given, answer in pairs) / len(pairs)
+            expected = 1 / GIVEN + (1 - 1 / GIVEN) / VALUES  # the same name, or another's value
+            assert abs(same - expected) < 5 * math.sqrt(expected * (1 - expected) / len(pairs))

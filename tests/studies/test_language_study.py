@@ -233,7 +233,7 @@ def test_unknown_names_are_listed() -> None:
         ),
         (
             {"preset": "huge"},
-            "preset must be one of mini, tiny, little, twin, small, medium, got 'huge'",
+            "preset must be one of mini, tiny, recall, little, twin, small, medium, got 'huge'",
         ),
         ({"mixer": "fnet"}, "mixer must be one of softmax, .*, got 'fnet'"),
     ):

@@ -33,6 +33,7 @@ from fourierkernels.studies.engine.contenders import (
     kernel_contenders,
     trials,
 )
+from fourierkernels.studies.engine.controls import CONTROL_MIXERS
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.trained import FINISHED, Trained
 
@@ -177,6 +178,48 @@ class LanguageComparison(Comparison):
         )
 
 
+@dataclass(frozen=True)
+class RecallComparison(LanguageComparison):
+    """Budget of kernels and controls on a drawn text in which only words tell what comes next."""
+
+    data: str | None = "recall"
+    steps: int = 800
+    trial_steps: int = 400
+    rates: tuple[float, ...] = (5e-3, 1e-2, 2e-2)
+    sharpness: tuple[float, ...] = (1.0, 5.0, 25.0)
+    kernels: tuple[str, ...] = ("softmax", "gaussian", "l = 4")
+    widen: int = 3
+    preset: str = "recall"
+
+    places: ClassVar = {}
+    table = Table(("part", "row"), "row", family=("part",), parts=("recall",))
+    names = ("language_recall_networks", "language_recall")
+
+    @property
+    def title(self) -> str:
+        """What it compares, in a line."""
+        return "Kernels of language models on a drawn text in which content decides, with controls"
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return trials of kernels and of the controls' rates, and the best from several seeds."""
+        kernels = Part(kernel_contenders(self.kernels), self.preset, self.steps, name="recall")
+        rest = replace(kernels, contenders=tuple(Contender(n, n) for n in CONTROL_MIXERS))
+        first, other = (replace(part, steps=self.trial_steps) for part in (kernels, rest))
+        of_kernels = trials([first], grid(self.rates, self.sharpness), self.trial_seed)
+        of_controls = trials([other], grid(self.rates), self.trial_seed)
+        tried = replace(of_kernels, parts=of_kernels.parts + of_controls.parts)
+        return tried, Stage((kernels, rest), self.seeds)
+
+    def paper_gain(self, cell: Cell, column: str) -> float | None:
+        """Return how many nats per word the paper gains on WikiText-103 by the same change."""
+        return super().paper_gain(replace(cell, index={**cell.index, "part": "kernels"}), column)
+
+    def quick(self, folder: Path) -> Self:
+        """Return a comparison of a few updates."""
+        few = {"steps": 4, "trial_steps": 2, "rates": (1e-2,), "sharpness": (5.0,), "widen": 0}
+        return replace(self, **few, seeds=(1, 2), kernels=("softmax", "l = 4"))
+
+
 def _of_size(size: str) -> tuple[Contender, ...]:
     kernels = kernel_contenders((SOFTMAX, FOURIER))
     names = [f"{kernel.name}, {size}" for kernel in kernels]
@@ -270,4 +313,5 @@ COMPARISONS: dict[str, Comparison] = {
     "fourierformer-arxiv-4": POWERS_TABLE,
     "fourierformer-arxiv-5": RADII_TABLE,
     "language-small": LanguageComparison(time="72 min"),
+    "language-recall": RecallComparison(),
 }

@@ -15,6 +15,7 @@ from fourierkernels.studies.texts.plain import (
     open_wikitext,
 )
 from fourierkernels.studies.texts.python_text import open_python
+from fourierkernels.studies.texts.recall_text import open_recall
 from fourierkernels.studies.texts.source import Source
 from fourierkernels.studies.texts.token_files import TokenFiles, build_token_files
 
@@ -100,6 +101,14 @@ CORPORA: dict[str, Corpus] = {
         needs_folder=False,
         least_count=3,
         blank_lines=False,
+    ),
+    "recall": Corpus(
+        title="names and their values, asked for in another order",
+        source="drawn when it is read",
+        layout="no folder",
+        open=open_recall,
+        needs_folder=False,
+        splitter="whitespace",
     ),
 }
 
