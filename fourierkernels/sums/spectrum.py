@@ -177,7 +177,7 @@ def empirical_transform(
         Relative to Σ p_j.
     """
     if len(points) <= _FEW[len(axes)]:
-        return _direct_transform(points, shares, axes)
+        return direct_transform(points, shares, axes)
     coordinates = [np.ascontiguousarray(column) for column in points.T]
     strengths = shares.astype(np.complex128)
     options = {"isign": 1, "eps": accuracy, "nthreads": 1}
@@ -192,7 +192,7 @@ def empirical_transform(
     return np.asarray(values).reshape([axis.size for axis in axes])
 
 
-def _direct_transform(points: FloatArray, shares: FloatArray, axes: list[Axis]) -> ComplexArray:
+def direct_transform(points: FloatArray, shares: FloatArray, axes: list[Axis]) -> ComplexArray:
     """Sum over samples by a matrix product, in blocks: for few samples faster than a transform."""
     rest = math.prod(axis.size for axis in axes[1:])
     total = np.zeros((axes[0].size, rest), np.complex128)

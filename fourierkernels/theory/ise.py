@@ -14,7 +14,13 @@ from numpy.typing import ArrayLike
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.foundation.validation import check_points, check_radius, check_weights
 from fourierkernels.kernels import FourierKernel, Kernel, as_kernel
-from fourierkernels.sums.spectrum import LARGEST_GRID, Axis, empirical_transform, fitted_axis
+from fourierkernels.sums.spectrum import (
+    LARGEST_GRID,
+    Axis,
+    direct_transform,
+    empirical_transform,
+    fitted_axis,
+)
 from fourierkernels.theory.densities import Density, as_density
 from fourierkernels.theory.density_error import check_dimension, error_parts, marginals
 
@@ -22,6 +28,7 @@ _ACCURACY = 1e-14
 # Panel length times range of data: 16 nodes integrate |φ|² to rounding. In a panel with a knot φ
 # itself is interpolated, to 2e-12, 3e-11, 3e-9 for points at the ends of the range.
 _PHASE = {1: 10.0, 2: 12.0, 3: 16.0}
+_BLOCK = 2**21  # waves of far points at the frequencies of an axis, held at once
 _NEGLIGIBLE = 1e-9  # of K̂: less than 1e-18/n of the error
 _STEP, _MOST_STEPS = 0.5, 1000  # in which the last frequency where K̂ is more is looked for
 
@@ -96,7 +103,9 @@ class IseCurve:
                 f"frequencies, more than {most:.1e}"
             )
         reach = high - low
-        if not self.resolved:
+        if not self.resolved:  # about the density: the middle of the range may be an outlier's
+            self._centre = _location(self._density, dim)
+            reach = 2.0 * np.maximum(high - self._centre, self._centre - low)
             reach = reach * self._clipping(reach, most)
             self._axes = self._fitted(reach)
         self.frequencies = math.prod(axis.size for axis in self._axes)
@@ -144,16 +153,17 @@ class IseCurve:
     def _transformed(
         self, points: FloatArray, shares: FloatArray, reach: FloatArray
     ) -> ComplexArray:
-        """φ_n of centred points: one transform; those out of reach, if any, term by term."""
+        """φ_n of centred points: one transform; those out of reach, if any, by direct sums."""
         if self.resolved:
             return empirical_transform(points, shares, self._axes, accuracy=_ACCURACY)
         near = (np.abs(points) <= reach).all(axis=1)
         total = np.zeros([axis.size for axis in self._axes], np.complex128)
         if near.any():
             total += empirical_transform(points[near], shares[near], self._axes, accuracy=_ACCURACY)
-        for point, share in zip(points[~near], shares[~near], strict=True):
-            waves = (np.exp(1j * x * a.nodes) for x, a in zip(point, self._axes, strict=True))
-            total += share * np.asarray(math.prod(np.ix_(*waves)))
+        far, left = points[~near], shares[~near]
+        rows = max(1, _BLOCK // max(axis.size for axis in self._axes))
+        for i in range(0, len(far), rows):
+            total += direct_transform(far[i : i + rows], left[i : i + rows], self._axes)
         return total
 
     def _inside(self, radii: FloatArray) -> float:
