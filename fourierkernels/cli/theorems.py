@@ -28,10 +28,31 @@ _LARGEST_EXPONENT = 15  # beyond, bias and variance are closer than rounding let
 _EXPONENTS = (2, 8)  # sample sizes of the rate table: powers of ten
 _LARGEST_POWER = 1000  # of sinc: beyond it the kernel is Gaussian to four digits
 _OWN = "or file.py:name, an object of a Python file of your own, which is run"
+_TEXTS = "a name with parameters: 'beta(2, 5)', a mixture: '0.3 normal(-2, .5) + 0.7 laplace', "
+_TEXTS += "a product: 'normal × uniform(0, 2)'"
 _RateDensity = Annotated[
-    str,
-    typer.Option(help=f"One of {{densities}}, a name with parameters: 'beta(2, 5)', {_OWN}."),
+    str | None,
+    typer.Option(help=f"One of {{densities}}, {_TEXTS}, {_OWN}; by default gaussian."),
 ]
+_Characteristic = Annotated[
+    str | None,
+    typer.Option(
+        help="In place of a density its characteristic function of t, as 'exp(-abs(t)**1.5)'; "
+        "needs --smoothness."
+    ),
+]
+_Smoothness = Annotated[
+    str | None, typer.Option(help="Of --characteristic: 'supersmooth 1.5' or 'ordinary 2'.")
+]
+_From = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        help="In place of a density a table of samples, CSV or Parquet, with --column: estimates "
+        "how fast their characteristic function decays, which proves nothing.",
+    ),
+]
+_Column = Annotated[str | None, typer.Option(help="Column of --from.")]
 _Power = Annotated[
     list[str] | None,
     typer.Option(help="Powers l of sinc^l, one or more, at most 1000.", metavar="L ..."),
@@ -45,7 +66,9 @@ _RateKernel = Annotated[
 ]
 _TestedDensity = Annotated[
     str | None,
-    typer.Option(help=f"Density of a single setting, which needs a kernel: {{densities}}, {_OWN}."),
+    typer.Option(
+        help=f"Density of a single setting, which needs a kernel: {{densities}}, {_TEXTS}, {_OWN}."
+    ),
 ]
 _TestedKernel = Annotated[
     str | None,
@@ -56,16 +79,20 @@ _TestedKernel = Annotated[
 def rate_names() -> Names:
     """Return the names in the help."""
     from fourierkernels.kernels import KERNELS
-    from fourierkernels.theory.densities import DENSITIES
+    from fourierkernels.theory.densities import families
 
-    return {"densities": DENSITIES, "kernels": KERNELS}
+    return {"densities": families(), "kernels": KERNELS}
 
 
 def rates(
-    density: _RateDensity = "gaussian",
+    density: _RateDensity = None,
     power: _Power = None,
     kernel: _RateKernel = None,
     more: Annotated[list[str] | None, typer.Argument(hidden=True, metavar="L")] = None,
+    characteristic: _Characteristic = None,
+    smoothness: _Smoothness = None,
+    table: _From = None,
+    column: _Column = None,
     dim: Annotated[int, typer.Option(help="Dimension D: the product of D copies.")] = 1,
     smallest: Annotated[int, typer.Option(help="Smallest n, as a power of ten.")] = _EXPONENTS[0],
     largest: Annotated[int, typer.Option(help="Largest n, as a power of ten.")] = _EXPONENTS[1],
@@ -80,22 +107,34 @@ def rates(
     radius grows, in truth and after the paper.
 
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
+
+    Example: fourierkernels rates --density '0.3 normal(-2, .5) + 0.7 laplace' --kernel order4
     """
     from fourierkernels.theorems import rate_table
-    from fourierkernels.theorems.rate_tables import radius_lines, rates_table, write_rates
 
+    _check_one(density=density, characteristic=characteristic, table=table)
     kernels = _kernels([*(power or []), *(more or [])], kernel or [], control=control)
     sizes = _sizes(smallest, largest)
     if plot is not None:
         check_picture(plot)
     if output is not None:
         check_file("output", output)
-    target = _own("density", density)
+    shapes = [_own("kernel", name) for name in kernels]
+    if table is not None or column is not None:
+        _print_decay(table, column, shapes, dim, unused={"plot": plot, "output": output})
+        return
+    target = _target(density or "gaussian", characteristic, smoothness)
     rows = [
         row
-        for shape in tracked([_own("kernel", name) for name in kernels], "rates")
+        for shape in tracked(shapes, "rates")
         for row in rate_table(target, [shape], sizes=sizes, dim=dim)
     ]
+    _show_rates(rows, output, plot)
+
+
+def _show_rates(rows: "Sequence[RateRow]", output: Path | None, plot: Path | None) -> None:
+    from fourierkernels.theorems.rate_tables import radius_lines, rates_table, write_rates
+
     console = standard_output()
     console.print(rates_table(rows))
     for line in radius_lines(rows):
@@ -105,6 +144,51 @@ def rates(
             write_rates(part, rows)
     if plot is not None:
         _plot_rates(plot, rows)
+
+
+def _check_one(**given: object) -> None:
+    """Refuse two descriptions of a density."""
+    names = [name.replace("table", "from") for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise ValueError(f"density must be given once, got {' and '.join(names)}")
+
+
+def _target(density: str, characteristic: str | None, smoothness: str | None) -> Any:
+    """Return the density of the options: text, an object of a file, or a formula."""
+    if characteristic is None and smoothness is None:
+        return _own("density", density)
+    if characteristic is None or smoothness is None:
+        given = f"{characteristic} and {smoothness}"
+        raise ValueError(f"characteristic and smoothness must both be given, got {given}")
+    from fourierkernels.theory.densities import read_characteristic
+
+    return read_characteristic(characteristic, smoothness)
+
+
+def _print_decay(
+    table: Path | None,
+    column: str | None,
+    kernels: Sequence[Any],
+    dim: int,
+    *,
+    unused: dict[str, Path | None],
+) -> None:
+    """Print what a sample shows of the decay of its characteristic function."""
+    from fourierkernels.estimators.smoothness import decay_table, estimate_decay
+    from fourierkernels.estimators.tables import read_columns
+    from fourierkernels.estimators.tables.columns import groups_of
+
+    for name, value in unused.items():
+        if value is not None:
+            raise ValueError(f"{name} must not be given with a table of samples, got {value}")
+    if table is None or column is None:
+        raise ValueError(f"from and column must both be given, got {table} and {column}")
+    (group,) = groups_of(read_columns(table, [column]), [column], None, missing="drop")
+    found = estimate_decay(group.values[:, 0])
+    console = standard_output()
+    console.print(decay_table(column, found, kernels, dim=dim))
+    for line in found.lines:
+        console.print(line, markup=False, highlight=False)
 
 
 def _kernels(powers: Sequence[str], names: Sequence[str], *, control: bool) -> list[str]:
@@ -161,11 +245,11 @@ def theorem_names() -> Names:
     """Return the names in the help."""
     from fourierkernels.kernels import KERNELS
     from fourierkernels.theorems import THEOREMS
-    from fourierkernels.theory.densities import DENSITIES, REGRESSION_FUNCTIONS
+    from fourierkernels.theory.densities import REGRESSION_FUNCTIONS, families
 
     return {
         "theorems": [f"'{name}'" if " " in name else name for name in THEOREMS],
-        "densities": DENSITIES,
+        "densities": families(),
         "functions": REGRESSION_FUNCTIONS,
         "kernels": KERNELS,
     }
@@ -178,6 +262,8 @@ def theorems(
     ] = None,
     density: _TestedDensity = None,
     kernel: _TestedKernel = None,
+    characteristic: _Characteristic = None,
+    smoothness: _Smoothness = None,
     function: Annotated[
         str | None, typer.Option(help="For theorems on regression: {functions}.")
     ] = None,
@@ -199,14 +285,16 @@ def theorems(
     from fourierkernels.theorems import Case
     from fourierkernels.theorems.theorem_table import run
 
-    given = (density, kernel, function, dim != 1, beyond)
-    if any(given) and (density is None or kernel is None):
-        raise ValueError(f"density and kernel must both be given, got {density} and {kernel}")
+    _check_one(density=density, characteristic=characteristic)
+    target = density or characteristic
+    given = (target, smoothness, kernel, function, dim != 1, beyond)
+    if any(given) and (target is None or kernel is None):
+        raise ValueError(f"density and kernel must both be given, got {target} and {kernel}")
     if output is not None:
         check_file("output", output)
     case = None
-    if density and kernel:
-        own = _own("density", density), _own("kernel", kernel)
+    if target and kernel:
+        own = _target(target, characteristic, smoothness), _own("kernel", kernel)
         case = Case(*own, function, dim, beyond)
     rows = [found.row() for found in run(names or [], case, simulate=simulate)]
     if output is not None:

@@ -14,6 +14,7 @@ from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import (
     Density,
     RegressionFunction,
+    Smoothness,
     as_density,
     as_regression_function,
 )
@@ -92,9 +93,14 @@ def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
     >>> str(sharp_rate("laplace", "fourier1")), str(sharp_rate("gaussian", "fourier1"))
     ('n^-3/4', '(log n)^1/2 n^-1')
     """
-    density, kernel = as_density(density), as_kernel(kernel)
+    density = as_density(density)
     dim = max(check_integer("dim", dim), density.dim)
-    smooth = density.smoothness
+    return rate_of_smoothness(density.smoothness, kernel, dim=dim)
+
+
+def rate_of_smoothness(smooth: Smoothness, kernel: Kernel | str, *, dim: int = 1) -> Rate:
+    """Return :func:`sharp_rate` of the densities of a smoothness class whose bound is reached."""
+    kernel = as_kernel(kernel)
     by_kernel = 2.0 * kernel.order
     if smooth.kind == "supersmooth":
         if math.isinf(by_kernel):

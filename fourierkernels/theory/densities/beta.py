@@ -12,6 +12,7 @@ from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.foundation.validation import check_number
 from fourierkernels.theory.densities.contract import Power, Smoothness, power_of_mixture
 from fourierkernels.theory.densities.panels import panels
+from fourierkernels.theory.densities.waves import Wave
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,21 @@ class Beta:
         phases = t[near][..., None] * (nodes - weights @ nodes)
         gap[near] = power_of_mixture(weights, phases, np.zeros_like(phases)).gap
         return Power(kept, gap)
+
+    @property
+    def waves_from(self) -> float:
+        """Start of the far field."""
+        return self._far_from
+
+    @property
+    def waves(self) -> tuple[Wave, ...]:
+        """Those of the ends 0 and 1; none if |p̂| vanishes first."""
+        if self._vanishes:
+            return ()
+        return (
+            Wave(0.0, lambda z: self._ends(z)[0], float(self.a)),
+            Wave(1.0, lambda z: self._ends(z)[1], float(self.b)),
+        )
 
     @property
     def far_field(self) -> float:

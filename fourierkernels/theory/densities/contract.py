@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
+from fourierkernels.theory.densities.waves import Wave
 
 GAUSSIAN_RANGE = 8.6  # |p̂|² of a unit Gaussian falls below 1e-32 there
 
@@ -116,6 +117,19 @@ class HasFarField(HasSpectralTail, Protocol):
 
     def faded_tail(self, t: float) -> float:
         """(1/π) ∫_t^∞ of it, t in the far field."""
+
+
+@runtime_checkable
+class HasWaves(Protocol):
+    """Optional interface of densities with a power tail: a mixture may have them as parts."""
+
+    @property
+    def waves_from(self) -> float:
+        """Frequency from which on p̂ is the sum of its waves."""
+
+    @property
+    def waves(self) -> tuple[Wave, ...]:
+        """The waves, one per break."""
 
 
 @runtime_checkable

@@ -17,6 +17,7 @@ from fourierkernels.theory.densities.contract import (
     power_of_exponent,
     rational_tail,
 )
+from fourierkernels.theory.densities.waves import Wave
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ class Laplace:
     smoothness = Smoothness("ordinary_smooth", 2.0)
     spectral_span = 0.0
     spectral_range = math.inf
+    waves_from = 0.0
 
     def __post_init__(self) -> None:
         check_number("location", self.location)
@@ -149,6 +151,11 @@ class Laplace:
     def breaks(self) -> tuple[float, ...]:
         """The kink at the location."""
         return (self.location,)
+
+    @property
+    def waves(self) -> tuple[Wave, ...]:
+        """1/(1 + scale² t²) at the location."""
+        return (Wave(self.location, lambda z: 1.0 / (1.0 + np.square(self.scale * z)), 2.0),)
 
     @property
     def roughness(self) -> float:
@@ -194,6 +201,7 @@ class Gamma:
     breaks = (0.0,)
     spectral_span = 0.0
     spectral_range = math.inf
+    waves_from = 0.0
 
     def __post_init__(self) -> None:
         check_number("shape", self.shape, above=0.0)
@@ -220,6 +228,11 @@ class Gamma:
     def spectral_tail(self, t: float) -> float:
         """(1/π) ∫_t^∞ |p̂|², in closed form (an incomplete beta function)."""
         return rational_tail(t * self.scale, self.shape) / self.scale
+
+    @property
+    def waves(self) -> tuple[Wave, ...]:
+        """(1 - i scale t)^{-k} at 0."""
+        return (Wave(0.0, lambda z: (1.0 - 1j * self.scale * z) ** -self.shape, self.shape),)
 
     @property
     def edge_powers(self) -> tuple[float, ...]:
