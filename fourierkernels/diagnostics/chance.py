@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 
 from fourierkernels.diagnostics.controls import CONTROLS, POSITION, ROWS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
@@ -27,7 +28,7 @@ from fourierkernels.foundation.validation import as_real, check_choice, check_fi
 
 OWN = [name for name, row in CONTROLS.items() if not row.needs_random]
 DRAWS = 8  # of every text, for metrics that inner products do not determine
-_AGREE = 0.55  # of a mask, what a head gives weight to on average, for zeros to tell it
+_AGREE = 0.55  # of a mask, what a head gives weight to on average, or all heads to texts in a row
 _ROUNDING = 1e-10  # of inner products under the control position, relative
 
 
@@ -35,17 +36,21 @@ def visible_keys(maps: FloatArray) -> BoolArray:
     """Return which keys each query may see, ``(s, m)``, told from maps ``(H, s, m)`` of a layer.
 
     Zeros tell a mask only if it is of a known form and heads use more than half of it on average:
-    blocks of tokens (packed texts), causal or not; a window of offsets, with keys that all queries
-    see, or all later ones, and queries that see all keys; the window alone. Else zeros are the
-    heads' own (hard or sparse attention, weights that vanish in half precision): every key is
-    visible or, where no head looks ahead, every earlier one. What hard heads keep to, and a mask of
-    another form, then counts as something that they share.
+    blocks of tokens, causal or not; a window of offsets, with keys that all queries see, or all
+    later ones, and queries that see all keys; the window alone. Of texts one after the other
+    (packed in a row) it is enough that all heads together use half. Else zeros are the heads' own
+    (hard or sparse attention, weights that vanish in half precision): every key is visible or,
+    where no head looks ahead, every earlier one. What hard heads keep to, and a mask of another
+    form, then counts as something that they share.
     """
     used: BoolArray = (maps != 0).any(axis=0)
     if used.all():
         return used
+    blocks, texts = _blocks(used)
+    if texts and np.count_nonzero(used) >= _AGREE * blocks.sum():
+        return blocks
     weights = np.count_nonzero(maps)
-    for mask in (_blocks(used), _window(used, _seen_by_all(used)), _window(used)):
+    for mask in (blocks, _window(used, _seen_by_all(used)), _window(used)):
         fits = mask.sum(axis=-1).max() > 1 and not (used & ~mask).any()
         if fits and weights >= _AGREE * len(maps) * mask.sum():
             return mask
@@ -61,22 +66,21 @@ def _offsets(used: BoolArray) -> IntArray:
     return offsets
 
 
-def _blocks(used: BoolArray) -> BoolArray:
-    """Return the blocks into which tokens fall, those ahead left out if none is seen.
+def _blocks(used: BoolArray) -> tuple[BoolArray, bool]:
+    """Return the blocks of tokens that see no other block, and whether each is a stretch of tokens.
 
-    Nothing is visible unless each pair of a block is seen one way or the other, and blocks have two
-    tokens on average.
+    A key may be lost on all heads: it is enough that others lead to it. Tokens ahead are left out
+    if none is seen. Nothing is visible unless there are several blocks, of two tokens on average.
     """
-    nothing = np.zeros_like(used)
+    nothing = np.zeros_like(used), False
     if used.shape[0] != used.shape[1]:
         return nothing
-    both = used | used.T
-    first = both.argmax(axis=1)
-    blocks = both.diagonal().all() and (both[first] == both).all()
-    if not blocks or 2 * len(np.unique(first)) > len(used):
+    count, block = connected_components(used, directed=False)
+    if not 1 < count <= len(used) // 2:
         return nothing
-    seen: BoolArray = both if np.triu(used, 1).any() else np.tril(both)
-    return seen
+    seen: BoolArray = block == block[:, None]
+    in_turn = bool((np.diff(block) >= 0).all())
+    return (seen if np.triu(used, 1).any() else np.tril(seen)), in_turn
 
 
 def _seen_by_all(used: BoolArray) -> BoolArray:

@@ -335,6 +335,20 @@ def test_masks_are_told_beside_a_sharp_head(kind: str) -> None:
     assert share.low < 0 < share.high
 
 
+@pytest.mark.parametrize("scale", [5.0, 10.0, 20.0])
+@pytest.mark.parametrize("ahead", [True, False])
+def test_packed_texts_are_told_where_all_heads_lose_weights(scale: float, ahead: bool) -> None:
+    place = np.arange(48)
+    mask = place // 12 == (place // 12)[:, None]
+    mask &= ahead | seen(48, "causal")
+    rng = np.random.default_rng(22)
+    texts = [masked(rng, mask, [scale] * HEADS) for _ in range(8)]
+    assert not all(maps[0].any(axis=0)[mask].all() for maps in texts)  # lost on every head
+    for maps in texts:
+        np.testing.assert_array_equal(visible_keys(maps[0]), mask)
+    assert head_share(*summaries(texts, DEFAULT_METRIC)).average == pytest.approx(0, abs=0.04)
+
+
 def test_slabs_of_rows_get_the_draws_of_the_whole_map() -> None:
     maps = unrelated(np.random.default_rng(10), soft(1.0), 9)[0]
     whole = permuted_maps(maps, np.random.default_rng(1))
