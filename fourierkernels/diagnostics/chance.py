@@ -73,7 +73,7 @@ def _blocks(used: BoolArray) -> tuple[BoolArray, bool]:
     if none is seen. Nothing is visible unless there are several blocks, of two tokens on average.
     """
     nothing = np.zeros_like(used), False
-    if used.shape[0] != used.shape[1]:
+    if used.shape[0] != used.shape[1] or used.all(axis=0).any() or used.all(axis=1).any():
         return nothing
     count, block = connected_components(used, directed=False)
     if not 1 < count <= len(used) // 2:
