@@ -149,6 +149,11 @@ class Checkpoint(ABC):
         """Return whether a recorded call belongs to the part that was asked for."""
         return not call.cross
 
+    def own_calls(self, recorded: "Sequence[AttentionCall]") -> "list[AttentionCall]":
+        """Return the calls of the part; those of one query only where there are no others."""
+        calls = [call for call in recorded if self.selects(call)]
+        return [call for call in calls if not call.pools] or calls
+
     def padding_key(self, item: Any) -> Hashable:
         """Return a key; items of equal keys may share a batch as far as padding goes.
 

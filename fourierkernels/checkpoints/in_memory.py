@@ -34,6 +34,7 @@ from fourierkernels.checkpoints.formats.transformers_networks import (
     attended_part,
     transformers_checkpoint,
 )
+from fourierkernels.checkpoints.recorders.call import watched_modules
 from fourierkernels.checkpoints.tokenizer_places import TOKENIZER_FILES, check_tokenizer, holds
 from fourierkernels.checkpoints.tokenizers import as_tokenizer, read_tokenizer
 from fourierkernels.checkpoints.tokens import Tokenizer
@@ -103,7 +104,14 @@ def batch_checkpoint(
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """Return a model itself, out of what compiles it or spreads it over devices."""
+    """Return a model itself, out of what compiles it or spreads it over devices.
+
+    Raises
+    ------
+    TypeError
+        If it is a script of torch.jit.
+    """
+    next(watched_modules(model))
     wrappers = (nn.DataParallel, nn.parallel.DistributedDataParallel)
     inner = (
         model.module if isinstance(model, wrappers) else vars(model)["_modules"].get("_orig_mod")

@@ -47,7 +47,7 @@ class Trial:
         model, spans = self.checkpoint.model, [self.checkpoint.spans(item) for item in items]
         with torch.inference_mode(), recording(model) as calls:
             self.isolation.run(self.checkpoint.run, items, seed)
-        kept = [call for call in calls if self.checkpoint.selects(call)]
+        kept = self.checkpoint.own_calls(calls)
         n, m = spans[0] or (None, None)
         return [call.maps[0, :, :n, :m].clone() for call in kept]
 

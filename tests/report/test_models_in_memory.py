@@ -155,6 +155,27 @@ def test_any_module_is_measured_on_ids_or_tensors() -> None:
     same(of_tensor, of_ids, exactly=False)
 
 
+def test_pooling_does_not_enter_the_layers() -> None:
+    batch = torch.arange(24).reshape(3, 8)
+
+    class Pooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.pool = (
+                nn.Embedding(24, 16),
+                nn.MultiheadAttention(16, 4, batch_first=True),
+            )
+            self.layer = nn.TransformerEncoderLayer(16, 4, 16, batch_first=True)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            x = self.layer(self.body(ids))
+            return self.pool(x[:, :1], x, x)[0]
+
+    report = head_report(Pooled().eval(), [batch], baseline=False, **QUICK)
+    assert report.first.layers == ("layer.self_attn",)
+    assert "attention of one query, which pools, is left out: pool" in report.first.notes
+
+
 def test_random_weights_may_be_given(tiny: Tiny) -> None:
     model, untrained, ids = Plain(), Plain().train(), torch.arange(12).reshape(2, 6)
     nn.init.normal_(model.embed.weight, std=5.0)

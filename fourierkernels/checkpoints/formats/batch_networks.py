@@ -126,7 +126,7 @@ class BatchCheckpoint(Checkpoint):
         """
         with torch.inference_mode(), recording(self.model) as recorded:
             self.run([row])
-        calls = [call for call in recorded if self.selects(call)]
+        calls = self.own_calls(recorded)
         if not calls:
             raise ValueError(f"checkpoint must have attention, {recorded.nothing(self.model)}")
         return [call.own_shape for call in calls]

@@ -218,7 +218,8 @@ class ImageCheckpoint(Checkpoint):
             must_run(f"network must read images of shape {self.shape}", type(self.model).__name__),
         ):
             self.call(torch.zeros(1, *self.shape).to(next(self.model.parameters())))
-        shapes = [(len(one.maps), *map(int, one.maps.shape[2:])) for one in calls if not one.cross]
+        own = self.own_calls(calls)
+        shapes = [(len(one.maps), *map(int, one.maps.shape[2:])) for one in own]
         if not shapes:
             raise ValueError(f"checkpoint must have attention, {calls.nothing(self.model)}")
         n = shapes[0][-1]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -32,7 +31,7 @@ from fourierkernels.checkpoints.recorders.flow import (
     strides,
     tensors_in,
 )
-from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint, run_of
+from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint
 from fourierkernels.checkpoints.recorders.operations import (
     DIVIDED,
     GATHERED,
@@ -43,6 +42,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     PRODUCTS,
     RANKED,
     REDUCED,
+    RUNNING,
     SOFTMAX,
     SUMS,
     TIMES,
@@ -51,10 +51,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     is_fused,
     written,
 )
-
-UNMATCHED = "its weights meet values in a way that no recorded map shows"
-UNUSED = "its weights meet no values in a product of matrices"
-WITHDRAWN = "the map found for it is not what its outputs come from"
+from fourierkernels.checkpoints.recorders.replay import settle
 
 
 class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -91,6 +88,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             **dict.fromkeys(PRODUCTS, self._product),
             **dict.fromkeys(SOFTMAX, self._softmax),
             **dict.fromkeys(SUMS | REDUCED, self._sum),
+            **dict.fromkeys(RUNNING, self._add_up),
             **dict.fromkeys(LAYERS, self._convolve),
             **dict.fromkeys(JOINED, self._join),
             **dict.fromkeys(ORDERED, self._order),
@@ -152,6 +150,8 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._meet(step.where, step.result, *operands, weights=weights)
         else:
             self._follow(step)
+            if len(operands) == 2:
+                self._weigh(operands, step.result)
 
     def _fused(self, step: Step) -> None:
         if "scaled_dot_product" in step.name:  # others have other layouts
@@ -276,12 +276,22 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             new = Fact(fact.level, fact.sequence, total_of=total, meetings=fact.meetings)
             self.flow.set(one, new)
 
+    def _add_up(self, step: Step) -> None:
+        """Know sums up to each place: of keys times values they are what queries read."""
+        self._follow(step)
+        fact = self.flow.of(step.result)
+        if fact.pairs and not fact.origins:
+            origin = Origin(step.where, tuple(step.result.shape), fact.pairs, state=True)
+            self.flow.set(step.result, replace(fact, origins=frozenset([origin]), pairs=()))
+
     def _layer(self, left: Tensor, right: Tensor, result: Tensor, *, by_right: bool) -> None:
         """Know what a layer with weights of its own puts out; mixed heads are still weights."""
         read = left if by_right else right
         mixed = read.shape[-1 if by_right or read.ndim == 1 else -2]
         fact, other = self.flow.of(read), self.flow.of(right if by_right else left)
         kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
+        for origin in fact.origins - kept:
+            origin.used = True
         sequence = fact.sequence if fact.level >= other.level else other.sequence
         dim = -1 if by_right else -2
         features = strides(result, dim) if result.ndim > 1 or by_right else ()
@@ -321,19 +331,23 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in RANKED:
             for meeting in self.flow.of(operands[0]).meetings:
                 meeting.ranked = True
-        total = None
-        if name in DIVIDED and len(operands) > 1:
-            total = self.flow.of(operands[1]).total_of
-            total = total if total and total[0] == place_of(operands[0]) else None
+        dim = self._divided(operands) if name in DIVIDED and len(operands) > 1 else None
+        if dim is None:
+            self.flow.use(operands)
         if name.endswith("_") and operands:
             self._write(operands)
         self.flow.follow(operands, results)
         if name in TIMES and len(operands) == 2 and results[0].numel() > 1:
             self._weigh(operands, results[0])
-        if total is not None:
-            dims = total[1] if isinstance(total[1], int) else next(iter(total[1] or ()), None)
-            if dims is not None:
-                self._normal(dims, results[0], step.where)
+        if dim is not None:
+            self._normal(dim, results[0], step.where)
+
+    def _divided(self, operands: list[Tensor]) -> int | None:
+        """Return the dimension over which numbers are divided by their own sum, if they are."""
+        total = self.flow.of(operands[1]).total_of
+        if total is None or total[0] != place_of(operands[0]):
+            return None
+        return total[1] if isinstance(total[1], int) else next(iter(total[1] or ()), None)
 
     def _order(self, step: Step) -> None:
         """Know what is ordered; places are no weights."""
@@ -367,7 +381,8 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         tainted = [k for k in (0, 1) if facts[k].origins]
         if len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
             return
-        if operands[tainted[0]].numel() < result.numel():
+        state = any(one.state for one in facts[tainted[0]].origins)
+        if state or operands[tainted[0]].numel() < result.numel():
             self.flow.set(result, replace(self.flow.of(result), weighs=True))
 
     def _write(self, operands: list[Tensor]) -> None:
@@ -379,20 +394,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         features = self.flow.of(target).features
         self.flow.set(target, replace(fact, features=features))
 
-    def finish(self) -> None:
+    def finish(self, *, replayed: bool) -> None:
         """Name what met values and is no recorded call, and weights that met none."""
-        left = [one for one in self.meetings if not one.silent]
-        for call in list(self.recorded):
-            digit = torch.finfo(call.outputs.dtype).eps
-            run = run_of(left, fingerprint(call.outputs), digit)
-            if run:
-                left = [one for one in left if one not in run]
-            elif call.pieced and call.maps.shape[-1] > 1:  # one key has all weight
-                self.recorded.remove(call)
-                self.recorded.unread.setdefault(call.name, WITHDRAWN)
-        for one in left:
-            self.recorded.unread.setdefault(one.where, UNMATCHED)
-        for origin in self.origins:
-            if origin.sides and not origin.met:
-                self.recorded.unread.setdefault(origin.where, UNUSED)
+        settle(self.recorded, self.meetings, self.origins, replayed=replayed)
         self.handlers.clear()  # which refer to this account, and it to the tensors of the pass

@@ -77,6 +77,11 @@ class AttentionCall:
         return len(self.maps), n, m
 
     @property
+    def pools(self) -> bool:
+        """Whether one query reads several keys: a layer that pools, or the class token's own."""
+        return self.maps.shape[2] == 1 < self.maps.shape[3]
+
+    @property
     def projected(self) -> Tensor:
         """The contribution of each head to the output of the layer, ``(B, H, N, E)``.
 
@@ -221,6 +226,8 @@ class RecordedCalls(list[AttentionCall]):
     ----------
     unread : dict
         Name of a module with attention that is not accounted for, to the reason.
+    pooled : tuple of str
+        Names of modules whose calls were left out, as they pool.
     suspension : Suspension
         Kept by a recorder around what it reads itself.
     unseen : Suspension
@@ -241,6 +248,7 @@ class RecordedCalls(list[AttentionCall]):
     ) -> None:
         super().__init__(calls)
         self.unread = {} if unread is None else unread
+        self.pooled: tuple[str, ...] = ()
         self.slab = slab
         self.suspension, self.unseen = Suspension(), Suspension()
         self.flow = Flow()
@@ -273,6 +281,24 @@ class RecordedCalls(list[AttentionCall]):
         if not self.unread:
             return found
         return f"{found}: {unread_sentence(self.unread)}"
+
+
+def watched_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Yield the modules that hooks can watch, with their names; a script is seen by what it calls.
+
+    Raises
+    ------
+    TypeError
+        If the model itself is a script.
+    """
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError(
+            "model must be one that hooks can watch, got a script of torch.jit: give the model "
+            "that it was made of"
+        )
+    for name, module in model.named_modules():
+        if not isinstance(module, torch.jit.ScriptModule):
+            yield name, module
 
 
 def unread_sentence(unread: dict[str, str]) -> str:

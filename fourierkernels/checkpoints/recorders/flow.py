@@ -35,6 +35,11 @@ class Origin:
         Whether there is one row of weights for a text and a head: no query.
     places : bool
         Whether its columns are no features, as far as these are known: scores or weights.
+    state : bool
+        Whether it is a sum, up to each place, of products of features: linear attention's.
+    used : bool
+        Whether other computed numbers or a layer came to it: not if it is what the model puts out,
+        or what tokens are chosen by.
     met : bool
         Whether it has met values.
     """
@@ -45,6 +50,8 @@ class Origin:
     normal: bool = False
     pools: bool = False
     places: bool = True
+    state: bool = False
+    used: bool = False
     met: bool = False
 
     def outlives(self, result: Tensor, mixed: int | None) -> bool:
@@ -215,6 +222,13 @@ class Flow:
         largest = max(operands, key=Tensor.numel, default=None)
         for one in new:
             self.set(one, fact if largest is None else _carried(fact, largest, one))
+
+    def use(self, operands: Iterable[Tensor]) -> None:
+        """Know that weights come together with other computed numbers."""
+        numbers = [one for one in operands if one.is_floating_point()]
+        facts = [self.of(one) for one in numbers if self.is_computed(one)]
+        for origin in frozenset[Origin]().union(*(one.origins for one in facts)):
+            origin.used |= any(origin not in one.origins for one in facts)
 
     def differ(self, query: Tensor, key: Tensor) -> bool | None:
         """Tell whether keys are those of another sequence than queries; None if not known."""

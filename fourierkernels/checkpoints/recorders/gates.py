@@ -20,6 +20,7 @@ from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.checkpoints.recorders.torch_multihead import (
     ask_for_weights,
     in_layout_of,
+    is_torch_attention,
     torch_call,
 )
 
@@ -96,7 +97,7 @@ def _gated_modules(model: nn.Module, calls: list[AttentionCall]) -> list[nn.Modu
     found: dict[int, nn.Module] = {}
     for call in calls:
         owner = model.get_submodule(call.name)
-        carrier = owner if isinstance(owner, nn.MultiheadAttention) else call.projection
+        carrier = owner if is_torch_attention(owner) else call.projection
         if carrier is not None:  # check_gateable has refused the others
             found[id(carrier)] = carrier
     return list(found.values())
@@ -138,7 +139,7 @@ def _attach(module: Any, place: _Place, gates: Tensor, about_mean: bool) -> list
             total = total + module.out_proj.bias
         return in_layout_of(module, total, output[0]), output[1]
 
-    if isinstance(module, nn.MultiheadAttention):
+    if is_torch_attention(module):
         return [
             module.register_forward_pre_hook(ask_for_weights, with_kwargs=True),
             module.register_forward_hook(after_attention, with_kwargs=True),

@@ -16,8 +16,10 @@ SOFTMAX = {
     "softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax",
 }  # fmt: skip
 SUMS = {"sum", "mean", "nansum"}
+RUNNING = {"cumsum", "cumsum_"}
 REDUCED = {
-    "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm",
+    "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm", "nll_loss_forward",
+    "nll_loss_nd", "cross_entropy_loss", "nll_loss",
 }  # fmt: skip
 LAYERS = {
     "convolution", "conv1d", "conv2d", "conv3d", "_convolution", "mkldnn_convolution",

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fourierkernels.checkpoints.recorders.account import Account
-from fourierkernels.checkpoints.recorders.call import RecordedCalls
+from fourierkernels.checkpoints.recorders.call import RecordedCalls, watched_modules
 from fourierkernels.checkpoints.recorders.einsum import as_product, with_own_heads
 from fourierkernels.checkpoints.recorders.flow import apart, tensors_in
 from fourierkernels.checkpoints.recorders.products import Inside, Pieces
@@ -71,7 +71,7 @@ def record_functions(
     """
     watch = _Watch(recorded)
     with ExitStack() as stack:
-        for name, module in model.named_modules():
+        for name, module in watched_modules(model):
             before = module.register_forward_pre_hook(
                 watch.entering(name, takes=claimed.get(id(module))), with_kwargs=True
             )
@@ -80,7 +80,7 @@ def record_functions(
             stack.callback(after.remove)
         if "torch._dynamo" in sys.modules:  # no compiled function shows what it calls
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-        stack.callback(watch.finish)
+        stack.callback(watch.finish, replayed=not model.training)
         stack.enter_context(watch.account)
         stack.enter_context(watch)
         recorded.flow.begin(model)
@@ -107,10 +107,10 @@ class _Watch(TorchFunctionMode):
         self.account = Account(recorded, self._name, self._beneath)
         self.reading = False  # a function that is read here, and not by the operations below it
 
-    def finish(self) -> None:
+    def finish(self, *, replayed: bool) -> None:
         """Name what was left over, and what the account of the pass lacks."""
         self.pieces.finish()
-        self.account.finish()
+        self.account.finish(replayed=replayed)
         del self.account  # which refers to this watch: the tensors of the pass would live on
 
     def _name(self) -> str | None:

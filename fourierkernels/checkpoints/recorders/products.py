@@ -3,13 +3,14 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, attention_call
-from fourierkernels.checkpoints.recorders.flow import READ
+from fourierkernels.checkpoints.recorders.flow import READ, place_of
 from fourierkernels.checkpoints.recorders.slabs import MapRows
 
 _HEADS = ("num_heads", "n_heads", "heads", "n_head", "nhead", "num_attention_heads")
@@ -20,6 +21,7 @@ _UNMET = "its weights meet no values in a product of matrices"
 _CHANGED = "its weights are changed before they meet the values"
 _NO_SCORES = "no product of queries and keys of its shape was seen"
 _MERGED = "texts and heads share a dimension, and no linear layer shows which come first"
+_APART = "its queries are taken in turn, and no linear layer reads them together"
 _NO_ROWS = "its weights do not sum to one over the keys"
 
 
@@ -82,12 +84,15 @@ class Pieces:
         self.products.append((left, right, result))
 
     def finish(self) -> None:
-        """Name what was left over, and calls whose texts and heads cannot be told apart."""
+        """Name what was left over, and calls of which no layer shows how they belong together."""
         while self.softmaxes:
             self._give_up(self.softmaxes.popleft())
-        for call in [call for call in self.recorded if call.merged]:
-            self.recorded.unread[call.name] = _MERGED
-            self.recorded.remove(call)
+        merged = [call for call in self.recorded if call.merged]
+        apart = {call.name for call, after in pairwise(self.recorded) if _in_turn(call, after)}
+        for call in list(self.recorded):
+            if call in merged or (call.name in apart and call.slices is None):
+                self.recorded.unread[call.name] = _MERGED if call in merged else _APART
+                self.recorded.remove(call)
 
     def add_call(
         self,
@@ -106,6 +111,7 @@ class Pieces:
             reason = f"its weights of shape {tuple(weights.shape)} are not {what}"
             self.recorded.unread[at.name] = reason
             return
+        vectors = tuple(_spread(part, weights) for part in vectors)
         parts = [
             part.reshape(weights.shape[0] // heads, -1, *part.shape[-2:])
             if weights.ndim == 3
@@ -188,14 +194,30 @@ class Pieces:
             call.name == one.at.name and call.maps.shape[2:] == shape for call in self.recorded
         )
         origins = self.recorded.flow.of(one.weights).origins
+        if one.reason is _UNMET and not any(origin.used or origin.met for origin in origins):
+            return
         if any(origin.normal and not origin.pools for origin in origins) and not known:
             rows = one.reason is not _UNMET or sums_to_one(one.weights)
             self.recorded.unread[one.at.name] = one.reason if rows else _NO_ROWS
 
 
+def _spread(part: Tensor, weights: Tensor) -> Tensor:
+    """Return queries, keys or values for each text, also where all texts share them."""
+    if part.ndim == weights.ndim and part.shape[0] == 1 < weights.shape[0]:
+        return part.expand(len(weights), *part.shape[1:])
+    return part
+
+
 def _lies_in(inner: Inside, outer: Inside) -> bool:
     """Tell whether a module is another one or a part of it: one attention, not two."""
     return inner.name == outer.name or inner.name.startswith(f"{outer.name}.") or not outer.name
+
+
+def _in_turn(call: AttentionCall, after: AttentionCall) -> bool:
+    """Tell whether two calls of one module are of parts of its queries, with the same keys."""
+    queries = place_of(call.queries) == place_of(after.queries) != 0
+    found = queries and call.name == after.name and same(call.keys, after.keys)
+    return found and not same(call.queries, after.queries) and call.slices is after.slices is None
 
 
 def _turned(left: Tensor, right: Tensor, result: Tensor) -> tuple[Tensor, Tensor, Tensor]:

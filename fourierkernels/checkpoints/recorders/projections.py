@@ -1,14 +1,16 @@
 """The linear layer that reads the joined heads, recognised by the numbers that it reads.
 
 They also show what the call alone does not: whether one dimension of texts and heads has texts or
-heads first, and which calls of one head each are the heads of one layer.
+heads first, and which calls of one head each, or of some queries each, are one layer.
 """
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls
 from fourierkernels.checkpoints.recorders.products import regrouped
@@ -16,13 +18,14 @@ from fourierkernels.checkpoints.recorders.slabs import MapRows
 
 _WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as many bytes as a number has
 _PARTS = ("maps", "queries", "keys", "values", "outputs")
+_OWN_KEYS = "its queries are taken in turn, with other keys each time"
 
 
 def find_projection(recorded: RecordedCalls) -> Any:
     """Return a hook that stores the linear layer that reads the joined heads."""
 
     def hook(module: Any, inputs: tuple[Any, ...]) -> None:
-        if inputs:
+        if inputs and not torch._C._functorch.is_functorch_wrapped_tensor(inputs[0]):
             weight = module.weight.T if isinstance(module, nn.Linear) else module.weight
             call = read_by(recorded, inputs[0], weight)
             if call is not None:
@@ -46,14 +49,22 @@ def read_by(recorded: RecordedCalls, read: Tensor, weight: Tensor) -> AttentionC
 def _reader_of(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:
     """Return the last call if its heads are what a layer reads, put in order for that."""
     call = recorded[-1]
+    if _is_read(read, call):
+        return call
+    heads = _joined(recorded, read) if call.outputs.shape[1] == 1 else None
+    return _in_turn(recorded, read) if heads is None else heads
+
+
+def _is_read(read: Tensor, call: AttentionCall) -> bool:
+    """Tell whether a layer reads a call, and put its heads in order."""
     if _reads(read, call.outputs):
         call.merged = False
-        return call
-    if call.merged and _reads(read, _turned(call.outputs)):
+    elif call.merged and _reads(read, _turned(call.outputs)):
         regrouped(call)
         call.merged = False
-        return call
-    return _joined(recorded, read) if call.outputs.shape[1] == 1 else None
+    else:
+        return False
+    return True
 
 
 def _turned(outputs: Tensor) -> Tensor:
@@ -81,6 +92,73 @@ def _joined(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:
     call.name = ".".join(_common([one.name.split(".") for one in group]))
     del recorded[-count + 1 :]
     return call
+
+
+def _in_turn(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:
+    """Make one call of the last ones, some queries each, if a layer reads them one after another.
+
+    Keys may grow from one to the next, as in causal attention: those left out have no weight.
+    """
+    last, group, total = recorded[-1], list[AttentionCall](), 0
+    for call in reversed(recorded):
+        if total >= read.numel() or call.slices is not None or not _alike(call, last):
+            break
+        group.insert(0, call)
+        total += call.outputs.numel()
+    if len(group) < 2 or total != read.numel():
+        return None
+    most = max(group, key=lambda call: call.keys.shape[2])
+    call = replace(
+        most,
+        maps=torch.cat([pad(one.maps, (0, _lack(one, most))) for one in group], dim=2),
+        queries=torch.cat([one.queries for one in group], dim=2),
+        outputs=torch.cat([one.outputs for one in group], dim=2),
+        rows=_rows_in_turn(group, most),
+    )
+    if not _is_read(read, call):
+        return None
+    del recorded[-len(group) :]
+    if not all(_begins(most, one) for one in group):
+        recorded.unread[call.name] = _OWN_KEYS
+        return None
+    recorded.append(call)
+    call.cross = recorded.differ(most.queries, most.keys, call.cross)
+    return call
+
+
+def _alike(call: AttentionCall, other: AttentionCall) -> bool:
+    """Tell whether calls may be of some queries each of one layer."""
+    shapes = [(*one.outputs.shape[:2], one.outputs.shape[-1]) for one in (call, other)]
+    return (call.name, call.merged) == (other.name, other.merged) and shapes[0] == shapes[1]
+
+
+def _lack(call: AttentionCall, most: AttentionCall) -> int:
+    return most.keys.shape[2] - call.keys.shape[2]
+
+
+def _begins(most: AttentionCall, call: AttentionCall) -> bool:
+    """Tell whether keys and values of a call are the first of those of another."""
+    m = call.keys.shape[2]
+    pairs = [(call.keys, most.keys), (call.values, most.values)]
+    return all(_same_bits(part.contiguous(), whole[:, :, :m]) for part, whole in pairs)
+
+
+def _rows_in_turn(group: list[AttentionCall], most: AttentionCall) -> MapRows | None:
+    """Return the rows of one call with the queries of all, if its maps are not kept."""
+    if all(call.rows is None for call in group):
+        return None
+
+    def compute(text: int, start: int, stop: int) -> Tensor:
+        found, first = [], 0
+        for call in group:
+            n = call.queries.shape[2]
+            ends = max(start - first, 0), min(stop - first, n)
+            if ends[0] < ends[1]:
+                found.append(pad(call.map_rows(text, *ends), (0, _lack(call, most))))
+            first += n
+        return torch.cat(found, dim=1)
+
+    return MapRows(compute, masks=max(call.rows.masks for call in group if call.rows is not None))
 
 
 def _common(paths: list[list[str]]) -> list[str]:

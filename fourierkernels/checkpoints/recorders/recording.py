@@ -16,7 +16,12 @@ import torch
 from torch import nn
 
 from fourierkernels.checkpoints.recorders.attention_modules import BLOCKS, CORE, TIMM
-from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, Recorder
+from fourierkernels.checkpoints.recorders.call import (
+    AttentionCall,
+    RecordedCalls,
+    Recorder,
+    watched_modules,
+)
 from fourierkernels.checkpoints.recorders.plain_functions import record_functions
 from fourierkernels.checkpoints.recorders.projections import find_projection
 from fourierkernels.checkpoints.recorders.torch_multihead import TORCH
@@ -79,7 +84,7 @@ def recording(model: nn.Module, *, slab: int = 0) -> Iterator[RecordedCalls]:
         fast = torch.backends.mha.get_fastpath_enabled()
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
         torch.backends.mha.set_fastpath_enabled(False)  # it calls no attention module at all
-        for module in model.modules():
+        for _, module in watched_modules(model):
             row = _find_recorder(module)
             if row is not None:
                 stack.callback(row.attach(module, names[id(module)], recorded))

@@ -164,6 +164,9 @@ def _record(module: Any, name: str, calls: RecordedCalls) -> Callable[[], None]:
     return detach
 
 
-TORCH = Recorder(
-    "nn.MultiheadAttention", lambda module: isinstance(module, nn.MultiheadAttention), _record
-)
+def is_torch_attention(module: nn.Module) -> bool:
+    """Tell whether a module runs torch's attention, and no forward pass of its own."""
+    return getattr(type(module), "forward", None) is nn.MultiheadAttention.forward
+
+
+TORCH = Recorder("nn.MultiheadAttention", is_torch_attention, _record)

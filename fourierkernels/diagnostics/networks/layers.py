@@ -220,7 +220,7 @@ def footprint(checkpoint: Checkpoint, item: Any) -> Footprint:
 def _calls(checkpoint: Checkpoint, piece: Any, *, slab: int) -> list[AttentionCall]:
     with torch.inference_mode(), recording(checkpoint.model, slab=slab) as recorded:
         checkpoint.run([piece])
-    return [call for call in recorded if checkpoint.selects(call)]
+    return checkpoint.own_calls(recorded)
 
 
 def _agree(found: AttentionCall, whole: AttentionCall) -> bool:

@@ -159,6 +159,8 @@ class Modules:
         Inputs whose padding was cut away, and the most tokens of one.
     unseen : str
         The longest sentence on keys that get no weight.
+    pooled : tuple of str
+        Modules of one query, which are not measured.
     """
 
     layers: tuple[str, ...] = ()
@@ -169,6 +171,7 @@ class Modules:
     padded: int = 0
     padding: int = 0
     unseen: str = ""
+    pooled: tuple[str, ...] = ()
 
     def add(self, sample: HeadSample) -> None:
         """Take in one more sample."""
@@ -176,6 +179,7 @@ class Modules:
         self.padded += sample.padding > 0
         self.padding = max(self.padding, sample.padding)
         self.unseen = max(self.unseen, sample.unseen, key=len)
+        self.pooled = max(self.pooled, sample.pooled, key=len)
         self.layers, self.notes, shapes = sample.layers, sample.checkpoint.notes, sample.shapes
         if len(set(shapes)) > 1 or shapes[0][1] > 1:
             self.shapes = tuple(shapes)
@@ -195,16 +199,21 @@ class Modules:
         self.padded += state["padded"]
         self.padding = max(self.padding, state["padding"])
         self.unseen = max(self.unseen, state["unseen"], key=len)
+        self.pooled = max(self.pooled, tuple(state["pooled"]), key=len)
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """Those of the checkpoint, on padding, on keys without weight and on inputs of one key."""
+        """Those of the checkpoint, and on padding, keys without weight, pooling and one key."""
         notes = [*self.notes]
         if self.padded:
             most = f"at most {self.padding} tokens of one"
             notes.append(f"inputs whose padding at the end is cut away: {self.padded}, {most}")
         if self.unseen:
             notes.append(self.unseen)
+        if self.pooled:
+            notes.append(
+                f"attention of one query, which pools, is left out: {', '.join(self.pooled)}"
+            )
         if self.forced:
             notes.append(f"inputs of one key, of which nothing is measured: {self.forced}")
         return tuple(notes)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fourierkernels.checkpoints import AttentionCall, recording
+from fourierkernels.checkpoints import recording
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.memory import available_memory, in_bytes
@@ -58,7 +58,7 @@ class HeadSample:
     item: Any
     checkpoint: Checkpoint
     unread: str
-    _calls: list[AttentionCall]
+    _calls: RecordedCalls
     _row: int
     _inputs: int = 1
     padding: int = 0
@@ -157,6 +157,11 @@ class HeadSample:
     def special(self) -> BoolArray | None:
         """Which keys are special tokens, ``(m,)``; None where that is not known."""
         return self.checkpoint.special(self.item)
+
+    @property
+    def pooled(self) -> tuple[str, ...]:
+        """Names of modules that pool, which are no layers of the sample."""
+        return self._calls.pooled
 
     @property
     def _alone(self) -> bool:
@@ -300,7 +305,10 @@ def _batches(items: Iterable[Any], pace: _Pace) -> Iterator[list[Numbered]]:
 def _calls(checkpoint: Checkpoint, items: list[Any], slab: int) -> RecordedCalls:
     with recording(checkpoint.model, slab=slab) as recorded:
         checkpoint.run(items)
-    calls = RecordedCalls([call for call in recorded if checkpoint.selects(call)], recorded.unread)
+    calls = RecordedCalls(checkpoint.own_calls(recorded), recorded.unread)
+    calls.pooled = tuple(
+        call.name for call in recorded if checkpoint.selects(call) and call not in calls
+    )
     if not calls:
         raise ValueError(f"checkpoint must have attention, {recorded.nothing(checkpoint.model)}")
     _check_shapes(checkpoint, calls, items)

@@ -13,6 +13,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from fourierkernels.checkpoints.recorders.call import RecordedCalls
 from fourierkernels.checkpoints.recorders.recording import recording
+from fourierkernels.report import head_report
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without:UserWarning")
 
@@ -209,6 +210,47 @@ def linear(layer: Kind, x: Tensor) -> Tensor:
     return layer.joined(q @ (k.mT @ v) / total)
 
 
+def in_states(
+    outer: Callable[[Tensor, Tensor], Tensor], read: Callable[[Tensor, Tensor], Tensor]
+) -> Callable[[Kind, Tensor], Tensor]:
+    """Return causal linear attention: sums of keys times values up to each place."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        q, k = functional.elu(q) + 1, functional.elu(k) + 1
+        total = (q * k.cumsum(2)).sum(-1, keepdim=True)
+        return read(q, torch.cumsum(outer(k, v), dim=2)) / total
+
+    return by_vectors(attend)
+
+
+def in_turn(causal: bool, fused: bool = False) -> Callable[[Kind, Tensor], Tensor]:
+    """Return attention with two queries at a time."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        found = torch.empty_like(q)
+        for first in range(0, N, 2):
+            rows, m = slice(first, first + 2), first + 2 if causal else N
+            keys, values = k[:, :, :m], v[:, :, :m]
+            if fused:
+                parts = q[:, :, rows] * 1.0, keys, values
+                found[:, :, rows] = functional.scaled_dot_product_attention(*parts)
+                continue
+            scores = q[:, :, rows] @ keys.mT / 2
+            scores = scores.masked_fill(~SEEN[rows, :m], -torch.inf) if causal else scores
+            found[:, :, rows] = scores.softmax(-1) @ values
+        return found
+
+    return by_vectors(attend)
+
+
+def with_own_keys(layer: Kind, x: Tensor) -> Tensor:
+    q, k, v = layer.vectors(x)
+    parts = [part.split(2, dim=2) for part in (q, k, v)]
+    return layer.joined(
+        torch.cat([(a @ b.mT / 2).softmax(-1) @ c for a, b, c in zip(*parts, strict=True)], dim=2)
+    )
+
+
 def bahdanau(layer: Kind, x: Tensor) -> Tensor:
     q, k, v = layer.vectors(x)
     scores = layer.additive(torch.tanh(q[:, :, :, None] + k[:, :, None])).squeeze(-1)
@@ -259,6 +301,10 @@ def outside(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.from_numpy(weights @ np.asarray(v))
 
 
+def causal(layer: Kind, scores: Tensor) -> Tensor:
+    return scores.masked_fill(~SEEN, -torch.inf)
+
+
 plain_scores = by_scores(lambda layer, scores: scores)
 #: From a layer and its input to its output, and to its maps where they can be recorded as such.
 KINDS: dict[str, tuple[Any, Any]] = {
@@ -283,7 +329,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "squared": (squared, None),
     "efficient": (efficient, None),
     "learned bias": by_scores(lambda layer, scores: scores + layer.bias),
-    "causal": by_scores(lambda layer, scores: scores.masked_fill(~SEEN, -torch.inf)),
+    "causal": by_scores(causal),
     "relative keys": (relative_keys, relative_keys_map),
     "products with positions first": (positions_first, positions_first_map),
     "relative values": (relative_values, None),
@@ -292,6 +338,29 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "one key for all heads": (one_key, one_key_map),
     "talking heads": (talking, None),
     "linear": (linear, None),
+    "causal linear": (
+        in_states(
+            lambda k, v: k[..., None] * v[..., None, :],
+            lambda q, s: (q[..., None, :] @ s)[..., 0, :],
+        ),
+        None,
+    ),
+    "causal linear by einsum": (
+        in_states(
+            partial(torch.einsum, "bhnd,bhne->bhnde"), partial(torch.einsum, "bhnd,bhnde->bhne")
+        ),
+        None,
+    ),
+    "causal linear by sums": (
+        in_states(
+            lambda k, v: k[..., None] * v[..., None, :], lambda q, s: (q[..., None] * s).sum(-2)
+        ),
+        None,
+    ),
+    "queries in turn": (in_turn(causal=False), softmax_map),
+    "queries in turn, causal": (in_turn(causal=True), by_scores(causal)[1]),
+    "queries in turn, fused": (in_turn(causal=False, fused=True), softmax_map),
+    "queries in turn, with own keys": (with_own_keys, None),
     "additive": (bahdanau, None),
     "synthesised": (synthesised, None),
     "no product": (no_product, None),
@@ -351,8 +420,13 @@ class Computed(nn.Module):
 
 
 def state(layer: Any, x: Tensor) -> Tensor:
-    found = (x[..., :, None] * x[..., None, :]).cumsum(1)
-    return x + (layer.near(x)[..., None, :] @ found).squeeze(-2)
+    """A selective state space: it forgets by what it reads."""
+    found, outputs = torch.zeros(len(x), E, 3), []
+    for now in x.unbind(1):
+        taps = layer.taps(now)
+        found = torch.sigmoid(taps)[:, None] * found + now[..., None] * taps[:, None]
+        outputs.append((found @ taps[..., None]).squeeze(-1))
+    return x + torch.stack(outputs, dim=1)
 
 
 def dynamic(layer: Any, x: Tensor) -> Tensor:
@@ -406,6 +480,65 @@ def test_what_no_function_shows_is_recorded_and_projected(kind: str, mode: Any) 
     torch.testing.assert_close(calls[1].projected.sum(1) + model[1].out.bias, expected)
 
 
+class OfOwn(nn.MultiheadAttention):
+    """Torch's attention with a forward pass of its own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        q, k, v = functional.linear(x, weight, bias).unflatten(-1, (3, H, D)).permute(2, 0, 3, 1, 4)
+        return self.out_proj(((q @ k.mT).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Unbatched(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = OfOwn(E, H)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.vmap(lambda text: self.inner(text[None])[0])(x)
+
+
+class Plain(nn.Module):
+    """A layer that torch.jit can read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = self.parts(x).reshape(x.shape[0], x.shape[1], 3, 4, 4).permute(2, 0, 3, 1, 4)
+        weights = torch.softmax(torch.matmul(parts[0], parts[1].transpose(-1, -2)), -1)
+        found = torch.matmul(weights, parts[2]).transpose(1, 2)
+        return x + self.out(found.reshape(x.shape[0], x.shape[1], 16))
+
+
+@pytest.mark.parametrize("texts", [1, B])
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [
+        (lambda: OfOwn(E, H), "0"),
+        (Unbatched, "0.inner"),
+        (lambda: torch.jit.script(Plain()), ""),
+    ],
+)
+@torch.no_grad()
+def test_subclasses_vectorised_and_scripted_modules_are_recorded(
+    build: Any, name: str, texts: int
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(build(), Kind("plain")).eval()
+    calls = recorded(model, torch.randn(texts, N, E))
+    assert ([call.name for call in calls], calls.unread) == ([name, "1"], {})
+    assert all(call.slices is not None for call in calls)
+
+
+@pytest.mark.parametrize("by", [recorded, head_report])
+def test_a_script_is_refused_as_such(by: Any) -> None:
+    script = torch.jit.script(Plain())
+    with pytest.raises(TypeError, match="model must be one that hooks can watch, got a script"):
+        by(script, [torch.randn(B, N, E)])
+
+
 @torch.inference_mode()
 def test_keys_are_of_the_product_with_tokens_and_not_with_positions() -> None:
     model, x = network("products with positions first")
@@ -413,6 +546,33 @@ def test_keys_are_of_the_product_with_tokens_and_not_with_positions() -> None:
     q, k, v = model[1].vectors(model[0](x))
     for found, expected in zip((call.queries, call.keys, call.values), (q, k, v), strict=True):
         torch.testing.assert_close(found, expected)
+
+
+class Turned(nn.Module):
+    """Attention as timm writes it, whose weights are turned round before they meet the values."""
+
+    def __init__(self, turned: bool) -> None:
+        super().__init__()
+        self.turned, self.num_heads, self.scale = turned, H, D**-0.5
+        self.qkv, self.proj, self.attn_drop = nn.Linear(E, 3 * E), nn.Linear(E, E), nn.Dropout(0.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, H, D)).permute(2, 0, 3, 1, 4)
+        weights = self.attn_drop((self.scale * q @ k.mT).softmax(-1))
+        found = (weights.flip(-1) if self.turned else weights) @ v
+        return self.proj(found.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("slab", [0, 4])
+@pytest.mark.parametrize("turned", [True, False])
+@torch.inference_mode()
+def test_maps_that_do_not_replay_the_outputs_are_withdrawn(turned: bool, slab: int) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(Kind("plain"), Turned(turned)).eval()
+    with recording(model, slab=slab) as calls:
+        model(torch.randn(B, N, E))
+    assert [call.name for call in calls] == ["0"] + ["1"] * (not turned)
+    assert list(calls.unread) == ["1"] * turned
 
 
 def by_torch(read: Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, ...]]) -> type[nn.Module]:
@@ -510,9 +670,41 @@ def pooled_by_product(model: Any, x: Tensor) -> Tensor:
     return x + model.choose(x).softmax(1).mT @ x
 
 
+def contrasted(model: Any, x: Tensor) -> Tensor:
+    """Similarities of as many images and texts, and their loss, as in CLIP; put out."""
+    images, texts = (functional.normalize(one.mean(1), dim=-1) for one in (x, model.attention.q(x)))
+    logits = 3 * images @ texts.mT
+    loss = functional.cross_entropy(logits, torch.arange(B)) + logits.mT.softmax(-1).amax()
+    model.shown = (loss, logits.softmax(-1))
+    return x
+
+
+def by_class(model: Any, x: Tensor) -> Tensor:
+    """Keep the tokens that the first gives most weight to."""
+    scores = model.attention.q(x[:, :1]) @ model.attention.k(x).mT
+    best = scores.softmax(-1)[:, 0].topk(4).indices
+    return x.gather(1, best[..., None].expand(-1, -1, E))
+
+
+def merged(model: Any, x: Tensor) -> Tensor:
+    """Token merging: the token most like another of the other half is added to it."""
+    found = functional.normalize(model.attention.k(x), dim=-1)
+    assert torch.div(N, 2, rounding_mode="trunc") == 3  # of no tensors
+    most, which = (found[:, ::2] @ found[:, 1::2].mT).max(-1)
+    order = most.argsort(-1, descending=True)[..., None]
+    rest, moved = order.split((2, 1), dim=1)
+    places = which[..., None].gather(1, moved).expand(-1, -1, E)
+    rest, moved = (part.expand(-1, -1, E) for part in (rest, moved))
+    others = x[:, 1::2].scatter_reduce(1, places, x[:, ::2].gather(1, moved), "mean")
+    return torch.cat([x[:, ::2].gather(1, rest), others], dim=1)
+
+
 OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "experts": experts,
     "chosen experts": experts_by_number,
+    "contrastive logits": contrasted,
+    "tokens chosen by weights": by_class,
+    "merged tokens": merged,
     "convolutions": selective,
     "pooling": pooled,
     "pooling by a product": pooled_by_product,
@@ -528,3 +720,27 @@ def test_gates_convolutions_and_pooling_raise_no_alarm(mix: str, mode: Any) -> N
         calls = recorded(model, torch.randn(B, N, E))
     assert [call.name for call in calls] == ["attention"] * 2
     assert calls.unread == {}
+
+
+class Pooled(Kind):
+    """Attention of one query, that of the first token or one for all texts."""
+
+    def __init__(self, shared: bool) -> None:
+        super().__init__("plain")
+        self.shared = shared
+
+    def query(self, x: Tensor) -> Tensor:
+        return self.q(self.near[None, :1].repeat(1, 1, E // D) if self.shared else x[:, :1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.query(x) @ self.k(x).mT).softmax(-1) @ x
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@torch.no_grad()
+def test_a_query_that_pools_is_recorded_also_if_all_texts_share_it(shared: bool) -> None:
+    torch.manual_seed(0)
+    model, x = Pooled(shared).eval(), torch.randn(B, N, E)
+    (call,) = recorded(model, x)
+    assert (call.pools, call.cross, call.maps.shape) == (True, shared, (B, 1, 1, N))
+    torch.testing.assert_close(call.queries[:, 0], model.query(x).expand(B, -1, -1))

@@ -1,0 +1,79 @@
+"""What closes the account of a pass: each call replays what came out where its weights met values.
+
+A call has to be one of the meetings of weights with values, by what came out, and its maps times
+its values have to be that. What is left of either is named.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls
+from fourierkernels.checkpoints.recorders.flow import Origin
+from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint, run_of
+
+_UNMATCHED = "its weights meet values in a way that no recorded map shows"
+_UNUSED = "its weights meet no values in a product of matrices"
+_WITHDRAWN = "the map found for it is not what its outputs come from"
+_ROWS = 8  # replayed of each call
+_DIGITS = 32.0  # last digits of a weight and of a sum of weights times values that may differ
+
+
+def settle(
+    recorded: RecordedCalls,
+    meetings: Sequence[Meeting],
+    weights: Sequence[Origin],
+    *,
+    replayed: bool,
+) -> None:
+    """Name what met values and is no recorded call, calls that do not replay, and unused weights.
+
+    Parameters
+    ----------
+    recorded : RecordedCalls
+        Calls are withdrawn from it, and reasons added to it.
+    meetings : sequence of Meeting
+        In order.
+    weights : sequence of Origin
+        That were normalised.
+    replayed : bool
+        Whether maps times values are outputs; they are not beside dropout.
+    """
+    left = [one for one in meetings if not one.silent]
+    for call in list(recorded):
+        digit = torch.finfo(call.outputs.dtype).eps
+        run = run_of(left, fingerprint(call.outputs), digit)
+        left = [one for one in left if one not in run]
+        missed = not run and call.pieced and call.maps.shape[-1] > 1  # one key has all weight
+        if missed or (replayed and not replays(call)):
+            recorded.remove(call)
+            recorded.unread.setdefault(call.name, _WITHDRAWN)
+    for one in left:
+        recorded.unread.setdefault(one.where, _UNMATCHED)
+    for origin in weights:
+        if origin.sides and origin.used and not origin.met:
+            recorded.unread.setdefault(origin.where, _UNUSED)
+
+
+@torch.no_grad()
+def replays(call: AttentionCall) -> bool:
+    """Tell whether maps times values are the outputs, up to rounding, in some rows of a call."""
+    n = call.outputs.shape[2]
+    rows = sorted({round(k * (n - 1) / (_ROWS - 1)) for k in range(_ROWS)})
+    if call.rows is None:
+        return _equal(call.maps[:, :, rows], call.values, call.outputs[:, :, rows])
+    return all(
+        _equal(call.map_rows(text, row, row + 1), call.values[text], call.outputs[text, :, [row]])
+        for text in {0, len(call.outputs) - 1}
+        for row in {0, n - 1}
+    )
+
+
+def _equal(maps: Tensor, values: Tensor, outputs: Tensor) -> bool:
+    """Compare by a bound of the rounding; rows that see no key may be not numbers, or zeros."""
+    maps, values = maps.to(outputs.dtype), values.to(outputs.dtype)
+    found = maps @ values
+    room = maps.abs() @ values.abs() + outputs.abs()
+    near = (found - outputs).abs() <= _DIGITS * torch.finfo(outputs.dtype).eps * room
+    return bool((near | found.isnan()).all())
