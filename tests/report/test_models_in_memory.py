@@ -155,6 +155,26 @@ def test_any_module_is_measured_on_ids_or_tensors() -> None:
     same(of_tensor, of_ids, exactly=False)
 
 
+@pytest.mark.parametrize("kind", ["swin", "timesformer"])
+def test_windows_of_images_in_memory_are_layers_of_windows(kind: str) -> None:
+    small: dict[str, Any] = {"image_size": 16, "patch_size": 4}
+    torch.manual_seed(0)
+    model: Any
+    if kind == "swin":
+        more = {"embed_dim": 8, "depths": [1, 1], "num_heads": [2, 2], "window_size": 2}
+        model = transformers.SwinModel(transformers.SwinConfig(**small, **more))
+        images = torch.randn(2, 3, 16, 16)
+    else:
+        more = {"num_frames": 2, "hidden_size": 8, "num_hidden_layers": 1, "intermediate_size": 8}
+        config = transformers.TimesformerConfig(**small, **more, num_attention_heads=2)
+        model, images = transformers.TimesformerModel(config), torch.randn(2, 2, 3, 16, 16)
+    together = head_report(model.eval(), [images], baseline=False, **QUICK)
+    apart = head_report(model, list(images.split(1)), baseline=False, **QUICK)
+    same(together, apart)
+    wanted = {"swin": ((2, 4, 4, 4), (2, 1, 4, 4)), "timesformer": ((2, 16, 2, 2), (2, 2, 17, 17))}
+    assert together.first.shapes == wanted[kind]
+
+
 def test_pooling_does_not_enter_the_layers() -> None:
     batch = torch.arange(24).reshape(3, 8)
 

@@ -39,11 +39,14 @@ class BatchCheckpoint(Checkpoint):
     added : (int, int) or None
         How many queries and keys the model has beside the tokens of a row, where it attends from
         every token to every token; see :meth:`with_tokens_of`.
+    windowed : bool
+        Whether it reads images, and attends within several windows of one.
     """
 
     inner: nn.Module
     calls: CallsOfPart
     added: tuple[int, int] | None = None
+    windowed: bool = False
 
     @property
     def reads(self) -> str:
@@ -64,8 +67,8 @@ class BatchCheckpoint(Checkpoint):
         return self.calls.selects(call)
 
     def padding_key(self, item: Row) -> Hashable:
-        """Return the key of a row."""
-        return item.key
+        """Return the key of a row; attention within windows is told apart in rows run alone."""
+        return (item.key, id(item)) if self.windowed else item.key
 
     def sides(self, row: Row) -> tuple[Ids, Ids]:
         """Return the token ids of the queries and of the keys."""
@@ -104,8 +107,8 @@ class BatchCheckpoint(Checkpoint):
         others in both, long rows are estimated, and run in slabs, as texts are.
         """
         added, most = set[tuple[int, int]](), min(TRIED, max(2, row.length()))
-        if any(one.ndim > 3 and "mask" not in name for name, one in row.entries.items()):
-            return self  # images
+        if any(one.ndim > 3 and "mask" not in name for name, one in row.entries.items()):  # images
+            return replace(self, windowed={texts for texts, _, _ in self._shapes(row)} != {1})
         for count in (most, most - 1):
             piece = row.beginning(count)
             lengths = self._lengths(piece)
@@ -141,7 +144,7 @@ class BatchCheckpoint(Checkpoint):
         """
         shapes = self._shapes(row)
         counts = sorted({texts for texts, _, _ in shapes})
-        if counts != [1]:
+        if counts != [1] and not self.windowed:
             raise ValueError(
                 "batches must have one text or image in each row of their tensors, as with "
                 f"batch_first=True, got {counts[-1]} attention maps of one row in "
