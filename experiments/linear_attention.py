@@ -7,8 +7,9 @@ output, for three kinds of draws, 64 to 4096 features and phase spreads a from 0
 R = 2, l = 4, N = 512 normal queries, keys and values); beside them the error of the plain mean of
 the values, the baseline that needs no attention at all. Medians over data sets and draws.
 
-Times: one head in float32 on one thread, the exact operator beside 256 features, forward. They are
-processor seconds, which other programs on the machine disturb less.
+Times: one head in float32 on one thread, the exact operator and 256 features in turns, forward.
+They are processor seconds, which other programs on the machine disturb less: the least of the
+rounds, and the most.
 
 Low dimension: in D = 1, 2, 3 NadarayaWatson, which chooses band-limited or direct sums itself,
 beside features, R = 2 and standard normal points.
@@ -37,6 +38,7 @@ from fourierkernels.attention import (
 from fourierkernels.attention.features import KINDS
 from fourierkernels.estimators import NadarayaWatson
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.timing import rounds
 
 ROOT = Path(__file__).parents[1]
 SEED = 2022
@@ -65,13 +67,16 @@ class Error:
 
 @dataclass(frozen=True)
 class Time:
-    """Least processor seconds of one forward pass."""
+    """Processor seconds of one forward pass, both in turns: least and most of the rounds."""
 
     dim: int
     tokens: int
     causal: bool
     exact: float
+    exact_most: float
     linear: float
+    linear_most: float
+    rounds: int
 
 
 @dataclass(frozen=True)
@@ -154,14 +159,17 @@ def time_at(dim: int, tokens: int, causal: bool, repeats: int) -> Time:
     query, key, value = (x.float()[None] for x in normal(tokens, (dim, dim, dim), SEED))
     radius = 0.8 / math.sqrt(2 * POWER * dim / 3)
     draws = KINDS["orthogonal"](dim, 256, POWER, torch.Generator().manual_seed(SEED)).float()
-    exact = seconds(lambda: fourier_attention(query, key, value, radius, is_causal=causal), repeats)
-    linear = seconds(
-        lambda: linear_fourier_attention(
+    calls = {
+        "exact": lambda: fourier_attention(query, key, value, radius, is_causal=causal),
+        "linear": lambda: linear_fourier_attention(
             query, key, value, radius, frequencies=draws, is_causal=causal
         ),
-        repeats,
-    )
-    return Time(dim, tokens, causal, exact, linear)
+    }
+    length = 0.5 if repeats > 1 else 0.0
+    times = rounds(calls, least=repeats, most=200, seconds=length, clock=time.process_time)
+    exact, linear = times["exact"], times["linear"]
+    ends = min(exact), max(exact), min(linear), max(linear)
+    return Time(dim, tokens, causal, *ends, rounds=len(exact))
 
 
 def low_dimension(dim: int, tokens: int, repeats: int) -> list[Low]:

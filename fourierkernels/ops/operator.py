@@ -75,10 +75,14 @@ def _centred(inputs: Inputs) -> Inputs:
     """Return R (q - c) and R (k - c), rounded once, and a radius of 1; all as they are if c = 0."""
     query, key, _, radius, *_ = inputs
     offset = common_offset(key, radius)
-    if not offset.any():
+    moved = offset.ne(0).flatten(2).any(dim=-1)  # (B, H): the others are scaled without a detour
+    if not moved.any():
         return inputs
-    offset, scale = offset.double(), radius[:, None].double()
-    u, v = ((scale * (side - offset)).to(query.dtype) for side in (query, key))
+    heads = moved.nonzero()[:, 1]
+    scale, offset = radius[heads, None].double(), offset[moved].double()  # (moved, 1, D)
+    u, v = radius[:, None] * query, radius[:, None] * key
+    for side, scaled in ((query, u), (key, v)):
+        scaled[moved] = (scale * (side[moved] - offset)).to(query.dtype)
     return inputs._replace(query=u, key=v, radius=torch.ones_like(radius))
 
 

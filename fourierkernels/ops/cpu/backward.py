@@ -22,10 +22,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Saved
-from fourierkernels.ops.cpu.layout import Array, Layout, choose_run, flat, from_tiles, lay_out
-from fourierkernels.ops.cpu.packing import pack_queries
+from fourierkernels.ops.cpu.layout import Layout, choose_run, flat, lay_out
+from fourierkernels.ops.cpu.packing import (
+    Array,
+    Tile,
+    add_transposed,
+    clear,
+    new_tile,
+    pack_queries,
+    pack_tile,
+)
 from fourierkernels.ops.cpu.pairs import SUMMING, TILE
-from fourierkernels.ops.cpu.scalar import constant, entry, inner, power_of_two
+from fourierkernels.ops.cpu.scalar import allocating, constant, entry, inner, power_of_two
 from fourierkernels.ops.cpu.slopes import add_outer, add_slopes, add_to_mask, fill_pull, finish_pull
 from fourierkernels.ops.cpu.weights import (
     HIDDEN,
@@ -36,6 +44,7 @@ from fourierkernels.ops.cpu.weights import (
     nested,
     prepare,
     read_mask,
+    share,
     tiles_in_sight,
     weigh,
 )
@@ -58,8 +67,8 @@ class _Results(NamedTuple):
     """What the loops add to, slab by slab: the gradients before their signs, radii and powers."""
 
     query: Array  # (H, N, D)
-    key: Array  # (H, slabs, tiles, D · 256)
-    value: Array  # (H, slabs, tiles, C · 256)
+    key: Array  # (H, slabs, M, D)
+    value: Array  # (H, slabs, M, C)
     mask: Array  # (groups, slabs or N, M or 1); (H, slabs, 0) if it is not wanted
     groups: tuple[int, int]  # steps from a batch item and from a head to the next group
 
@@ -67,6 +76,9 @@ class _Results(NamedTuple):
 class _Work(NamedTuple):
     """What a task works in."""
 
+    tile: Tile
+    key: Array  # (D · 256,): the gradients of the tile, as it is laid out
+    value: Array  # (C · 256,)
     queries: Array  # (slab, 3D): see `pack_queries`
     reaches: Array  # (slab,)
     numbers: Array  # (4, 256): P, W, dP and factors of a mask
@@ -76,24 +88,24 @@ class _Work(NamedTuple):
 def backward(cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Options) -> Gradients:
     """Return the gradients of query, key, value and radius, and of the mask if it is wanted."""
     query, key, value, radius, mask, _ = inputs
-    m, width = key.shape[2], value.shape[3]
     wanted = mask if options.mask_grad else None
-    if not (query.numel() and m):
+    if not (query.numel() and key.shape[2]):
         dmask = query.new_zeros((0,) if wanted is None else wanted.shape)
         dq, dk, dv, dr = (leaf.new_zeros(leaf.shape) for leaf in (query, key, value, radius))
         return Gradients(dq, dk, dv, dr, dmask)
     layout = lay_out(inputs)
     results = _room(layout, wanted)
-    dtype = layout.values.given.dtype
+    dtype = layout.values.dtype
     run = choose_run(_backward_serially, _backward_in_parallel, inputs)
     run(layout, prepare(inputs, options, dtype), _saved(cotangents, saved), results)
     # What is not finite has gradients that are not, or zero where it is hidden from all.
     q, k = (side.nan_to_num(0.0, 0.0, 0.0) for side in (query, key))
     radius = radius.nan_to_num(1.0, 1.0, 1.0)
-    scale = options.power * radius[:, None, :]  # (H, 1, D)
-    dq = torch.from_numpy(results.query).view(query.shape) * scale
-    dk = from_tiles(_total(results.key), m).view(key.shape) * -scale
-    dv = from_tiles(_total(results.value), m)[..., :width].reshape(value.shape)
+    # The power first: a radius may have been applied by the caller, and must not change a bit.
+    found, scale = (results.query, _total(results.key)), radius[:, None, :]  # (H, 1, D)
+    dq, dk = (torch.from_numpy(part).mul_(options.power) for part in found)
+    dq, dk = dq.view(query.shape) * scale, dk.view(key.shape) * -scale
+    dv = torch.from_numpy(_total(results.value)).view(value.shape)
     dv = dv / (1 - options.dropout_p) if options.dropout_p else dv
     dr = ((q * dq).sum(dim=(0, 2)) + (k * dk).sum(dim=(0, 2))) / radius
     return Gradients(dq, dk, dv, dr, _mask_gradient(results.mask, wanted, query))
@@ -105,12 +117,12 @@ def _room(layout: Layout, mask: Tensor | None) -> _Results:
     own = (heads // layout.mask.heads, layout.mask.heads) if mask is None else mask.shape[:2]
     groups = own[0] * own[1]
     slabs = max(1, min(-(-_TASKS // groups), n // _SLAB))
-    tiles, dtype = layout.keys.rows.shape[1], layout.keys.rows.dtype
+    (_, _, m, width), dtype = layout.values.shape, layout.values.dtype
     rows = slabs if mask is None or mask.shape[2] == 1 else n
     return _Results(
         np.zeros((heads, n, dim), dtype),
-        np.zeros((heads, slabs, tiles, dim * TILE), dtype),
-        np.zeros((heads, slabs, *layout.values.columns.shape[1:]), dtype),
+        np.zeros((heads, slabs, m, dim), dtype),
+        np.zeros((heads, slabs, m, width), dtype),
         np.zeros((groups, rows, 0 if mask is None else mask.shape[3]), dtype),
         (own[1] if own[0] > 1 else 0, 1 if own[1] > 1 else 0),
     )
@@ -143,28 +155,53 @@ def _mask_gradient(found: Array, mask: Tensor | None, query: Tensor) -> Tensor:
 
 @entry(error_model="numpy")
 def _backward_serially(layout, settings, saved, results):
-    slabs = results.key.shape[1]
-    for task in range(len(results.mask) * slabs):
-        _backward_group(task // slabs, task % slabs, layout, settings, saved, results)
+    tasks = len(results.mask) * results.key.shape[1]
+    _backward_groups(0, tasks, layout, settings, saved, results)
 
 
 @entry(parallel=True, error_model="numpy")
 def _backward_in_parallel(layout_leaves, setting_leaves, saved_leaves, result_leaves):
-    slabs = result_leaves[1].shape[1]
-    for task in prange(len(result_leaves[3]) * slabs):
+    _, heads, n, _ = layout_leaves[0].shape
+    slabs = len(result_leaves[3]) * result_leaves[1].shape[1]
+    each = share(heads * n // slabs, nested(layout_leaves, setting_leaves)[0])
+    for task in prange((slabs + each - 1) // each):
         layout, settings = nested(layout_leaves, setting_leaves)
         grads, weights, delta, significand, exponent = saved_leaves
         saved = _Saved(grads, weights, delta, significand, exponent)
         query, key, value, mask, per_batch, per_head = result_leaves
         results = _Results(query, key, value, mask, (per_batch, per_head))
+        last = min(slabs, (task + 1) * each)
+        _backward_groups(task * each, last, layout, settings, saved, results)
+
+
+@allocating(error_model="numpy")
+def _backward_groups(first, last, layout, settings, saved, results):
+    """Do the work of some slabs of queries, counted over all groups."""
+    slabs, work = results.key.shape[1], _work(layout, results)
+    for index in range(first, last):
         # From both ends in turn: late rows of causal heads have most to do.
-        turn = task % slabs
+        turn = index % slabs
         slab = turn // 2 if turn % 2 == 0 else slabs - 1 - turn // 2
-        _backward_group(task // slabs, slab, layout, settings, saved, results)
+        _backward_group(index // slabs, slab, layout, settings, saved, work, results)
+
+
+@allocating(error_model="numpy")
+def _work(layout, results):
+    _, _, n, dim = layout.queries.shape
+    tile, like, slabs = new_tile(layout), layout.queries, results.key.shape[1]
+    return _Work(
+        tile,
+        np.empty(dim * TILE, like.dtype),
+        np.empty(len(tile.columns), like.dtype),
+        np.empty((n // slabs + 1, 3 * dim), like.dtype),
+        np.empty(n // slabs + 1, like.dtype),
+        np.empty((4, TILE), like.dtype),
+        np.empty((3, TILE), np.int32),
+    )
 
 
 @inner(error_model="numpy")
-def _backward_group(group, slab, layout, settings, saved, results):
+def _backward_group(group, slab, layout, settings, saved, work, results):
     """Take a slab of queries through the heads that share a mask, or through one head."""
     each, (per_batch, per_head) = layout.mask.heads, results.groups
     items, item, of_item = layout.queries.shape[1] // each, 0, group
@@ -172,58 +209,58 @@ def _backward_group(group, slab, layout, settings, saved, results):
         item, of_item = group // per_batch, group % per_batch
     for batch in range(item, item + 1 if per_batch > 0 else items):
         for head in range(of_item, of_item + 1 if per_head > 0 else each):
-            _backward_slab(batch * each + head, (group, slab), layout, settings, saved, results)
+            place = group, slab
+            _backward_slab(batch * each + head, place, layout, settings, saved, work, results)
 
 
 @inner(error_model="numpy")
-def _backward_slab(head, place, layout, settings, saved, results):
-    n, slabs, like = layout.queries.shape[2], results.key.shape[1], layout.keys.rows
-    start, stop = place[1] * n // slabs, (place[1] + 1) * n // slabs
-    queries, reaches = pack_queries(layout.queries, head, start, stop)
-    work = _Work(
-        queries,
-        reaches,
-        np.empty((4, TILE), like.dtype),
-        np.empty((3, TILE), np.int32),
-    )
+def _backward_slab(head, place, layout, settings, saved, work, results):
+    n, (_, slab), slabs = layout.queries.shape[2], place, results.key.shape[1]
+    start, stop = slab * n // slabs, (slab + 1) * n // slabs
+    rows = stop - start
+    pack_queries(layout.queries, head, start, work.queries[:rows], work.reaches[:rows])
     # Queries are the inner loop: the tile's dk and dv stay in the cache for all of a slab.
     for tile in range(tiles_in_sight(stop - 1, layout, settings.causal)):
-        _backward_tile((head, start, tile), place, layout, settings, saved, work, results)
+        pack_tile(layout, head, tile, work.tile)
+        keys = slice(tile * TILE, (tile + 1) * TILE)
+        clear(work.key, results.key[head, slab, keys])
+        clear(work.value, results.value[head, slab, keys])
+        _backward_tile((head, start, tile), rows, place, layout, settings, saved, work, results)
+        add_transposed(work.key, results.key[head, slab, keys])
+        add_transposed(work.value, results.value[head, slab, keys])
 
 
 @inner(error_model="numpy")
-def _backward_tile(here, place, layout, settings, saved, work, results):
+def _backward_tile(here, rows, place, layout, settings, saved, work, results):
     """Add what a tile of keys and the queries of a slab give each other."""
     (head, start, tile), first, power = here, here[2] * TILE, settings.power
     masked, shared = layout.mask.bias.size > 0, layout.mask.strides[2] == 0
     factors = work.numbers[3, : TILE if masked else 0]
     exponents, shifts = work.integers[0], work.integers[1]
     weights, pull = work.numbers[0], work.numbers[2]
-    most = keys_in_sight(start + len(work.queries) - 1, tile, layout, settings.causal)
+    most = keys_in_sight(start + rows - 1, tile, layout, settings.causal)
     if masked and shared:
         most = read_mask(here, most, layout.mask, factors, shifts)
-    columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
-    doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
-    dk, dq = results.key[head, place[1], tile], results.query[head]
-    for k in range(len(work.queries)):
+    near = work.tile.rows, work.tile.reach, work.tile.doubts[: TILE if work.tile.spoilt[0] else 0]
+    dq = results.query[head]
+    for k in range(rows):
         i, count, query, reach = start + k, most, work.queries[k], work.reaches[k]
         if settings.causal:
             count = min(count, i + 1 - first)
         if masked and not shared and count > 0:
             count = read_mask((head, i, tile), count, layout.mask, factors, shifts)
         if count > 0:
-            near = columns, reaches, doubts
             weigh(query, reach, near, count, power, (factors, shifts), weights, exponents)
             _add_row((head, i, tile), place, count, layout, settings, saved, work, results)
             for d in range(dq.shape[1]):
                 width = extent(count).width
-                dq[i, d] += add_slopes(width, np.uintp(d), query, columns, pull, dk)
+                dq[i, d] += add_slopes(width, np.uintp(d), query, near[0], pull, work.key)
 
 
 @inner(error_model="numpy", forceinline=True)
 def _add_row(here, place, count, layout, settings, saved, work, results):
     """Fill in B of a query and a tile from its weights, and add to dv and to dmask."""
-    (head, i, tile), (group, slab), first = here, place, here[2] * TILE
+    (head, i, _), (group, slab), first = here, place, here[2] * TILE
     weights, pull, kept = work.numbers[0], work.numbers[2], work.numbers[0]
     exponents, words, stretch = work.integers[0], work.integers[2], extent(count).stretch
     grad, dweight = saved.grads[head, i], saved.weights[head, i, first : first + count]
@@ -232,9 +269,8 @@ def _add_row(here, place, count, layout, settings, saved, work, results):
         kept = work.numbers[1]
         draw(settings.dropout, (head, i, first), stretch, words)
         drop(settings.dropout, stretch, words, weights, kept)
-    add_outer(count, grad, kept, exponents, results.value[head, slab, tile])
-    values = layout.values.columns[head, tile]
-    fill_pull(stretch, grad, dweight, values, settings.dropout, words, pull)
+    add_outer(count, grad, kept, exponents, work.value)
+    fill_pull(stretch, grad, dweight, work.tile.columns, settings.dropout, words, pull)
     finish_pull(stretch, saved.delta[head, i], weights, exponents, pull)
     if results.mask.shape[2] > 0:
         row = i if results.mask.shape[1] == saved.delta.shape[1] else slab

@@ -2,13 +2,14 @@
 # Numba infers the types of the compiled functions below.
 """Fourier attention on the CPU: the compiled sums of the estimators, with values for responses.
 
-Each task takes some queries of one head through the tiles of its keys, with the loops of
-:mod:`fourierkernels.ops.cpu.pairs`. No N x M array is stored but the weights, if they are wanted.
-Sums are never shared between tasks and tasks do not depend on the number of threads, so neither do
-results.
+Each task takes some queries of one head, or those of several short heads in turn, through the
+tiles of their keys, with the loops of :mod:`fourierkernels.ops.cpu.pairs`. No N x M array is stored
+but the weights, if they are wanted. Sums are never shared between tasks and tasks do not depend on
+the number of threads, so neither do results.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,10 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.ops.arguments import Inputs, Options, Rows
-from fourierkernels.ops.cpu.layout import Array, choose_run, lay_out
-from fourierkernels.ops.cpu.packing import pack_queries
+from fourierkernels.ops.cpu.layout import choose_run, lay_out
+from fourierkernels.ops.cpu.packing import Array, Tile, new_tile, pack_queries, pack_tile
 from fourierkernels.ops.cpu.pairs import NOWHERE, TILE, highest_exponent
-from fourierkernels.ops.cpu.scalar import constant, entry, inner, power_of_two
+from fourierkernels.ops.cpu.scalar import allocating, constant, entry, inner, power_of_two
 from fourierkernels.ops.cpu.tiles import (
     Running,
     add_plain_tile,
@@ -37,11 +38,15 @@ from fourierkernels.ops.cpu.weights import (
     nested,
     prepare,
     read_mask,
+    share,
     tiles_in_sight,
     weigh,
 )
 
-ROWS = 16  # queries of a task: their weights share each tile of values
+ROWS = 16  # queries that go through a tile together: their weights share its values
+_PORTION = 2**18  # entries of queries or keys whose sines are stored at a time,
+_FEW_HEADS = 64  # but not fewer heads: threads share them out
+SPAN = TILE  # queries for which a tile is copied: in causal order the last tile is on the diagonal
 
 
 class _Results(NamedTuple):
@@ -54,91 +59,150 @@ class _Results(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a task works in."""
+    """What a task works in, for a span of at most 256 queries at a time, n in round numbers."""
 
-    queries: Array  # (16, 3D): see `pack_queries`
-    reaches: Array  # (16,)
+    tile: Tile
+    queries: Array  # (n, 3D): see `pack_queries`
+    reaches: Array  # (n,)
     weights: Array  # (17, 256): those of some rows and a tile; factors of a mask
     integers: NDArray[np.int32]  # (3, 256): exponents, a mask's shifts, words of dropout
 
 
 def forward(inputs: Inputs, options: Options) -> Rows:
     """Return output, the sum of weights of each row, and the weights if wanted."""
-    query, width = inputs.query, inputs.value.shape[3]
+    query, key, value = (side.contiguous() for side in inputs[:3])
+    inputs, width = inputs._replace(query=query, key=key, value=value), value.shape[3]
     batch, heads, n, _ = rows = query.shape
-    layout = lay_out(inputs)
-    dtype, columns = layout.values.given.dtype, layout.m if options.return_weights else 0
+    dtype, m = value.detach().numpy().dtype, key.shape[2]
     results = _Results(
         np.zeros((batch * heads, n, width), dtype),
         np.full((batch * heads, n), np.inf, dtype),
         np.zeros((batch * heads, n), np.int32),
-        np.zeros((batch * heads, n, columns), dtype),
+        np.zeros((batch * heads, n, m if options.return_weights else 0), dtype),
     )
-    if query.numel() and layout.m:
+    if query.numel() and m:
         run = choose_run(_forward_serially, _forward_in_parallel, inputs)
-        run(layout, prepare(inputs, options, dtype), results)
+        settings = prepare(inputs, options, dtype)
+        for portion in _portions(inputs, options):
+            some = _Results._make(part[portion] for part in results)
+            run(lay_out(inputs, portion), settings, some)
     parts = (torch.from_numpy(part).unflatten(0, rows[:2]) for part in results)
     output, significand, exponent, weights = parts
     return Rows(output, significand, exponent, weights, query.new_zeros((*rows[:2], 0)))
 
 
+def _portions(inputs: Inputs, options: Options) -> Iterator[slice]:
+    """Yield the heads whose sines are stored at a time: many short ones would take new memory.
+
+    A mask and dropout know heads by their number, so all go together.
+    """
+    batch, heads, n, dim = inputs.query.shape
+    step = max(_FEW_HEADS, _PORTION // (max(n, inputs.key.shape[2]) * dim))
+    if inputs.mask is not None or options.dropout_p:
+        step = batch * heads
+    for first in range(0, batch * heads, step):
+        yield slice(first, first + step)
+
+
 @entry(error_model="numpy")
 def _forward_serially(layout, settings, results):
-    blocks = (layout.queries.shape[2] + ROWS - 1) // ROWS
-    for task in range(layout.queries.shape[1] * blocks):
-        _forward_rows(task // blocks, task % blocks, layout, settings, results)
+    _, heads, n, _ = layout.queries.shape
+    _forward_spans(0, heads * ((n + SPAN - 1) // SPAN), layout, settings, results)
 
 
 @entry(parallel=True, error_model="numpy")
 def _forward_in_parallel(layout_leaves, setting_leaves, result_leaves):
-    blocks = (layout_leaves[0].shape[2] + ROWS - 1) // ROWS
-    for task in prange(layout_leaves[0].shape[1] * blocks):
+    _, heads, n, _ = layout_leaves[0].shape
+    spans = heads * ((n + SPAN - 1) // SPAN)
+    each = share(min(n, SPAN), nested(layout_leaves, setting_leaves)[0])
+    for task in prange((spans + each - 1) // each):
         layout, settings = nested(layout_leaves, setting_leaves)
         output, significand, exponent, weights = result_leaves
         results = _Results(output, significand, exponent, weights)
+        last = min(spans, (task + 1) * each)
+        _forward_spans(task * each, last, layout, settings, results)
+
+
+@allocating(error_model="numpy")
+def _forward_spans(first, last, layout, settings, results):
+    """Do the work of some spans of queries, counted over all heads."""
+    spans = (layout.queries.shape[2] + SPAN - 1) // SPAN
+    work, running = _room(layout, settings)
+    for index in range(first, last):
         # From both ends in turn: late rows of causal heads have most to do.
-        turn = task % blocks
-        block = turn // 2 if turn % 2 == 0 else blocks - 1 - turn // 2
-        _forward_rows(task // blocks, block, layout, settings, results)
+        turn = index % spans
+        span = turn // 2 if turn % 2 == 0 else spans - 1 - turn // 2
+        place = index // spans, span * SPAN
+        _forward_span(place, layout, settings, work, running, results)
+
+
+@allocating(error_model="numpy")
+def _room(layout, settings):
+    """Return what a task works in and its sums."""
+    _, _, n, dim = layout.queries.shape
+    _, _, m, width = layout.values.shape
+    rows, dtype = min(SPAN, (n + ROWS - 1) // ROWS * ROWS), layout.queries.dtype
+    work = Work(
+        new_tile(layout),
+        np.empty((rows, 3 * dim), dtype),
+        np.empty(rows, dtype),
+        np.empty((ROWS + 1, TILE), dtype),
+        np.empty((3, TILE), np.int32),
+    )
+    running = Running(
+        np.empty((rows, width + width % 2), dtype),
+        np.empty(rows, dtype),
+        np.empty(rows, np.int32),
+        np.empty((rows, (m + TILE - 1) // TILE if settings.weights else 0), np.int32),
+    )
+    return work, running
 
 
 @inner(error_model="numpy")
-def _forward_rows(head, block, layout, settings, results):
-    first = block * ROWS
-    rows = min(ROWS, layout.queries.shape[2] - first)
-    like, eps = layout.values.given, settings.eps
-    top = math.floor(math.log2(eps)) if eps > 0 else NOWHERE
-    tiles = tiles_in_sight(first + rows - 1, layout, settings.causal)
-    queries, reaches = pack_queries(layout.queries, head, first, first + rows)
-    work = Work(
-        queries,
-        reaches,
-        np.empty((ROWS + 1, TILE), like.dtype),
-        np.empty((3, TILE), np.int32),
+def _forward_span(place, layout, settings, work, running, results):
+    """Take queries from a first one on through the tiles of their keys."""
+    (head, start), eps = place, settings.eps
+    rows = min(SPAN, layout.queries.shape[2] - start)
+    pack_queries(layout.queries, head, start, work.queries[:rows], work.reaches[:rows])
+    running.tops[:] = math.floor(math.log2(eps)) if eps > 0 else NOWHERE
+    running.totals[:] = 0
+    running.sums[:] = 0
+    for tile in range(tiles_in_sight(start + rows - 1, layout, settings.causal)):
+        pack_tile(layout, head, tile, work.tile)
+        for first in range(0, rows, ROWS):
+            few = min(ROWS, rows - first)
+            here = head, start + first, tile
+            _forward_block(here, few, layout, settings, *_block(first, work, running), results)
+    _finish_rows(head, start, rows, layout, settings, work, running, results)
+
+
+@inner(error_model="numpy", forceinline=True)
+def _block(first, work, running):
+    """Return the parts of what a span works in that are of 16 rows."""
+    part = slice(first, first + ROWS)
+    tile, queries, reaches, weights, integers = work
+    sums, totals, tops, stored = running
+    return (
+        Work(tile, queries[part], reaches[part], weights, integers),
+        Running(sums[part], totals[part], tops[part], stored[part]),
     )
-    if rows < ROWS:
-        work.weights[rows:] = 0  # products take rows by fours; those that are not there add zero
-    running = Running(
-        np.zeros((ROWS, like.shape[2] + like.shape[2] % 2), like.dtype),
-        np.zeros(ROWS, like.dtype),
-        np.full(ROWS, top, np.int32),
-        np.empty((ROWS, tiles if settings.weights else 0), np.int32),
-    )
-    for tile in range(tiles):
-        place = head, first, tile
-        if _is_plain(place, layout, settings) and np.isfinite(np.sum(reaches)):
-            add_plain_tile(rows, place, layout, settings, work, running)
-        else:
-            _forward_tile(place, rows, layout, settings, work, running, results.weights)
-    _finish_rows(head, first, rows, layout, settings, work, running, results)
+
+
+@inner(error_model="numpy")
+def _forward_block(place, rows, layout, settings, work, running, results):
+    """Add a tile of keys to the sums of some rows."""
+    finite = np.isfinite(np.sum(work.reaches[:rows]))
+    if finite and _is_plain(work.tile, layout, settings):
+        add_plain_tile(rows, place, layout, settings, work, running)
+    else:
+        _forward_tile(place, rows, layout, settings, work, running, results.weights)
 
 
 @inner(forceinline=True)
-def _is_plain(place, layout, settings):
+def _is_plain(tile, layout, settings):
     """Return whether nothing in a tile is masked, dropped, spoilt or to be kept."""
-    head, _, tile = place
     asked = settings.dropout.least > 0 or settings.weights or layout.mask.bias.size > 0
-    return not (asked or layout.keys.spoilt[head, tile] or layout.values.spoilt[head, tile])
+    return not (asked or tile.spoilt[0] or tile.spoilt[1])
 
 
 @inner(error_model="numpy")
@@ -170,9 +234,8 @@ def _forward_tile(place, rows, layout, settings, work, running, kept):
     most = keys_in_sight(first + rows - 1, tile, layout, settings.causal)
     if masked and shared:
         most = read_mask(place, most, layout.mask, factors, shifts)
-    columns, reaches = layout.keys.rows[head, tile], layout.keys.reach[head, tile]
-    doubts = layout.keys.doubts[head, tile, : TILE if layout.keys.spoilt[head, tile] else 0]
-    special = settings.dropout.least > 0 or settings.weights or layout.values.spoilt[head, tile]
+    near = work.tile.rows, work.tile.reach, work.tile.doubts[: TILE if work.tile.spoilt[0] else 0]
+    special = settings.dropout.least > 0 or settings.weights or work.tile.spoilt[1]
     for i in range(rows):
         count, weights, query, reach = most, work.weights[i], work.queries[i], work.reaches[i]
         if settings.causal:
@@ -182,7 +245,6 @@ def _forward_tile(place, rows, layout, settings, work, running, kept):
             count = read_mask(here, count, layout.mask, factors, shifts)
         seen = extent(count).stretch
         if count > 0:
-            near = columns, reaches, doubts
             weigh(query, reach, near, count, power, (factors, shifts), weights, exponents)
             top = highest_exponent(seen, weights, exponents, running.tops[i], None)
             raise_top(i, top, running.sums, running.totals, running.tops)
@@ -191,8 +253,7 @@ def _forward_tile(place, rows, layout, settings, work, running, kept):
             weights[j] = 0
         if special:
             _finish_tile(place, i, (count, most), layout, settings, work, running, kept)
-    values = layout.values.columns[head, tile]
-    add_products(rows, extent(most).stretch, work.weights, values, running.sums)
+    add_products(rows, extent(most).stretch, work.weights, work.tile.columns, running.sums)
 
 
 @inner(error_model="numpy", forceinline=True)
@@ -204,8 +265,8 @@ def _finish_tile(place, i, counts, layout, settings, work, running, kept):
         stretch = extent(most).stretch
         draw(settings.dropout, (head, row, start), stretch, words)
         drop(settings.dropout, stretch, words, weights, weights)
-    if layout.values.spoilt[head, tile]:
-        given = layout.values.given[head, start : start + count]
+    if work.tile.spoilt[1]:
+        given = layout.values[0, head, start : start + count]
         add_spoilt_values(given, exponents, weights, running.sums[i])
     if settings.weights:
         running.stored[i, tile] = running.tops[i]  # later tiles may raise it

@@ -24,7 +24,7 @@ from fourierkernels.ops.cpu.pairs import (
     highest_exponent,
     sinc_pairs,
 )
-from fourierkernels.ops.cpu.scalar import constant, entry, inner, power_of_two
+from fourierkernels.ops.cpu.scalar import allocating, constant, entry, inner, power_of_two
 from fourierkernels.ops.shapes import Shape
 
 _QUERIES = 16  # queries that go through a tile together, and the least a thread takes
@@ -97,7 +97,7 @@ def _sum_in_parallel(queries, samples, shape, rounding, sums):
         _sum_block(block * _QUERIES, queries, samples, shape, rounding, sums)
 
 
-@inner(error_model="numpy")
+@allocating(error_model="numpy")
 def _sum_block(start, queries, samples, shape, rounding, sums):
     stop = min(start + _QUERIES, len(queries.rows))
     like = queries.rows

@@ -1,23 +1,18 @@
-"""Heads of attention laid out for the compiled loops, and back."""
+"""Heads of attention laid out for the compiled loops."""
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from numba import config, get_num_threads, set_num_threads
-from numpy.typing import NDArray
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Inputs
-from fourierkernels.ops.cpu.packing import pack_keys, pack_values
-from fourierkernels.ops.cpu.pairs import TILE
+from fourierkernels.ops.cpu.packing import Array
 
 Run = Callable[..., None]
-Array = NDArray[np.floating]
-Flags = NDArray[np.bool_]
 
 _SERIAL_BELOW = 2e6  # pairs times dimensions: less than it takes to wake the threads
 
@@ -39,44 +34,6 @@ def as_many_threads_as_torch() -> Iterator[None]:
         set_num_threads(before)
 
 
-class Keys(NamedTuple):
-    """Scaled keys in tiles of 256; H stands for batch times heads.
-
-    Attributes
-    ----------
-    rows : array of shape (H, tiles, 3D · 256)
-        Feature by feature [v | sin v | cos v]; zeros for what is not finite.
-    reach : array of shape (H, tiles, 256)
-        The largest of all abs(v) of the tile up to a key.
-    doubts : array of shape (H, tiles, 256)
-        NaN for a key that is not finite, else 0.
-    spoilt : boolean array of shape (H, tiles)
-        Whether any is NaN.
-    """
-
-    rows: Array
-    reach: Array
-    doubts: Array
-    spoilt: Flags
-
-
-class Values(NamedTuple):
-    """Values in tiles of 256.
-
-    Attributes
-    ----------
-    columns : array of shape (H, tiles, C · 256), C even
-        Zeros for what is not finite.
-    spoilt : boolean array of shape (H, tiles)
-        Whether anything is not finite.
-    given : array of shape (H, M, C)
-    """
-
-    columns: Array
-    spoilt: Flags
-    given: Array
-
-
 class Mask(NamedTuple):
     """What is added to log|w|, without storing what is shared.
 
@@ -96,24 +53,20 @@ class Mask(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Heads as the loops read them.
-
-    What is not finite is stored as zero and kept apart: no loop multiplies it by the zero weight of
-    a hidden pair.
+    """Heads as the loops read them, all contiguous; H stands for batch times heads.
 
     Attributes
     ----------
-    queries : array of shape (3, H, N, D)
-        Scaled queries u, sin u and cos u.
-    m : int
-        Number of keys.
+    queries, keys : array of shape (3, H, N, D) and (3, H, M, D)
+        Scaled rows x = R q, sin x and cos x.
+    values : array of shape (1, H, M, C)
+    mask : Mask
     """
 
     queries: Array
-    keys: Keys
-    values: Values
+    keys: Array
+    values: Array
     mask: Mask
-    m: int
 
 
 def flattened(nested: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -135,19 +88,12 @@ def choose_run(serial: Run, parallel: Run, inputs: Inputs) -> Run:
     return run
 
 
-def lay_out(inputs: Inputs) -> Layout:
-    """Return the inputs as the loops read them."""
+def lay_out(inputs: Inputs, heads: slice = slice(None)) -> Layout:
+    """Return the inputs, or some of their heads without a mask, as the loops read them."""
     query, key, value, radius, mask, _ = inputs
-    m, scale = key.shape[2], radius[:, None, :]
-    given = flat(value)
-    keys = Keys(*pack_keys(_with_sines(key, scale)))  # first, to free what it takes in between
-    return Layout(
-        _with_sines(query, scale),
-        keys,
-        Values(*pack_values(given[None]), given),  # type: ignore[call-arg]
-        _mask(mask, query),
-        m,
-    )
+    scale = radius.expand(len(query), *radius.shape).flatten(0, 1)[heads, None]  # (H, 1, D)
+    u, v = (_with_sines(side.flatten(0, 1)[heads], scale) for side in (query, key))
+    return Layout(u, v, flat(value)[None, heads], _mask(mask, query))
 
 
 def flat(x: Tensor) -> Array:
@@ -156,20 +102,13 @@ def flat(x: Tensor) -> Array:
     return result
 
 
-def from_tiles(x: Array, m: int) -> Tensor:
-    """Return the rows of tiles: ``(H, tiles, k · 256)`` to ``(H, m, k)``."""
-    heads, tiles, _ = x.shape
-    rows = torch.from_numpy(x).view(heads, tiles, -1, TILE).transpose(2, 3)
-    return rows.reshape(heads, tiles * TILE, rows.shape[-1])[:, :m]
-
-
 def _with_sines(x: Tensor, scale: Tensor) -> Array:
-    """Return x = R q with its sines and cosines, ``(3, B·H, N, D)``, by torch's vector loops."""
+    """Return x = R q with its sines and cosines, ``(3, H, N, D)``, by torch's vector loops."""
     parts = x.new_empty((3, *x.shape))
     torch.mul(x, scale, out=parts[0])
     torch.sin(parts[0], out=parts[1])
     torch.cos(parts[0], out=parts[2])
-    result: Array = parts.flatten(1, 2).numpy()
+    result: Array = parts.numpy()
     return result
 
 

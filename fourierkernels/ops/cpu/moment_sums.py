@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.ops.cpu.kernel_sums import Queries, Samples, pair_weights
 from fourierkernels.ops.cpu.pairs import NOWHERE, SUMMING, TILE, highest_exponent
-from fourierkernels.ops.cpu.scalar import entry, inner, power_of_two
+from fourierkernels.ops.cpu.scalar import allocating, entry, inner, power_of_two
 from fourierkernels.ops.shapes import Shape
 
 _QUERIES = 4  # that go through a tile together
@@ -84,7 +84,7 @@ def _sum_in_parallel(queries, samples, shape, monomials, rounding, sums):
         _sum_block(block * _QUERIES, queries, samples, shape, monomials, rounding, sums)
 
 
-@inner(error_model="numpy")
+@allocating(error_model="numpy")
 def _sum_block(start, queries, samples, shape, monomials, rounding, sums):
     stop = min(start + _QUERIES, len(queries.rows))
     mantissas, noise = np.empty(TILE), np.empty(TILE)

@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.ops.cpu.scalar import (
+    allocating,
     constant,
     exp_series,
     exponent,
@@ -171,7 +172,17 @@ def raise_to(power, width, mantissas, exponents):
         return
     for j in range(width):
         exponents[j] *= np.int32(power)
-    base = mantissas if bit == power else mantissas.copy()  # 1, 2, 4, …: squares alone
+    if power == bit:  # 1, 2, 4, …
+        while bit > 1:
+            bit //= 2
+            _square(width, mantissas)
+    else:
+        _square_and_multiply(power, bit, width, mantissas)
+
+
+@allocating(fastmath=SUMMING, error_model="numpy")
+def _square_and_multiply(power, bit, width, mantissas):
+    base = mantissas.copy()
     while bit > 1:
         bit //= 2
         _square(width, mantissas)
@@ -179,7 +190,7 @@ def raise_to(power, width, mantissas, exponents):
             _multiply(width, base, mantissas)
 
 
-@inner(fastmath=SUMMING, error_model="numpy")
+@allocating(fastmath=SUMMING, error_model="numpy")
 def _raise_and_split(power, bit, width, mantissas, exponents):
     """Take the exponent out after each product, which would overflow at high powers."""
     base, base_exponents = mantissas.copy(), exponents.copy()

@@ -12,19 +12,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.ops.cpu.layout import Array
+from fourierkernels.ops.cpu.packing import Array
 from fourierkernels.ops.cpu.pairs import SUMMING, TILE, highest_exponent, sinc_pairs
 from fourierkernels.ops.cpu.scalar import constant, far_limit, inner, power_of_two
 from fourierkernels.ops.cpu.weights import HIDDEN, extent, keys_in_sight
 
 
 class Running(NamedTuple):
-    """Sums of the rows of a task over 2**tops, a multiple of which a tile's weights were."""
+    """Sums of n rows over 2**tops, a multiple of which a tile's weights were."""
 
-    sums: Array  # (16, C)
-    totals: Array  # (16,)
-    tops: NDArray[np.int32]  # (16,)
-    stored: NDArray[np.int32]  # (16, tiles)
+    sums: Array  # (n, C), C even
+    totals: Array  # (n,)
+    tops: NDArray[np.int32]  # (n,)
+    stored: NDArray[np.int32]  # (n, tiles)
 
 
 @inner(error_model="numpy", forceinline=True)
@@ -52,9 +52,12 @@ def take_scale(width, mantissas, exponents, top):
 
 @inner(error_model="numpy")
 def add_products(rows, width, weights, columns, sums):
-    """Add weights (8, 256) times a tile of C columns to the first sums (8, C)."""
+    """Add weights (16, 256) times a tile of C columns to the first sums (16, C)."""
     # Eight sums stay in registers, and a value that is loaded serves four of them.
     for i in range(0, rows, 4):
+        for row in range(rows, i + 4):  # those that are not there add zero
+            for j in range(width):
+                weights[row, j] = 0
         a, b, c, d = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
         for k in range(0, sums.shape[1], 2):
             parts = _eight_products(width, a, b, c, d, np.uintp(k * TILE), columns)
@@ -82,7 +85,7 @@ def _eight_products(width, a, b, c, d, start, columns):
 
 @inner(error_model="numpy")
 def add_spoilt_values(given, exponents, weights, sums):
-    """Add what :class:`Values` left out: values ``(count, C)`` not finite of pairs not hidden."""
+    """Add what a tile leaves out: values ``(count, C)`` not finite of pairs not hidden."""
     for j in range(len(given)):
         if exponents[j] != HIDDEN:
             for c in range(given.shape[1]):
@@ -93,7 +96,7 @@ def add_spoilt_values(given, exponents, weights, sums):
 @inner(error_model="numpy", forceinline=True)
 def add_plain_tile(rows, place, layout, settings, work, running):
     """Add a tile of keys to the sums of the rows; arguments as those of the general case."""
-    head, first, tile = place
+    _, first, tile = place
     most = keys_in_sight(first + rows - 1, tile, layout, settings.causal)
     _weigh_rows(
         rows,
@@ -102,14 +105,13 @@ def add_plain_tile(rows, place, layout, settings, work, running):
         settings.power,
         work.queries,
         work.reaches,
-        layout.keys.rows[head, tile],
-        layout.keys.reach[head, tile],
+        work.tile.rows,
+        work.tile.reach,
         work.weights,
         work.integers[0],
         running,
     )
-    values = layout.values.columns[head, tile]
-    add_products(rows, extent(most).stretch, work.weights, values, running.sums)
+    add_products(rows, extent(most).stretch, work.weights, work.tile.columns, running.sums)
 
 
 @inner(error_model="numpy")

@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Inputs, Options
-from fourierkernels.ops.cpu.layout import Keys, Layout, Mask, Values
+from fourierkernels.ops.cpu.layout import Layout, Mask
 from fourierkernels.ops.cpu.pairs import LANES, STRETCH, TILE, Extent, exp2_parts, sinc_pairs
-from fourierkernels.ops.cpu.scalar import constant, far_limit, inner
+from fourierkernels.ops.cpu.scalar import allocating, constant, far_limit, inner
 from fourierkernels.ops.dropout import threshold
 
 _ROUNDS = 10
@@ -24,6 +24,7 @@ _WORD, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 HIDDEN = -(2**30)  # the exponent of a pair that a mask hides; that of no other is so low
 _LOG2_E = 1.0 / math.log(2.0)
 _LARGEST_BIAS = 1e9  # in log2: beyond it exponents leave their 32 bits
+_TASK = 2.5e5  # pairs times dimensions of a task: less would not be worth the arrays it works in
 
 
 class Dropout(NamedTuple):
@@ -88,9 +89,16 @@ def prepare(inputs: Inputs, options: Options, dtype: np.dtype) -> Settings:
 
 
 @inner()
+def share(rows, layout):
+    """Return how many times so many queries of a head are enough for a task."""
+    work = float(rows) * layout.keys.shape[2] * layout.keys.shape[3]
+    return max(1, int(_TASK / work))
+
+
+@inner()
 def tiles_in_sight(row, layout, causal):
     """Return how many tiles of keys a row sees."""
-    tiles = layout.keys.reach.shape[1]
+    tiles = (layout.keys.shape[2] + TILE - 1) // TILE
     return min(tiles, row // TILE + 1) if causal else tiles
 
 
@@ -98,7 +106,7 @@ def tiles_in_sight(row, layout, causal):
 def keys_in_sight(row, tile, layout, causal):
     """Return how many keys of a tile, from its first, a row may see; at most 0 if none."""
     start = tile * TILE
-    count = min(TILE, layout.m - start)
+    count = min(TILE, layout.keys.shape[2] - start)
     return min(count, row + 1 - start) if causal else count
 
 
@@ -137,7 +145,7 @@ def weigh(query, reach, keys, count, power, mask, mantissas, exponents):
     query, reach
         A row of :func:`~fourierkernels.ops.cpu.packing.pack_queries`.
     keys : tuple of arrays
-        A tile of :class:`~fourierkernels.ops.cpu.layout.Keys`: rows, reach and doubts, which are
+        Those of :class:`~fourierkernels.ops.cpu.packing.Tile`: rows, reach and doubts, which are
         empty if no key is spoilt.
     count : int
         Keys in sight, at least 1.
@@ -168,12 +176,12 @@ def _apply_mask(count, factors, shifts, mantissas, exponents):
         exponents[j] = np.int32(HIDDEN) if hidden else exponents[j] + shifts[j]
 
 
-@inner()
+@allocating()
 def nested(layout, settings):
     """Return a layout and settings of their leaves: see `layout.flattened`."""
-    q, a, b, c, d, e, f, g, bias, heads, s0, s1, s2, s3, m = layout
+    queries, keys, values, bias, heads, s0, s1, s2, s3 = layout
     power, causal, eps, weights, low, high, least, scale = settings
     mask = Mask(bias, heads, (s0, s1, s2, s3))
-    whole = Layout(q, Keys(a, b, c, d), Values(e, f, g), mask, m)
     dropout = Dropout(low, high, least, scale)
+    whole = Layout(queries, keys, values, mask)
     return whole, Settings(power, causal, eps, weights, dropout)
