@@ -216,8 +216,16 @@ class RecallComparison(LanguageComparison):
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates."""
-        few = {"steps": 4, "trial_steps": 2, "rates": (1e-2,), "sharpness": (5.0,), "widen": 0}
-        return replace(self, **few, seeds=(1, 2), kernels=("softmax", "l = 4"))
+        return replace(
+            self,
+            steps=4,
+            trial_steps=2,
+            rates=(1e-2,),
+            sharpness=(5.0,),
+            widen=0,
+            seeds=(1, 2),
+            kernels=("softmax", "l = 4"),
+        )
 
 
 def _of_size(size: str) -> tuple[Contender, ...]:
