@@ -164,7 +164,8 @@ def test_one_head_has_everything_but_distances(
     assert (status, err) == (0, "")
     assert "entropy" in out
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"heads.html", "heads.json", "statistics.csv", "statistics.svg"}
+    expected = {"heads.html", "heads.json", "roles.csv", "statistics.csv", "statistics.svg"}
+    assert names == expected
 
 
 def test_report_leaves_nothing_of_an_earlier_one_and_all_of_others(

@@ -171,7 +171,8 @@ def test_what_needs_probabilities_is_left_out_with_the_reason(sinks: Path) -> No
     assert (found.first.statistics, found.first.null) == ({}, None)
     kinds = [reason.partition(":")[0] for reason in found.first.left_out]
     positions = [f"control position of {name}" for name in found.metrics]
-    assert kinds == ["jensen_shannon", "statistics", "permutations", *positions]
+    roles = ["roles", "same and induction"]
+    assert kinds == ["jensen_shannon", "statistics", "permutations", *roles, *positions]
     assert "left out: jensen_shannon: maps must have rows that are probabilities" in str(found)
 
 
@@ -198,6 +199,7 @@ def test_statistic_without_a_meaning_does_not_stop_the_others(tiny: Tiny) -> Non
     )
     assert list(found.first.statistics) == ["entropy"]
     assert found.first.left_out == (
+        "same and induction: random tokens need a network that reads token ids, got one of pairs",
         "control position of frobenius_per_sqrt_n: positions need queries that are the keys, "
         "without windows",
         "distance: it has no meaning for this network and these inputs",
