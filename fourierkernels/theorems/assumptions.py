@@ -222,7 +222,7 @@ def finite_moments() -> Assumption:
 def _tame_mean(setting: Setting) -> tuple[bool, str]:
     if setting.kernel.nonnegative:
         return True, "K >= 0: the estimate is an average, and its mean exists"
-    return True, "K is signed: over all designs the mean is infinite"
+    return True, "K is signed: over all designs the mean is infinite for large R"
 
 
 TAME_MEAN = Assumption(
@@ -233,12 +233,12 @@ TAME_MEAN = Assumption(
 
 
 def infinite_mean(setting: Setting) -> str:
-    """Return why the mean squared error of a regression is infinite, or ""."""
+    """Return why the mean squared error of a regression is infinite for large R, or ""."""
     if setting.kernel.nonnegative:
         return ""
     return (
-        f"{setting.kernel.name} is signed: the denominator has a density at 0, "
-        "and the mean on the left is infinite for N >= 2"
+        f"{setting.kernel.name} is signed: where the design reaches its negative lobe, the "
+        "denominator has a density at 0, and the mean on the left is infinite for N >= 2"
     )
 
 

@@ -70,8 +70,8 @@ THEOREM_2 = Theorem(
     ),
     remark=(
         "The moments asked for (l >= 6) are those of the proof: the rate holds for l = 3, 4, 5 "
-        "too. For odd l the mean itself is infinite: the denominator has a density at 0. So it is "
-        "for every m >= 2: a kernel whose second moment vanishes is signed."
+        "too. For odd l the mean itself is infinite at large R: the denominator has a density at "
+        "0. So it is for every m >= 2: a kernel whose second moment vanishes is signed."
     ),
     errata=(
         "f(k) + C₂ is (f² + sup f²p + σ² sup p) in the proof. As printed the variance is negative "

@@ -61,7 +61,7 @@ THEOREM_4 = Theorem(
         "(log N)^{1/α} and only the variance R^D/N is left (symbolic.reproduction)"
     ),
     remark=(
-        "The mean on the left is infinite for every N: the denominator is signed and has a "
+        "The mean on the left is infinite for every N >= 2: the denominator is signed and has a "
         "density at 0, though a tiny one. What is measured is the mean given a design whose "
         "denominator is not near 0."
     ),
