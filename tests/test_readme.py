@@ -221,6 +221,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/rates_regression.py",
     "experiments/readme_figures.py",
     "experiments/real_heads.py",
+    "experiments/robust_densities.py",
     "experiments/robustness.py",
     "experiments/silverman_size.py",
     "experiments/theorems.py",
