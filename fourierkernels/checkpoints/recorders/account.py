@@ -31,7 +31,6 @@ from fourierkernels.checkpoints.recorders.flow import (
     strides,
     tensors_in,
 )
-from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint
 from fourierkernels.checkpoints.recorders.operations import (
     DIVIDED,
     GATHERED,
@@ -79,7 +78,6 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorded, self.where, self.found = recorded, where, found
         self.flow = recorded.flow
-        self.meetings: list[Meeting] = []
         self.origins: list[Origin] = []
         self.leading: Sequence[int] = ()  # the first dimensions of the input: texts, tokens
         self.handlers = {
@@ -168,7 +166,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _multiply(self, step: Step, left: Tensor, right: Tensor) -> None:
         result, where = step.result, step.where
-        self._read(left, right)
+        self.flow.mark_read((left, right))
         one, other = self.flow.of(left), self.flow.of(right)
         if is_layer(one, other, right):
             if other.leaf and right.ndim == 2:
@@ -250,14 +248,9 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for origin in origins:
             origin.met = True
         pools = bool(origins) and all(one.pools for one in origins)
-        meeting = Meeting(where, fingerprint(result), pools)
-        self.meetings.append(meeting)
-        facts = [self.flow.of(one) for one in operands]
-        level = max(one.level for one in facts)
-        self._read(*operands)
-        sequence = self.flow.of(operands[0] if weights is None else weights).sequence
-        fact = Fact(level, sequence, meetings=frozenset([meeting]))
-        self.flow.set(result, fact)
+        others = [one for one in operands if one is not weights]
+        first = operands if weights is None else (weights, *others)
+        self.flow.meet(where, result, first, pools=pools)
 
     def _sum(self, step: Step) -> None:
         name, args, results = step.name, step.args, step.results
@@ -301,7 +294,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _convolve(self, step: Step) -> None:
         """Know what a convolution or a norm puts out."""
         read, result = step.args[0], step.result
-        self._read(read)
+        self.flow.mark_read((read,))
         self.flow.follow([read], [result])
         fact = self.flow.of(result)
         mixed = read.shape[1] if "conv" in step.name else None
@@ -366,12 +359,6 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         else:
             self._meet(step.where, step.result, values, by, weights=by)
 
-    def _read(self, *operands: Tensor) -> None:
-        """Know that a layer, or a product, reads what came out where weights met values."""
-        for one in operands:
-            for meeting in self.flow.of(one).meetings:
-                meeting.read = True
-
     def _weigh(self, operands: list[Tensor], result: Tensor) -> None:
         """Know weights times values number by number, before they are added up."""
         facts = [self.flow.of(one) for one in operands]
@@ -396,5 +383,5 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def finish(self, *, replayed: bool) -> None:
         """Name what met values and is no recorded call, and weights that met none."""
-        settle(self.recorded, self.meetings, self.origins, replayed=replayed)
+        settle(self.recorded, self.flow.meetings, self.origins, replayed=replayed)
         self.handlers.clear()  # which refer to this account, and it to the tensors of the pass

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_map
 
-from fourierkernels.checkpoints.recorders.meetings import Meeting
+from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint
 
 CONSTANT, LEARNT, READ = range(3)  # what numbers follow from; the input comes before parameters
 
@@ -161,6 +161,7 @@ class Flow:
     facts: dict[int, Fact] = field(default_factory=dict)
     held: dict[int, StorageWeakRef] = field(default_factory=dict)
     counted: int = 0
+    meetings: list[Meeting] = field(default_factory=list)
 
     def begin(self, model: nn.Module) -> None:
         """Know the parameters of a model."""
@@ -229,6 +230,36 @@ class Flow:
         facts = [self.of(one) for one in numbers if self.is_computed(one)]
         for origin in frozenset[Origin]().union(*(one.origins for one in facts)):
             origin.used |= any(origin not in one.origins for one in facts)
+
+    def meet(
+        self,
+        where: str,
+        result: Tensor,
+        operands: Sequence[Tensor],
+        *,
+        pools: bool = False,
+    ) -> None:
+        """Know what came out where weights met values, in the module `where`.
+
+        Parameters
+        ----------
+        operands : sequence of Tensor
+            First the weights, or the queries that they follow from.
+        pools : bool
+            Whether there is no query.
+        """
+        meeting = Meeting(where, fingerprint(result), pools)
+        self.meetings.append(meeting)
+        level = max(self.of(one).level for one in operands)
+        sequence = self.of(operands[0]).sequence
+        self.mark_read(operands)
+        self.set(result, Fact(level, sequence, meetings=frozenset([meeting])))
+
+    def mark_read(self, operands: Iterable[Tensor]) -> None:
+        """Know that a layer, or a product, reads what came out where weights met values."""
+        for one in operands:
+            for meeting in self.of(one).meetings:
+                meeting.read = True
 
     def differ(self, query: Tensor, key: Tensor) -> bool | None:
         """Tell whether keys are those of another sequence than queries; None if not known."""

@@ -70,16 +70,18 @@ def _recorded(function: Any, name_of: Callable[[Any], str | None], calls: Record
     def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **given: Any):  # type: ignore[no-untyped-def]
         options = {**given, "output_attentions": True}
         run = partial(function, module)
-        rows = None
+        rows, name = None, name_of(module)
         with calls.suspension.suspended():
             if calls.slab:
                 named = {"attention_mask": rest[0]} if rest else {}
                 sliced = _Sliced(run, (query, key, value), {**options, **named}, rest[1:])
                 rows = MapRows(sliced.weights, masks=square_masks(sliced.mask))
-                output, weights = sliced.outputs(calls.slab), without_numbers(query, key.shape[2])
+                with calls.unseen.suspended():  # what is known of each slab would not be forgotten
+                    output = sliced.outputs(calls.slab)
+                calls.flow.meet(name or "", output, (query, key, value))
+                weights = without_numbers(query, key.shape[2])
             else:
                 output, weights = run(query, key, value, *rest, **options)
-        name = name_of(module)
         if name is not None and weights is not None:
             outputs = output.transpose(1, 2)
             vectors, scale = (query, key, value), given.get("scaling")

@@ -150,7 +150,19 @@ def test_rows_of_a_network_are_those_of_its_maps(kind: str, slab: int, tiny: Tin
     with recording(checkpoint.model, slab=slab) as found:
         output = checkpoint.run(TEXTS)
     check_same(found, whole, slab)
+    assert not found.unread
     torch.testing.assert_close(output[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+@torch.inference_mode()
+def test_what_is_kept_of_a_pass_does_not_grow_with_its_slabs(kind: str, tiny: Tiny) -> None:
+    checkpoint, kept = load_checkpoint(tiny(kind)), set()
+    for slab in (1, 2, 5):
+        with recording(checkpoint.model, slab=slab) as found:
+            checkpoint.run(TEXTS)
+        kept.add((len(found.flow.held), len(found.flow.meetings)))
+    assert len(kept) == 1
 
 
 def test_maps_that_are_not_held_cannot_be_read_by_mistake() -> None:
