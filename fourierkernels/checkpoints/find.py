@@ -8,6 +8,7 @@ published code and no trained weights; what their code saves is read with a pres
 import hashlib
 import importlib.util
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,8 @@ from fourierkernels.foundation.run_folder import BEST, IDS, SETUP, find_run, wei
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 _MODULES = "modules.json"  # of sentence-transformers: its parts and their folders
 _TRANSFORMER = "0_Transformer"  # where its older versions keep the network
+ADAPTER = "adapter_config.json"  # of peft, beside one of the files of weights
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _RESULTS = Path("experiments/results")
 
@@ -31,10 +34,13 @@ class CheckpointFiles:
         The checkpoint as the user named it.
     path : Path
         An existing folder with a config.json, or an existing file of weights.
+    adapter : Path or None
+        The folder of an adapter of peft, which changes the weights of `path`, its base.
     """
 
     name: str
     path: Path
+    adapter: Path | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -64,6 +70,8 @@ class CheckpointFiles:
         if self.path.is_dir():
             tensors = sorted(self.path.glob("*.safetensors"))
             files = tensors or sorted(self.path.glob("pytorch_model*.bin"))
+        if self.adapter is not None:
+            files += [self.adapter / ADAPTER, adapter_weights(self.adapter)]
         digest = hashlib.sha256()
         for file in files:
             with file.open("rb") as content:
@@ -96,8 +104,8 @@ def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles
 
     ``PACKAGE:PATH`` is a path inside an installed package; the package is not imported. Names are
     those of ``fourierkernels.checkpoints.find.PUBLISHED``, where there is no such path.
-    Of a folder of sentence-transformers, the folder of its network is found. A checkpoint that has
-    already been found is returned as it is.
+    Of a folder of sentence-transformers, the folder of its network is found; of one of peft with an
+    adapter, the folder of its base. A checkpoint that has already been found is returned as it is.
 
     Raises
     ------
@@ -112,9 +120,56 @@ def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles
         place = find_published(str(checkpoint)) or _inside_package(str(checkpoint))
     if place.is_file():
         _check_suffix(place, checkpoint)
+    elif _holds_adapter(place):
+        return CheckpointFiles(str(checkpoint), _find_base(place), place)
     elif not (place / "config.json").is_file():
         place = _sentence_transformer(place) or _best_of_run(place, checkpoint)
     return CheckpointFiles(str(checkpoint), place)
+
+
+def _holds_adapter(place: Path) -> bool:
+    """Return whether a folder holds an adapter of peft; refuse one with a whole network beside."""
+    if not (
+        (place / ADAPTER).is_file() and any((place / one).is_file() for one in ADAPTER_WEIGHTS)
+    ):
+        return False
+    if own := sorted([*place.glob("model*.safetensors"), *place.glob("pytorch_model*.bin")]):
+        raise ValueError(
+            f"checkpoint must hold a whole network or an adapter, got {own[0].name} beside "
+            f"{adapter_weights(place).name} in {place.name}"
+        )
+    return True
+
+
+def adapter_weights(folder: Path) -> Path:
+    """Return the file of an adapter's tensors."""
+    return next(folder / one for one in ADAPTER_WEIGHTS if (folder / one).is_file())
+
+
+def _find_base(adapter: Path) -> Path:
+    """Return the folder of the network that an adapter of peft was trained on.
+
+    A relative path starts in the working directory, as for peft, or in the folder of the adapter.
+    """
+    from fourierkernels.models.saved import read_config
+
+    text = (adapter / ADAPTER).read_text(encoding="utf-8", errors="replace")
+    key = "base_model_name_or_path"
+    named = read_config(text, ADAPTER).get(key)
+    found = set[Path]()
+    if isinstance(named, str) and named and "\0" not in named:
+        found = {one.resolve() for one in (Path(named), adapter / named)}
+        found = {one for one in found if (one / "config.json").is_file()}
+        if not found and ":" in named:
+            with suppress(ValueError):
+                found = {_inside_package(named)}
+    if len(found) != 1 or (found and _holds_adapter(next(iter(found)))):
+        raise ValueError(
+            f"{key} in {ADAPTER} of {adapter.name} must name the folder of the network that the "
+            f"adapter was trained on (nothing is downloaded), got {named!r:.80}"
+            f"{', which names two' if len(found) > 1 else ''}: write its folder there"
+        )
+    return found.pop()
 
 
 def _check_suffix(place: Path, checkpoint: str | Path) -> None:

@@ -91,7 +91,8 @@ def load_checkpoint(
     Parameters
     ----------
     checkpoint : str, Path or CheckpointFiles
-        A folder as transformers or sentence-transformers saves it; a file of weights (.safetensors,
+        A folder as transformers or sentence-transformers saves it, or peft with a LoRA, which is
+        merged into the network that its adapter_config.json names; a file of weights (.safetensors,
         or .pt, .pth, .bin, .ckpt with tensors only, in the dictionary of a training script or of
         Lightning or without one); the name of a network of this repository; the folder of a
         training run (``fourierkernels.studies.train``), for its best model; ``PACKAGE:PATH`` for

@@ -86,6 +86,8 @@ def find_tokenizer(files: CheckpointFiles | None, named: Path | None) -> Tokeniz
     """
     if named is None and files is not None and files.folder and _needs_no_files(files.folder):
         return TokenizerPlace(files.folder)
+    if named is None and files is not None and files.adapter and holds(files.adapter):
+        return TokenizerPlace(files.adapter)
     found = _search(files, TOKENIZER_FILES) if named is None else TokenizerPlace(named)
     if found is None:
         raise _nowhere(files)

@@ -45,7 +45,7 @@ _ROLES = ["all"]
 _Checkpoint = Annotated[
     str,
     typer.Argument(
-        help="Folder saved by transformers, sentence-transformers or a training run, "
+        help="Folder saved by transformers, sentence-transformers, peft or a training run, "
         "PACKAGE:FOLDER, a file of weights, or a network of the repository: {published}."
     ),
 ]

@@ -17,6 +17,7 @@ import transformers
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.contexts import offline_and_quiet, one_line
+from fourierkernels.checkpoints.formats.adapters import merge_adapter
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.transformers_networks import transformers_checkpoint
 from fourierkernels.checkpoints.formats.transformers_weights import (
@@ -44,10 +45,15 @@ def load_folder(request: LoadRequest) -> Checkpoint:
     build = _build if request.random_weights else _load
     with offline_and_quiet():
         model, untrained = build(folder, task or request.model_class)
-    loaded = replace(transformers_checkpoint(model, request), untrained=untrained)
+    notes: tuple[str, ...] = ()
+    if files.adapter is not None and not request.random_weights:
+        untrained = merge_adapter(model, files.adapter, untrained)
+        notes = (f"adapter: {files.adapter.name}, merged into the weights of {folder.name}",)
+    loaded = replace(transformers_checkpoint(model, request), untrained=untrained, notes=notes)
     if task is None or model.base_model is model:
         return loaded
-    return replace(loaded, body=transformers_checkpoint(model.base_model, request))
+    body = replace(transformers_checkpoint(model.base_model, request), notes=notes)
+    return replace(loaded, body=body)
 
 
 def load_pretrained(request: LoadRequest) -> Checkpoint:
