@@ -106,9 +106,10 @@ def fourier_attention(
         l, at most 2^14, and 2^24 / D in more than 1,024 features.
     attn_mask : Tensor or None
         Broadcastable to ``(..., H, N, M)``: boolean, True where the query attends, or floating,
-        added to log|w|, differentiable. Not together with `is_causal`. A finite number added to a
-        whole row changes nothing; beside one of -1e30 the sums of torch and of the reference lose
-        the scores, and return the mean of the values. Fused, numbers beyond 1e8 are all alike.
+        added to log|w|, differentiable. Not together with `is_causal`. Numbers
+        are added as they are rounded: beside one of -1e30 nothing remains of log|w|, and a row that
+        is masked whole by it returns the mean of the values whose weights are not zero. Fused, two
+        different numbers beyond 1.8e8 weigh the same if the larger is at most 1/32 above the other.
     is_causal : bool
         Query i attends to keys j <= i, also when N and M differ.
     dropout_p : float

@@ -251,15 +251,39 @@ def test_layers_without_keys_return_the_bias_of_their_output() -> None:
     assert torch.equal(found, layer.output_projection.bias.expand(3, 5, 8))
 
 
-@pytest.mark.parametrize("number", [-1e30, -1e9, 1e30])
+WHOLE = [(number,) * M for number in (-1e30, -1e9, 1e30)]
+MIXED = [
+    (-1e30, 0.0, -2.0),
+    (-1e30, -2e30, -1e30),
+    (-1e9, -1e12, -math.inf),
+    (-3e38, -1e30, 1e30, 1.1e30, 1e30),
+]
+
+
+@pytest.mark.parametrize("row", WHOLE + MIXED)
+@pytest.mark.parametrize("power", [4, 3])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_number_added_to_a_whole_row_changes_nothing(number: float, dtype: str) -> None:
-    """In sums torch loses the scores beside it and returns the mean of the values."""
+def test_large_numbers_of_masks_are_added_as_rounding_has_it(
+    row: tuple[float, ...], power: int, dtype: str
+) -> None:
+    """Beside them scores lose digits, so that a row masked whole by -1e30 has the mean."""
     inputs = _some(dtype)
     mask = torch.zeros(N, M, dtype=inputs[0].dtype)
-    mask[1], mask[2, 3:] = number, -abs(number)
-    found, plain = (fourier_attention(*inputs, 0.7, attn_mask=m) for m in (mask, None))
-    assert relative_error(found[:, :, 1], plain[:, :, 1]) < TOLERANCE[dtype]["fast"]
-    query, key, value = inputs
-    first = fourier_attention(query, key[:, :, :3], value[:, :, :3], 0.7)
-    assert relative_error(found[:, :, 2], first[:, :, 2]) < TOLERANCE[dtype]["fast"]
+    mask[1, : len(row)], mask[2, 3:] = torch.tensor(row, dtype=mask.dtype), -1e30
+    found, expected = (
+        fourier_attention(
+            *inputs, 0.7, attn_mask=mask, power=power, allow_signed=True, implementation=name
+        )
+        for name in FUSED_AND_REFERENCE
+    )
+    check_same(found, expected, inputs, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_row_masked_whole_by_a_large_number_returns_the_mean(dtype: str) -> None:
+    query, key, value = inputs = _some(dtype)
+    mask = torch.full((1, M), -1e30, dtype=query.dtype)
+    found, mean = fourier_attention(*inputs, 0.7, attn_mask=mask), value.mean(dim=-2, keepdim=True)
+    assert relative_error(found, mean.expand_as(found)) < TOLERANCE[dtype]["fast"]
+    softmax = scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    assert relative_error(found, softmax) < TOLERANCE[dtype]["fast"]

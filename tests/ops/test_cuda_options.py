@@ -16,6 +16,8 @@ DTYPES = [torch.float32, torch.float64]
 SEED = torch.tensor([-(2**62) - 12345])
 N, M = 70, 90
 BOOLEAN = draw(1, 2, N, M, seed=5).detach() > 0.3
+LARGE = torch.where(BOOLEAN, -1e30, draw(1, 2, N, M, seed=7).detach())
+LARGE[:, :, :9] = torch.where(BOOLEAN, -2e30, -1e30)[:, :, :9]  # rows without an open key
 OPTIONS = {
     "weights": {"return_weights": True},
     "dropout": {"dropout_p": 0.3},
@@ -25,6 +27,7 @@ OPTIONS = {
     "eps": {"dropout_p": 0.5, "return_weights": True, "eps": 1e-3},
     "third power": {"dropout_p": 0.5, "return_weights": True, "power": 3},
     "additive mask": {"mask": draw(2, 2, N, M, seed=7).detach(), "mask_grad": True},
+    "large numbers": {"mask": LARGE, "mask_grad": True, "return_weights": True},
     "shared by batches": {"mask": draw(1, 2, N, M, seed=7).detach(), "mask_grad": True},
     "shared by heads": {"mask": draw(2, 1, N, M, seed=7).detach(), "mask_grad": True},
     "of keys": {"mask": draw(2, 1, 1, M, seed=7).detach(), "mask_grad": True},

@@ -229,6 +229,33 @@ def test_masks_of_minus_infinity_remove_and_huge_ones_stay_in_order(name: str) -
 
 
 @pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_masks_beyond_exponents_keep_of_a_score_what_their_sum_keeps(
+    name: str, sign: float
+) -> None:
+    factor = np.array([-0.3], DTYPES[name])
+    for power, size in ((1, 1e30), (3, 1e9), (30, 1e11)):
+        bias = DTYPES[name](sign * size)
+        score = DTYPES[name](power * math.log(0.3))
+        significand, exponent = product(name, factor, power, bias.item())
+        rank = product(name, np.ones(1, DTYPES[name]), 1, bias.item())[1]
+        kept = significand * 2.0 ** (exponent - rank)
+        expected = (-1) ** power * math.exp(float((score + bias) - bias))
+        assert abs(kept / expected - 1) < 8 * UNIT[name] * max(1.0, abs(score))
+    assert product(name, factor * 0, 2, sign * 1e30)[0] == 0
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_exponents_of_masks_are_in_their_order_and_far_apart(name: str) -> None:
+    sizes = np.geomspace(1e8, 3e38, 1500)  # neighbours are a twentieth apart
+    assert sizes[1] / sizes[0] > 1 + 1 / 32
+    given = np.concatenate([-sizes[::-1], [0.0], sizes])
+    found = [product(name, np.ones(1, DTYPES[name]), 2, bias)[1] for bias in given]
+    assert np.diff(found).min() >= 2**14
+    assert max(map(abs, found)) < 2**30 - 2**27
+
+
+@pytest.mark.parametrize("name", DTYPES)
 def test_powers_of_two_are_exact_and_zero_below_the_normal_numbers(name: str) -> None:
     run = getattr(host_scalars(), f"two_to_{name}")
     run.restype = {"float32": ctypes.c_float, "float64": ctypes.c_double}[name]

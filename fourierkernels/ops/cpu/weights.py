@@ -14,7 +14,14 @@ from torch import Tensor
 from fourierkernels.ops.arguments import Inputs, Options
 from fourierkernels.ops.cpu.layout import Layout, Mask
 from fourierkernels.ops.cpu.pairs import LANES, STRETCH, TILE, Extent, exp2_parts, sinc_pairs
-from fourierkernels.ops.cpu.scalar import allocating, constant, far_limit, inner
+from fourierkernels.ops.cpu.scalar import (
+    allocating,
+    constant,
+    exponent,
+    far_limit,
+    inner,
+    mantissa,
+)
 from fourierkernels.ops.dropout import threshold
 
 _ROUNDS = 10
@@ -23,7 +30,9 @@ _STEP_0, _STEP_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _WORD, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 HIDDEN = -(2**30)  # the exponent of a pair that a mask hides; that of no other is so low
 _LOG2_E = 1.0 / math.log(2.0)
-_LARGEST_BIAS = 1e9  # in log2: beyond it exponents leave their 32 bits
+_LARGEST_BIAS = 2**28  # in log2: beyond it a mask's exponent is `_rank`, that of CUDA's `rank_of`
+_RANKS = 32  # from one power of two to the next,
+_APART = 2**14  # of which neighbours are so far apart: the smaller weight is zero
 _TASK = 2.5e5  # pairs times dimensions of a task: less would not be worth the arrays it works in
 
 
@@ -120,7 +129,7 @@ def extent(count):
 def read_mask(place, count, mask, factors, shifts):
     """Fill in exp(bias) = factor 2^shift, 0 where hidden; return the end of the keys in sight.
 
-    `place` is (head, row, tile).
+    `place` is (head, row, tile). The factor of a finite bias beyond 32 bits is the bias itself.
     """
     (head, row, tile), (bias, heads, strides), end = place, mask, 0
     start = head // heads * strides[0] + head % heads * strides[1] + row * strides[2]
@@ -128,10 +137,12 @@ def read_mask(place, count, mask, factors, shifts):
     limit = constant(_LARGEST_BIAS, factors[0])
     for j in range(count):
         given = bias[start + j * strides[3]]  # asked below, because log2 of a finite one overflows
-        factor, shift = exp2_parts(min(given * constant(_LOG2_E, limit), limit))
-        factor = factor if given < np.inf else constant(np.nan, limit)
+        log2 = given * constant(_LOG2_E, limit)
+        large = abs(log2) > limit
+        factor, shift = exp2_parts(min(log2, limit))
+        factor = (given if large else factor) if given < np.inf else constant(np.nan, limit)
         factors[j] = factor if given != -np.inf else constant(0.0, limit)
-        shifts[j] = shift if abs(given) < np.inf else np.int32(0)
+        shifts[j] = (_rank(given) if large else shift) if abs(given) < np.inf else np.int32(0)
         end = max(end, 0 if given == -np.inf else j + 1)
     return end
 
@@ -168,12 +179,42 @@ def weigh(query, reach, keys, count, power, mask, mantissas, exponents):
         exponents[j] = np.int32(HIDDEN)
 
 
+@inner()
+def _rank(bias):
+    """Return an exponent in place of that of exp(bias): in order, and beyond 2^28."""
+    steps = exponent(bias) * _RANKS + int(abs(mantissa(bias)) * _RANKS)
+    size = np.int32(_LARGEST_BIAS + steps * _APART)
+    return size if bias > 0 else -size
+
+
 @inner(error_model="numpy", forceinline=True)
 def _apply_mask(count, factors, shifts, mantissas, exponents):
+    one, zero, any_large = constant(1.0, factors[0]), constant(0.0, factors[0]), False
     for j in range(count):
-        hidden = factors[j] == 0
-        mantissas[j] = constant(0.0, factors[j]) if hidden else mantissas[j] * factors[j]
+        any_large |= _is_large(factors[j])
+    if any_large:
+        _round_scores(count, factors, mantissas, exponents)
+    for j in range(count):
+        hidden, factor = factors[j] == 0, one if _is_large(factors[j]) else factors[j]
+        mantissas[j] = zero if hidden else mantissas[j] * factor
         exponents[j] = np.int32(HIDDEN) if hidden else exponents[j] + shifts[j]
+
+
+@inner(error_model="numpy", forceinline=True)
+def _is_large(factor):
+    return abs(factor) > constant(2.0, factor)
+
+
+@inner(error_model="numpy")
+def _round_scores(count, factors, mantissas, exponents):
+    """Keep of weights what a sum of their logarithm and a large bias keeps, as it is rounded."""
+    log_2, log2_e = constant(math.log(2.0), factors[0]), constant(_LOG2_E, factors[0])
+    for j in range(count):
+        bias, size = factors[j], abs(mantissas[j])
+        if _is_large(bias) and size > 0:
+            score = np.log(size) + constant(exponents[j], bias) * log_2
+            kept, exponents[j] = exp2_parts(((score + bias) - bias) * log2_e)
+            mantissas[j] = kept if mantissas[j] > 0 else -kept
 
 
 @allocating()

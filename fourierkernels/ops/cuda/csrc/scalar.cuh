@@ -8,6 +8,7 @@
 
 #ifdef __CUDACC__
 #define FK_HD __host__ __device__ __forceinline__
+#define FK_RARE __host__ __device__ __noinline__
 #define FK_PROGRAM __device__ __forceinline__
 #define FK_PRAGMA(TEXT) _Pragma(#TEXT)
 #define FK_UNROLL FK_PRAGMA(unroll)
@@ -15,6 +16,7 @@
 #define FK_ROLL FK_PRAGMA(unroll 1)
 #else
 #define FK_HD inline
+#define FK_RARE inline
 #define FK_PROGRAM inline
 #define FK_UNROLL
 #define FK_UNROLL_BY(COUNT)
@@ -27,7 +29,7 @@ namespace fk {
 constexpr int kZero = -(1 << 24);
 // Exponent of a weight that is zero; below all others, and far from the end of int.
 constexpr int kNone = -(1 << 30);
-// Additive masks are cut here, in powers of two: 1e8 natural units and more are all alike.
+// Powers of two beyond which an additive mask has an exponent of its own: see `rank_of`.
 constexpr int kLargestBias = 1 << 28;
 
 template <class Real>
@@ -152,6 +154,28 @@ FK_HD Scaled<Real> fourth_power(Scaled<Real> base) {
 FK_HD float exp2_of(float x) { return exp2f(x); }
 FK_HD double exp2_of(double x) { return exp2(x); }
 
+// Takes the place of the exponent of e^bias beyond kLargestBias. In order: 32 ranks from one power
+// of two to the next, 2^14 apart, so that the smaller of two weights of different rank is zero.
+template <class Real>
+FK_HD int rank_of(Real bias) {
+  using F = Format<Real>;
+  const auto bits = bits_as<typename F::Bits>(bias);
+  const int steps = int(bits >> (F::digits - 5) & (32 * (F::exponents + 1) - 1)) - 32 * F::bias;
+  const int size = kLargestBias + (steps << 14);
+  return bias > 0 ? size : -size;
+}
+
+// w e^bias beyond kLargestBias: of log|w| stays what its sum with the bias keeps, as it is rounded.
+template <class Real>
+FK_RARE Scaled<Real> times_large_exp(Scaled<Real> w, Real bias) {
+  using F = Format<Real>;
+  if (w.significand == Real(0)) return w;
+  const Real log_2 = Real(0.69314718055994531);
+  const Real score = std::log(std::abs(w.significand)) + Real(w.exponent) * log_2;
+  const Real kept = ((score + bias) - bias) * F::log2e_high, whole = std::rint(kept);
+  return {std::copysign(exp2_of(kept - whole), w.significand), int(whole) + rank_of(bias)};
+}
+
 // w e^bias; minus infinity gives zero, plus infinity and NaN give NaN.
 template <class Real>
 FK_HD void multiply_exp(Scaled<Real>& w, Real bias) {
@@ -162,7 +186,7 @@ FK_HD void multiply_exp(Scaled<Real>& w, Real bias) {
     w.significand *= exp2_of(rest);  // 2^-1/2 to 2^1/2
     w.exponent += int(whole);
   } else if (is_finite(bias)) {
-    w.exponent += whole > 0 ? kLargestBias : -kLargestBias;
+    w = times_large_exp(w, bias);  // by value, or weights would leave their registers
   } else if (bias < 0) {
     w = {Real(0), kNone};
   } else {
