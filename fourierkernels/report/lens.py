@@ -1,16 +1,20 @@
 """The heads of a network on any text: maps, queries, keys and values, and losses without heads."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.memory import available_memory, in_bytes
 from fourierkernels.checkpoints.options import LoadOptions
+from fourierkernels.diagnostics.networks.attribution import HeadAttribution, attribute_heads
 from fourierkernels.diagnostics.networks.effects import HeadEffects, Place, head_effects
 from fourierkernels.diagnostics.networks.generation import Generation, generate
 from fourierkernels.diagnostics.networks.layers import HeadLayer, check_whole_maps
-from fourierkernels.diagnostics.networks.losses import choose_loss
+from fourierkernels.diagnostics.networks.losses import choose_loss, token_scores
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
@@ -212,6 +216,61 @@ class HeadLens:
                 selects=checkpoint.selects,
                 name=rule.name,
             )
+
+    def attribution(
+        self, text: Any, *, position: int | None = None, token: int | None = None, steps: int = 32
+    ) -> HeadAttribution:
+        """Attribute the log probability of an output token to heads and the tokens they read.
+
+        The parts add up to what all heads together change, but for the `gap`, which is printed.
+
+        Parameters
+        ----------
+        position : int, optional
+            Number of the token, from 0, at which the network puts it out; by default the last,
+            where a language model predicts what comes next.
+        token : int, optional
+            Its id; by default that of the most probable one.
+        steps : int
+            Of the integral, a forward and a backward pass each.
+
+        Raises
+        ------
+        ValueError
+            For a network that gives no scores of tokens, a place or id that there is not, or heads
+            that do not go into a linear layer.
+        """
+        with self._opened.reading([text]) as reading:
+            item = reading.one()
+            checkpoint = isolated(reading.checkpoint, item)
+            check_whole_maps(checkpoint, [item])
+            if choose_loss(checkpoint).zero_gradient:
+                raise ValueError(
+                    f"network must give scores of tokens, got {type(checkpoint.model).__name__}"
+                )
+            with torch.no_grad():
+                scores = token_scores(checkpoint.run([item]))[0]
+            at = check_integer(
+                "position", len(scores) - 1 if position is None else position, least=0
+            )
+            chosen = int(scores[min(at, len(scores) - 1)].argmax()) if token is None else token
+            if at >= len(scores) or not 0 <= check_integer("token", chosen, least=0) < len(
+                scores.T
+            ):
+                raise ValueError(
+                    f"position and token must be below {len(scores)} and {len(scores.T)}, got {at} "
+                    f"and {chosen}"
+                )
+
+            def score(_: Any, given: Any) -> Any:
+                return token_scores(checkpoint.run([given]))[0, at].log_softmax(dim=-1)[chosen]
+
+            found = attribute_heads(
+                checkpoint.model, item, score, steps=steps, selects=checkpoint.selects
+            )
+            single = ([chosen], [chosen]) if checkpoint.part.pairs else [chosen]
+            (target,), tokens = checkpoint.labels(single)[0], checkpoint.labels(item)[1]
+        return replace(found, tokens=tokens, target=target)
 
     def generate(self, text: Any, count: int = 20) -> Generation:
         """Append the most probable token to a text, `count` times, and record the heads.

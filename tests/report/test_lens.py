@@ -176,6 +176,64 @@ def test_patched_head_puts_out_what_it_does_on_the_other_text() -> None:
     np.testing.assert_allclose(same.effects, 0, atol=1e-6)
 
 
+def gated(
+    model: Any, alpha: float
+) -> tuple[list[torch.Tensor], list[torch.Tensor], list[Any], Any]:
+    """Inputs of the projections, values, maps and scores of a copy whose heads count α times."""
+    copy, read, values = deepcopy(model), [], []
+
+    def before(_: Any, given: Any) -> None:
+        given[0].retain_grad()
+        read.append(given[0])
+
+    for layer in range(2):
+        if isinstance(model, transformers.GPT2LMHeadModel):
+            own = copy.transformer.h[layer].attn
+            projection, value = own.c_proj, own.c_attn
+        else:
+            own = copy.bert.encoder.layer[layer].attention
+            projection, value = own.output.dense, own.self.value
+        projection.weight.data *= alpha
+        projection.register_forward_pre_hook(before)
+        value.register_forward_hook(lambda _, __, found: values.append(found[0, :, -16:]))
+    found = copy(input_ids=ids(IDS), output_attentions=True)
+    return read, values, list(found.attentions), found.logits[0]
+
+
+@pytest.mark.parametrize(("build", "position"), [(gpt2, 7), (bert, 3)])
+def test_attribution_is_the_slow_integral_and_adds_up(
+    build: Callable[[], Any], position: int
+) -> None:
+    model, points = build(), 40
+    for name, weight in model.named_parameters():
+        if "attn" in name or "attention" in name:
+            weight.data *= 0.5 if build is gpt2 else 10  # a smooth integrand that is not 0
+    token = int(gated(model, 1.0)[3][position].argmax())
+    expected = np.zeros((2, 4, 8))
+    for step in range(points):
+        alpha = (step + 0.5) / points
+        read, values, maps, scores = gated(model, alpha)
+        scores[position].log_softmax(-1)[token].backward()
+        for layer, (one, value, weights) in enumerate(zip(read, values, maps, strict=True)):
+            slopes, own = (part.reshape(8, 4, 4) for part in (one.grad[0], value))
+            terms = torch.einsum("hij,ihd,jhd->hj", weights[0], slopes, own).detach()
+            expected[layer] += terms.numpy() / alpha / points
+    ends = [
+        float(gated(model, alpha)[3][position].detach().log_softmax(-1)[token])
+        for alpha in (0.0, 1.0)
+    ]
+    found = HeadLens(model, tokens="ids").attribution(IDS, position=position, token=token)
+    np.testing.assert_allclose(found.values, expected, atol=1e-3)
+    assert (found.without, found.whole) == pytest.approx(ends, abs=1e-5)
+    assert abs(found.gap) < 1e-4
+    assert found.values.sum() == pytest.approx(ends[1] - ends[0], abs=1e-4)
+    assert np.abs(found.heads).max() > 0.02
+    assert f"gap {found.gap:.1g} nats" in str(found)
+    assert found.tokens == tuple(IDS.split())
+    rough = HeadLens(model, tokens="ids").attribution(IDS, position=position, token=token, steps=1)
+    assert abs(rough.gap) > 10 * abs(found.gap)
+
+
 def test_generated_tokens_have_the_rows_that_a_cache_gives() -> None:
     model = gpt2()
     model.config.eos_token_id = model.generation_config.eos_token_id = None
@@ -250,6 +308,12 @@ def test_heads_of_other_networks_are_patched_too(build: Callable[[], nn.Module])
             "others (other) must have as many tokens as the texts, got 2 for 8",
         ),
         (lambda lens: lens.effects([IDS], how="none"), "how must be one of"),
+        (lambda lens: lens.attribution(IDS, position=8), "must be below 8 and 13, got 8"),
+        (lambda lens: lens.attribution(IDS, token=13), "must be below 8 and 13, got 7 and 13"),
+        (
+            lambda _: HeadLens(Torch(), tokens="ids").attribution(IDS),
+            "network must give scores of tokens, got Torch",
+        ),
         (lambda lens: lens.generate(IDS, 17), "count must leave the text within 24 tokens"),
         (
             lambda _: HeadLens(bert(), tokens="ids").generate(IDS, 2),
