@@ -28,7 +28,8 @@ def test_a_row_has_the_error_its_slopes_and_its_rates(study: ModuleType) -> None
     assert row["error"] == optimum("cauchy", "fourier4", n=study.AT).mise.total
     assert (row["sharp"], row["paper"]) == ("n^-4/5", "n^-2/3")
     assert row["limit"] == pytest.approx(-0.8, abs=1e-3)
-    assert row["simulated"] == ""
+    assert -0.9 < row["simulated"] < -0.5  # of a few replicates, at small n
+    assert study.density_row("beta(1, 1)", "fourier4", quick=True)["simulated"] == ""
 
 
 def test_correlation_costs_the_sinc_more_in_error_and_less_in_samples(study: ModuleType) -> None:
