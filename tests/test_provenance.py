@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fourierkernels
 from fourierkernels.foundation.provenance import (
     grouped,
     kept_or_scratch,
@@ -38,7 +39,7 @@ def test_tables_come_with_their_provenance(tmp_path: Path) -> None:
     assert facts["script"] == "test_provenance.py"
     assert facts["config"] == {"seed": 3}
     assert {"commit", "python", "cpu", "cores", "versions"} <= facts.keys()
-    assert facts["versions"]["fourierkernels"]
+    assert facts["versions"]["fourierkernels"] == fourierkernels.__version__
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fourierkernels.foundation.version import __version__
+
 _PACKAGES = ("fourierkernels", "numpy", "scipy", "numba", "finufft", "scikit-learn")
 _CPUINFO = Path("/proc/cpuinfo")  # Linux
 
@@ -174,6 +176,8 @@ def _commit(folder: Path) -> str:
 
 
 def _version(package: str) -> str:
+    if package == "fourierkernels":  # what runs may be newer than what was installed
+        return __version__
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
