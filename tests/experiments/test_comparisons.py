@@ -16,7 +16,7 @@ from study_modules import RESULTS, read_rows
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import LEVEL, Row
 from fourierkernels.studies.engine.contenders import Network
-from fourierkernels.studies.engine.controls import Evidence
+from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Evidence
 from fourierkernels.studies.engine.finished import Finished
 from fourierkernels.studies.engine.paper_table import PaperTable
 from fourierkernels.studies.engine.reproduce_command import all_tables
@@ -124,9 +124,16 @@ def test_every_contender_has_the_same_trials_updates_and_seeds(
         for own in stage.networks({}):
             part = own.part
             budget = own.tuning, part.steps, part.preset, own.seed
-            given[part.name, part.problem, part.preset][own.contender.name].append(budget)
-    for by_contender in given.values():
+            kind = own.tuning.sharpness is None  # a control has rates alone to choose
+            given[part.name, part.problem, part.preset, kind][own.contender.name].append(budget)
+    rates = defaultdict(set)
+    for (*place, _), by_contender in given.items():
         assert len({tuple(budgets) for budgets in by_contender.values()}) == 1
+        rates[tuple(place)] |= {
+            frozenset((tuning.rate, *rest) for tuning, *rest in budgets)
+            for budgets in by_contender.values()
+        }
+    assert {len(found) for found in rates.values()} == {1}
     first = next(iter(given.values()))
     assert list(first) == list(getattr(comparison, EXPECTED[name].contenders))
     tried = {seed for s in comparison.stages() if s.chooses for seed in s.seeds}
@@ -293,15 +300,17 @@ def test_published_choices_are_those_of_least_validation_loss(name: str) -> None
             key = row.get(comparison.problem), row[by]
             trials[key][tuple(row[c] for c in tuned)] = float(row[comparison.score])
     grid = math.prod(len(settings[field]) for field in ("rates", "sharpness") if field in settings)
+    wide = settings.get("widen", 0)
     for row in read_rows(networks):
-        if trials and row["part"] in ("compared", "kernels"):
+        if trials and row["part"] in ("compared", "kernels", "recall"):
             found = trials[row.get(comparison.problem), row[by]]
-            assert len(found) == grid
+            least = len(settings["rates"]) if row[by] in CONTROL_MIXERS and wide else grid
+            assert least <= len(found) <= least + 2 * wide  # two hyperparameters at an edge
             assert tuple(row[c] for c in tuned) == min(found, key=found.__getitem__)
     for row in read_rows(main):
         assert int(row["seeds"]) == len(settings["seeds"])
     values = {value for field in ("rates", "sharpness") for value in settings.get(field, ())}
-    for column in set(tuned) - {"options"}:
+    for column in set(tuned) - {"options"} if not wide else ():
         assert {float(row[column]) for row in read_rows(networks)} <= values
 
 

@@ -210,6 +210,10 @@ class RecallComparison(LanguageComparison):
         tried = replace(of_kernels, parts=of_kernels.parts + of_controls.parts)
         return tried, Stage((kernels, rest), self.seeds)
 
+    def facts(self, chosen: Choices) -> Mapping[str, object]:
+        """Return the rate and the sharpness that trials chose, by kernel and control."""
+        return {"chosen": {name: (own.rate, own.sharpness) for (_, name), own in chosen.items()}}
+
     def paper_gain(self, cell: Cell, column: str) -> float | None:
         """Return how many nats per word the paper gains on WikiText-103 by the same change."""
         return super().paper_gain(replace(cell, index={**cell.index, "part": "kernels"}), column)
@@ -321,5 +325,5 @@ COMPARISONS: dict[str, Comparison] = {
     "fourierformer-arxiv-4": POWERS_TABLE,
     "fourierformer-arxiv-5": RADII_TABLE,
     "language-small": LanguageComparison(time="72 min"),
-    "language-recall": RecallComparison(),
+    "language-recall": RecallComparison(time="25 min"),
 }
