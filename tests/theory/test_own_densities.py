@@ -27,6 +27,7 @@ from fourierkernels.theory.densities import (
     Smoothness,
     Uniform,
     as_density,
+    mixed,
     mixture,
     read_characteristic,
 )
@@ -132,6 +133,42 @@ def test_faded_beats_of_a_mixture_leave_its_energy() -> None:
     density = as_density(MIXED["jumps"])
     near, far = (mise(density, "fourier2", n=10**6, radius=r).bias2 for r in (1e5, 4e5))
     assert near / far == pytest.approx(4.0, rel=1e-3)  # jumps: the energy beyond R is ~ 1/R
+
+
+def test_a_mixture_far_from_zero_is_the_same_moved() -> None:
+    moved = as_density("0.5 normal(1.6e9, 2) + 0.5 laplace(1.6e9, 1)")
+    there = as_density("0.5 normal(0, 2) + 0.5 laplace(0, 1)")
+    assert moved.spectral_span == pytest.approx(0.0, abs=1e-6)
+    assert moved.roughness == pytest.approx(there.roughness, rel=1e-9)
+
+
+def test_a_mixture_is_integrated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = []
+    plain = mixed.panels
+
+    def noted(*arguments: np.ndarray, **options: float) -> tuple[np.ndarray, np.ndarray]:
+        t, weight = plain(*arguments, **options)
+        longest.append(len(t))
+        return t, weight
+
+    monkeypatch.setattr(mixed, "panels", noted)
+    width = 1e-4
+    density = as_density(f"0.5 uniform(0, 1) + 0.5 uniform(1, {1 + width})")
+    assert density.roughness == pytest.approx(0.25 * (1.0 + 1.0 / width), rel=1e-9)
+    assert max(longest) < 100_000 < sum(longest)
+
+
+@pytest.mark.parametrize(
+    ("text", "radians"),
+    [
+        ("0.5 normal(6283185.307179586, 1) + 0.5 cauchy(0, 1)", "2.3e[+]08"),  # a phase of 2π
+        ("0.5 normal(6.3e6, 1) + 0.5 laplace", "6.3e[+]07"),
+        ("0.5 uniform(0, 1) + 0.5 uniform(1, 1.0000001)", "8.0e[+]08"),
+    ],
+)
+def test_a_mixture_that_waves_too_often_is_refused(text: str, radians: str) -> None:
+    with pytest.raises(ValueError, match=f"must be closer in place and width.*got {radians}"):
+        assert as_density(text).roughness
 
 
 def test_uniform_is_beta_moved_and_scaled() -> None:

@@ -1,9 +1,10 @@
 """Mixtures of densities on the line, each part of its own kind."""
 
+import cmath
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,8 @@ _SCALES = 10.0  # frequencies, in scales of p̂, from which on |p̂| is the sum 
 _FADE = 13.0  # radians
 _CANCELLED = 1e-6  # of the energy of the roughest parts
 _FAR = 1e6
+_BLOCK = 4096  # panels that are in memory at once
+_MOST_RADIANS = 2.0**23  # of |p̂|², as many as other integrals on the line follow
 
 
 @dataclass(frozen=True)
@@ -132,9 +135,7 @@ class Mixture:
     @cached_property
     def _locations(self) -> FloatArray:
         """Where the parts lie: slopes of the phases of p̂_k at 0."""
-        steps = [1e-6 * part.spectral_scale for part in self.parts]
-        pairs = zip(self.parts, steps, strict=True)
-        return np.array([np.angle(complex(part.cf(step))) / step for part, step in pairs])
+        return np.array([_location(part) for part in self.parts])
 
     @property
     def _settled(self) -> float:
@@ -144,16 +145,25 @@ class Mixture:
         return max(*scales, *(r for r in ranges if math.isfinite(r)), 0.0)
 
     def _energy(self, start: float, end: float) -> float:
-        """(1/π) ∫ |p̂|² by panels."""
+        """(1/π) ∫ |p̂|² by panels, a block of them at a time."""
         if end <= start:
             return 0.0
-        lowest = 0.125 * self.spectral_scale
+        lowest, span = 0.125 * self.spectral_scale, self.spectral_span
+        radians = (end - start) * span
+        if radians > _MOST_RADIANS:
+            raise ValueError(
+                f"parts must be closer in place and width: |p̂|² must wave over at most "
+                f"{_MOST_RADIANS:.1e} radians, got {radians:.1e} for {self!r}"
+            )
         doubling = lowest * 2.0 ** np.arange(max(0, math.ceil(math.log2(end / lowest))))
-        inside = doubling[(doubling > start) & (doubling < end)]
-        span = self.spectral_span
         longest = _PHASE / span if span > 0.0 else math.inf
-        t, weight = panels(np.concatenate([[start], inside, [end]]), longest=longest)
-        return float(weight @ _square(self.cf(t))) / math.pi
+        total = 0.0
+        blocks = max(1, math.ceil(radians / (_PHASE * _BLOCK)))
+        for low, high in pairwise(np.linspace(start, end, blocks + 1)):
+            inside = doubling[(doubling > low) & (doubling < high)]
+            t, weight = panels(np.concatenate([[low], inside, [high]]), longest=longest)
+            total += float(weight @ _square(self.cf(t)))
+        return total / math.pi
 
     def _energy_beyond(self, start: float) -> float:
         """(1/π) ∫_start^∞ |p̂|² where nothing else is left."""
@@ -247,6 +257,19 @@ def mixture(weights: tuple[float, ...], parts: tuple[Density, ...]) -> Mixture:
     """
     rough = any(isinstance(part, HasSpectralTail) for part in parts)
     return (RoughMixture if rough else Mixture)(tuple(weights), tuple(parts))
+
+
+def _location(part: Density) -> float:
+    """Return the slope of the phase of p̂ at 0.
+
+    It is measured at frequencies that double, so that no phase wraps: at each, what the slope so
+    far leaves of the phase is small.
+    """
+    place = 0.0
+    steps = 1e-6 * part.spectral_scale * 2.0 ** np.arange(-40.0, 1.0)
+    for step, value in zip(steps.tolist(), part.cf(steps).tolist(), strict=True):
+        place += cmath.phase(value * cmath.exp(-1j * place * step)) / step
+    return place
 
 
 def _square(z: ComplexArray) -> FloatArray:
