@@ -18,13 +18,7 @@ from fourierkernels.theorems.registry import THEOREMS
 from fourierkernels.theorems.theorem import Theorem
 from fourierkernels.theory.densities import Density, as_density
 from fourierkernels.theory.optimum import optimum
-from fourierkernels.theory.rates import (
-    RadiusLaw,
-    Rate,
-    RateRow,
-    sharp_radius,
-    sharp_rate,
-)
+from fourierkernels.theory.rates import RadiusLaw, Rate, RateRow, sharp_radius, sharp_rate
 
 if TYPE_CHECKING:
     from rich.table import Table
