@@ -121,7 +121,10 @@ def rates(
         check_file("output", output)
     shapes = [_own("kernel", name) for name in kernels]
     if table is not None or column is not None:
-        _print_decay(table, column, shapes, dim, unused={"plot": plot, "output": output})
+        unused: dict[str, object] = {"plot": plot, "output": output, "smoothness": smoothness}
+        ends = zip(("smallest", "largest"), (smallest, largest), _EXPONENTS, strict=True)
+        unused |= {name: str(value) for name, value, usual in ends if value != usual}
+        _print_decay(table, column, shapes, dim, unused=unused)
         return
     target = _target(density or "gaussian", characteristic, smoothness)
     rows = [
@@ -171,7 +174,7 @@ def _print_decay(
     kernels: Sequence[Any],
     dim: int,
     *,
-    unused: dict[str, Path | None],
+    unused: dict[str, object],
 ) -> None:
     """Print what a sample shows of the decay of its characteristic function."""
     from fourierkernels.estimators.smoothness import decay_table, estimate_decay

@@ -6,6 +6,7 @@ that frequency every decay agrees with the sample: the class of a density is no 
 sample shows of it.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,7 +30,8 @@ _FREQUENCIES = 48
 _HIDDEN = 3.0  # n |φ_n|² in the mean of a window, where noise alone has 1
 _STEP, _WINDOW, _MOST_STEPS = 0.25, 4, 4000  # of the search for the last frequency
 _ROWS = 2**15
-_MISFIT = 5.0  # beyond, a shape does not fit
+_MISFIT = 3.0  # beyond, a shape does not fit: of samples that have it, one in a hundred has 2
+_EXPONENTS = (0.05, 50.0)  # ends of the search
 _FALLEN = 0.3  # to which |p̂|² has to fall before it is hidden
 
 
@@ -40,9 +42,11 @@ class DecayFit:
     Attributes
     ----------
     smoothness : Smoothness
-        The class and its exponent, β or α.
+        The class and its exponent, β or α; 0.05 and 50, the ends of the search, mean at most and
+        at least that.
     low, high : float
-        95 % interval of the exponent, by the bootstrap: it is right only if p̂ has this shape.
+        95 % interval of the exponent, by the bootstrap: it is right only if p̂ has this shape. An
+        end at that of the search is open: 0 or infinity.
     misfit : float
         Sum of squared residuals over their variances, by the number of frequencies.
     """
@@ -51,6 +55,12 @@ class DecayFit:
     low: float
     high: float
     misfit: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether p̂ can have this shape: exp(-|t|^α) with α > 2 is no characteristic function."""
+        possible = self.smoothness.kind == "ordinary_smooth" or self.low <= 2.0
+        return self.misfit <= _MISFIT and possible
 
 
 @dataclass(frozen=True)
@@ -77,8 +87,8 @@ class SampleDecay:
     def lines(self) -> tuple[str, str]:
         """Which shape fits better, and what the sample cannot prove: a sentence each."""
         share = f"{100 * self.ordinary:.0f} % of resamples fit ordinary smooth better"
-        if min(fit.misfit for fit in self.fits) > _MISFIT:
-            share = "neither shape fits (a misfit is about 1 where one does)"
+        if not any(fit.fits for fit in self.fits):
+            share = "neither shape fits (where one does, misfits are below 2, and α is at most 2)"
         return (
             share,
             f"{self.n:,} samples show p̂ up to t = {self.last:.3g}; how it decays beyond, which "
@@ -131,6 +141,7 @@ def estimate_decay(sample: ArrayLike, *, replicates: int = 199, seed: int = 0) -
     fits = []
     for k, kind in enumerate(("ordinary_smooth", "supersmooth")):
         low, high = np.quantile(exponents[1:, k], [0.025, 0.975])
+        low, high = 0.0 if _at_edge(low) < 0 else low, math.inf if _at_edge(high) > 0 else high
         smooth = Smoothness(kind, float(exponents[0, k]))  # type: ignore[arg-type]
         fits.append(DecayFit(smooth, float(low), float(high), float(misfits[0, k])))
     ordinary = float((misfits[1:, 0] < misfits[1:, 1]).mean())
@@ -149,11 +160,22 @@ def decay_table(
     table = Table(*header, title=f"{title}, n = {found.n:,}", box=box.SIMPLE_HEAD)
     for fit in found.fits:
         exponent = fit.smoothness.exponent
-        rates = (rate_of_smoothness(fit.smoothness, shape, dim=dim) for shape in shapes)
+        edge = _at_edge(exponent)
+        rates = [
+            "–" if edge else str(rate_of_smoothness(fit.smoothness, shape, dim=dim))
+            for shape in shapes
+        ]
         name = fit.smoothness.kind.replace("_", " ")
-        interval = f"{fit.low:.2f} to {fit.high:.2f}"
-        table.add_row(name, f"{exponent:.2f}", interval, f"{fit.misfit:.1f}", *map(str, rates))
+        interval = f"{fit.low:.2f} to {'∞' if math.isinf(fit.high) else f'{fit.high:.2f}'}"
+        sign = {-1: "≤ ", 0: "", 1: "≥ "}[edge]
+        table.add_row(name, f"{sign}{exponent:.2f}", interval, f"{fit.misfit:.1f}", *rates)
     return table
+
+
+def _at_edge(exponent: float) -> int:
+    """Return -1 at the lower end of the search, 1 at the upper one, 0 within."""
+    lowest, highest = _EXPONENTS
+    return int(exponent > 0.999 * highest) - int(exponent < 1.001 * lowest)
 
 
 def _last_frequency(x: FloatArray) -> float:
@@ -210,7 +232,7 @@ def _fit(
     def residuals(logs: FloatArray) -> FloatArray:
         return (shape(t, *np.exp(logs)) - seen) / error
 
-    bounds = (np.log([1e-3, 0.05]), np.log([1e2, 50.0]))
+    bounds = (np.log([1e-3, _EXPONENTS[0]]), np.log([1e2, _EXPONENTS[1]]))
     found = optimize.least_squares(residuals, np.log([0.7, 1.5]), bounds=bounds)
     return float(np.exp(found.x[1])), float(2.0 * found.cost / len(t))
 

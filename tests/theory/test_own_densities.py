@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from tolerances import MONTE_CARLO_SIGMAS
 
 from fourierkernels import simulation
-from fourierkernels.estimators.smoothness import estimate_decay
+from fourierkernels.estimators.smoothness import decay_table, estimate_decay
 from fourierkernels.theorems import verify
 from fourierkernels.theory import mise, optimum, sharp_rate
 from fourierkernels.theory.densities import (
@@ -49,6 +49,12 @@ TEXTS = {
         (0.5, 0.5), ((0, 0), (3, 0)), (((4, 0), (0, 1)), ((1, 0), (0, 1)))
     ),
     "uniform(0, 2)": Uniform(0, 2),
+    "0.5 normal(0,2) +0.5 laplace": mixture((0.5, 0.5), (Gaussian(0, 2), Laplace())),
+    "normal(-1/2, 1)": Gaussian(-0.5, 1),
+    "normal()": Gaussian(),
+    "0.5 (0.4 normal + 0.6 laplace) + 0.5 uniform": mixture(
+        (0.2, 0.3, 0.5), (Gaussian(), Laplace(), Uniform())
+    ),
 }
 
 
@@ -62,6 +68,16 @@ def test_a_text_is_the_density_that_it_describes(text: str) -> None:
     [
         ("(1)", "'[)]' stands where name must"),
         ("0.5 normal + 0.4 laplace", "weights must sum to 1, got 0.9"),
+        ("0.5 normal - 0.5 laplace", "'-' is too much"),
+        ("0.5 beta(2,5)(3) + 0.5 normal", "'[(]' is too much"),
+        ("normal(1_0)", "'_' stands where , must"),
+        ("normal(1,)", "'[)]' stands where number must"),
+        ("(" * 400 + "normal" + ")" * 400, "parentheses must be at most 20 deep"),
+        ("0.33333 laplace + 0.66666 normal", r"sum to 1, got 0.99999 \(off by over 1e-9\)"),
+        (
+            "0.5 (mw10 × mw10 × mw10 × mw10 × mw10) + 0.5 (" + "normal × " * 4 + "normal)",
+            "must have at most 2000 normal components, got 7776",
+        ),
         ("0.3 normal +", "'the end' stands where name must"),
         ("normal + laplace", "each part of a sum must have a weight"),
         ("0.5 normal + 0.5 normal × normal", r"must have one dimension, got \[1, 2\]"),
@@ -203,6 +219,14 @@ def test_a_formula_has_the_error_of_its_density(formula: str, smoothness: str, s
         assert found.mise.total == pytest.approx(known.mise.total, rel=1e-9)
 
 
+def test_factors_of_a_formula_leave_its_exponent() -> None:
+    assert read_characteristic("exp(-t**2/2)*(2 + cos(t))/3", "supersmooth 2").breaks == ()
+    formula = "0.999*exp(-t**2/2) + 0.001*exp(-abs(t))"
+    assert read_characteristic(formula, "supersmooth 1").smoothness.exponent == 1.0
+    with pytest.raises(ValueError, match="whose exponent as such is 1"):
+        read_characteristic(formula, "supersmooth 0.756")
+
+
 def test_the_rate_of_order_four_holds_for_a_formula() -> None:
     """Does n^(-8/9) hold for my density?"""
     density = read_characteristic("exp(-abs(t)**1.5)", "supersmooth 1.5")
@@ -222,6 +246,10 @@ def test_the_rate_of_order_four_holds_for_a_formula() -> None:
         ("1/(1+t**2)", "ordinary 3", "smoothness must be that of the formula, .*as such is 2"),
         ("exp(-abs(t))", "supersmooth 2", "whose exponent as such is 1"),
         ("cos(t)/(1+t**2)", "ordinary 2", "must not wave if its tail is a power"),
+        ("exp(-abs(t)*1e14)", "supersmooth 1", "must fall beyond t = 1e-12"),
+        ("(1-abs(t)+abs(1-abs(t)))/2", "supersmooth 2", "must not vanish beyond a frequency"),
+        ("exp(-abs(t)**1.5)", "supersmooth 1.8", "whose exponent as such is 1.5"),
+        ("sin(t)/t", "ordinary 1", "which has no value at t = 0"),
         ("2*exp(-t**2)", "supersmooth 2", "is 2.* at t = 0, not 1"),
         ("exp(-t**2 + t/9)", "supersmooth 2", "not the conjugate"),
         ("1", "ordinary 2", "formula must tend to 0, got '1'"),
@@ -269,6 +297,27 @@ def test_two_shapes_that_do_not_fit_are_said_not_to() -> None:
     assert "neither shape fits" in estimate_decay(x, replicates=19).lines[0]
 
 
+def test_an_exponent_at_the_end_of_the_search_is_an_open_interval() -> None:
+    found = estimate_decay(np.random.default_rng(1003).normal(size=1000), replicates=39)
+    ordinary = found.fits[0]
+    assert ordinary.low > 2.0
+    assert ordinary.high == math.inf
+    columns = decay_table("x", found, ["fourier1"]).columns
+    assert [next(iter(column.cells)) for column in columns[:3]] == [
+        "ordinary smooth",
+        "≥ 50.00",
+        f"{ordinary.low:.2f} to ∞",
+    ]
+    assert next(iter(columns[4].cells)) == "–"
+
+
+def test_a_supersmooth_shape_above_order_two_does_not_count_as_one_that_fits() -> None:
+    x = np.random.default_rng(0).beta(3, 3, size=3000)
+    found = estimate_decay(x, replicates=39)
+    assert found.fits[1].low > 2.0
+    assert "neither shape fits" in found.lines[0]
+
+
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
@@ -310,6 +359,14 @@ def test_rates_take_texts_formulas_and_tables(command: Run, tmp_path: Path) -> N
         ),
         (("--characteristic", "1/(1+t**2)"), "characteristic and smoothness must both be given"),
         (("--from", "x.csv"), "from and column must both be given"),
+        (
+            ("--from", "x.csv", "--column", "x", "--smoothness", "ordinary 2"),
+            "smoothness must not be given with a table of samples, got ordinary 2",
+        ),
+        (
+            ("--from", "x.csv", "--column", "x", "--smallest", "3"),
+            "smallest must not be given with a table of samples, got 3",
+        ),
         (("--column", "x"), "from and column must both be given"),
         (("--density", "0.5 normal"), "weights must sum to 1, got 0.5"),
     ],

@@ -6,7 +6,6 @@ contract tests, the exact errors and the command line pick it up from there, by 
 name with other parameters.
 """
 
-import re
 from collections.abc import Callable, Sequence
 
 from fourierkernels.foundation.validation import check_choice, lacking
@@ -117,29 +116,17 @@ def as_density(density: "Density | str") -> Density:
         raise TypeError(
             f"density must be a density or its name, got {density!r}{lacking(Density, density)}"
         )
-    if re.search(r"[+×*]\s*[\d.(A-Za-z]|^\s*[\d.(]", re.sub(r"\(.*?\)", "()", density)):
-        return read_density(density, _named)
-    match = re.fullmatch(r"(\w+)\s*\(([^()]*)\)", density.strip())
-    name = density if match is None else match[1]
-    registered = as_density(families()[check_choice("density", name, list(families()))])
-    return registered if match is None else _member(registered, density, match[2].split(","))
+    name = density.strip()
+    return _named(name, ()) if name.isidentifier() else read_density(density, _named)
 
 
 def _named(name: str, numbers: Sequence[float]) -> Density:
     """Return a density of a text, by its name and its numbers."""
     registered = families()[check_choice("density", name, list(families()))]
-    return _member(registered, name, [repr(x) for x in numbers]) if numbers else registered
-
-
-def _member(registered: Density, density: str, numbers: Sequence[str]) -> Density:
-    """Return the density of the same family with other parameters."""
+    if not numbers:
+        return registered
     family: Callable[..., Density] = type(registered)
     try:
-        return family(*map(_number, numbers))
+        return family(*numbers)
     except (TypeError, ValueError) as error:
-        rule = f"density must be a family with its numbers, got {density!r}"
-        raise ValueError(f"{rule}: {error}") from None
-
-
-def _number(text: str) -> float:
-    return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+        raise ValueError(f"{name}: {error}") from None

@@ -4,11 +4,8 @@ The formula is read by Python's grammar and made of numbers, t, i and pi, + - * 
 functions; nothing else is evaluated.
 """
 
-import ast
 import math
-import operator
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,35 +16,15 @@ from scipy import linalg
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.foundation.validation import check_number
 from fourierkernels.theory.densities.contract import Power, Smoothness
+from fourierkernels.theory.densities.formulas import check_formula, formula_values
 from fourierkernels.theory.densities.panels import panels
 
-_OPERATORS: dict[type[ast.AST], Callable[..., ComplexArray]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-}
-_FUNCTIONS: dict[str, Callable[[ComplexArray], ComplexArray]] = {
-    "abs": lambda z: np.abs(z) + 0j,
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "cos": np.cos,
-    "sin": np.sin,
-    "cosh": np.cosh,
-    "sinh": np.sinh,
-    "tanh": np.tanh,
-}
-_NAMES = {"i": 1j, "pi": math.pi}
-_LONGEST = 500  # characters
 _ROUNDING = 1e-32  # of |p̂|²
 _TAIL = 2.0**24  # scales after which |p̂|² is taken for the power that it is
 _CUSP = 2.0**-24
 _STEPS = (0.02, 0.1, 0.5, 2.0)  # of grids in widths of |p̂|, on which p̂ must be positive definite
-_EXPONENT = {"supersmooth": 0.2, "ordinary_smooth": 0.05}  # share by which it may be off
+_EXPONENT, _OF_WAVES = 0.05, 0.2  # share by which it may be off, and where |p̂| waves
+_ENDS = 1e-25  # |p̂| a tenth beyond where it is 1e-16; no order up to 2 falls as fast
 
 
 @dataclass(frozen=True)
@@ -57,8 +34,8 @@ class CharacteristicFunction:
     Errors that are integrals over frequency are exact, to 1e-16 of ∫K̂² in the variance; what asks
     for p(x) or for samples is refused. That p̂ is one of a density is tested, not proved: p̂(0) = 1,
     p̂(-t) is the conjugate of p̂(t), and p̂(t_j - t_k) is positive semidefinite on four grids. The
-    stated exponent must be that of p̂ where it is small, to a twentieth or, of a supersmooth one, a
-    fifth.
+    stated exponent must be that of p̂ where it is small, to a twentieth or, if p̂ is supersmooth and
+    waves, a fifth.
 
     Parameters
     ----------
@@ -88,7 +65,7 @@ class CharacteristicFunction:
     def __post_init__(self) -> None:
         check_number("smoothness", self.smoothness.exponent, above=0.0)
         with np.errstate(all="ignore"):
-            _checked(self.formula)
+            check_formula(self.formula)
             self._check_values()
             self._check_smoothness()
 
@@ -96,7 +73,7 @@ class CharacteristicFunction:
         """E exp(itX) by the formula, elementwise; 0 where it overflows, far out."""
         t = np.asarray(t, float)
         with np.errstate(all="ignore"):
-            value = _evaluated(ast.parse(self.formula, mode="eval").body, t + 0j)
+            value = formula_values(self.formula, t + 0j)
         value = np.asarray(value * np.ones(t.shape), dtype=complex)
         return np.where(np.isfinite(value), value, 0.0)
 
@@ -126,6 +103,8 @@ class CharacteristicFunction:
         low = np.flatnonzero(~(self._size(t) > math.exp(-0.5)))
         if not len(low):
             raise ValueError(f"formula must tend to 0, got {self.formula!r}")
+        if low[0] == 0:
+            raise ValueError(f"formula must fall beyond t = 1e-12, rescale it: {self.formula!r}")
         return float(0.5 * t[low[0]])
 
     @cached_property
@@ -187,6 +166,8 @@ class CharacteristicFunction:
         t = self._width * np.concatenate([np.linspace(0.0, 8.0, 33), np.geomspace(9, 1e3)])
         values, mirrored = self.cf(t), self.cf(-t)
         name = f"formula must be a characteristic function, got {self.formula!r}"
+        if not np.isfinite(formula_values(self.formula, t[:1] + 0j)).all():
+            raise ValueError(f"{name}, which has no value at t = 0, as 0/0 has none")
         if abs(values[0] - 1.0) > 1e-12:
             raise ValueError(f"{name}, which is {values[0]:.6g} at t = 0, not 1")
         if not np.allclose(mirrored, np.conj(values), rtol=1e-9, atol=1e-12):
@@ -200,9 +181,7 @@ class CharacteristicFunction:
     def _check_smoothness(self) -> None:
         stated, kind = self.smoothness.exponent, self.smoothness.kind
         if kind == "supersmooth":
-            end = self.spectral_range
-            t = end * np.array([0.6, 0.95])
-            logs = [np.log(-np.log(self._size(x * np.linspace(0.95, 1.0, 200)).max())) for x in t]
+            found, off = self._supersmooth_exponent()
         else:
             t = self._width * np.array([1e4, 1e6])
             logs = [-np.log(self._size(x * np.linspace(0.9, 1.0, 2000)).max()) for x in t]
@@ -211,13 +190,36 @@ class CharacteristicFunction:
                     "formula must not wave if its tail is a power, got "
                     f"{self.formula!r}: give a mixture, or file.py:name"
                 )
-        found = float((logs[1] - logs[0]) / math.log(t[1] / t[0]))
-        if not abs(found - stated) <= _EXPONENT[kind] * stated:
+            found, off = float((logs[1] - logs[0]) / math.log(t[1] / t[0])), _EXPONENT
+        if not abs(found - stated) <= off * stated:
             other = kind.replace("_", " ")
             raise ValueError(
                 f"smoothness must be that of the formula, got {other} {stated:g} for "
                 f"{self.formula!r}, whose exponent as such is {found:.3g}"
             )
+
+    def _supersmooth_exponent(self) -> tuple[float, float]:
+        """Return α of |p̂| ~ C t^k exp(-c t^α), from -log |p̂| at four frequencies, and its error.
+
+        Their second differences over log t are free of C and k. Where |p̂| waves, differences
+        elsewhere disagree, and α is that of its maxima near two frequencies, with C = 1 and k = 0.
+        """
+        end = self.spectral_range
+        if self._size(end * np.linspace(1.01, 1.1)).max() < _ENDS:
+            raise ValueError(
+                f"formula must not vanish beyond a frequency, as it does at t = {end:.3g}: "
+                f"it has no exponent, got {self.formula!r}"
+            )
+        found = []
+        for last in (0.95, 0.88, 0.8):
+            falls = -np.log(self._size(last * end * 1.3 ** np.arange(-3.0, 1.0)))
+            first, second = np.diff(falls, 2)
+            found.append(float(np.log(second / first) / math.log(1.3)))
+        if np.ptp(found) <= _EXPONENT * found[0]:
+            return found[0], _EXPONENT
+        t = end * np.array([0.6, 0.95])
+        logs = [np.log(-np.log(self._size(x * np.linspace(0.95, 1.0, 200)).max())) for x in t]
+        return float((logs[1] - logs[0]) / math.log(t[1] / t[0])), _OF_WAVES
 
 
 @dataclass(frozen=True)
@@ -265,33 +267,3 @@ def read_characteristic(formula: str, smoothness: str) -> CharacteristicFunction
     if match[1] == "supersmooth":
         return CharacteristicFunction(formula, Smoothness("supersmooth", exponent))
     return RoughCharacteristicFunction(formula, Smoothness("ordinary_smooth", exponent))
-
-
-def _checked(formula: str) -> None:
-    """Refuse what is not in the grammar."""
-    if len(formula) > _LONGEST:
-        raise ValueError(f"formula must have at most {_LONGEST} characters, got {len(formula)}")
-    try:
-        tree = ast.parse(formula, mode="eval").body
-        _evaluated(tree, np.ones(1, complex))
-    except (SyntaxError, RecursionError, MemoryError, TypeError, OverflowError, ZeroDivisionError):
-        raise ValueError(f"formula must be one of t, got {formula!r}") from None
-
-
-def _evaluated(node: ast.expr, t: ComplexArray) -> ComplexArray:
-    """Return the value of a node of the formula, the only kinds of which are here."""
-    match node:
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return np.asarray(complex(number))
-        case ast.Name(id="t"):
-            return t
-        case ast.Name(id=name) if name in _NAMES:
-            return np.asarray(complex(_NAMES[name]))
-        case ast.BinOp() | ast.UnaryOp() if type(node.op) in _OPERATORS:
-            parts = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
-            values = (_evaluated(part, t) for part in parts)
-            return np.asarray(_OPERATORS[type(node.op)](*values))
-        case ast.Call(func=ast.Name(id=name), args=[part], keywords=[]) if name in _FUNCTIONS:
-            return np.asarray(_FUNCTIONS[name](_evaluated(part, t)))
-    known = ", ".join((*_FUNCTIONS, *_NAMES))
-    raise ValueError(f"formula must be of numbers, t and {known}, got {ast.unparse(node)!r}")

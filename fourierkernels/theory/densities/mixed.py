@@ -59,7 +59,9 @@ class Mixture:
         if weights.shape != (len(self.parts),) or not self.parts:
             raise ValueError(f"weights must be one per part, got {weights.shape}")
         if abs(math.fsum(self.weights) - 1.0) > 1e-9:
-            raise ValueError(f"weights must sum to 1, got {math.fsum(self.weights):.12g}")
+            raise ValueError(
+                f"weights must sum to 1, got {math.fsum(self.weights):.12g} (off by over 1e-9)"
+            )
         for part in self.parts:
             if not isinstance(part, Density) or part.dim > 1:
                 raise TypeError(f"parts must be densities on the line, got {part!r}")

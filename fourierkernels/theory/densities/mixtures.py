@@ -46,7 +46,9 @@ class GaussianMixture:
             check_number("stds", std, above=0.0)
             check_number("weights", weight, above=0.0)
         if abs(math.fsum(self.weights) - 1.0) > 1e-12:
-            raise ValueError(f"weights must sum to 1, got {math.fsum(self.weights)}")
+            raise ValueError(
+                f"weights must sum to 1, got {math.fsum(self.weights)} (off by over 1e-12)"
+            )
 
     @property
     def roughness(self) -> float:
