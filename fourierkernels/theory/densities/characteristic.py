@@ -53,7 +53,7 @@ class CharacteristicFunction:
     --------
     >>> density = CharacteristicFunction("exp(-abs(t)**1.5)", Smoothness("supersmooth", 1.5))
     >>> round(density.roughness, 6)
-    0.181015
+    0.181021
     """
 
     formula: str
