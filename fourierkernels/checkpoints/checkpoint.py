@@ -67,6 +67,18 @@ def choose_part(part: str | None) -> AttentionPart:
     return PARTS["encoder" if part is None else check_choice("part", part, list(PARTS))]
 
 
+def layer_calls(
+    recorded: "Sequence[AttentionCall]", selects: "Callable[[AttentionCall], bool]"
+) -> "list[AttentionCall]":
+    """Return the calls that count as layers: those selected that do not pool.
+
+    Calls of one query, which pool, are layers only where there are no others. The report, the
+    importance of heads, pruning, effects and the lens all number the layers by this choice.
+    """
+    calls = [call for call in recorded if selects(call)]
+    return [call for call in calls if not call.pools] or calls
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Checkpoint(ABC):
     """A network whose heads can be recorded: in float32 on the CPU, where it was loaded from files.
@@ -150,9 +162,8 @@ class Checkpoint(ABC):
         return not call.cross
 
     def own_calls(self, recorded: "Sequence[AttentionCall]") -> "list[AttentionCall]":
-        """Return the calls of the part; those of one query only where there are no others."""
-        calls = [call for call in recorded if self.selects(call)]
-        return [call for call in calls if not call.pools] or calls
+        """Return the calls of the part that are layers: see :func:`layer_calls`."""
+        return layer_calls(recorded, self.selects)
 
     def padding_key(self, item: Any) -> Hashable:
         """Return a key; items of equal keys may share a batch as far as padding goes.

@@ -5,8 +5,7 @@ together. Heads are gated as for their importance; a head that is patched puts o
 another run, from which the loss of the texts is measured again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fourierkernels.checkpoints import AttentionCall, recording
-from fourierkernels.checkpoints.recorders.gates import check_gateable
-from fourierkernels.checkpoints.recorders.torch_multihead import (
-    ask_for_weights,
-    in_layout_of,
-    torch_call,
-)
+from fourierkernels.checkpoints import recording
+from fourierkernels.checkpoints.checkpoint import layer_calls
+from fourierkernels.checkpoints.recorders.gates import edited_heads
 from fourierkernels.diagnostics.moments import mean_interval
 from fourierkernels.diagnostics.networks.importance import (
     Loss,
@@ -33,7 +28,6 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
 
 Place = tuple[int, int]  # layer and head, from 0
-Edit = Callable[[int, Tensor], Tensor]  # of the outputs (B, N, H, d) of a layer
 HOW = ("zero", "mean", "patch")
 
 
@@ -77,76 +71,6 @@ class HeadEffects:
     def interval(self) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the t interval of the mean; NaN from fewer than three texts."""
         return mean_interval(self.effects)
-
-
-@contextmanager
-def edited_heads(model: nn.Module, calls: Sequence[AttentionCall], edit: Edit) -> Iterator[None]:
-    """Put other outputs of the heads in place of their own before they are projected.
-
-    Parameters
-    ----------
-    calls : sequence of AttentionCall
-        Those of one pass of this model, each with a linear layer after its heads.
-    edit : callable
-        From the number of a call and its outputs ``(B, N, H, d)`` to others of that shape.
-
-    Raises
-    ------
-    ValueError
-        If no linear layer follows a call.
-    """
-    check_gateable(list(calls))
-    edits = _Edits(edit, [int(call.maps.shape[1]) for call in calls])
-    with ExitStack() as stack:
-        fast = torch.backends.mha.get_fastpath_enabled()
-        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
-        torch.backends.mha.set_fastpath_enabled(False)
-        stack.callback(model.register_forward_pre_hook(edits.restart, prepend=True).remove)
-        hooked = set[int]()
-        for call in calls:
-            owner = model.get_submodule(call.name)
-            carrier: Any = owner if isinstance(owner, nn.MultiheadAttention) else call.projection
-            if id(carrier) not in hooked:
-                hooked.add(id(carrier))
-                for handle in edits.attach(carrier):
-                    stack.callback(handle.remove)
-        yield
-
-
-class _Edits:
-    """Counts the calls of a pass, and edits each."""
-
-    def __init__(self, edit: Edit, heads: list[int]) -> None:
-        self._edit, self._heads, self._at = edit, heads, 0
-
-    def restart(self, *_: Any) -> None:
-        self._at = 0
-
-    def _edited(self, outputs: Tensor) -> Tensor:
-        self._at += 1
-        return self._edit(self._at - 1, outputs)
-
-    def attach(self, carrier: Any) -> list[Any]:
-        if isinstance(carrier, nn.MultiheadAttention):
-            return [
-                carrier.register_forward_pre_hook(ask_for_weights, with_kwargs=True),
-                carrier.register_forward_hook(self._after_attention, with_kwargs=True),
-            ]
-        return [carrier.register_forward_pre_hook(self._before_projection)]
-
-    def _before_projection(self, _: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        joined, heads = inputs[0], self._heads[self._at]
-        flat = joined.reshape(1, -1, joined.shape[-1]) if joined.ndim == 2 else joined
-        edited = self._edited(flat.reshape(*flat.shape[:2], heads, -1))
-        return (edited.reshape(joined.shape), *inputs[1:])
-
-    def _after_attention(self, module: Any, args: Any, options: Any, output: Any) -> Any:
-        parts = torch_call(module, args, options, output[1])
-        edited = self._edited(parts["outputs"].transpose(1, 2)).transpose(1, 2)
-        total = (edited @ parts["slices"]).sum(dim=1)  # (B, N, E)
-        if module.out_proj.bias is not None:
-            total = total + module.out_proj.bias
-        return in_layout_of(module, total, output[0]), output[1]
 
 
 @torch.no_grad()
@@ -237,10 +161,10 @@ def _groups(
 
 
 def _outputs(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> list[Tensor]:
-    """Return what the heads of each call put out on a batch, ``(B, H, N, d)``."""
+    """Return what the heads of each layer put out on a batch, ``(B, H, N, d)``."""
     with recording(model) as recorded:
         loss(model, batch)
-    return [call.outputs for call in recorded if selects(call)]
+    return [call.outputs for call in layer_calls(recorded, selects)]
 
 
 def _changed(probe: Probe, batch: Any, group: Sequence[Place], donor: list[Tensor] | None) -> float:
@@ -263,5 +187,5 @@ def _changed(probe: Probe, batch: Any, group: Sequence[Place], donor: list[Tenso
         patched[:, :, own] = given[:, :, own].to(outputs)
         return patched
 
-    with edited_heads(probe.model, probe.calls, edit):
+    with edited_heads(probe.model, probe.calls, edit, recorded=probe.recorded):
         return float(probe.loss(probe.model, batch))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints import AttentionCall, recording
+from fourierkernels.checkpoints.checkpoint import layer_calls
 from fourierkernels.checkpoints.recorders.gates import check_gateable, gated_heads
 from fourierkernels.diagnostics.moments import RunningMoments, t_interval
 from fourierkernels.diagnostics.profile import HeadImportance, PruningCurve
@@ -26,11 +27,20 @@ Selects = Callable[[AttentionCall], bool]
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """A model, its loss on a batch, and the calls of attention in one pass."""
+    """A model, its loss on a batch, and the calls of attention in one pass.
+
+    Attributes
+    ----------
+    calls : list of AttentionCall
+        Those that are layers.
+    recorded : list of AttentionCall
+        All of the pass.
+    """
 
     model: nn.Module
     loss: Loss
     calls: list[AttentionCall]
+    recorded: list[AttentionCall]
     about_mean: bool = False
 
     @property
@@ -40,7 +50,9 @@ class Probe:
 
     def loss_with(self, gates: Tensor, batch: Any) -> Tensor:
         """Return the loss on a batch with these gates ``(L, H)``."""
-        with gated_heads(self.model, self.calls, gates, about_mean=self.about_mean):
+        with gated_heads(
+            self.model, self.calls, gates, about_mean=self.about_mean, recorded=self.recorded
+        ):
             return self.loss(self.model, batch)
 
 
@@ -147,7 +159,8 @@ def head_importance(
     method : str
         A key of :data:`IMPORTANCES`.
     selects : callable
-        Which calls of attention to look at: those of the decoder of an encoder-decoder, say.
+        Which calls of attention to look at: those of the decoder of an encoder-decoder, say. Of
+        these, calls of one query, which pool, are layers only where there are no others.
 
     Raises
     ------
@@ -240,11 +253,11 @@ def make_probe(
     """
     with torch.no_grad(), recording(model) as recorded:
         loss(model, batch)
-    calls = [call for call in recorded if selects(call)]
+    calls = layer_calls(recorded, selects)
     if not calls:
         raise ValueError(f"model must have attention, {recorded.nothing(model)}")
     check_gateable(calls)
-    return Probe(model, loss, calls, about_mean)
+    return Probe(model, loss, calls, recorded, about_mean)
 
 
 def _dtype(model: nn.Module) -> torch.dtype:
