@@ -8,7 +8,13 @@ from numpy.typing import ArrayLike
 
 from fourierkernels.diagnostics.chance import visible_keys
 from fourierkernels.diagnostics.maps import check_probabilities
-from fourierkernels.diagnostics.moments import LEVEL, RunningMoments, State, t_interval
+from fourierkernels.diagnostics.moments import (
+    LEAST_TEXTS,
+    LEVEL,
+    RunningMoments,
+    State,
+    t_interval,
+)
 from fourierkernels.diagnostics.roles import ROLES, RoleTokens, check_roles, role_weights
 from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
 from fourierkernels.foundation.validation import as_real
@@ -105,7 +111,7 @@ class RoleSummary:
         Mean over texts of (score - chance) / (1 - chance): 0 by chance, 1 if all is on targets.
     above : ndarray of bool, shape (L, H)
         Whether the score is above chance: the interval of the share is, at 1 - 0.05 / K for K heads
-        and roles measured together.
+        and roles measured together. False where that is not :attr:`tested`.
     n_texts : int
     """
 
@@ -117,6 +123,11 @@ class RoleSummary:
     share: FloatArray
     above: BoolArray
     n_texts: int
+
+    @property
+    def tested(self) -> bool:
+        """Whether there are texts enough for an interval, without which nothing is above chance."""
+        return self.n_texts >= LEAST_TEXTS
 
 
 class RoleAccumulator:

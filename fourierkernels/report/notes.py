@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fourierkernels.diagnostics.comparison import HeadDifference
 from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.distances import METRICS
-from fourierkernels.diagnostics.moments import DDOF, LEVEL
+from fourierkernels.diagnostics.moments import DDOF, LEAST_TEXTS, LEVEL
 from fourierkernels.diagnostics.profile import HeadProfile, HeadPruning
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.diagnostics.role_summary import RoleSummary
@@ -140,6 +140,11 @@ def role_notes(roles: Mapping[str, RoleSummary]) -> list[str]:
         f"above chance: at {1 - LEVEL:.0%} for all heads and keys together; over "
         f"{' and '.join(over)}",
         f"mostly: above chance by more than {MOSTLY:.0%} of what chance leaves",
+        *(
+            [f"–: not tested: fewer than {LEAST_TEXTS} inputs"]
+            if not all(one.tested for one in roles.values())
+            else []
+        ),
     ]
 
 
@@ -147,7 +152,8 @@ def role_sentence(roles: Mapping[str, RoleSummary], layer: int, head: int) -> st
     """Return the sentence on what a head is for; empty if nothing is known of it.
 
     Of several kinds of keys that it attends to above chance, the one where its weight is the
-    largest part of what chance leaves; a part below :data:`SLIGHT` is not spoken of.
+    largest part of what chance leaves; a part below :data:`SLIGHT` is not spoken of. Kinds that
+    too few inputs were read for are said to be not tested.
 
     Parameters
     ----------
@@ -156,18 +162,27 @@ def role_sentence(roles: Mapping[str, RoleSummary], layer: int, head: int) -> st
     """
     place = (layer, head)
     known = {name: one for name, one in roles.items() if not math.isnan(one.score[place])}
-    if not known:
-        return ""
+    head_name = f"Head {layer + 1}.{head + 1}"
+    tested = {name: one for name, one in known.items() if one.tested}
+    said = [_tested_sentence(tested, place, head_name)] if tested else []
+    if few := "; ".join(ROLES[name].keys for name in known if name not in tested):
+        said.append(f"{head_name} is not tested, with fewer than {LEAST_TEXTS} inputs, for: {few}.")
+    return " ".join(said)
+
+
+def _tested_sentence(
+    tested: Mapping[str, RoleSummary], place: tuple[int, int], head_name: str
+) -> str:
     above = {
-        name: one for name, one in known.items() if one.above[place] and one.share[place] > SLIGHT
+        name: one for name, one in tested.items() if one.above[place] and one.share[place] > SLIGHT
     }
     if not above:
-        keys = "; ".join(ROLES[name].keys for name in known)
-        return f"Head {layer + 1}.{head + 1} attends to none of these well above chance: {keys}."
+        keys = "; ".join(ROLES[name].keys for name in tested)
+        return f"{head_name} attends to none of these well above chance: {keys}."
     name, best = max(above.items(), key=lambda pair: float(pair[1].share[place]))
     much = "mostly" if best.share[place] > MOSTLY else "partly"
     return (
-        f"Head {layer + 1}.{head + 1} attends {much} to {ROLES[name].keys}: "
+        f"{head_name} attends {much} to {ROLES[name].keys}: "
         f"{best.score[place]:.3f} of its weight ({best.low[place]:.3f} to {best.high[place]:.3f}), "
         f"{best.chance[place]:.3f} by chance."
     )

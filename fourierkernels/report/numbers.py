@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.diagnostics.controls import CONTROLS
 from fourierkernels.diagnostics.moments import DDOF
+from fourierkernels.diagnostics.role_summary import RoleSummary
 from fourierkernels.diagnostics.roles import ROLES
 from fourierkernels.diagnostics.statistics import STATISTICS
 from fourierkernels.diagnostics.summary import SPREADS, HeadSummary
@@ -107,10 +108,15 @@ def role_rows(report: ReportContent) -> Rows:
     rows = [
         [name, *row, one.n_texts]
         for name, one in report.first.roles.items()
-        for row in _by_head(one.score, one.low, one.high, one.chance, one.above)
+        for row in _by_head(one.score, one.low, one.high, one.chance, _above(one))
         if not np.isnan(row[2])
     ]
     return columns, rows
+
+
+def _above(found: RoleSummary) -> NDArray[Any]:
+    """Return which heads are above chance; nothing where that is not tested."""
+    return found.above if found.tested else np.full(found.above.shape, None)
 
 
 def null_rows(report: ReportContent) -> Rows:
@@ -195,7 +201,7 @@ def report_numbers(report: ReportContent) -> dict[str, Any]:
                 "score": _finite(x.score),
                 "interval": _finite([x.low, x.high]),
                 "chance": _finite(x.chance),
-                "above": x.above.tolist(),
+                "above": _above(x).tolist(),
                 "n_texts": x.n_texts,
             }
             for name, x in report.first.roles.items()

@@ -150,10 +150,12 @@ def roles_table(roles: Mapping[str, RoleSummary]) -> Table:
         table.add_column(title, justify="left" if title == "keys" else "right")
     for name, one in roles.items():
         known = np.isfinite(one.score)
-        count = f"{int(one.above.sum())} of {int(known.sum())} heads"
-        mostly = str(int((one.above & (one.share > MOSTLY)).sum()))
         place = np.unravel_index(np.nanargmax(one.score - one.chance), one.score.shape)
-        ends = f"{one.score[place]:.3f} ({one.low[place]:.3f} to {one.high[place]:.3f})"
+        count, mostly, ends = "–", "–", f"{one.score[place]:.3f}"
+        if one.tested:
+            count = f"{int(one.above.sum())} of {int(known.sum())} heads"
+            mostly = str(int((one.above & (one.share > MOSTLY)).sum()))
+            ends += f" ({one.low[place]:.3f} to {one.high[place]:.3f})"
         head = f"{place[0] + 1}.{place[1] + 1}"
         table.add_row(ROLES[name].keys, count, mostly, head, ends, f"{one.chance[place]:.3f}")
     return table

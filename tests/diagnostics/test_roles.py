@@ -127,6 +127,27 @@ def test_report_says_what_each_head_was_made_for() -> None:
     assert "attends mostly to what followed the same token" in report._repr_html_()
 
 
+def test_with_too_few_texts_nothing_is_said_of_their_roles() -> None:
+    texts = [" ".join(map(str, np.random.default_rng(k).permutation(40)[:12])) for k in range(2)]
+    report = fk.head_report(MadeHeads(), texts, tokens="ids", statistics="none", baseline=False)
+    few = "is not tested, with fewer than 3 inputs, for: the previous token; the first token"
+    random = [KINDS.index("same"), KINDS.index("induction")]
+    for head in range(len(KINDS)):
+        said = role_sentence(report.first.roles, 0, head)
+        assert few in said
+        none = f"Head 1.{head + 1} attends to none of these well above chance: the same token"
+        assert said.startswith(f"Head 1.{head + 1} attends mostly" if head in random else none)
+    rows = [line for line in str(report).splitlines() if "the previous token " in line]
+    assert any("–" in line and "of 6 heads" not in line and "nan" not in line for line in rows)
+    assert not any("0 of" in line for line in rows)
+    assert "–: not tested: fewer than 3 inputs" in str(report)
+    table = report.frame("roles").set_index("role")["above"]
+    assert table["previous"].isna().all()
+    assert table["same"].notna().all()
+    alone = {"previous": report.first.roles["previous"]}
+    assert "attends" not in role_sentence(alone, 0, 0)
+
+
 def test_network_that_reads_no_ids_is_said_to_have_no_random_tokens() -> None:
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
