@@ -52,16 +52,20 @@ def head_roles(
     maps : array_like, shape (H, n, m) or (L, H, n, m)
         Attention weights on one text, padding cut away.
     names : sequence of str, or str
-        Keys of :data:`ROLES`, or "all".
+        Keys of :data:`ROLES`, "all" or "none". Where there are not as many keys as queries, "all"
+        leaves out those whose targets are tokens of the queries.
     ids : array_like of int, shape (m,), optional
-        Token ids, for ``same`` and ``induction``.
+        Token ids, for ``same`` and ``induction``; floats are refused.
     special, delimiters : array_like of bool, shape (m,), optional
         Special tokens, which keep their weight by chance; what ``delimiter`` is about.
 
     Raises
     ------
     ValueError
-        For a name that is not known, another shape, or rows that are not probabilities.
+        For a name that is not known or has no meaning for such maps, another shape, or rows that
+        are not probabilities.
+    TypeError
+        If ids are no integers.
 
     Examples
     --------
@@ -75,12 +79,14 @@ def head_roles(
     m = array.shape[-1]
     tokens = RoleTokens(
         m,
-        ids=None if ids is None else _of_keys("ids", ids, m).astype(np.int64),
+        ids=None if ids is None else _check_ids(_of_keys("ids", ids, m)),
         special=None if special is None else _of_keys("special", special, m).astype(bool),
         delimiters=None if delimiters is None else _of_keys("delimiters", delimiters, m) != 0,
     )
     n = array.shape[-2]
-    chosen = [name for name in check_roles(names) if n == m or not ROLES[name].own]
+    chosen = _chosen(names, n, m)
+    if not chosen:
+        return {}
     found = []
     for layer in array.reshape(-1, *array.shape[-3:]):
         weights = role_weights(chosen, np.arange(n), tokens, visible_keys(layer))
@@ -88,6 +94,22 @@ def head_roles(
             found.append(weights.sums(layer) / weights.rows[:, None])
     by_role = np.stack(found, axis=2).reshape(2, len(chosen), *array.shape[:-2])
     return {name: RoleScores(*by_role[:, k]) for k, name in enumerate(chosen)}
+
+
+def _chosen(names: Sequence[str] | str, n: int, m: int) -> list[str]:
+    """Return the roles to measure on maps of n queries and m keys."""
+    asked = check_roles(names)
+    found = [name for name in asked if n == m or not ROLES[name].own]
+    if len(found) < len(asked) and names not in ("all", ["all"]):
+        own = ", ".join(name for name in asked if name not in found)
+        raise ValueError(f"maps must have as many queries as keys for {own}, got {n} and {m}")
+    return found
+
+
+def _check_ids(ids: IntArray) -> IntArray:
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"ids must be integers, got {ids.dtype} data")
+    return ids
 
 
 def _of_keys(name: str, given: ArrayLike, count: int) -> IntArray:

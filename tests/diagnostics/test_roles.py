@@ -148,6 +148,20 @@ def test_with_too_few_texts_nothing_is_said_of_their_roles() -> None:
     assert "attends" not in role_sentence(alone, 0, 0)
 
 
+def test_roles_that_maps_have_not_are_refused_where_they_are_asked_for() -> None:
+    maps = np.full((2, 3, 5), 1 / 5)
+    assert set(head_roles(maps)) == {"first", "delimiter"}
+    assert head_roles(maps, names="none") == {}
+    with pytest.raises(ValueError, match="as many queries as keys for previous, got 3 and 5"):
+        head_roles(maps, names=["first", "previous"])
+
+
+@pytest.mark.parametrize("ids", [[0.1, 0.2, 0.3, 0.4], ["a", "b", "a", "c"]])
+def test_ids_that_are_no_integers_are_refused(ids: list[object]) -> None:
+    with pytest.raises(TypeError, match="ids must be integers, got "):
+        head_roles(np.full((1, 4, 4), 0.25), names=["same"], ids=ids)
+
+
 def test_network_that_reads_no_ids_is_said_to_have_no_random_tokens() -> None:
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
