@@ -1,6 +1,7 @@
 """What heads are for: heads made to be of one kind, even ones, and chance by drawing."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -146,6 +147,20 @@ def test_with_too_few_texts_nothing_is_said_of_their_roles() -> None:
     assert table["same"].notna().all()
     alone = {"previous": report.first.roles["previous"]}
     assert "attends" not in role_sentence(alone, 0, 0)
+
+
+def test_ids_with_which_texts_may_end_are_not_drawn() -> None:
+    model, drawn = MadeHeads(), set[int]()
+    model.config = SimpleNamespace(pad_token_id=3, eos_token_id=[5, 7], bos_token_id=None)
+    reads = model.register_forward_pre_hook(
+        lambda _, given: drawn.update(given[0].unique().tolist())
+    )
+    texts = ["10 11 12 13 14", "11 12 13 14 15", "12 14 16 18 13"]
+    with reads:
+        report = fk.head_report(model, texts, tokens="ids", statistics="none", baseline=False)
+    assert report.first.roles["same"].n_texts == 16
+    assert len(drawn) > 30
+    assert not drawn & {5, 7}
 
 
 def test_roles_that_maps_have_not_are_refused_where_they_are_asked_for() -> None:

@@ -172,7 +172,7 @@ def measure_repeated(
 def repeated_tokens(
     checkpoint: Checkpoint, tokenizer: Tokenizer | None, *, seed: int = 0
 ) -> Iterator[list[int]]:
-    """Yield sequences of random token ids, none twice, and then the same ids again.
+    """Yield sequences of distinct random token ids, each sequence repeated once.
 
     They differ in length, so that a head that keeps to one offset is for none of the ids.
 
@@ -203,6 +203,8 @@ def repeated_tokens(
 
 
 def _named_ids(model: object) -> set[int]:
-    """Return the ids that a configuration names, of padding and of ends."""
+    """Return the ids that a configuration names, of padding and of ends, which may be several."""
     named = vars(getattr(model, "config", None) or object).items()
-    return {one for name, one in named if name.endswith("_token_id") and isinstance(one, int)}
+    given = [one for name, one in named if name.endswith("_token_id")]
+    each = [id for one in given for id in (one if isinstance(one, list | tuple) else [one])]
+    return {one for one in each if isinstance(one, int)}
