@@ -1,11 +1,12 @@
 """The heads of a network on any text: maps, queries, keys and values, and losses without heads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.memory import available_memory, in_bytes
@@ -13,7 +14,11 @@ from fourierkernels.checkpoints.options import LoadOptions
 from fourierkernels.diagnostics.networks.attribution import HeadAttribution, attribute_heads
 from fourierkernels.diagnostics.networks.effects import HeadEffects, Place, head_effects
 from fourierkernels.diagnostics.networks.generation import Generation, generate
-from fourierkernels.diagnostics.networks.layers import HeadLayer, check_whole_maps
+from fourierkernels.diagnostics.networks.layers import (
+    HeadLayer,
+    check_whole_maps,
+    layer_number,
+)
 from fourierkernels.diagnostics.networks.losses import choose_loss, token_scores
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
 from fourierkernels.foundation.arrays import FloatArray
@@ -188,12 +193,12 @@ class HeadLens:
 
         Raises
         ------
-        ValueError
-            For heads that there are not, texts of another length to patch from, or a network whose
-            heads do not go into a linear layer.
+        ValueError, TypeError
+            For one text in place of a list, none at all, heads that there are not, texts of another
+            length to patch from, or a network whose heads do not go into a linear layer.
         """
-        given = list(texts)
-        donors = [] if other is None else list(other)
+        given = _as_list("texts", texts)
+        donors = [] if other is None else _as_list("other", other)
         with self._opened.reading([*given, *donors]) as reading:
             items = reading.items()
             checkpoint = isolated(reading.checkpoint, items[0])
@@ -211,7 +216,7 @@ class HeadLens:
                 made,
                 heads=heads,
                 how=how,
-                others=None if other is None else batches[len(given) :],
+                other=None if other is None else batches[len(given) :],
                 together=together,
                 selects=checkpoint.selects,
                 name=rule.name,
@@ -300,19 +305,22 @@ class HeadLens:
         return one.part(name)
 
 
+def _as_list(name: str, texts: Any) -> list[Any]:
+    """Return several texts; a single one would be read character by character, or row by row."""
+    if isinstance(texts, str | Path | Mapping | Tensor) or not isinstance(texts, Iterable):
+        raise TypeError(f"{name} must be a list of texts, got {texts!r:.40}")
+    if not (found := list(texts)):
+        raise ValueError(f"{name} must hold at least one text, got none")
+    return found
+
+
 def _whole_layer(sample: HeadSample, layer: int | str) -> HeadLayer:
     """Return a layer by its number or name, if it attends over the whole text."""
-    count, names = len(sample.layers), sample.layers
-    if isinstance(layer, str):
-        if layer not in names:
-            raise ValueError(f"layer must be one of {', '.join(names)}, got {layer}")
-        layer = names.index(layer)
-    if not 0 <= check_integer("layer", layer, least=0) < count:
-        raise ValueError(f"layer must be below {count}, from 0, got {layer}")
-    found = sample.by_layer[layer]
+    number = layer_number(layer, sample.layers)
+    found = sample.by_layer[number]
     if found.windows > 1:
         raise ValueError(
             f"layer must attend over the whole input, got {found.windows} windows in "
-            f"{names[layer]}: read(text).by_layer[{layer}].part(name, window) returns one"
+            f"{sample.layers[number]}: read(text).by_layer[{number}].part(name, window) returns one"
         )
     return found

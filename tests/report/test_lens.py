@@ -302,10 +302,14 @@ def test_heads_of_other_networks_are_patched_too(build: Callable[[], nn.Module])
             lambda lens: lens.effects([IDS], heads=[(0, 4)]),
             "heads must be (layer, head) below (2, 4)",
         ),
-        (lambda lens: lens.effects([IDS], how="patch"), "others (other) must be given"),
+        (lambda lens: lens.effects([IDS], how="patch"), "other must be given"),
         (
             lambda lens: lens.effects([IDS], how="patch", other=["1 2"]),
-            "others (other) must have as many tokens as the texts, got 2 for 8",
+            "other must have as many tokens as the texts, got 2 for 8",
+        ),
+        (
+            lambda lens: lens.effects([IDS], how="patch", other=[OTHER, IDS]),
+            "other must be as many as the texts, got 2 for 1",
         ),
         (lambda lens: lens.effects([IDS], how="none"), "how must be one of"),
         (lambda lens: lens.attribution(IDS, position=8), "must be below 8 and 13, got 8"),
@@ -314,6 +318,11 @@ def test_heads_of_other_networks_are_patched_too(build: Callable[[], nn.Module])
             lambda _: HeadLens(Torch(), tokens="ids").attribution(IDS),
             "network must give scores of tokens, got Torch",
         ),
+        (lambda lens: lens.effects([]), "texts must hold at least one text, got none"),
+        (lambda lens: lens.effects([IDS], heads=[(0, -1)]), "head must be at least 0, got -1"),
+        (lambda lens: lens.effects([IDS], heads=[]), "heads must name a head, got none"),
+        (lambda lens: lens.generate(IDS, 1).rows(7), "layer must be below 2, from 0, got 7"),
+        (lambda lens: lens.generate(IDS, 1).rows(-1), "layer must be at least 0, got -1"),
         (lambda lens: lens.generate(IDS, 17), "count must leave the text within 24 tokens"),
         (
             lambda _: HeadLens(bert(), tokens="ids").generate(IDS, 2),
@@ -326,6 +335,39 @@ def test_what_cannot_be_asked_is_refused_in_one_line(ask: Any, message: str) -> 
         ask(HeadLens(gpt2(), tokens="ids"))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda lens: lens.effects("3 1 4 1"), "texts must be a list of texts, got '3 1 4 1'"),
+        (
+            lambda lens: lens.effects([IDS], how="patch", other=OTHER),
+            "other must be a list of texts, got '2 7 1 8",
+        ),
+        (lambda lens: lens.effects([IDS], heads=(0, 1)), "heads must be pairs, as [(0, 1)], got 0"),
+        (lambda lens: lens.effects([IDS], heads=3), "heads must be pairs, as [(0, 1)], got 3"),
+        (
+            lambda lens: lens.effects([IDS], heads=["01"]),
+            "heads must be pairs, as [(0, 1)], got '0",
+        ),
+        (lambda lens: lens.effects([IDS], heads=[(0.9, 0.2)]), "layer must be an integer, got 0.9"),
+        (lambda lens: lens.effects([IDS], heads=[(0, True)]), "head must be an integer, got True"),
+        (lambda lens: lens.generate(IDS, 1).rows(0.5), "layer must be an integer, got 0.5"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_in_one_line(ask: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        ask(HeadLens(gpt2(), tokens="ids"))
+    assert message in str(caught.value)
+
+
+def test_heads_may_be_an_array_and_rows_have_the_names_of_layers() -> None:
+    lens = HeadLens(gpt2(), tokens="ids")
+    found = lens.effects([IDS], heads=np.array([[1, 3], [0, 2]]))
+    assert found.heads == (((1, 3),), ((0, 2),))
+    made = lens.generate(IDS, 1)
+    assert np.array_equal(made.rows(1), made.rows(made.sample.layers[1]))
 
 
 def test_network_of_another_kind_is_refused() -> None:

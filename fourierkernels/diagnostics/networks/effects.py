@@ -5,7 +5,7 @@ together. Heads are gated as for their importance; a head that is patched puts o
 another run, from which the loss of the texts is measured again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from fourierkernels.diagnostics.networks.importance import (
     make_probe,
 )
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_choice
+from fourierkernels.foundation.validation import check_choice, check_integer
 
 Place = tuple[int, int]  # layer and head, from 0
 HOW = ("zero", "mean", "patch")
@@ -81,7 +81,7 @@ def head_effects(
     *,
     heads: Sequence[Place] | None = None,
     how: str = "zero",
-    others: Sequence[Any] | None = None,
+    other: Sequence[Any] | None = None,
     together: bool = False,
     selects: Selects = every_call,
     name: str = "",
@@ -99,7 +99,7 @@ def head_effects(
     how : {"zero", "mean", "patch"}
         What a head puts out: nothing, its mean over the tokens of the text, or what it puts out on
         another batch, token by token.
-    others : sequence, optional
+    other : sequence, optional
         For "patch": a batch for each of `batches`, of as many tokens.
     together : bool
         Whether the heads are changed all at once, and not one after the other.
@@ -108,7 +108,7 @@ def head_effects(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         For heads that there are not, other batches of another length, or a model whose heads do not
         go into a linear layer.
 
@@ -122,20 +122,17 @@ def head_effects(
     check_choice("how", how, list(HOW))
     if not batches:
         raise ValueError("batches must hold at least one batch, got none")
-    if (how == "patch") != (others is not None):
+    if (how == "patch") != (other is not None):
         raise ValueError(
-            f"others (other) must be given to patch from, and only then, got {others!r:.40} for "
-            f"{how}"
+            f"other must be given to patch from, and only then, got {other!r:.40} for {how}"
         )
-    if others is not None and len(others) != len(batches):
-        raise ValueError(
-            f"others (other) must be as many as the texts, got {len(others)} for {len(batches)}"
-        )
+    if other is not None and len(other) != len(batches):
+        raise ValueError(f"other must be as many as the texts, got {len(other)} for {len(batches)}")
     probe = make_probe(model, batches[0], loss, selects, about_mean=how == "mean")
     groups = _groups(probe, heads, together=together)
     rows = []
     for number, batch in enumerate(batches):
-        donor = None if others is None else _outputs(model, others[number], loss, selects)
+        donor = None if other is None else _outputs(model, other[number], loss, selects)
         changed = [_changed(probe, batch, group, donor) for group in groups]
         rows.append([float(loss(model, batch)), *changed])
     losses = np.array(rows)
@@ -147,7 +144,7 @@ def _groups(
 ) -> tuple[tuple[Place, ...], ...]:
     """Return the heads that are changed at once, in turn."""
     layers, count = probe.shape
-    given = list(np.ndindex(layers, count)) if heads is None else [(a, b) for a, b in heads]
+    given = list(np.ndindex(layers, count)) if heads is None else _places(heads)
     for layer, head in given:
         if not (0 <= layer < layers and 0 <= head < count):
             raise ValueError(
@@ -156,8 +153,21 @@ def _groups(
             )
     if not given:
         raise ValueError("heads must name a head, got none")
-    places = tuple((int(layer), int(head)) for layer, head in given)
-    return (places,) if together else tuple((one,) for one in places)
+    return (tuple(given),) if together else tuple((one,) for one in given)
+
+
+def _places(heads: Any) -> list[Place]:
+    """Return layers and heads; what is no sequence of pairs of integers is refused."""
+    pairs = list(heads) if isinstance(heads, Iterable) else [heads]
+    for pair in pairs:
+        if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+            raise TypeError(
+                f"heads must be pairs, as [(0, 1)], got {pair!r:.40} among {heads!r:.40}"
+            )
+    return [
+        (check_integer("layer", layer, least=0), check_integer("head", head, least=0))
+        for layer, head in pairs
+    ]
 
 
 def _outputs(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> list[Tensor]:
@@ -179,7 +189,7 @@ def _changed(probe: Probe, batch: Any, group: Sequence[Place], donor: list[Tenso
         given = donor[layer].transpose(1, 2)
         if given.shape != outputs.shape:
             raise ValueError(
-                "others (other) must have as many tokens as the texts, got "
+                "other must have as many tokens as the texts, got "
                 f"{given.shape[1]} for {outputs.shape[1]}"
             )
         own = [head for at, head in group if at == layer]

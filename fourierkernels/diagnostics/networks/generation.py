@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
+from fourierkernels.diagnostics.networks.layers import layer_number
 from fourierkernels.diagnostics.networks.losses import choose_loss, token_scores
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
 from fourierkernels.foundation.arrays import FloatArray
@@ -34,14 +35,25 @@ class Generation:
     prompt: int
     sample: HeadSample
 
-    def rows(self, layer: int) -> FloatArray:
+    def rows(self, layer: int | str) -> FloatArray:
         """Return the weights that each new token was chosen with, ``(H, new, n)``.
 
         They are the rows of the token before it, over the n tokens of the text and all new ones but
         the last; the weights of later ones are zero. With a cache of keys and values a network
         computes the same rows one by one.
+
+        Parameters
+        ----------
+        layer : int or str
+            Its number from 0, or its name among the `layers` of `sample`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a layer that there is not.
         """
-        rows: FloatArray = self.sample.by_layer[layer].part("maps")[:, self.prompt - 1 :]
+        number = layer_number(layer, self.sample.layers)
+        rows: FloatArray = self.sample.by_layer[number].part("maps")[:, self.prompt - 1 :]
         return rows
 
 

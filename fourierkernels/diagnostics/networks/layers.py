@@ -20,6 +20,7 @@ from fourierkernels.checkpoints.recorders.slabs import stretches
 from fourierkernels.diagnostics.maps import InapplicableError
 from fourierkernels.diagnostics.slabs import MapSlab
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_integer
 
 HELD_SLAB = 2**18  # weights of all heads: 2 MB in float64, which stay in the cache
 COMPUTED_SLAB = 2**21  # more where rows are computed from queries and keys: products are long
@@ -35,6 +36,23 @@ _STATES = 24  # arrays (n, H d) that a layer and its feed-forward network hold
 def slab_rows(heads: int, keys: int, *, weights: int) -> int:
     """Return how many query rows of all heads have so many weights; at least one."""
     return max(1, weights // (heads * keys))
+
+
+def layer_number(layer: int | str, names: Sequence[str]) -> int:
+    """Return the number of a layer, from 0, by itself or by the name of its module.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a layer that there is not.
+    """
+    if isinstance(layer, str):
+        if layer not in names:
+            raise ValueError(f"layer must be one of {', '.join(names)}, got {layer}")
+        return names.index(layer)
+    if check_integer("layer", layer, least=0) >= len(names):
+        raise ValueError(f"layer must be below {len(names)}, from 0, got {layer}")
+    return layer
 
 
 @dataclass(frozen=True, eq=False)
