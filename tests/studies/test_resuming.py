@@ -139,6 +139,13 @@ def test_run_with_a_penalised_matrix_of_radii_is_resumed_to_the_bit(
     assert WithLoss(model, objective)()["loss"] == 1.5 + mixer.penalty()  # type: ignore[arg-type]
 
 
+def test_a_penalty_of_another_module_is_its_own() -> None:
+    """It may be a number, or a method of other arguments."""
+    model, objective = nn.Sequential(nn.Linear(1, 1)), Constant()
+    model[0].penalty = 0.5
+    assert WithLoss(model, objective)()["loss"] == 1.5  # type: ignore[arg-type]
+
+
 class Constant:
     """An objective that is 1.5 whatever the model is."""
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from fourierkernels.attention.multihead import HeadsWithRadius
 from fourierkernels.foundation.device import default_device
 from fourierkernels.models.blocks import Block
 from fourierkernels.models.residual import StepNorm
@@ -16,7 +17,7 @@ from fourierkernels.studies.engine.study import Objective
 class WithLoss(nn.Module):
     """A model whose forward pass returns the loss of a batch, as the Trainer asks for.
 
-    What modules return by a method ``penalty`` is added to it; validation leaves that out.
+    The penalties of trained radii are added to it; validation leaves them out.
     """
 
     accepts_loss_kwargs = False  # read by the Trainer: a mean per batch, not a sum to be scaled
@@ -26,10 +27,10 @@ class WithLoss(nn.Module):
         self.model, self._objective = model, objective
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
-        """Return the loss of a batch, with the penalties of modules."""
+        """Return the loss of a batch, with the penalties of radii."""
         loss = self._objective.loss(self.model, batch)
-        asked = (getattr(module, "penalty", None) for module in self.model.modules())
-        given = (penalty() for penalty in asked if penalty is not None)
+        heads = (m for m in self.model.modules() if isinstance(m, HeadsWithRadius))
+        given = (module.penalty() for module in heads)
         return {"loss": sum((penalty for penalty in given if penalty is not None), start=loss)}
 
     def validate(self, process: int, processes: int) -> tuple[float, ...]:
