@@ -19,7 +19,12 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from fourierkernels.attention.fourier import fourier_attention
-from fourierkernels.attention.validation import check_eps, check_power, without_autocast
+from fourierkernels.attention.validation import (
+    WORKING_DTYPE,
+    check_eps,
+    check_power,
+    without_autocast,
+)
 from fourierkernels.foundation.validation import check_choice, check_number
 
 RadiusShape = Literal["scalar", "head", "feature", "head_feature", "matrix", "head_matrix"]
@@ -242,10 +247,12 @@ def radius_penalty(radius: Tensor) -> Tensor:
     Parameters
     ----------
     radius : Tensor
-        R, ``(..., D, D)``; differentiable.
+        R, ``(..., D, D)``; differentiable. Half precision is computed in float32.
 
     Raises
     ------
+    TypeError
+        If R is not of floating point.
     ValueError
         If the last two dimensions are not those of a square matrix.
 
@@ -258,8 +265,15 @@ def radius_penalty(radius: Tensor) -> Tensor:
     """
     if radius.ndim < 2 or radius.shape[-1] != radius.shape[-2]:
         raise ValueError(f"radius must be matrices, (..., D, D), got shape {tuple(radius.shape)}")
-    scale = radius.square().sum(dim=(-2, -1)) / radius.shape[-1]
-    penalty: Tensor = radius.shape[-1] * scale.log() - 2 * torch.linalg.slogdet(radius)[1]
+    if radius.dtype not in WORKING_DTYPE:
+        raise TypeError(f"radius must be float16, bfloat16, float32 or float64, got {radius.dtype}")
+    wide = radius.to(WORKING_DTYPE[radius.dtype])
+    largest = wide.detach().abs().amax(dim=(-2, -1), keepdim=True)
+    zero = largest == 0
+    unit = wide / largest.masked_fill(zero, 1.0)  # its squares neither overflow nor vanish
+    scale = unit.square().sum(dim=(-2, -1)) / radius.shape[-1]
+    scale = scale.masked_fill(zero[..., 0, 0], 1.0)
+    penalty: Tensor = radius.shape[-1] * scale.log() - 2 * torch.linalg.slogdet(unit)[1]
     return penalty.sum()
 
 

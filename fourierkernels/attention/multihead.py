@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fourierkernels.attention.controls import fused_gaussian_attention, weighted_gaussian_attention
 from fourierkernels.attention.kernel import KernelOptions
-from fourierkernels.attention.validation import check_dropout
+from fourierkernels.attention.validation import WORKING_DTYPE, check_dropout
 from fourierkernels.foundation.validation import check_number
 
 
@@ -191,6 +191,7 @@ class HeadsWithRadius(MultiheadCore):
         """Mean of R, of matrices of |det R|^(1/D): a number."""
         radius = self.radius
         if self.kernel.has_matrices:
+            radius = radius.to(WORKING_DTYPE[radius.dtype])  # torch has no determinant below it
             radius = (torch.linalg.slogdet(radius)[1] / radius.shape[-1]).exp()
         return radius.mean()
 

@@ -236,6 +236,37 @@ def test_penalty_is_of_the_singular_values_and_its_gradient_is_right() -> None:
         radius_penalty(torch.ones(2, 3))
 
 
+@pytest.mark.parametrize("size", [1e-25, 1e20])
+def test_penalty_does_not_change_with_the_scale_of_small_and_large_matrices(size: float) -> None:
+    matrix = torch.tensor([[1.0, 0.5], [0.0, 2.0]])
+    scaled = (size * matrix).requires_grad_()
+    penalty = radius_penalty(scaled)
+    assert relative_error(penalty, radius_penalty(matrix.double())) < 1e-6
+    (gradient,) = torch.autograd.grad(penalty, scaled)
+    expected = torch.func.grad(radius_penalty)(matrix.double())
+    assert relative_error(size * gradient.double(), expected) < 1e-6
+    assert radius_penalty(torch.stack([torch.zeros(2, 2), size * matrix])) == torch.inf
+
+
+def test_penalty_of_other_numbers_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"radius must be float16, .* got torch.int64"):
+        radius_penalty(torch.eye(2, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_mean_and_penalty_in_half_precision_are_those_of_float32(dtype: torch.dtype) -> None:
+    options: dict[str, Any] = {"radius_shape": "matrix", "radius_parameter": "direct"}
+    layer = FourierAttention(6, 2, radius_penalty=0.1, **options)
+    with torch.no_grad():
+        layer.signed_radius.add_(draw(1, 3, 3, scale=0.3, dtype=torch.float32)).copy_(
+            layer.signed_radius.to(dtype)
+        )
+    mean, penalty = layer.mean_radius, layer.penalty()
+    half = layer.to(dtype)
+    assert torch.equal(half.mean_radius, mean)
+    assert half.penalty() == penalty
+
+
 @pytest.mark.parametrize("how", ["log", "direct"])
 def test_penalty_of_a_layer_draws_its_matrices_to_rotations(how: Any) -> None:
     options: dict[str, Any] = {"radius_shape": "head_matrix", "radius_parameter": how}
