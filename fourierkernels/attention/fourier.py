@@ -22,11 +22,13 @@ from fourierkernels.attention.validation import (
     without_autocast,
 )
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.ops.arguments import ForwardCall, Inputs, Options, common_offset
+from fourierkernels.ops.arguments import ForwardCall, Inputs, Options, first_seen
 from fourierkernels.ops.dropout import draw_seed, drop
 from fourierkernels.ops.nadaraya_watson import Drop, additive, nadaraya_watson
 from fourierkernels.ops.reference import ScoreFunction, fourier_scores
 from fourierkernels.ops.transforms import attend_anywhere
+
+_NEAR = 8.0  # of R k: rows are mapped as they are if the first key is within it
 
 
 @overload
@@ -132,7 +134,9 @@ def fourier_attention(
         Accept odd powers. Their denominator may be negative or close to zero; the ratio is
         returned all the same.
     implementation : {"fused", "reference"}
-        The operator for CPU and CUDA, or always the reference, for any device.
+        The operator for CPU and CUDA, or always the reference, for any device. Phases R (q - c) and
+        R (k - c) of the operator are rounded, where c is 0 or near the first key that the mask
+        leaves to a query: where that one is far from the others, the reference is more exact.
 
     Returns
     -------
@@ -196,8 +200,6 @@ def _fused(inputs: Inputs, options: Options, matrix: Tensor | None) -> tuple[Ten
     if options.return_weights and width == 0:  # the operator has no weights without sums
         value = torch.nn.functional.pad(value, (0, 1))
     query4, key4, value4 = (_with_batch(tensor.to(working)) for tensor in (query, key, value))
-    if matrix is not None:
-        query4, key4 = _mapped(query4, key4, matrix)
     heads = query.shape[-3] if query.ndim > 2 else 1
     if radius.ndim > 1:
         radius = radius[:, 0, 0, :]  # (H or 1, D or 1)
@@ -205,6 +207,8 @@ def _fused(inputs: Inputs, options: Options, matrix: Tensor | None) -> tuple[Ten
     mask = None if mask is None else _mask_with_batch(mask, query)
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(working)
+    if matrix is not None:
+        query4, key4 = _mapped(query4, key4, matrix, mask)
     with without_autocast(query.device.type):
         output, weights = attend_anywhere(
             ForwardCall(Inputs(query4, key4, value4, radius, mask, seed), options)
@@ -214,16 +218,18 @@ def _fused(inputs: Inputs, options: Options, matrix: Tensor | None) -> tuple[Ten
     return output, weights.reshape(*rows, weights.shape[-1]).to(given)
 
 
-def _mapped(query: Tensor, key: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Return R (q - c) and R (k - c) of four dimensions, c near the first key if that is far off.
+def _mapped(
+    query: Tensor, key: Tensor, matrix: Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Return R (q - c) and R (k - c) of four dimensions: c is the first key seen if that is far.
 
     Only differences count, and sums of far terms would lose their digits.
     """
     if key.shape[2]:
-        norms = torch.linalg.vector_norm(matrix.detach(), dim=-2)  # of R's columns
-        offset = common_offset(
-            key.detach(), norms.clamp_min(1e-6 * norms.amax()).view(-1, norms.shape[-1])
-        )
+        first = first_seen(key.detach(), mask)
+        largest = matrix.detach().abs().amax(dim=-2).view(-1, 1, key.shape[3])  # (H or 1, 1, D)
+        far = (largest * first.abs() > _NEAR).any(dim=-1, keepdim=True)
+        offset = torch.where(far & torch.isfinite(first), first, 0.0)
         query, key = query - offset, key - offset
     return map_rows(query, matrix), map_rows(key, matrix)
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 _STEP = 16.0  # of R c: nothing is moved that is closer to 0 than half of it
+_HIDDEN = -1e4  # of a mask: what is written for minus infinity begins here
 
 # The schemas of the operator and of its backward pass.
 _TENSORS = "Tensor query, Tensor key, Tensor value, Tensor radius, Tensor? mask, Tensor? seed"
@@ -182,12 +183,13 @@ class BackwardCall(NamedTuple):
         return (*self.cotangents, *self.inputs, *self.saved, *options, mask_grad)
 
 
-def common_offset(key: Tensor, radius: Tensor) -> Tensor:
-    """Return c, ``(B, H, 1, D)``: near the first key if that is far from 0, else 0.
+def common_offset(key: Tensor, radius: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Return c, ``(B, H, 1, D)``: near the first key that is seen if that is far from 0, else 0.
 
-    Sines are taken of R (q - c) and R (k - c), whose rounding grows with their size. Of the keys
-    only the first is looked at, because every causal row sees it: no output may depend on what
-    comes later, not in its last bit. If it is not finite, c is 0: a mask may hide it.
+    Sines are taken of R (q - c) and R (k - c), whose rounding grows with their size: a row loses
+    digits whose keys are far from the first one. Of the keys only the first is looked at, because
+    every causal row sees it: no output may depend on what comes later, not in its last bit. If it
+    is not finite, c is 0.
 
     Parameters
     ----------
@@ -195,8 +197,25 @@ def common_offset(key: Tensor, radius: Tensor) -> Tensor:
         ``(B, H, M, D)``, M at least 1.
     radius : Tensor
         ``(H, D)``.
+    mask : Tensor or None
+        As in `Inputs`. Keys that it hides from every query are passed over.
     """
     scale = radius[:, None]  # (H, 1, D)
-    first = key[:, :, :1]
+    first = first_seen(key, mask)
     offset = _STEP * torch.round(scale * first / _STEP) / scale
     return torch.where(torch.isfinite(first), offset, 0.0)
+
+
+def first_seen(key: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the first key that a mask leaves to any query, ``(B, H, 1, D)``; if none, the first.
+
+    Parameters
+    ----------
+    key, mask : Tensor
+        As in `Inputs`, M at least 1.
+    """
+    if mask is None or mask.shape[2] == 0 or mask.shape[3] == 1:
+        return key[:, :, :1]
+    seen = mask.any(dim=2) if mask.dtype is torch.bool else mask.amax(dim=2) > _HIDDEN
+    place = seen.int().argmax(dim=-1)[..., None, None]  # (B or 1, H or 1, 1, 1), of the first True
+    return key.gather(2, place.expand(*key.shape[:2], 1, key.shape[3]))

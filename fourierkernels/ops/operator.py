@@ -73,8 +73,8 @@ def _rows_without_sums(inputs: Inputs, options: Options) -> Rows:
 
 def _centred(inputs: Inputs) -> Inputs:
     """Return R (q - c) and R (k - c), rounded once, and a radius of 1; all as they are if c = 0."""
-    query, key, _, radius, *_ = inputs
-    offset = common_offset(key, radius)
+    query, key, _, radius, mask, _ = inputs
+    offset = common_offset(key, radius, mask)
     moved = offset.ne(0).flatten(2).any(dim=-1)  # (B, H): the others are scaled without a detour
     if not moved.any():
         return inputs

@@ -129,7 +129,7 @@ def _differences(inputs: Inputs) -> tuple[Tensor, Tensor]:
     """Return R (q - k) and the sizes of what it is the difference of, ``(B, H, N, M, D)``."""
     query, key = inputs.query.double(), inputs.key.double()
     scale = inputs.radius.double()[:, None]
-    centre = common_offset(inputs.key, inputs.radius).double()
+    centre = common_offset(inputs.key, inputs.radius, inputs.mask).double()
     own, other = ((scale * (side - centre)).abs() for side in (query, key))
     x = scale[:, None] * (query[..., :, None, :] - key[..., None, :, :])
     return x, own[..., :, None, :] + other[..., None, :, :]
@@ -216,7 +216,7 @@ def _times(a: _Known, b: _Known, unit: float) -> _Known:
 def _sides(inputs: Inputs, slopes: _Known, unit: float) -> tuple[_Known, _Known, _Known]:
     """Return the gradients of query, key and radius."""
     scale = inputs.radius.double()
-    centre = common_offset(inputs.key, inputs.radius).double()
+    centre = common_offset(inputs.key, inputs.radius, inputs.mask).double()
     found = []
     for side, dim, sign in ((inputs.query, 3, 1), (inputs.key, 2, -1)):
         rounding = (slopes.value.shape[dim] + 8) * unit * slopes.value.abs().sum(dim)

@@ -67,9 +67,9 @@ def parts_of(packed: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
 
 def pack(library: Library, inputs: Inputs, packed: Tensor) -> None:
     """Fill in ``(B, H, K)`` for contiguous inputs."""
-    query, key, value, radius, *_ = inputs
+    query, key, value, radius, mask, _ = inputs
     # No feature of a head is moved by a first key that is not a number: the other keys are.
-    centre = common_offset(key, radius).nan_to_num(0.0, 0.0, 0.0).contiguous()
+    centre = common_offset(key, radius, mask).nan_to_num(0.0, 0.0, 0.0).contiguous()
     parts = parts_of(packed, inputs)
     for side, part in zip((query, key), parts[:2], strict=True):
         _run(library, side, part, radius=radius, centre=centre)
