@@ -8,7 +8,7 @@ another sequence (cross-attention).
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from fourierkernels.attention import softmax_attention
@@ -17,6 +17,7 @@ from fourierkernels.attention.masks import merge_masks
 from fourierkernels.attention.multihead import (
     FourierHeads,
     GaussianHeads,
+    HeadsWithRadius,
     MultiheadCore,
     check_heads,
 )
@@ -242,3 +243,10 @@ class FourierMixer(FourierHeads, AttentionMixer):
             radius_parameter=radius_parameter,
         )
         self.add_kernel(kernel, radius_penalty=radius_penalty)
+
+
+def radius_penalties(model: nn.Module) -> list[Tensor]:
+    """Return what the heads of a model with trained radii ask to be added to its loss."""
+    heads = (module for module in model.modules() if isinstance(module, HeadsWithRadius))
+    given = (module.penalty() for module in heads)
+    return [penalty for penalty in given if penalty is not None]

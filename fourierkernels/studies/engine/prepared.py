@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from fourierkernels.attention.multihead import HeadsWithRadius
 from fourierkernels.foundation.device import default_device
+from fourierkernels.mixing.attention import radius_penalties
 from fourierkernels.models.blocks import Block
 from fourierkernels.models.residual import StepNorm
 from fourierkernels.studies.engine.recipe import PRECISIONS, Recipe
@@ -29,9 +29,7 @@ class WithLoss(nn.Module):
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         """Return the loss of a batch, with the penalties of radii."""
         loss = self._objective.loss(self.model, batch)
-        heads = (m for m in self.model.modules() if isinstance(m, HeadsWithRadius))
-        given = (module.penalty() for module in heads)
-        return {"loss": sum((penalty for penalty in given if penalty is not None), start=loss)}
+        return {"loss": sum(radius_penalties(self.model), start=loss)}
 
     def validate(self, process: int, processes: int) -> tuple[float, ...]:
         """Return sums over the share of a process, of the losses and of ones first."""
