@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fourierkernels.attention.features import feature_map, over_heads
+from fourierkernels.attention.radii import Radius
 from fourierkernels.attention.validation import WORKING_DTYPE
 
 
@@ -22,7 +23,7 @@ class WeightSums(NamedTuple):
 def feature_maps(
     query: Tensor,
     key: Tensor,
-    scale: Tensor,
+    radius: Radius,
     frequencies: Tensor,
     key_padding_mask: Tensor | None,
     is_causal: bool,
@@ -33,19 +34,19 @@ def feature_maps(
     causal row must not depend on the later keys of a mean, not in its last bit.
     """
     centre = key.detach()[..., :1, :] if is_causal else key.detach().mean(dim=-2, keepdim=True)
-    query_map, key_map = (map_tokens(x, scale, frequencies, centre) for x in (query, key))
+    query_map, key_map = (map_tokens(x, radius, frequencies, centre) for x in (query, key))
     if key_padding_mask is not None:
         key_map = key_map.masked_fill(over_heads(key_padding_mask, key)[..., None], 0.0)
     return query_map, key_map
 
 
-def map_tokens(x: Tensor, scale: Tensor, frequencies: Tensor, offset: Tensor) -> Tensor:
+def map_tokens(x: Tensor, radius: Radius, frequencies: Tensor, offset: Tensor) -> Tensor:
     """Return ψ(R(x - offset)), ``(..., N, 2m)``, in the working precision."""
     check_frequencies(frequencies, x.shape[-1])
     working = WORKING_DTYPE[x.dtype]
     with torch.autocast(x.device.type, enabled=False):
         moved = x.to(working) - offset.to(working)
-        return feature_map(scale * moved, frequencies.to(x.device, working))
+        return feature_map(radius.times(moved), frequencies.to(x.device, working))
 
 
 def check_frequencies(frequencies: Tensor, dim: int) -> None:

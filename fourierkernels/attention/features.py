@@ -20,7 +20,7 @@ from scipy.interpolate import BSpline
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from fourierkernels.attention.radii import without_matrix
+from fourierkernels.attention.radii import check_radius
 from fourierkernels.attention.validation import WORKING_DTYPE
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
@@ -183,16 +183,16 @@ def phase_spread(
     >>> phase_spread(points, points, 1.5, power=6)
     tensor(3.)
     """
-    query, key, scale = without_matrix(query, key, radius)
-    working = WORKING_DTYPE[query.dtype]
-    query, key = scale * query.detach().to(working), scale * key.detach().to(working)
+    working, factor = WORKING_DTYPE[query.dtype], check_radius(radius, query)
+    query, key = query.detach().to(working), key.detach().to(working)
     kept = torch.ones_like(key[..., :1])
     if key_padding_mask is not None:
         kept = kept.masked_fill(over_heads(key_padding_mask, key)[..., None], 0.0)
     share = kept / kept.sum(dim=-2, keepdim=True)  # (..., M, 1)
     centre = (share * key).sum(dim=-2, keepdim=True)  # (..., 1, D)
-    of_keys = (share * (key - centre).square()).sum(dim=(-2, -1))  # (..., H)
-    of_queries = (query - centre).square().mean(dim=-2).sum(dim=-1)  # (..., H)
+    query, key = factor.times(query - centre), factor.times(key - centre)
+    of_keys = (share * key.square()).sum(dim=(-2, -1))  # (..., H)
+    of_queries = query.square().mean(dim=-2).sum(dim=-1)  # (..., H)
     return (power / 3 * (of_keys + of_queries)).sqrt().detach()
 
 

@@ -32,7 +32,7 @@ from fourierkernels.attention.features import (
     fourier_features,
     phase_spread,
 )
-from fourierkernels.attention.radii import without_matrix
+from fourierkernels.attention.radii import check_radius
 from fourierkernels.attention.validation import (
     check_inputs,
     check_power,
@@ -52,7 +52,7 @@ class FeatureState(NamedTuple):
     total : Tensor
         Σ_j ψ(Rk_j), ``(..., 1, 2m)``.
     offset : Tensor
-        The first key, or R times it for a matrix, ``(..., 1, D)``: phases are counted from it.
+        The first key, ``(..., 1, D)``: phases are counted from it.
     """
 
     values: Tensor
@@ -148,14 +148,14 @@ def linear_fourier_attention(
     query, key, value = check_inputs(query, key, value)
     check_some_keys(key)
     power = check_power(power, allow_signed=allow_signed)
-    points = without_matrix(query, key, radius)
+    factor = check_radius(radius, query)
     _check_padding(key_padding_mask, key)
     check_choice("faint", faint, list(FAINT))
     if frequencies is None:
         frequencies = fourier_features(
             query.shape[-1], features, power=power, kind=kind, generator=generator
         )
-    maps = feature_maps(*points, frequencies, key_padding_mask, is_causal)
+    maps = feature_maps(query, key, factor, frequencies, key_padding_mask, is_causal)
     numerator, total = feature_sums(
         *maps, value.to(maps[0].dtype), chunk=check_integer("chunk", chunk) if is_causal else None
     )
@@ -189,9 +189,8 @@ def linear_fourier_state(
     """
     _, key, value = check_inputs(key, key, value)
     check_some_keys(key)
-    _, points, scale = without_matrix(key, key, radius)
-    offset = points.detach()[..., :1, :]
-    keys = map_tokens(points, scale, frequencies, offset)
+    offset = key.detach()[..., :1, :]
+    keys = map_tokens(key, check_radius(radius, key), frequencies, offset)
     return FeatureState(keys.mT @ value.to(keys.dtype), keys.sum(dim=-2, keepdim=True), offset)
 
 
@@ -244,9 +243,9 @@ def linear_fourier_step(
             f"query and key must be one token, (..., 1, D), got shapes {tuple(query.shape)} "
             f"and {tuple(key.shape)}"
         )
-    *points, scale = without_matrix(query, key, radius)
-    offset = points[1].detach() if state is None else state.offset
-    queries, keys = (map_tokens(x, scale, frequencies, offset) for x in points)
+    factor = check_radius(radius, query)
+    offset = key.detach() if state is None else state.offset
+    queries, keys = (map_tokens(x, factor, frequencies, offset) for x in (query, key))
     values, total = keys.mT @ value.to(keys.dtype), keys  # (..., 2m, D_v), (..., 1, 2m)
     if state is not None:
         values, total = values + state.values, total + state.total

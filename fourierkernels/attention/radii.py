@@ -34,6 +34,12 @@ class Radius(NamedTuple):
     scale: Tensor
     matrix: Tensor | None = None
 
+    def times(self, rows: Tensor) -> Tensor:
+        """Return R x of rows ``(..., H, N, D)`` in the working precision."""
+        if self.matrix is not None:
+            return map_rows(rows, self.matrix)
+        return (self.scale if self.scale.ndim < 2 else self.scale[:, 0]) * rows
+
 
 def check_radius(radius: Tensor | float, query: Tensor, scale: float | None = None) -> Radius:
     """Return R times the scale.
@@ -122,16 +128,3 @@ def map_rows(rows: Tensor, matrix: Tensor) -> Tensor:
         finite = torch.isfinite(rows).all(dim=-1, keepdim=True)
         mapped = torch.where(finite, rows, 0.0) @ matrix.mT
         return torch.where(finite, mapped, torch.nan)
-
-
-def without_matrix(
-    query: Tensor, key: Tensor, radius: Tensor | float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return query, key and R; mapped by R, and 1, if R is a matrix.
-
-    R is broadcastable to ``(..., H, N, D)``.
-    """
-    scale, matrix = check_radius(radius, query)
-    if matrix is not None:
-        query, key = map_rows(query, matrix), map_rows(key, matrix)
-    return query, key, scale if scale.ndim < 2 else scale[:, 0]  # (H or 1, 1, D or 1)

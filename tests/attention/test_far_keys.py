@@ -10,7 +10,10 @@ from torch import Tensor
 
 from fourierkernels.attention import (
     fourier_attention,
+    fourier_features,
+    linear_fourier_attention,
 )
+from fourierkernels.attention.linear import linear_fourier_state, linear_fourier_step
 
 B, H, N, D = 2, 3, 12, 4
 
@@ -102,3 +105,33 @@ def test_a_matrix_of_zeros_gives_means_and_a_column_of_zeros_leaves_its_feature_
     given = (query, key, value, matrices)
     expected = fourier_attention(*(t.double() for t in given), implementation="reference")
     assert relative_error(fourier_attention(*given), expected) < TOLERANCE["float32"]["fast"]
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_features_of_far_points_are_as_exact_with_a_matrix_as_with_numbers(is_causal: bool) -> None:
+    query, key, value = inputs()
+    draws = fourier_features(D, 64, generator=torch.Generator().manual_seed(0))
+    numbers = 0.4 * radius("features")
+    options: dict[str, Any] = {"frequencies": draws.double(), "is_causal": is_causal}
+    near = [far(0.5 * t, 0.0).double() for t in (query, key)]
+    expected = linear_fourier_attention(*near, value.double(), numbers.double(), **options)
+    options["frequencies"] = draws
+    moved = [t.float() + 65536.0 for t in near]
+    for given in (numbers, numbers.diag_embed()):
+        found = linear_fourier_attention(*moved, value, given, **options)
+        assert relative_error(found, expected) < 4 * TOLERANCE["float32"]["fast"]
+
+
+def test_decoding_of_far_points_with_a_matrix_is_the_whole_pass() -> None:
+    query, key, value = inputs()
+    query, key = far(0.5 * query, 65536.0), far(0.5 * key, 65536.0)
+    matrices = 0.4 * radius("matrix")
+    options = {"frequencies": fourier_features(D, 64, generator=torch.Generator().manual_seed(0))}
+    wide = [t.double() for t in (query, key, value, matrices, options["frequencies"])]
+    whole = linear_fourier_attention(*wide[:4], frequencies=wide[4], is_causal=True)
+    state = linear_fourier_state(key[..., :4, :], value[..., :4, :], matrices, **options)
+    for t in range(4, N):
+        step = (x[..., t : t + 1, :] for x in (query, key, value))
+        found, state = linear_fourier_step(*step, matrices, state, **options)
+        error = relative_error(found, whole[..., t : t + 1, :])
+        assert error < 4 * TOLERANCE["float32"]["fast"]
