@@ -54,6 +54,17 @@ def decoder_minus_encoder() -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
+LONG = 256  # tokens from which times are those of pairs rather than of rows
+
+
+def forward_ratios(method: str, least: int = 0) -> list[float]:
+    """Return times of our forward pass on a CPU over those of a method, from N tokens on."""
+    table = [row for row in read_table(RESULTS / "attention_cpu.csv") if row["task"] == "forward"]
+    times = {(row["shape"], row["method"]): float(row["milliseconds"]) for row in table}
+    shapes = {row["shape"] for row in table if int(row["n"]) >= least}
+    return [times[shape, "ours"] / times[shape, method] for shape in shapes]
+
+
 EXACT: dict[str, Callable[[], float]] = {
     "overshoot_at_a_jump": lambda: 0.5 + float(sici(math.pi)[0]) / math.pi,
     "decoder_minus_encoder": lambda: decoder_minus_encoder()[0],
@@ -61,6 +72,13 @@ EXACT: dict[str, Callable[[], float]] = {
     "decoder_minus_encoder_high": lambda: decoder_minus_encoder()[2],
     "theorem_1_order_4": lambda: -4 / 5,  # -(m + 1)/(D + m + 1), m = 3
     "theorem_1_order_6": lambda: -6 / 7,
+    "forward_to_softmax_least": lambda: min(forward_ratios("softmax")),
+    "forward_to_softmax_most": lambda: max(forward_ratios("softmax")),
+    "forward_to_cdist_least": lambda: min(forward_ratios("cdist, direct", LONG)),
+    "forward_to_cdist_most": lambda: max(forward_ratios("cdist, direct", LONG)),
+    "forward_to_cdist_most_of_all": lambda: max(forward_ratios("cdist, direct")),
+    "forward_to_products_most": lambda: max(forward_ratios("cdist, by products")),
+    "forward_long": lambda: LONG,
     "paper_gain_nats": lambda: math.log(34.29 / 32.85),
 }
 

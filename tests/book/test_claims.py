@@ -1,5 +1,6 @@
 """Every claim of the papers has a verdict, a computation that is there, and numbers that are so."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from book.claims import numbers, page, registry
 
 PAPERS = registry.load_papers()
 CLAIMS = [(paper.key, claim) for paper in PAPERS for claim in paper.claims]
+TIMES = numbers.RESULTS / "attention_cpu.csv"
 PAGE = (registry.ROOT / "book" / "claims.md").read_text("utf-8")
 
 PAPER = """
@@ -74,6 +76,29 @@ def test_every_item_has_a_claim_and_every_link_a_target(paper: registry.Paper) -
 )
 def test_every_number_is_that_of_its_source(claim: registry.Claim) -> None:
     assert list(numbers.number_problems(claim)) == []
+
+
+@pytest.mark.parametrize(("claim", "words"), [("slower", "takes"), ("cdist", "softmax attention")])
+def test_ranges_of_times_hold_all_shapes_of_the_table(claim: str, words: str) -> None:
+    (found,) = [one.found for _, one in CLAIMS if one.id == claim]
+    match = re.search(rf"{words} ([\d.]+) to ([\d.]+) times", found)
+    assert match is not None
+    least, most = map(float, match.groups())
+    rows = [row for row in numbers.read_table(TIMES) if row["task"] == "forward"]
+    softmax = {row["shape"]: row["milliseconds"] for row in rows if row["method"] == "softmax"}
+    for row in rows:
+        if row["method"] == "ours":
+            ratio = float(row["milliseconds"]) / float(softmax[row["shape"]])
+            assert least - 0.05 < ratio < most + 0.05, row["shape"]
+
+
+def test_attention_with_a_projection_is_beside_the_verdict_on_correlation() -> None:
+    """Its own control captures what the other heads with one radius do not."""
+    (claim,) = [one for _, one in CLAIMS if one.id == "correlation-attention"]
+    sources = " ".join(claim.numbers.values())
+    for column in ("error", "difference", "low", "high"):
+        assert f"contender=product, projection | {column}" in sources
+    assert claim.verdict == "not tested here"
 
 
 def test_theorems_and_tables_of_the_papers_are_listed() -> None:
