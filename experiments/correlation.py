@@ -121,11 +121,13 @@ def planted(write: Callable[..., None], *, quick: bool) -> None:
     """Write the tables of planted correlation."""
     torch.set_num_threads(1)
     size = Size(updates=3) if quick else Size()
+    seeds, samples = (SEEDS[:2], 40) if quick else (SEEDS, 150)
     settings = {"power": POWER, "correlation": CORRELATION, "noise": NOISE, **asdict(size)}
+    settings |= {"samples": samples, "seeds": list(seeds)}
     begun, runs = time.process_time(), []
-    for seed in SEEDS[:2] if quick else SEEDS:
+    for seed in seeds:
         for data in DATA:
-            regression = regression_errors(data, seed, n=40 if quick else 150)
+            regression = regression_errors(data, seed, n=samples)
             runs += run_rows("regression", data, seed, regression)
             runs += run_rows("attention", data, seed, attention_errors(data, seed, size))
         settings["seconds"] = round(time.process_time() - begun, 1)

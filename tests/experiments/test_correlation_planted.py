@@ -1,6 +1,8 @@
 """The study of planted correlation: its scores, its control, its table."""
 
+import csv
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -74,3 +76,11 @@ def test_intervals_are_those_of_a_paired_t_test(study: ModuleType) -> None:
     assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
     assert row["difference"] == pytest.approx(np.mean(own - other))
     assert row["smallest"] > (row["high"] - row["low"]) / 2
+
+
+def test_the_provenance_names_the_seeds_of_the_runs() -> None:
+    path = ROOT / "experiments/results/correlation_planted_runs"
+    config = json.loads(path.with_suffix(".json").read_text("utf-8"))["config"]
+    with path.with_suffix(".csv").open(encoding="utf-8", newline="") as file:
+        assert {int(row["seed"]) for row in csv.DictReader(file)} == set(config["seeds"])
+    assert config["samples"] == 150
