@@ -6,7 +6,7 @@ puts out multiplied by α, and F(1) - F(0) is the sum of ∫ ∂F/∂g dα over 
 together, so that the parts of all of them add up.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints import recording
-from fourierkernels.diagnostics.networks.effects import edited_heads
-from fourierkernels.diagnostics.networks.importance import Selects, every_call, make_probe
+from fourierkernels.checkpoints.checkpoint import layer_calls
+from fourierkernels.checkpoints.recorders.gates import edited_heads
+from fourierkernels.diagnostics.networks.importance import (
+    Probe,
+    Selects,
+    every_call,
+    make_probe,
+)
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
 
@@ -121,11 +127,9 @@ def attribute_heads(
     points, weights = np.polynomial.legendre.leggauss(steps)
     total = 0.0
     for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
-        parts, _ = _parts(probe.calls, model, batch, score, selects, float(point))
+        parts, _ = _parts(probe, batch, score, selects, float(point))
         total = total + weight * parts
-    whole, without = (
-        _parts(probe.calls, model, batch, score, selects, end)[1] for end in (1.0, 0.0)
-    )
+    whole, without = (_parts(probe, batch, score, selects, end)[1] for end in (1.0, 0.0))
     return HeadAttribution(
         np.asarray(total), whole, without, tuple(call.name for call in probe.calls)
     )
@@ -133,7 +137,7 @@ def attribute_heads(
 
 @torch.enable_grad()
 def _parts(
-    calls: Sequence[Any], model: nn.Module, batch: Any, score: Score, selects: Selects, alpha: float
+    probe: Probe, batch: Any, score: Score, selects: Selects, alpha: float
 ) -> tuple[FloatArray, float]:
     """Return ∂F/∂g at gates of α by layer, head and key, ``(L, H, m)``, and F(α)."""
     scaled: list[Tensor] = []
@@ -143,10 +147,11 @@ def _parts(
         scaled.append(found if found.requires_grad else found.requires_grad_())
         return scaled[-1]
 
-    with edited_heads(model, calls, edit), recording(model) as recorded:
-        value = score(model, batch)
+    edits = edited_heads(probe.model, probe.calls, edit, recorded=probe.recorded)
+    with edits, recording(probe.model) as recorded:
+        value = score(probe.model, batch)
     slopes = torch.autograd.grad(value, scaled)
-    own = [call for call in recorded if selects(call)]
+    own = layer_calls(recorded, selects)
     # The output of a head at query i is the sum of p_ij v_j over keys j; its slope is of (i, d).
     parts = [
         torch.einsum(
