@@ -45,7 +45,7 @@ class FourierAttention(FourierHeads, ReplacesMultihead):
         a matrix the logarithm is the matrix's: R = exp(A), never singular, while a direct R is its
         entries.
     radius_penalty : float
-        Factor of :func:`radius_penalty` of the matrices in what :meth:`penalty` returns, for a
+        Factor of :func:`radius_penalty` of the matrices in what ``penalty()`` returns, for a
         training loop to add to its loss; the studies of this package do.
     **options
         Those of `torch.nn.MultiheadAttention`: dropout, bias, add_bias_kv, add_zero_attn, kdim,

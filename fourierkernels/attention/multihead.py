@@ -157,7 +157,7 @@ class HeadsWithRadius(MultiheadCore):
     log_radius or signed_radius : Parameter or Tensor
         log R, or R up to its sign.
     radius_penalty : float
-        Factor of :func:`~fourierkernels.attention.radius_penalty` in :meth:`penalty`.
+        Factor of :func:`~fourierkernels.attention.radius_penalty` in ``penalty()``.
     """
 
     kernel: KernelOptions

@@ -162,7 +162,7 @@ class Checkpoint(ABC):
         return not call.cross
 
     def own_calls(self, recorded: "Sequence[AttentionCall]") -> "list[AttentionCall]":
-        """Return the calls of the part that are layers: see :func:`layer_calls`."""
+        """Return the calls of the part that are layers: see ``layer_calls``."""
         return layer_calls(recorded, self.selects)
 
     def padding_key(self, item: Any) -> Hashable:
