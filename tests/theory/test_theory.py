@@ -297,7 +297,7 @@ def test_rate_table_has_a_row_per_kernel_and_size() -> None:
         ({"density": Beta(0.5, 2.0)}, ValueError, "density must be square integrable"),
         ({"density": CorrelatedGaussian(-0.1, 4)}, ValueError, "at most 3 dimensions of its own"),
         ({"density": CorrelatedGaussian(0.1, 2), "dim": 3}, ValueError, "dim must be 2 for this"),
-        ({"density": "normal"}, ValueError, "density must be one of gaussian"),
+        ({"density": "nomal"}, ValueError, "density must be one of gaussian"),
         ({"kernel": 4}, TypeError, "kernel must be a kernel or its name, got 4"),
     ],
 )

@@ -49,11 +49,12 @@ def load_folder(request: LoadRequest) -> Checkpoint:
     if files.adapter is not None and not request.random_weights:
         untrained = merge_adapter(model, files.adapter, untrained)
         notes = (f"adapter: {files.adapter.name}, merged into the weights of {folder.name}",)
-    loaded = replace(transformers_checkpoint(model, request), untrained=untrained, notes=notes)
+    loaded = transformers_checkpoint(model, request)
+    loaded = replace(loaded, untrained=untrained, notes=(*loaded.notes, *notes))
     if task is None or model.base_model is model:
         return loaded
-    body = replace(transformers_checkpoint(model.base_model, request), notes=notes)
-    return replace(loaded, body=body)
+    body = transformers_checkpoint(model.base_model, request)
+    return replace(loaded, body=replace(body, notes=(*body.notes, *notes)))
 
 
 def load_pretrained(request: LoadRequest) -> Checkpoint:
