@@ -20,6 +20,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_finite, check_integer
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import Smoothness
+from fourierkernels.theory.densities.contract import squared_modulus
 from fourierkernels.theory.rates import rate_of_smoothness
 
 if TYPE_CHECKING:
@@ -131,11 +132,11 @@ def estimate_decay(sample: ArrayLike, *, replicates: int = 199, seed: int = 0) -
     t = last * np.arange(1, _FREQUENCIES + 1) / _FREQUENCIES
     whole, drawn = _transforms(x, t, count, np.random.default_rng(seed))
     n = len(x)
-    seen = (n * _square(whole) - 1.0) / (n - 1.0)
+    seen = (n * squared_modulus(whole) - 1.0) / (n - 1.0)
     error = np.sqrt(2.0 / n * np.clip(seen * (1.0 - seen), 0.0, None) + 1.0 / n**2)
     if seen.min() > _FALLEN:
         raise ValueError(f"sample must show p̂ decay, got it hidden from t = {last / spread:.3g} on")
-    resampled = (_square(drawn) - 2.0 / n) / (1.0 - 2.0 / n)  # of a resample of n values
+    resampled = (squared_modulus(drawn) - 2.0 / n) / (1.0 - 2.0 / n)  # of a resample of n values
     fitted = [[_fit(shape, t, each, error) for shape in _SHAPES] for each in (seen, *resampled)]
     exponents, misfits = np.array(fitted).transpose(2, 0, 1)  # (1 + replicates, 2)
     fits = []
@@ -235,7 +236,3 @@ def _fit(
     bounds = (np.log([1e-3, _EXPONENTS[0]]), np.log([1e2, _EXPONENTS[1]]))
     found = optimize.least_squares(residuals, np.log([0.7, 1.5]), bounds=bounds)
     return float(np.exp(found.x[1])), float(2.0 * found.cost / len(t))
-
-
-def _square(z: np.ndarray) -> FloatArray:
-    return np.asarray(np.square(z.real) + np.square(z.imag))

@@ -1,6 +1,7 @@
 """Interfaces of densities and regression functions, smoothness classes, and shared formulas."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -169,6 +170,18 @@ class HasMarginals(Protocol):
     @property
     def marginals(self) -> tuple[Density, ...]:
         """One density per dimension."""
+
+
+def squared_modulus(z: ComplexArray) -> FloatArray:
+    """|z|², elementwise, without a square root."""
+    return np.asarray(np.square(z.real) + np.square(z.imag))
+
+
+def least_smooth(parts: Iterable[Density]) -> Smoothness:
+    """Return the class of the least smooth: any power tail is worse than an exponential."""
+    classes = [part.smoothness for part in parts]
+    ordinary = [c for c in classes if c.kind == "ordinary_smooth"]
+    return min(ordinary or classes, key=lambda c: c.exponent)
 
 
 def power_of_exponent(exponent: FloatArray) -> Power:

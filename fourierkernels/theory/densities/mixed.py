@@ -18,6 +18,8 @@ from fourierkernels.theory.densities.contract import (
     HasWaves,
     Power,
     Smoothness,
+    least_smooth,
+    squared_modulus,
 )
 from fourierkernels.theory.densities.panels import panels
 from fourierkernels.theory.densities.waves import Wave, mean_energy, wave_energy
@@ -74,9 +76,7 @@ class Mixture:
     @property
     def smoothness(self) -> Smoothness:
         """That of the least smooth part: any power tail is worse than an exponential."""
-        classes = [part.smoothness for part in self.parts]
-        ordinary = [c for c in classes if c.kind == "ordinary_smooth"]
-        return min(ordinary or classes, key=lambda c: c.exponent)
+        return least_smooth(self.parts)
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -125,8 +125,10 @@ class Mixture:
         own = zip(self.weights, self.parts, strict=True)
         gap = np.asarray(sum(w * part.power(t).gap for w, part in own))
         for (v, one), (w, other) in combinations(pairs, 2):
-            gap = gap + v * w * _square(one - other)
-        return Power(_square(np.asarray(sum(w * wave for w, wave in pairs))), np.asarray(gap))
+            gap = gap + v * w * squared_modulus(one - other)
+        return Power(
+            squared_modulus(np.asarray(sum(w * wave for w, wave in pairs))), np.asarray(gap)
+        )
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """`n` independent draws, shape ``(n,)``."""
@@ -164,7 +166,7 @@ class Mixture:
         for low, high in pairwise(np.linspace(start, end, blocks + 1)):
             inside = doubling[(doubling > low) & (doubling < high)]
             t, weight = panels(np.concatenate([[low], inside, [high]]), longest=longest)
-            total += float(weight @ _square(self.cf(t)))
+            total += float(weight @ squared_modulus(self.cf(t)))
         return total / math.pi
 
     def _energy_beyond(self, start: float) -> float:
@@ -272,7 +274,3 @@ def _location(part: Density) -> float:
     for step, value in zip(steps.tolist(), part.cf(steps).tolist(), strict=True):
         place += cmath.phase(value * cmath.exp(-1j * place * step)) / step
     return place
-
-
-def _square(z: ComplexArray) -> FloatArray:
-    return np.asarray(np.square(z.real) + np.square(z.imag))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
-from fourierkernels.theory.densities.contract import Density, Power, Smoothness
+from fourierkernels.theory.densities.contract import Density, Power, Smoothness, least_smooth
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,7 @@ class Product:
     @property
     def smoothness(self) -> Smoothness:
         """That of the least smooth marginal: any power tail is worse than an exponential."""
-        classes = [marginal.smoothness for marginal in self.marginals]
-        ordinary = [c for c in classes if c.kind == "ordinary_smooth"]
-        return min(ordinary or classes, key=lambda c: c.exponent)
+        return least_smooth(self.marginals)
 
     @property
     def roughness(self) -> float:
