@@ -127,19 +127,19 @@ def attribute_heads(
     points, weights = np.polynomial.legendre.leggauss(steps)
     total = 0.0
     for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
-        parts, _ = _parts(probe, batch, score, selects, float(point))
-        total = total + weight * parts
-    whole, without = (_parts(probe, batch, score, selects, end)[1] for end in (1.0, 0.0))
+        total = total + weight * _parts(probe, batch, score, selects, float(point))
+    with torch.no_grad():
+        whole, without = (
+            float(probe.loss_with(torch.full(probe.shape, end), batch)) for end in (1.0, 0.0)
+        )
     return HeadAttribution(
         np.asarray(total), whole, without, tuple(call.name for call in probe.calls)
     )
 
 
 @torch.enable_grad()
-def _parts(
-    probe: Probe, batch: Any, score: Score, selects: Selects, alpha: float
-) -> tuple[FloatArray, float]:
-    """Return ∂F/∂g at gates of α by layer, head and key, ``(L, H, m)``, and F(α)."""
+def _parts(probe: Probe, batch: Any, score: Score, selects: Selects, alpha: float) -> FloatArray:
+    """Return ∂F/∂g at gates of α by layer, head and key, ``(L, H, m)``."""
     scaled: list[Tensor] = []
 
     def edit(_: int, outputs: Tensor) -> Tensor:
@@ -160,4 +160,5 @@ def _parts(
         )
         for call, slope in zip(own, slopes, strict=True)
     ]
-    return torch.stack(parts).cpu().numpy(), float(value.detach())
+    found: FloatArray = torch.stack(parts).cpu().numpy()
+    return found
