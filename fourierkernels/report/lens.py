@@ -19,7 +19,7 @@ from fourierkernels.diagnostics.networks.layers import (
     check_whole_maps,
     layer_number,
 )
-from fourierkernels.diagnostics.networks.losses import choose_loss, token_scores
+from fourierkernels.diagnostics.networks.losses import check_trained_head, choose_loss, token_scores
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
@@ -204,11 +204,7 @@ class HeadLens:
             checkpoint = isolated(reading.checkpoint, items[0])
             check_whole_maps(checkpoint, items)
             rule = choose_loss(checkpoint, loss)
-            if checkpoint.untrained and not rule.zero_gradient:
-                raise ValueError(
-                    f"loss must be states for weights without the head for {rule.name}, got "
-                    f"{len(checkpoint.untrained)} parameters missing"
-                )
+            check_trained_head(checkpoint, rule)
             made, batches = rule.make(checkpoint, reading.tokenizer, items, seed)
             return head_effects(
                 checkpoint.model,

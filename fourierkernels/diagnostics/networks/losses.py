@@ -163,3 +163,12 @@ def choose_loss(checkpoint: Checkpoint, name: str = "auto") -> LossRule:
         return max((len(ending) for ending in row.endings if own.endswith(ending)), default=-1)
 
     return max(LOSSES.values(), key=fit)
+
+
+def check_trained_head(checkpoint: Checkpoint, rule: LossRule) -> None:
+    """Refuse the loss of a head that the file of weights does not have."""
+    if checkpoint.untrained and not rule.zero_gradient:
+        raise ValueError(
+            f"loss must be states for weights without the head for {rule.name}, got "
+            f"{len(checkpoint.untrained)} parameters missing, first {checkpoint.untrained[0]}"
+        )

@@ -16,7 +16,7 @@ from fourierkernels.diagnostics.networks.importance import (
     pruning_curve,
 )
 from fourierkernels.diagnostics.networks.layers import check_whole_maps
-from fourierkernels.diagnostics.networks.losses import LossRule, choose_loss
+from fourierkernels.diagnostics.networks.losses import LossRule, check_trained_head, choose_loss
 from fourierkernels.diagnostics.profile import HeadPruning
 from fourierkernels.foundation.validation import check_integer
 
@@ -99,9 +99,5 @@ def _check_loss(checkpoint: Checkpoint, rule: LossRule, method: str) -> LossRule
             f"method must be masking for the loss {rule.name}, which is minimal with all heads, "
             f"got gradient for {type(checkpoint.model).__name__}"
         )
-    if checkpoint.untrained and not rule.zero_gradient:
-        raise ValueError(
-            f"loss must be states for weights without the head for {rule.name}, got "
-            f"{len(checkpoint.untrained)} parameters missing, first {checkpoint.untrained[0]}"
-        )
+    check_trained_head(checkpoint, rule)
     return rule
