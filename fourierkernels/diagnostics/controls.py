@@ -8,7 +8,7 @@ of :func:`~fourierkernels.diagnostics.sharpening.sharpened_maps`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fourierkernels.foundation.validation import check_choice
+from fourierkernels.foundation.validation import check_choices
 
 ROWS, ALL_KEYS, POSITION = "rows", "all_keys", "position"
 DEFAULT_CONTROLS = (ROWS, ALL_KEYS, POSITION)
@@ -101,7 +101,4 @@ def control_names(names: Sequence[str] | str) -> tuple[str, ...]:
     >>> control_names("position"), control_names(["none"])
     (('position',), ())
     """
-    given = [names] if isinstance(names, str) else list(names)
-    if given == ["none"]:
-        return ()
-    return tuple(check_choice("control", name, list(CONTROLS)) for name in dict.fromkeys(given))
+    return check_choices("control", names, CONTROLS)

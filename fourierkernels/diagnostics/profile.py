@@ -16,7 +16,7 @@ from fourierkernels.diagnostics.statistic_summary import StatisticSummary
 from fourierkernels.diagnostics.statistics import check_statistics
 from fourierkernels.diagnostics.summary import HeadSummary
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_choice, check_integer
+from fourierkernels.foundation.validation import check_choices, check_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +149,7 @@ class MeasureOptions:
         """
         if not isinstance(self.metrics, Iterable):
             raise TypeError(f"metrics (--metric) must be names of metrics, got {self.metrics!r}")
-        given = [self.metrics] if isinstance(self.metrics, str) else list(self.metrics)
-        if given == ["none"]:
-            return []
-        return [check_choice("metric", name, list(METRICS)) for name in dict.fromkeys(given)]
+        return list(check_choices("metric", self.metrics, METRICS))
 
     @property
     def control_names(self) -> tuple[str, ...]:

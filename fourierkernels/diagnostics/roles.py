@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
-from fourierkernels.foundation.validation import check_choice
+from fourierkernels.foundation.validation import check_choices
 
 _MARKS = "Ġ▁#Ċ "  # of the beginning or the inside of a word, in names of tokens
 _PLAIN = "#"  # of these, what is punctuation if it is all of a token
@@ -142,10 +142,7 @@ def check_roles(names: Sequence[str] | str) -> tuple[str, ...]:
     >>> check_roles("none"), check_roles(["first"])
     ((), ('first',))
     """
-    given = [names] if isinstance(names, str) else list(names)
-    if given in (["all"], ["none"]):
-        return tuple(ROLES) if given == ["all"] else ()
-    return tuple(check_choice("role", name, list(ROLES)) for name in dict.fromkeys(given))
+    return check_choices("role", names, ROLES, with_all=True)
 
 
 def punctuation(names: Iterable[str]) -> BoolArray:

@@ -4,6 +4,7 @@ Every message names the argument, the rule and the value.
 """
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 import numpy as np
@@ -169,3 +170,28 @@ def check_choice(name: str, value: object, known: "tuple[str, ...] | list[str]")
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     return str(value)
+
+
+def check_choices(
+    name: str, given: Iterable[str] | str, known: Iterable[str], *, with_all: bool = False
+) -> tuple[str, ...]:
+    """Return the names given that are among `known`, each once; "none" alone for none.
+
+    Parameters
+    ----------
+    name : str
+        What one of them is called in messages.
+    with_all : bool
+        Whether "all" alone stands for all that are known.
+
+    Examples
+    --------
+    >>> check_choices("fruit", ["fig", "fig"], ["fig", "plum"]), check_choices("fruit", "none", [])
+    (('fig',), ())
+    """
+    listed, choices = [given] if isinstance(given, str) else list(given), list(known)
+    if listed == ["none"]:
+        return ()
+    if with_all and listed == ["all"]:
+        return tuple(choices)
+    return tuple(check_choice(name, one, choices) for one in dict.fromkeys(listed))
