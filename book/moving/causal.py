@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from book.moving.drawing import Control, Drawing, Over, element, number
-from book.moving.panel import INK, label, line, stroke
+from book.moving.drawing import Control, Drawing, Over
 from fourierkernels.mixing import causal_dft
 from fourierkernels.mixing.causal import causal_dft_matrix
+from fourierkernels.plotting.svg import INK, element, label, line, number, stroke
 
 Complex = NDArray[np.complex128]
 

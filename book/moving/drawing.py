@@ -8,10 +8,11 @@ picture and the moving one come from the same numbers, and the script draws noth
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
+
+from fourierkernels.plotting.svg import Picture, element
 
 TEXT = "text"  # in the place of an attribute: what stands inside the element
 Settings = Sequence[int]
@@ -58,34 +59,20 @@ class Part:
 
 
 @dataclass
-class Drawing:
+class Drawing(Picture):
     """A picture, its sliders, and a sentence for each setting.
 
     Attributes
     ----------
     name : str
-        That of the registry; part of every id.
-    title, description : str
-        What a reader who does not see it is told.
-    size : (float, float)
-        Width and height of the picture in its own units.
+        That of the registry.
     controls : tuple of Control
     sentences : list of str
         What is to be seen at each setting, the last control fastest.
     """
 
-    name: str
-    title: str
-    description: str
-    size: tuple[float, float]
     controls: tuple[Control, ...]
     sentences: Sequence[str] = ()
-    parts: list[str | Part] = field(default_factory=list)
-
-    @property
-    def prefix(self) -> str:
-        """What every id of the figure begins with."""
-        return f"moving-{self.name}"
 
     @property
     def start(self) -> tuple[int, ...]:
@@ -96,10 +83,6 @@ class Drawing:
     def settings(self) -> list[tuple[int, ...]]:
         """All settings, the last control fastest."""
         return list(product(*(range(len(control.values)) for control in self.controls)))
-
-    def add(self, *markup: str) -> None:
-        """Add what does not change."""
-        self.parts.extend(markup)
 
     def change(self, tag: str, fixed: Mapping[str, str], **changes: Over) -> None:
         """Add an element that changes; ``stroke_width`` stands for ``stroke-width``.
@@ -129,22 +112,7 @@ class Drawing:
         drawn = [
             part if isinstance(part, str) else self._markup(part, chosen) for part in self.parts
         ]
-        width, height = self.size
-        names = {key: f"{self.prefix}-{key}" for key in ("title", "desc")}
-        head = {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": f"0 0 {width:g} {height:g}",
-            "role": "img",
-            "aria-labelledby": " ".join(names.values()),
-            "font-family": "system-ui, sans-serif",
-            "font-size": "13",
-            "fill": "currentColor",
-        }
-        told = [
-            element("title", {"id": names["title"]}, self.title),
-            element("desc", {"id": names["desc"]}, self.description),
-        ]
-        return f"{opening('svg', head)}{''.join(told)}{''.join(drawn)}</svg>"
+        return self.framed(drawn)
 
     def sentence(self, settings: Settings | None = None) -> str:
         """Return what is to be seen at a setting, in words."""
@@ -169,26 +137,3 @@ class Drawing:
         }
         content = now.pop(TEXT, "")
         return element(part.tag, {"id": part.name, **part.fixed, **now}, content)
-
-
-def opening(tag: str, attributes: Mapping[str, str]) -> str:
-    """Return the first tag of an element."""
-    written = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
-    return f"<{tag}{written}>"
-
-
-def element(tag: str, attributes: Mapping[str, str], content: str = "") -> str:
-    """Return an element; its content is text, not markup."""
-    return f"{opening(tag, attributes)}{escape(content, quote=False)}</{tag}>"
-
-
-def number(value: float, digits: int = 1) -> str:
-    """Return a coordinate as short as it can be written.
-
-    >>> [number(x) for x in (12.04, 0.5, -0.5, -0.01)]
-    ['12', '.5', '-.5', '0']
-    """
-    text = f"{value:.{digits}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    text = text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
-    return "0" if text in ("-0", "-", "") else text

@@ -6,11 +6,12 @@ from functools import cache
 
 import numpy as np
 
-from book.moving.drawing import Control, Drawing, Over, element, number
-from book.moving.panel import Panel, fill, key, line, stroke
+from book.moving.drawing import Control, Drawing, Over
+from book.moving.panel import Panel
 from fourierkernels import theory
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import FourierKernel, as_kernel
+from fourierkernels.plotting.svg import element, fill, key, line, number, stroke
 from fourierkernels.theory import Mise
 from fourierkernels.theory.densities import as_density
 

@@ -2,7 +2,8 @@
 
 from html import escape
 
-from book.moving.drawing import Control, Drawing, element
+from book.moving.drawing import Control, Drawing
+from fourierkernels.plotting.svg import element
 
 
 def figure_html(drawing: Drawing) -> str:

@@ -7,10 +7,11 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 import fourierkernels as fk
-from book.moving.drawing import Control, Drawing, Over, element
-from book.moving.panel import BAR, INK, Panel, fill, key, label, line, stroke
+from book.moving.drawing import Control, Drawing, Over
+from book.moving.panel import Panel
 from fourierkernels.estimators.modes import modes
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.plotting.svg import BAR, INK, element, fill, key, label, line, stroke
 
 KERNEL = "fourier4"
 PER_DOUBLING = 6  # settings of the slider from a radius to twice that

@@ -19,11 +19,12 @@ from scipy.special import softmax
 from sklearn.datasets import load_diabetes
 
 from book.moving import attention, causal, kernel, radius
-from book.moving.drawing import TEXT, Control, Drawing, Over, Part, number
+from book.moving.drawing import TEXT, Control, Drawing, Over, Part
 from book.moving.markup import figure_html
 from book.moving.panel import Panel
 from book.moving.registry import FIGURES, LARGEST, figure
 from fourierkernels.plotting import COLOURS
+from fourierkernels.plotting.svg import number
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "book" / "_static"
