@@ -20,6 +20,7 @@ import csv
 import math
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,64 @@ def forward_ratios(method: str, least: int = 0) -> list[float]:
     return [times[shape, "ours"] / times[shape, method] for shape in shapes]
 
 
+def bleu_reach(model: str) -> float:
+    """Half of the interval of the BLEU that a translation model loses, over seeds."""
+    table = read_table(RESULTS / "translation_report_differences.csv")
+    low, high = (cell(table, f"model={model}", f"BLEU {end}, seeds") for end in ("low", "high"))
+    return (high - low) / 2
+
+
+def encoder_training_time() -> float:
+    """Training time with a DFT in the encoder over that of attention, all seeds together."""
+    runs = read_table(RESULTS / "translation_report_runs.csv")
+    spent = dict.fromkeys(("dft_encoder", "attention"), 0.0)
+    for run in runs:
+        if run["model"] in spent:
+            spent[run["model"]] += float(run["training_seconds"])
+    return spent["dft_encoder"] / spent["attention"]
+
+
+def learned_minus_fixed_reach() -> float:
+    """Half of the interval, in nats, of learning the radius from 0.1; of eleven comparisons."""
+    runs = read_table(RESULTS / "language_networks.csv")
+    losses = {
+        (run["row"], run["seed"]): float(run["test plain perplexity"])
+        for run in runs
+        if run["part"] == "radii"
+    }
+    seeds = [seed for row, seed in losses if row == "R = 0.1"]
+    more = np.array([losses["R = 0.1 fixed", seed] - losses["R = 0.1", seed] for seed in seeds])
+    compared = len({row for row, _ in losses})
+    quantile = student_t.ppf(1 - 0.05 / 2 / compared, len(more) - 1)
+    return float(quantile * more.std(ddof=1) / math.sqrt(len(more)))
+
+
+PRUNED = {"albert": "ALBERT", "bert": "BERT, pretrained", "gpt": "GPT-2"}
+
+
+def pruning(name: str, what: str) -> float:
+    """Mean loss over a curve of removal: the most redundant heads first, or of random orders."""
+    curves: dict[str, list[float]] = {}
+    for row in read_table(RESULTS / "real_heads_pruning.csv"):
+        if row["network"] == PRUNED[name]:
+            curves.setdefault(row["order"], []).append(float(row["loss"]))
+    means = {order: math.fsum(curve) / len(curve) for order, curve in curves.items()}
+    drawn = [mean for order, mean in means.items() if order.startswith("random")]
+    return {"nearest": means["nearest"], "least": min(drawn), "most": max(drawn)}[what]
+
+
 EXACT: dict[str, Callable[[], float]] = {
+    "encoder_training_time": encoder_training_time,
+    "learned_minus_fixed_reach": learned_minus_fixed_reach,
+    **{
+        f"bleu_reach_{model}": partial(bleu_reach, model)
+        for model in ("dft_encoder", "dft_both", "hard_gaussian_reader")
+    },
+    **{
+        f"pruning_{name}_{what}": partial(pruning, name, what)
+        for name in PRUNED
+        for what in ("nearest", "least", "most")
+    },
     "overshoot_at_a_jump": lambda: 0.5 + float(sici(math.pi)[0]) / math.pi,
     "decoder_minus_encoder": lambda: decoder_minus_encoder()[0],
     "decoder_minus_encoder_low": lambda: decoder_minus_encoder()[1],
@@ -90,11 +148,12 @@ def quoted_numbers(text: str) -> list[str]:
 
 def number_problems(claim: Claim, root: Path = ROOT) -> Iterator[str]:
     """Numbers of a claim without a source, and sources that say something else."""
-    for quoted in quoted_numbers(claim.found):
+    text = f"{claim.found} {claim.smallest}"
+    for quoted in quoted_numbers(text):
         if not any(quoted in said for said in claim.numbers):
             yield f"{claim.id}: {quoted} has no source"
     for said, source in claim.numbers.items():
-        if said not in claim.found:
+        if said not in text:
             yield f"{claim.id}: {said} has a source and is not quoted"
         elif (value := sourced(said, source, root)) != number_in(said):
             yield f"{claim.id}: {said} is quoted, {value} is found ({source})"

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from book.claims.registry import VERDICTS, Claim, Paper, anchor, load_papers
+from book.claims.registry import HOW, VERDICTS, Claim, Paper, anchor, load_papers
 
 
 def claims_of(key: str) -> str:
@@ -43,14 +43,27 @@ def _block(paper: Paper, claim: Claim) -> str:
         [
             f"(claim-{paper.key}-{claim.id})=",
             f":::{{div}} claim claim-{kind}",
-            f"[{claim.verdict}]{{.verdict}} **{claim.place}.** {claim.says}",
+            f"[{said(claim)}]{{.verdict}} **{claim.place}.** {claim.says}",
             "",
             f"*Here:* {claim.found}",
             "",
+            *_power(claim),
             *_details(claim),
             ":::",
         ]
     )
+
+
+def said(claim: Claim) -> str:
+    """Both words of a verdict: what was found, and how."""
+    return f"{claim.verdict} · {HOW[claim.how]}" if claim.how else claim.verdict
+
+
+def _power(claim: Claim) -> Iterator[str]:
+    """Write what a measurement that saw nothing could have seen."""
+    if claim.smallest:
+        yield f"*Smallest that would have shown:* {claim.smallest}. *The paper:* {claim.paper}."
+        yield ""
 
 
 def _details(claim: Claim) -> Iterator[str]:

@@ -2,16 +2,19 @@
 
 A file has the paper's ``key`` and ``title``, its ``items`` (every numbered theorem, remark,
 definition and table) and its claims. A claim has an ``id``, the ``place`` in the paper, the
-``items`` it is about, what the paper ``says`` in our words, a ``verdict``, what was ``found``, its
-``scope``, the ``chapter`` with the title of a section (``08_theorems#What is loose, and why``), the
-``results`` and ``tests`` that show it, and ``numbers``: for each number quoted in ``found``, where
-it comes from (see ``numbers.py``).
+``items`` it is about, what the paper ``says`` in our words, a ``verdict`` and ``how`` it was
+reached, the ``evidence`` (an experiment or a derivation, by its file or chapter and, after a colon,
+the part of it: claims with one evidence have one verdict), what was ``found``, its ``scope``, the
+``chapter`` with the title of a section (``08_theorems#What is loose, and why``), the ``results``
+and ``tests`` that show it, and ``numbers``: for each number quoted, where it comes from (see
+``numbers.py``). What was not seen has the ``smallest`` gain that would have shown, and the one that
+the ``paper`` claims.
 """
 
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -21,13 +24,19 @@ from docutils.nodes import make_id
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "book" / "claims"
 
-# The verdicts, with the class that colours them.
+# The verdicts, with the class that colours them, and how one is reached.
 VERDICTS = {
     "holds": "holds",
-    "holds, but loose": "loose",
-    "does not hold": "fails",
-    "not seen at our scale": "unseen",
-    "not tested here": "untested",
+    "holds with conditions that we add": "conditions",
+    "false as printed": "fails",
+    "reversed here": "reversed",
+    "not seen": "unseen",
+    "not tested": "untested",
+}
+HOW = {
+    "derived": "derived",
+    "measured": "measured here, in small",
+    "elsewhere": "on another device or data than stated",
 }
 
 _CELL = re.compile(r"^(`{3,}|:{3,}).*?^\1\s*$", re.DOTALL | re.MULTILINE)
@@ -44,6 +53,10 @@ class Claim:
     verdict: str
     found: str
     chapter: str
+    how: str = ""
+    evidence: str = ""
+    smallest: str = ""
+    paper: str = ""
     scope: str = ""
     items: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
@@ -115,9 +128,19 @@ def _claim(entry: dict[str, Any]) -> Claim:
     if entry.get("verdict") not in VERDICTS:
         verdict = entry.get("verdict")
         raise ValueError(f"claim {name}: verdict must be one of {list(VERDICTS)}, got {verdict!r}")
-    if empty := [key for key in ("place", "says", "found", "chapter") if not entry.get(key)]:
+    if entry.get("how", "") not in ("", *HOW):
+        raise ValueError(f"claim {name}: how must be one of {list(HOW)}, got {entry['how']!r}")
+    if empty := [key for key in _needed(entry["verdict"]) if not entry.get(key)]:
         raise ValueError(f"claim {name}: {empty} must not be empty")
     return Claim(**_frozen(entry))
+
+
+def _needed(verdict: str) -> tuple[str, ...]:
+    """Fields that a claim of this verdict has."""
+    always = ("place", "says", "found", "chapter")
+    if verdict == "not tested":
+        return always
+    return (*always, "how", "evidence", *(("smallest", "paper") if verdict == "not seen" else ()))
 
 
 def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
@@ -139,11 +162,24 @@ def problems(paper: Paper, root: Path = ROOT) -> Iterator[str]:
         yield from (f"{claim.id}: {problem}" for problem in _broken_links(claim, root))
 
 
+def contradictions(papers: Iterable[Paper]) -> Iterator[str]:
+    """Find what rests on one experiment or derivation and has more than one verdict."""
+    found: dict[str, dict[str, str]] = {}
+    for claim in (claim for paper in papers for claim in paper.claims if claim.evidence):
+        found.setdefault(claim.evidence, {})[claim.id] = claim.verdict
+    for evidence, verdicts in found.items():
+        if len(set(verdicts.values())) > 1:
+            yield f"{evidence} must have one verdict, got {verdicts}"
+
+
 def _broken_links(claim: Claim, root: Path) -> Iterator[str]:
     chapter = root / "notebooks" / f"{claim.page}.md"
     if not chapter.is_file():
         yield f"there is no chapter {claim.page!r}"
     elif claim.section not in section_titles(chapter.read_text("utf-8")):
         yield f"{claim.page} has no section {claim.section!r}"
+    table = claim.evidence.partition(":")[0]
+    if table.endswith(".csv") and table not in claim.results:
+        yield f"its evidence {table!r} must be among its results"
     files = [*(f"experiments/results/{name}" for name in claim.results), *claim.tests]
     yield from (f"there is no file {name}" for name in files if not (root / name).is_file())

@@ -23,7 +23,9 @@ id = "theorem"
 items = ["Theorem 1"]
 place = "Theorem 1"
 says = "The slope is $-1/2$."
-verdict = "holds, but loose"
+how = "derived"
+verdict = "holds"
+evidence = "slopes.csv: laplace"
 found = "It is −0.750 of {n} samples."
 chapter = "08_theorems#The rates"
 results = ["slopes.csv"]
@@ -98,7 +100,7 @@ def test_attention_with_a_projection_is_beside_the_verdict_on_correlation() -> N
     sources = " ".join(claim.numbers.values())
     for column in ("error", "difference", "low", "high"):
         assert f"contender=product, projection | {column}" in sources
-    assert claim.verdict == "not tested here"
+    assert claim.verdict == "not tested"
 
 
 def test_theorems_and_tables_of_the_papers_are_listed() -> None:
@@ -114,8 +116,28 @@ def test_theorems_and_tables_of_the_papers_are_listed() -> None:
 
 def test_a_verdict_names_a_result_a_test_or_its_scope() -> None:
     for key, claim in CLAIMS:
-        if claim.verdict != "not tested here":
+        if claim.verdict != "not tested":
             assert claim.results or claim.tests or claim.scope, (key, claim.id)
+
+
+def test_one_experiment_has_one_verdict() -> None:
+    assert list(registry.contradictions(PAPERS)) == []
+    kernels = [one.verdict for _, one in CLAIMS if one.evidence == "language_tables.csv: kernels"]
+    assert len(kernels) > 3
+    assert set(kernels) == {"not seen"}
+
+
+def test_two_verdicts_on_one_experiment_are_found() -> None:
+    (paper, *_) = PAPERS
+    claim = next(one for one in paper.claims if one.verdict == "not seen")
+    both = replace(paper, claims=(claim, replace(claim, id="other", verdict="holds")))
+    (found,) = registry.contradictions([both])
+    assert claim.evidence in found
+    assert "'other': 'holds'" in found
+
+
+def test_nothing_holds_because_of_another_device_or_other_data() -> None:
+    assert [key for key, one in CLAIMS if (one.how, one.verdict) == ("elsewhere", "holds")] == []
 
 
 def test_the_page_has_every_paper_and_every_verdict() -> None:
@@ -139,7 +161,8 @@ def test_every_claim_is_on_the_page_with_its_verdict(paper: registry.Paper) -> N
     text = page.claims_of(paper.key)
     for claim in paper.claims:
         assert f"(claim-{paper.key}-{claim.id})=" in text
-        assert f"[{claim.verdict}]{{.verdict}} **{claim.place}.** {claim.says}" in text
+        assert f"[{claim.verdict}" in text
+        assert f"]{{.verdict}} **{claim.place}.** {claim.says}" in text
 
 
 # --- what is found when something is wrong ---------------------------------------------------
@@ -160,6 +183,7 @@ def test_sound_claims_pass(checkout: Path) -> None:
         ('["slopes.csv"]', '["slope.csv"]', "there is no file experiments/results/slope.csv"),
         ('["slopes.csv"]', '["slopes.csv"]\ntests = ["tests/test_a.py"]', "no file tests/test_a"),
         ("It is −0.750", "It is −0.751", "−0.751 has no source"),
+        ('"slopes.csv: laplace"', '"other.csv: laplace"', "must be among its results"),
         ("of 1,000 samples", "of 1,000 samples, 90 %", "90 has no source"),
         ("of 1,000 samples", "of 1,000 samples, 512 of them", "512 has no source"),
         ('"−0.750" =', '"−0.7" =', "−0.7 is quoted, −0.750 is found"),
@@ -183,8 +207,12 @@ def test_a_result_that_changes_is_found(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('verdict = "holds, but loose"', "", "verdict must be one of .* got None"),
-        ("holds, but loose", "true", "verdict must be one of .* got 'true'"),
+        ('verdict = "holds"', "", "verdict must be one of .* got None"),
+        ("holds", "true", "verdict must be one of .* got 'true'"),
+        ('"holds"', '"not seen"', r"\['smallest', 'paper'\] must not be empty"),
+        ('how = "derived"', "", r"\['how'\] must not be empty"),
+        ("derived", "read", "how must be one of .* got 'read'"),
+        ('evidence = "slopes.csv: laplace"', "", r"\['evidence'\] must not be empty"),
         ('says = "The slope is $-1/2$."', 'says = ""', r"\['says'\] must not be empty"),
         ("place =", "where =", "fields must be among .* got {'where'}"),
     ],
