@@ -3,7 +3,7 @@
     python experiments/benchmarks/kernel_limits.py [--output FOLDER] [--quick] [--repeats K]
 
 - `transform`: a band-limited sum over a bare pair of finufft transforms (type 1, type 2) with the
-  same points, modes and options; tol = 1e-12, normal-reference radius.
+  same points and modes, on one thread; tol = 1e-12, normal-reference radius.
 - `fitted density`, `fitted regression`: an estimator fitted and evaluated, over the same bare pair;
   for the regression the detail says how many rows were faint and summed again over all pairs.
 - `regression`: Nadaraya-Watson over the density alone.
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import finufft
 import numba
 import numpy as np
 
@@ -32,7 +33,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.timing import rounds
 from fourierkernels.kernels import as_kernel
-from fourierkernels.sums import PreparedSum, bandlimited, kernel_sum, transforms
+from fourierkernels.sums import PreparedSum, bandlimited, kernel_sum
 from fourierkernels.theory import optimal_radius
 
 ROOT = Path(__file__).parents[2]
@@ -95,8 +96,8 @@ def bare_pair(x: np.ndarray, at: np.ndarray, name: str, radius: float) -> tuple[
         for points in (x, at)
     ]
     modes = [len(s.coefficients) for s in series]
-    forward, backward = transforms._FORWARD[len(modes)], transforms._BACKWARD[len(modes)]
-    strengths, options = np.ones(len(x), np.complex128), transforms._options(modes, 1e-13)
+    forward, backward = (getattr(finufft, f"nufft{len(modes)}d{type_}") for type_ in (1, 2))
+    strengths, options = np.ones(len(x), np.complex128), {"eps": 1e-13, "nthreads": 1}
 
     def pair() -> object:
         spectrum = forward(*phases[0], strengths, tuple(modes), isign=-1, **options)

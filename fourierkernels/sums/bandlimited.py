@@ -9,23 +9,20 @@ times the coefficients, type-2 transform to the queries [barnett2019finufft]_.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums.coordinates import Box
+from fourierkernels.sums.coordinates import Box, Grid, product_axes
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.sums.series import Series, fourier_series
-from fourierkernels.sums.transforms import backward, forward
+from fourierkernels.sums.transforms import axes_pay, backward, forward, on_axes
 
 _EPS = float(np.finfo(float).eps)
 _LARGEST_BATCH = 2**27  # bytes of spectra transformed together
-
-Grid = tuple[tuple[float, int], ...]  # period and number of modes, per dimension
 
 
 class BandlimitedSum:
@@ -50,13 +47,12 @@ class BandlimitedSum:
         tol: float = 1e-12,
     ) -> None:
         self._points, self._kernel, self._radius, self._tol = points, kernel, radius, tol
+        self._weights, self._responses = weights, responses
         self._columns = 1 + responses.shape[1]
-        self._pairs = _pairs(weights, responses)
         self._heaviest = float(weights.max(initial=0.0))  # the sum at a sample is about as large
-        self._spans = box.spans
-        self._centre = 0.5 * np.array(box.low) + 0.5 * np.array(box.high)
+        self._box = box
         self._series: dict[tuple[tuple[str, ...], int], list[Series]] = {}
-        self._spectra: dict[Grid, NDArray[np.complex128]] = {}
+        self._spectra: dict[Grid, ComplexArray] = {}
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums at queries of shape ``(m, dim)`` within the box."""
@@ -78,43 +74,34 @@ class BandlimitedSum:
         (grid,) = {tuple((s.period, len(s.coefficients)) for s in each) for each in series}
         if grid not in self._spectra:
             self._spectra[grid] = self.transformed(grid)
-        spectrum, phases = self._spectra[grid], self._phases(queries, grid)
-        pairs = [spectrum] * len(parts) + [spectrum[:1]] * len(alone)
+        spectrum, columns = self._spectra[grid], len(parts) * [self._columns] + len(alone) * [1]
         results = []
-        for rows in _batches([len(each) for each in pairs], spectrum[0].nbytes):
-            shaped = [
-                pairs[k] * math.prod(np.ix_(*(s.coefficients for s in series[k]))) for k in rows
-            ]
-            sums = self._evaluated(phases, np.concatenate(shaped))
+        for rows in _batches(columns, spectrum[0].nbytes):
+            shaped = [spectrum[: columns[k]] * _product(series[k]) for k in rows]
+            sums = self._evaluated(queries, np.concatenate(shaped), grid)
             for k, each in zip(rows, shaped, strict=True):
                 mine, sums = sums[: len(each)], sums[len(each) :]
-                columns = self._columns if k < len(parts) else 1
-                results.append(self._result(mine, each[0], columns, series[k]))
+                results.append(self._result(mine, each[0], series[k]))
         return results
 
-    def _evaluated(
-        self, phases: list[FloatArray], spectra: NDArray[np.complex128]
-    ) -> NDArray[np.complex128]:
-        """Return the type-2 transforms of spectra ``(t, *modes)``, shape ``(t, m)``."""
-        sums = backward(*phases, spectra, isign=1, **self._options)
-        return np.atleast_2d(sums)
+    def _evaluated(self, queries: FloatArray, halves: ComplexArray, grid: Grid) -> FloatArray:
+        """Return the sums over modes at the queries, shape ``(t, m)``."""
+        product = product_axes(queries)
+        if product is None or not axes_pay(product.lengths, halves.shape, self._eps):
+            return backward(queries, halves, grid, self._box, eps=self._eps)
+        sums = on_axes(product.axes, halves, grid, self._box)
+        order = [0, *(1 + d for d in product.order)]
+        return sums.transpose(order).reshape(len(halves), -1)
 
-    def _result(
-        self,
-        sums: NDArray[np.complex128],
-        spectrum: NDArray[np.complex128],
-        columns: int,
-        series: list[Series],
-    ) -> KernelSums:
-        """Return real columns, one in each real or imaginary part, with the error of the first."""
-        real = [sums[c // 2].imag if c % 2 else sums[c // 2].real for c in range(columns)]
-        responses = np.stack(real[1:], axis=1) if columns > 1 else np.zeros((len(real[0]), 0))
-        power = np.square(spectrum.real) + np.square(spectrum.imag)
-        peak = math.sqrt(power.sum())  # root mean square of the first column
+    def _result(self, sums: FloatArray, halves: ComplexArray, series: list[Series]) -> KernelSums:
+        """Return the columns, with the error of the first, whose modes are given."""
+        power = np.square(halves.real) + np.square(halves.imag)
+        peak = math.sqrt(2.0 * power.sum() - power[0].sum())  # root mean square over a period
         accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
-        size = accuracy * max(peak, self._heaviest, float(np.abs(real[0]).max()))
-        error, exponent = (np.broadcast_to(each, len(real[0])) for each in (size, 0))
-        return KernelSums(responses, np.ascontiguousarray(real[0]), error, exponent)
+        size = accuracy * max(peak, self._heaviest, float(np.abs(sums[0]).max()))
+        error, exponent = (np.broadcast_to(each, len(sums[0])) for each in (size, 0))
+        responses = np.ascontiguousarray(sums[1:].T)
+        return KernelSums(responses, np.ascontiguousarray(sums[0]), error, exponent)
 
     def _series_of(self, parts: tuple[str, ...], moment: int) -> list[Series]:
         """Return one series per dimension, on the grid that serves moments up to `moment`."""
@@ -124,27 +111,31 @@ class BandlimitedSum:
                 fourier_series(
                     self._kernel, float(r), float(span), tol=self._tol, part=part, moment=moment
                 )
-                for r, span, part in zip(self._radius, self._spans, parts, strict=True)
+                for r, span, part in zip(self._radius, self._box.spans, parts, strict=True)
             ]
         return self._series[key]
 
-    def transformed(self, grid: Grid) -> NDArray[np.complex128]:
-        """Return the type-1 transform of the samples, shape ``(pairs, *modes)``."""
-        modes = tuple(count for _, count in grid)
-        phases = self._phases(self._points, grid)
-        return np.asarray(
-            forward(*phases, self._pairs, modes, isign=-1, **self._options), np.complex128
-        )
-
-    def _phases(self, points: FloatArray, grid: Grid) -> list[FloatArray]:
-        return [
-            (column - middle) * (2.0 * math.pi / period)
-            for column, middle, (period, _) in zip(points.T, self._centre, grid, strict=True)
-        ]
+    def transformed(self, grid: Grid) -> ComplexArray:
+        """Return the modes of weights and weighted responses, as :func:`forward`."""
+        strengths = np.empty((self._columns, len(self._weights)))
+        strengths[0] = self._weights
+        np.multiply(self._responses.T, self._weights, out=strengths[1:])
+        return forward(self._points, strengths, grid, self._box, eps=self._eps)
 
     @property
-    def _options(self) -> dict[str, Any]:
-        return {"eps": max(0.1 * self._tol, 1e-14), "real": self._columns == 1}
+    def _eps(self) -> float:
+        return max(0.1 * self._tol, 1e-14)
+
+
+def _product(series: list[Series]) -> ComplexArray | FloatArray:
+    """Return the coefficients of all dimensions at the modes that are kept.
+
+    The mode without a partner, the first of each dimension, is dropped: its coefficient is below
+    the accuracy of the series.
+    """
+    first, *others = (each.coefficients for each in series)
+    kept = [first[len(first) // 2 :], *(each[1:] for each in others)]
+    return np.asarray(reduce(np.multiply, np.ix_(*kept)))
 
 
 def _batches(sizes: list[int], nbytes: int) -> list[list[int]]:
@@ -158,13 +149,3 @@ def _batches(sizes: list[int], nbytes: int) -> list[list[int]]:
         batches[-1].append(place)
         held += size * nbytes
     return batches
-
-
-def _pairs(weights: FloatArray, responses: FloatArray) -> NDArray[np.complex128]:
-    """Two real columns travel as one complex one: the kernel is real, so they do not mix."""
-    pairs = np.zeros((responses.shape[1] // 2 + 1, len(weights)), np.complex128)
-    pairs[0].real = weights
-    for k, column in enumerate(responses.T, start=1):
-        half = pairs[k // 2].imag if k % 2 else pairs[k // 2].real
-        np.multiply(column, weights, out=half)
-    return pairs

@@ -9,6 +9,7 @@ samples lie from the centre does not matter; nor |q| does where |u| is at least 
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+
+Grid = tuple[tuple[float, int], ...]  # period and number of Fourier modes, even, per dimension
 
 _EPS = float(np.finfo(float).eps)
 _LOOKED_AT = 4096  # rows whose median stands for that of all
@@ -94,6 +97,11 @@ class Box(NamedTuple):
         with np.errstate(over="ignore"):
             return np.subtract(self.high, self.low)
 
+    @property
+    def centre(self) -> FloatArray:
+        """Middle of the sides, shape ``(dim,)``, without overflow."""
+        return 0.5 * np.array(self.low) + 0.5 * np.array(self.high)
+
     def holds(self, points: FloatArray) -> NDArray[np.bool_]:
         """Return which points of shape ``(n, dim)`` lie in the closed box, shape ``(n,)``."""
         inside = np.ones(len(points), bool)
@@ -115,6 +123,59 @@ class Box(NamedTuple):
             tuple(end - more if end < mine else mine for mine, end, more in low),
             tuple(end + more if end > mine else mine for mine, end, more in high),
         )
+
+
+class Product(NamedTuple):
+    """Points that are all combinations of the values of one axis per dimension.
+
+    Attributes
+    ----------
+    axes : list of dim arrays
+    order : tuple of dim ints
+        Dimensions from the one that changes most slowly to the one that changes most quickly.
+    """
+
+    axes: list[FloatArray]
+    order: tuple[int, ...]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Of the axes."""
+        return tuple(map(len, self.axes))
+
+
+def product_axes(points: FloatArray) -> Product | None:
+    """Return the axes whose combinations points ``(m, dim)`` are, exactly and in order, dim > 1.
+
+    Examples
+    --------
+    >>> x, y = np.meshgrid([0.0, 1.0, 4.0], [2.0, 3.0])
+    >>> found = product_axes(np.column_stack([x.ravel(), y.ravel()]))
+    >>> found.order, found.lengths
+    ((1, 0), (3, 2))
+    """
+    m, dim = points.shape
+    runs = [_first_run(column) for column in points.T]
+    order = tuple(sorted(range(dim), key=lambda d: -runs[d]))
+    ordered = [m, *(runs[d] for d in order)]
+    if dim == 1 or ordered[-1] != 1 or ordered[1] == 1:
+        return None  # scattered: no value comes twice in a row
+    if any(slow % quick for slow, quick in pairwise(ordered)):
+        return None
+    lengths = [slow // quick for slow, quick in pairwise(ordered)]
+    values, axes = points.reshape(*lengths, dim), [np.empty(0)] * dim
+    for place, d in enumerate(order):
+        first = tuple(slice(None) if other == place else slice(1) for other in range(dim))
+        if not np.array_equal(values[..., d], np.broadcast_to(values[(*first, d)], lengths)):
+            return None
+        axes[d] = values[(*first, d)].ravel()
+    return Product(axes, order)
+
+
+def _first_run(column: FloatArray) -> int:
+    """Return how many values at the start are equal."""
+    others = column != column[0]
+    return int(np.argmax(others)) or len(column)
 
 
 def middle(rows: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from fourierkernels.kernels import GaussianKernel
 from fourierkernels.sums.coordinates import centring_limit, steepness
 from fourierkernels.sums.problem import Problem, compiled_refusal
 from fourierkernels.sums.result import KernelSums
-from fourierkernels.sums.transforms import is_large, loop_threads, oversampling, transform_threads
+from fourierkernels.sums.transforms import Choice, choice, loop_threads
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
 _SLACK = 4.0  # times `tol` that a promise may be
@@ -146,38 +146,28 @@ def _bandlimited_refusal(problem: Problem) -> str:
         return "needs a transform of compact support"
     if problem.accuracy > _SLACK * problem.tol:
         return f"reaches {problem.accuracy:.1e} at this radius and range of data"
-    if 16.0 * ((problem.columns + 1) // 2) * _grid_points(problem) > _LARGEST_GRID:
+    if 8.0 * problem.columns * math.prod(_way(problem, problem.m).sizes) > _LARGEST_GRID:
         return f"would need {math.prod(problem.modes):.1e} modes"
     return ""
 
 
-def _grid_points(problem: Problem) -> float:
-    """Return the points of the grid that carries one or two columns."""
-    modes = problem.modes
-    halved = 0.5 if problem.columns == 1 and is_large(modes) else 1.0
-    grid = oversampling(modes, 0.1 * problem.tol) ** problem.dim * math.prod(modes)
-    return halved * grid
+def _way(problem: Problem, count: int) -> Choice:
+    """Return the transform of so many samples or queries."""
+    return choice(problem.modes, count, problem.columns, max(0.1 * problem.tol, 1e-14))
 
 
 def grid_seconds(problem: Problem) -> float:
     """Return the part of a band-limited sum that does not depend on the number of points: FFTs."""
-    grid, modes = _grid_points(problem), math.prod(problem.modes)
-    point = {1: 40e-9, 2: 14e-9, 3: 25e-9}[problem.dim] * max(1.0, math.log2(grid) / 10.0)
-    threads = transform_threads() if is_large(problem.modes) else 1
-    each = point * grid / float(threads) ** 0.7 + 40e-9 * modes
-    return float(((problem.columns + 1) // 2) * each)
+    return 2.0 * _way(problem, 0).seconds + problem.columns * 40e-9 * math.prod(problem.modes)
 
 
 def _bandlimited_seconds(problem: Problem) -> float:
-    """Seconds to spread each point to its neighbours on the grid, and of the FFTs."""
-    large = is_large(problem.modes)
-    spread = {1: 45e-9, 2: 145e-9, 3: 1350e-9}[problem.dim] * (1.4 if large else 1.0)
-    threads = transform_threads() if large else 1
-    pairs = (problem.columns + 1) // 2
+    """Seconds of the series, and of the transforms of samples and queries."""
     moments = max(1, problem.moments)  # for each, transforms back
     series = 1.1e-3 if isinstance(problem.kernel, GaussianKernel) else 2e-3
-    points = pairs * spread * (problem.n + moments * problem.m) / threads
-    return series + points + 0.5 * (1 + moments) * grid_seconds(problem)
+    modes = problem.columns * 40e-9 * math.prod(problem.modes)
+    back = moments * (_way(problem, problem.m).seconds + modes)
+    return series + _way(problem, problem.n).seconds + back
 
 
 def _split_refusal(problem: Problem) -> str:

@@ -79,8 +79,9 @@ class SplitSum:
         options: dict[str, Any] = {"kernel": self._kernel, "radius": self._radius}
         if not compiled:
             return ReferenceSum(points, weights, responses, **options)
-        centre = 0.5 * np.array(self._box.low) + 0.5 * np.array(self._box.high)
-        return CentredSum(points, weights, responses, **options, tol=self._tol, centre=centre)
+        return CentredSum(
+            points, weights, responses, **options, tol=self._tol, centre=self._box.centre
+        )
 
 
 def _added(one: KernelSums, other: KernelSums) -> KernelSums:

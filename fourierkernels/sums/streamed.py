@@ -14,10 +14,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
-from fourierkernels.sums.bandlimited import BandlimitedSum, Grid
-from fourierkernels.sums.coordinates import Box, Frame
+from fourierkernels.sums.bandlimited import BandlimitedSum
+from fourierkernels.sums.coordinates import Box, Frame, Grid
 from fourierkernels.sums.plan import Plan, plan_sum
 from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums, Units
@@ -85,8 +85,7 @@ class ModeGrid:
         self.plan(len(points), 1 + responses.shape[1])  # refuses what would not fit
         units = _tight(Units.of(responses), responses)
         sums = BandlimitedSum(points, weights, units.removed(responses), **self.options)
-        values = _halves(sums.transformed(self.grid), 1 + responses.shape[1])
-        return Modes(float(weights.sum()), units, values)
+        return Modes(float(weights.sum()), units, sums.transformed(self.grid))
 
     def over(self, dims: tuple[int, ...]) -> "ModeGrid":
         """Return the grid in some of the dimensions."""
@@ -134,7 +133,7 @@ class Modes:
 
     weight: float
     units: Units
-    values: NDArray[np.complex128]
+    values: ComplexArray
 
     def __add__(self, other: "Modes") -> "Modes":
         """Return the modes of the samples of both."""
@@ -243,9 +242,9 @@ class _SeriesSum(BandlimitedSum):
         none = np.zeros((0, len(grid.radius)))
         responses = np.zeros((0, len(modes.values) - 1))
         super().__init__(none, np.zeros(0), responses, **grid.options)
-        self._spectra = {grid.grid: _packed(modes.values)}
+        self._spectra = {grid.grid: modes.values}
 
-    def transformed(self, grid: Grid) -> NDArray[np.complex128]:
+    def transformed(self, grid: Grid) -> ComplexArray:
         raise SamplesNotKeptError(
             "the integral of the Gaussian must have samples in three dimensions, got the modes of "
             "a stream; fit an array"
@@ -303,27 +302,3 @@ def _common(one: Modes, other: Modes) -> Units:
     largest = np.where(centred, spread, size)
     scale = np.ldexp(1.0, np.frexp(largest)[1] - 1)
     return Units(np.where(centred, middle, 0.0), np.maximum(scale, _TINY))
-
-
-def _halves(spectrum: NDArray[np.complex128], columns: int) -> NDArray[np.complex128]:
-    """Split pairs of real columns, which travelled as one complex one; shape (columns, *half).
-
-    The mode without a partner, the first of each dimension, is dropped: its coefficient is below
-    the accuracy of the series.
-    """
-    inner = spectrum[(slice(None), *[slice(1, None)] * (spectrum.ndim - 1))]
-    middle = inner.shape[1] // 2
-    partners = np.conj(np.flip(inner, axis=tuple(range(1, inner.ndim)))[:, middle:])
-    ahead = inner[:, middle:]
-    parts = np.stack([0.5 * (ahead + partners), -0.5j * (ahead - partners)], axis=1)
-    return np.asarray(parts.reshape(-1, *ahead.shape[1:])[:columns])
-
-
-def _packed(values: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Undo :func:`_halves`: all modes of pairs of columns, shape (pairs, *modes)."""
-    behind = np.conj(np.flip(values[:, 1:], axis=tuple(range(1, values.ndim))))
-    inner = np.concatenate([behind, values], axis=1)
-    if len(inner) % 2:
-        inner = np.concatenate([inner, np.zeros_like(inner[:1])])
-    pairs = inner[0::2] + 1j * inner[1::2]
-    return np.pad(pairs, [(0, 0), *[(1, 0)] * (pairs.ndim - 1)])

@@ -1,123 +1,194 @@
-"""Nonuniform transforms of finufft as kernel sums need them, small or on large grids.
+"""Transforms of real strengths between points and Fourier modes, and how they are chosen.
 
-On a large grid the time is that of the FFT. The oversampled grid is then as coarse as the widest
-spreading kernel allows, threads share the work, and a transform of real strengths takes half of the
-modes: those of the others are their conjugates [barnett2019finufft]_.
+Sums over modes are real where modes are conjugates in pairs, so that half of them is kept: modes
+0 <= k_0 < M_0/2 and |k_d| < M_d/2. The two ways to them are those of
+:mod:`fourierkernels.sums.lattices`.
 """
 
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
-import finufft
 import numpy as np
-from numpy.typing import NDArray
+from scipy import fft
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
+from fourierkernels.sums.coordinates import Box, Grid
 
-Transform = Callable[..., ComplexArray]
+if TYPE_CHECKING:
+    from fourierkernels.sums.lattices import Way
 
-_FORWARD: dict[int, Transform] = {1: finufft.nufft1d1, 2: finufft.nufft2d1, 3: finufft.nufft3d1}
-_BACKWARD: dict[int, Transform] = {1: finufft.nufft1d2, 2: finufft.nufft2d2, 3: finufft.nufft3d2}
-_LARGE = {1: 2**21, 2: 2**18, 3: 2**16}  # modes from which on the FFT takes most of the time
-_WIDEST = 15.5  # grid points to which finufft spreads a point at most, less rounding up
-_SHARE = 0.2  # of the accuracy: a coarse grid errs at single points by more than on average
-
-
-def is_large(modes: Sequence[float]) -> bool:
-    """Return whether the grid of so many modes per dimension is large."""
-    return math.prod(modes) >= _LARGE[len(modes)]
-
-
-def oversampling(modes: Sequence[float], eps: float) -> float:
-    """Return the grid over the modes, per dimension; between 1.25 and 2.
-
-    A point spread to w cells keeps log(1/eps) = π w √(1 - 1/σ) at oversampling σ.
-    """
-    if not is_large(modes):
-        return 2.0
-    share = math.log(1.0 / (_SHARE * eps)) / (math.pi * _WIDEST)
-    return max(1.25, 1.0 / (1.0 - share * share))
+_WIDTHS = range(3, 17)  # cells of a window
+_OVERSAMPLING = (1.25, 2.5)
+_MARGIN = 4.0  # times the estimate, below which the errors of windows stay
+_LARGE = 2**18  # cells from which on threads share an FFT
+_DEGREES = 8
+# Seconds; see `plan`.
+_WINDOW, _ROW, _COLUMN = 9e-9, 2.8e-9, 2e-9  # of a point in a dimension, a row of it, a column
+_CELL = 6e-9  # of a cell in an FFT
+_MOMENTS, _MOMENT_CELL = 2.5e-9, 1.1e-7  # of a point, once and per column, and of a cell
+_WAVE, _PRODUCT = 2e-8, 2e-10  # of a wave at a place of an axis, and of a product with it
 
 
-def forward(*arguments: Any, isign: int, eps: float, real: bool) -> ComplexArray:
-    """Return Σ_j c_j exp(±i k·x_j) at modes -M/2 <= k < M/2, type 1; shape ``(t, *modes)``.
+class Choice(NamedTuple):
+    """A way to the modes: the width of a window, 0 for moments; cells per period; seconds."""
+
+    width: int
+    sizes: tuple[int, ...]
+    seconds: float
+
+
+def forward(
+    points: FloatArray, strengths: FloatArray, grid: Grid, box: Box, *, eps: float
+) -> ComplexArray:
+    """Return Σ_j c_j exp(-i ω_k·(x_j - centre of the box)), shape ``(t, M_0/2, M_1 - 1, ...)``.
 
     Parameters
     ----------
-    *arguments
-        Phases of shape ``(n,)``, one array per dimension; strengths of shape ``(t, n)``; numbers
-        of modes, even, one per dimension.
-    isign : {-1, 1}
+    points : array of shape (n, dim)
+    strengths : array of shape (t, n)
+    grid : Grid
+        ω_k has the components 2π k_d / period_d.
+    box : Box
+        Contains all points.
     eps : float
         Accuracy relative to Σ |c_j|.
-    real : bool
-        Whether all strengths are real.
     """
-    *phases, strengths, modes = arguments
-    transform, options = _FORWARD[len(modes)], _options(modes, eps)
-    if not (real and is_large(modes)):
-        return np.asarray(transform(*phases, strengths, modes, isign=isign, **options))
-    half = modes[0] // 2 + 1  # modes 0, 1, ..., M/2
-    others = (2 * (count // 2) + 1 for count in modes[1:])  # each with its mirror
-    turned = strengths * _turn(phases[0], isign * (half // 2))
-    found = transform(*phases, turned, (half, *others), isign=isign, **options)
-    return _mirrored(found, modes)
+    way = _way(len(points), len(strengths), grid, box, eps)
+    return way.forward(points, strengths)
 
 
-def backward(*arguments: Any, isign: int, eps: float, real: bool) -> ComplexArray:
-    """Return Σ_k f_k exp(±i k·x_j) at queries, type 2; shape ``(t, m)``.
+def backward(
+    points: FloatArray, halves: ComplexArray, grid: Grid, box: Box, *, eps: float
+) -> FloatArray:
+    """Return Σ_k f_k exp(i ω_k·(x_j - centre of the box)) at queries ``(m, dim)``, real.
 
     Parameters
     ----------
-    *arguments
-        Phases of shape ``(m,)``, one array per dimension; modes f of shape ``(t, *modes)``.
-    isign, eps
+    halves : array of shape (t, M_0/2, M_1 - 1, ...)
+        f at the modes that :func:`forward` returns; the others are their conjugates.
+    points, grid, box
         As for :func:`forward`.
-    real : bool
-        Whether the sums are real, so that modes are conjugates in pairs; a mode -M/2, whose
-        partner is missing, is left out then.
+    eps : float
+        Accuracy relative to Σ |f_k|.
+
+    Returns
+    -------
+    array of shape (t, m)
     """
-    *phases, spectra = arguments
-    modes = spectra.shape[1:]
-    transform, options = _BACKWARD[len(modes)], _options(modes, eps)
-    if not (real and is_large(modes)):
-        return np.atleast_2d(transform(*phases, spectra, isign=isign, **options))
-    half = modes[0] // 2  # modes 0, 1, ..., M/2 - 1
-    kept = 2.0 * spectra[:, half:]
-    kept[:, 0] *= 0.5
-    found = np.atleast_2d(transform(*phases, kept, isign=isign, **options))
-    found *= _turn(phases[0], isign * (half // 2))
-    found.imag = 0.0
-    return found
+    way = _way(len(points), len(halves), grid, box, eps)
+    return way.backward(points, halves)
 
 
-def _turn(phase: FloatArray, mode: int) -> ComplexArray:
-    return np.asarray(np.exp((1j * mode) * phase))
+def on_axes(axes: Sequence[FloatArray], halves: ComplexArray, grid: Grid, box: Box) -> FloatArray:
+    """Return the sums of :func:`backward` where coordinates of the axes meet, to rounding.
+
+    Dimensions are summed in turn, by products of matrices; shape ``(t, *lengths)``.
+    """
+    phases = [
+        2.0 * math.pi / period * (axis - middle)
+        for axis, (period, _), middle in zip(axes, grid, box.centre, strict=True)
+    ]
+    values = halves
+    for d in range(len(axes) - 1, 0, -1):
+        highest = halves.shape[d + 1] // 2
+        waves = _waves(phases[d], np.arange(-float(highest), highest + 1))
+        values = np.moveaxis(np.tensordot(values, waves, axes=(d + 1, 1)), -1, d + 1)
+    waves = 2.0 * _waves(phases[0], np.arange(float(halves.shape[1])))
+    waves[:, 0] = 1.0
+    real = np.tensordot(waves.real, values.real, axes=(1, 1))
+    real -= np.tensordot(waves.imag, values.imag, axes=(1, 1))
+    return np.ascontiguousarray(np.moveaxis(real, 0, 1))
 
 
-def _mirrored(half: ComplexArray, modes: tuple[int, ...]) -> ComplexArray:
-    """Return all modes from those with k_0 = 0, ..., M/2 and |k_d| <= M/2, real strengths."""
-    middle = modes[0] // 2
-    inner = tuple(slice(0, count) for count in modes[1:])
-    mirror = tuple(slice(None, 0, -1) for _ in modes[1:])
-    full: NDArray[np.complex128] = np.empty((len(half), *modes), np.complex128)
-    full[:, middle:] = half[(slice(None), slice(0, middle), *inner)]
-    np.conjugate(half[(slice(None), slice(None, 0, -1), *mirror)], out=full[:, :middle])
-    return full
+def axes_pay(lengths: tuple[int, ...], shape: tuple[int, ...], eps: float) -> bool:
+    """Return whether :func:`on_axes` takes less time than :func:`backward` at all the points.
+
+    Parameters
+    ----------
+    lengths : tuple of dim ints
+        Of the axes.
+    shape : tuple
+        Of the modes that are kept, ``(t, M_0/2, M_1 - 1, ...)``.
+    eps : float
+        Of :func:`backward`.
+    """
+    columns, *kept = shape
+    products, waves, done = 0, 0, columns * math.prod(kept)
+    for length, count in zip(reversed(lengths), reversed(kept), strict=True):
+        products += length * done
+        waves += length * count
+        done = done // count * length
+    modes = (2.0 * kept[0], *(count + 1.0 for count in kept[1:]))
+    seconds = choice(modes, math.prod(lengths), columns, eps).seconds
+    return _WAVE * waves + _PRODUCT * products < seconds
 
 
-def _options(modes: Sequence[int], eps: float) -> dict[str, Any]:
-    # Below about 1e6 points the threads of finufft mostly wait for each other.
-    if not is_large(modes):
-        return {"eps": eps, "nthreads": 1}
-    return {
-        "eps": _SHARE * eps,
-        "nthreads": transform_threads(),
-        "upsampfac": oversampling(modes, eps),
-    }
+def _waves(phases: FloatArray, modes: FloatArray) -> ComplexArray:
+    return np.asarray(np.exp(1j * np.multiply.outer(phases, modes)))
+
+
+def _way(count: int, columns: int, grid: Grid, box: Box, eps: float) -> "Way":
+    from fourierkernels.sums.lattices import Moments, Windows  # numba loads when there are points
+
+    modes = tuple(number for _, number in grid)
+    width, sizes, _ = choice(modes, count, columns, eps)
+    if not width:
+        return Moments(grid, box, cells=sizes[0])
+    threads = transform_threads() if math.prod(sizes) >= _LARGE else 1
+    return Windows(grid, box, width=width, sizes=sizes, threads=threads)
+
+
+@lru_cache(maxsize=1024)
+def choice(modes: tuple[float, ...], count: int, columns: int, eps: float) -> Choice:
+    """Return the cheapest way for so many points, columns and modes per dimension."""
+    ways = [
+        _windows(modes, width, oversampling, count, columns)
+        for width in _WIDTHS
+        if (oversampling := _oversampling(width, eps)) <= _OVERSAMPLING[1]
+    ]
+    if len(modes) == 1:
+        ways.append(_moments(modes[0], count, columns, eps))
+    return min(ways, key=lambda way: way.seconds)
+
+
+def _oversampling(width: int, eps: float) -> float:
+    """Return the cells over the modes, per dimension, at which a window of this width reaches eps.
+
+    A window of w cells keeps log(1/eps) = π w √(1 - 1/σ) at oversampling σ.
+    """
+    share = math.log(_MARGIN / eps) / (math.pi * width)
+    return math.inf if share >= 1.0 else max(_OVERSAMPLING[0], 1.0 / (1.0 - share * share))
+
+
+def _windows(
+    modes: tuple[float, ...], width: int, oversampling: float, count: int, columns: int
+) -> Choice:
+    dim, vectors = len(modes), math.ceil(width / 8)
+    sizes = tuple(_good_size(oversampling * number) for number in modes)
+    row = _ROW * 0.5 * vectors * width ** (dim - 1) + _COLUMN
+    points = count * (_WINDOW * 0.5 * (1 + vectors) * dim + columns * row)
+    return Choice(width, sizes, points + columns * _CELL * math.prod(sizes))
+
+
+def _moments(modes: float, count: int, columns: int, eps: float) -> Choice:
+    """Return cells so narrow that polynomials of degree 7 take exp(ikx) to `eps` there.
+
+    From values at Chebyshev's eight nodes, they err by at most 2 (θ/2)^8 / 8!, θ = π modes / (2
+    cells).
+    """
+    theta = 2.0 * (0.5 * eps * math.factorial(_DEGREES)) ** (1.0 / _DEGREES)
+    cells = _good_size(max(modes, 0.5 * math.pi * modes / theta))
+    points = count * _MOMENTS * (1 + columns)
+    return Choice(0, (cells,), points + columns * _MOMENT_CELL * cells)
+
+
+def _good_size(least: float) -> int:
+    """Return an even number of cells of which FFTs are fast."""
+    return 2 * int(fft.next_fast_len(math.ceil(0.5 * least), real=True))
 
 
 # ---- threads -----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
-"""Transforms on large grids, threads and windows: against plain transforms and direct sums."""
+"""Transforms between points and modes, axes, threads and windows: against sums over all terms."""
 
+import itertools
 import math
 import subprocess
 import sys
@@ -9,75 +10,178 @@ import pytest
 
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.sums import kernel_sum, transforms
+from fourierkernels.sums.coordinates import Box, Grid, product_axes
+from fourierkernels.sums.lattices import Moments, Windows
 from fourierkernels.sums.series import fourier_series, ramp_band, window
 from fourierkernels.sums.transforms import (
     backward,
+    choice,
     forward,
     loop_threads,
-    oversampling,
+    on_axes,
     transform_threads,
 )
 
-MODES = [(40,), (12, 20), (8, 10, 14)]
+GRIDS = {
+    1: ((2.0, 40),),
+    2: ((3.0, 20), (2.5, 34)),
+    3: ((2.0, 10), (2.2, 12), (5.0, 8)),
+}
+BOX = {dim: Box((-1.0,) * dim, (1.0,) * dim) for dim in GRIDS}
+WAYS = [0, *range(4, 17, 3)]  # moments, and widths of windows
+EPS = [1e-13, 1e-10, 1e-6, 1e-3]
 
 
-def phases(dim: int, count: int, seed: int = 0) -> list[np.ndarray]:
-    return list(np.random.default_rng(seed).uniform(-3.0, 3.0, (dim, count)))
+def points(dim: int, n: int, seed: int = 0) -> np.ndarray:
+    """Return points in the box, two of them in its corners and three in one place."""
+    found = np.random.default_rng(seed).uniform(-1.0, 1.0, (n, dim))
+    found[0], found[1], found[2:5] = -1.0, 1.0, 0.25
+    return found
 
 
-def waves(at: list[np.ndarray], modes: tuple[int, ...]) -> np.ndarray:
-    """exp(i k·x), shape ``(points, *modes)``."""
-    ks = np.meshgrid(*(np.arange(-(m // 2), m // 2) for m in modes), indexing="ij")
-    angle = sum(np.multiply.outer(x, k) for x, k in zip(at, ks, strict=True))
+def waves(at: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return exp(i ω_k·x) at the modes that are kept, shape ``(points, *modes)``."""
+    first = [0, *(1 - m // 2 for _, m in grid[1:])]
+    ks = np.meshgrid(
+        *(np.arange(k, m // 2) for k, (_, m) in zip(first, grid, strict=True)), indexing="ij"
+    )
+    angle = sum(
+        np.multiply.outer(x * (2.0 * math.pi / p), k)
+        for x, k, (p, _) in zip(at.T, ks, grid, strict=True)
+    )
     return np.exp(1j * angle)
 
 
-@pytest.mark.parametrize("modes", MODES, ids=len)
-@pytest.mark.parametrize("large", [False, True])
-@pytest.mark.parametrize("real", [False, True])
-def test_type_1_is_the_sum_of_its_terms(
-    modes: tuple[int, ...], large: bool, real: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(transforms._LARGE, len(modes), 1 if large else 10**9)
-    at = phases(len(modes), 9)
-    strengths = np.random.default_rng(1).normal(size=(1, 9)) + (0j if real else 1j)
-    found = forward(*at, strengths, modes, isign=-1, eps=1e-12, real=real)
-    exact = np.tensordot(strengths, waves(at, modes).conj(), 1)
-    np.testing.assert_allclose(found.reshape(exact.shape), exact, atol=1e-11)
+def real_modes(dim: int, columns: int) -> np.ndarray:
+    """Return modes of real sums: those with k_0 = 0 are conjugates in pairs."""
+    strengths = np.random.default_rng(5).normal(size=(columns, 12))
+    return np.tensordot(strengths, waves(points(dim, 12, seed=6), GRIDS[dim]).conj(), 1)
 
 
-@pytest.mark.parametrize("modes", MODES, ids=len)
-@pytest.mark.parametrize("large", [False, True])
-def test_type_2_of_conjugate_modes_is_the_real_sum(
-    modes: tuple[int, ...], large: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(transforms._LARGE, len(modes), 1 if large else 10**9)
-    samples, at = phases(len(modes), 5), phases(len(modes), 11, seed=2)
-    spectrum = waves(samples, modes).conj().sum(axis=0)[None]
-    for axis in range(len(modes)):  # a mode without its partner would not be real
-        np.moveaxis(spectrum, axis + 1, 0)[0] = 0.0
-    found = backward(*at, spectrum, isign=1, eps=1e-12, real=True)
-    exact = np.tensordot(waves(at, modes), spectrum[0], len(modes))
-    np.testing.assert_allclose(found[0], exact, atol=1e-11 * math.prod(modes))
+def summed(halves: np.ndarray, at: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return the real sums over all modes, shape ``(t, m)``."""
+    doubled = 2.0 * halves
+    doubled[:, 0] *= 0.5
+    return np.tensordot(doubled, waves(at, grid), (range(1, halves.ndim),) * 2).real
 
 
-def test_a_coarse_grid_keeps_the_tolerance_of_a_fine_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both columns and one column alone, on the grid that large sums take."""
-    monkeypatch.setattr(transforms, "_LARGE", dict.fromkeys((1, 2, 3), 1))
+def way(dim: int, width: int, eps: float) -> Windows | Moments:
+    """Return a way to the modes by moments, width 0, or by a window of a width."""
+    modes = tuple(m for _, m in GRIDS[dim])
+    if not width:
+        chosen = transforms._moments(modes[0], 1, 1, eps)
+        return Moments(GRIDS[dim], BOX[dim], cells=chosen.sizes[0])
+    sizes = transforms._windows(modes, width, transforms._oversampling(width, eps), 1, 1).sizes
+    return Windows(GRIDS[dim], BOX[dim], width=width, sizes=sizes, threads=1)
+
+
+def cases() -> list[tuple[int, int, float]]:
+    return [
+        (dim, width, eps)
+        for dim in GRIDS
+        for width in WAYS
+        for eps in EPS
+        if (width or dim == 1) and transforms._oversampling(width or 16, eps) < 3
+    ]
+
+
+@pytest.mark.parametrize(("dim", "width", "eps"), cases())
+def test_modes_are_the_sums_of_their_terms(dim: int, width: int, eps: float) -> None:
+    at = points(dim, 30)
+    strengths = np.random.default_rng(1).normal(size=(3, 30))  # of both signs
+    found = way(dim, width, eps).forward(at, strengths)
+    exact = np.tensordot(strengths, waves(at, GRIDS[dim]).conj(), 1)
+    assert np.abs(found - exact).max() <= eps * np.abs(strengths).sum(axis=1).max()
+
+
+@pytest.mark.parametrize(("dim", "width", "eps"), cases())
+def test_sums_at_queries_are_those_over_the_modes(dim: int, width: int, eps: float) -> None:
+    at, halves = points(dim, 30, seed=2), real_modes(dim, 2)
+    found = way(dim, width, eps).backward(at, halves)
+    size = 2.0 * np.abs(halves).sum(axis=tuple(range(1, halves.ndim))).max()
+    assert np.abs(found - summed(halves, at, GRIDS[dim])).max() <= eps * size
+
+
+@pytest.mark.parametrize("dim", GRIDS)
+def test_a_period_hardly_wider_than_the_points_wraps_round(dim: int) -> None:
+    """Windows at both ends of the box overlap the same cells."""
+    grid = tuple((2.0, m) for _, m in GRIDS[dim])
+    at, strengths = points(dim, 30), np.random.default_rng(1).normal(size=(2, 30))
+    modes = forward(at, strengths, grid, BOX[dim], eps=1e-12)
+    np.testing.assert_allclose(
+        modes, np.tensordot(strengths, waves(at, grid).conj(), 1), atol=1e-11
+    )
+    sums = backward(at, modes, grid, BOX[dim], eps=1e-12)
+    np.testing.assert_allclose(sums, summed(modes, at, grid), atol=1e-10 * np.abs(modes).sum())
+
+
+@pytest.mark.parametrize("dim", GRIDS)
+def test_moved_points_have_the_same_modes(dim: int) -> None:
+    """Places are taken from the centre of the box, so that a distant sample loses no digits."""
+    at, strengths = np.round(points(dim, 30) * 2.0**20) / 2.0**20, np.ones((1, 30))
+    far = Box((2.0**30 - 1.0,) * dim, (2.0**30 + 1.0,) * dim)
+    near = forward(at, strengths, GRIDS[dim], BOX[dim], eps=1e-13)
+    moved = forward(at + 2.0**30, strengths, GRIDS[dim], far, eps=1e-13)
+    np.testing.assert_array_equal(near, moved)
+
+
+@pytest.mark.parametrize("dim", GRIDS)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_sums_where_axes_meet_are_those_at_the_points(dim: int, columns: int) -> None:
+    halves = real_modes(dim, columns)
+    axes = [np.sort(np.random.default_rng(d).uniform(-1, 1, 4 + d)) for d in range(dim)]
+    at = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dim)
+    found = on_axes(axes, halves, GRIDS[dim], BOX[dim]).reshape(columns, -1)
+    exact = summed(halves, at, GRIDS[dim])
+    np.testing.assert_allclose(found, exact, atol=1e-13 * np.abs(halves).sum())
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_axes_are_found_in_any_order(order: tuple[int, ...]) -> None:
+    axes = [np.linspace(0.0, 1.0 + d, 2 + d) ** 2 for d in range(3)]
+    grids = np.meshgrid(*(axes[d] for d in order), indexing="ij")
+    at = np.empty((grids[0].size, 3))
+    for d, values in zip(order, grids, strict=True):
+        at[:, d] = values.ravel()
+    found = product_axes(at)
+    assert found is not None
+    assert found.order == order
+    for mine, axis in zip(found.axes, axes, strict=True):
+        np.testing.assert_array_equal(mine, axis)
+    at[7, 1] = np.nextafter(at[7, 1], 9.0)
+    assert product_axes(at) is None
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (5, 2), (4, 1), (1, 3)])
+def test_other_points_have_no_axes(shape: tuple[int, int]) -> None:
+    assert product_axes(np.random.default_rng(0).normal(size=shape)) is None
+
+
+@pytest.mark.parametrize("dim", GRIDS)
+@pytest.mark.parametrize("tol", [1e-12, 1e-8, 1e-5, 1e-2])
+@pytest.mark.parametrize("kernel", ["gaussian", "fourier1", "fourier4"])
+def test_sums_keep_their_error_on_and_off_a_grid(dim: int, tol: float, kernel: str) -> None:
+    """Clustered points, a far one, weights of all sizes, few and many queries."""
     rng = np.random.default_rng(3)
-    points, at, y = rng.normal(size=(50, 2)), rng.normal(size=(40, 2)), rng.normal(size=50)
-    for tol in (1e-12, 1e-9, 1e-6, 1e-3):
-        for responses in (None, y):
-            options = {"kernel": "fourier4", "radius": 3.0, "responses": responses}
-            fast = kernel_sum(points, at, method="bandlimited", tol=tol, refine=False, **options)
-            slow = kernel_sum(points, at, method="reference", **options).totals()
-            assert np.all(np.abs(fast.totals() - slow) <= fast.error)
+    x = np.concatenate([rng.normal(size=(40, dim)), 1e-6 * rng.normal(size=(9, dim))])
+    x[0] = 9.0
+    axes = [np.linspace(-9.5, 9.5, count) for count in (12, 9, 7)[:dim]]
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, dim)
+    options = {"kernel": kernel, "radius": 1.5, "weights": rng.uniform(size=49) ** 4}
+    options["responses"] = rng.normal(size=(49, 2))
+    for at in (grid, grid[rng.permutation(len(grid))], grid[:1]):
+        exact = kernel_sum(x, at, method="reference", **options)
+        fast = kernel_sum(x, at, method="bandlimited", tol=tol, refine=False, **options)
+        assert np.all(np.abs(fast.totals() - exact.totals()) <= fast.error)
+        gap = np.abs(fast.numerator - exact.numerator * np.ldexp(1.0, exact.exponent)[:, None])
+        assert np.all(gap <= 4.0 * fast.error[:, None] * np.abs(options["responses"]).max())
 
 
-@pytest.mark.parametrize("eps", [1e-13, 1e-10, 1e-7, 1e-3])
-def test_oversampling_lies_where_finufft_takes_it(eps: float) -> None:
-    assert oversampling((8, 8, 8), eps) == 2.0
-    assert 1.25 <= oversampling((128, 128, 128), eps) <= 2.0
+def test_the_choice_is_moments_for_many_points_on_the_line_alone() -> None:
+    assert choice((300,), 10**6, 1, 1e-13).width == 0
+    assert choice((10**6,), 10**3, 1, 1e-13).width > 0
+    assert choice((300, 300), 10**6, 1, 1e-13).width > 0
+    assert choice((300, 300), 10**6, 1, 1e-4).width < choice((300, 300), 10**6, 1, 1e-13).width
 
 
 @pytest.mark.parametrize("tol", [1e-16, 1e-13, 1e-7, 1e-3])
