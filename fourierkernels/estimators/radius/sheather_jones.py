@@ -2,9 +2,7 @@
 
 import math
 from functools import partial
-from itertools import pairwise
 
-import finufft
 import numpy as np
 from scipy.optimize import brentq
 
@@ -13,10 +11,15 @@ from fourierkernels.estimators.radius.sample import Standardised, refuse_ties
 from fourierkernels.estimators.radius.spectrum import REPEATED, settled
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.sums.coordinates import Box
+from fourierkernels.sums.transforms import forward
 
 _MODES = 2**14  # cosine coefficients, as in the authors' code
 _STAGES = 7
 _SHORTEST = (6.0 / (math.pi * _MODES)) ** 2  # a kernel so narrow that all coefficients just count
+_LONGEST = 0.1
+_STEP = 1.1  # from a time below the root to one that may be above
+_UNDERFLOW = 150.0  # of an exponent: what is beyond adds less than rounding
 _MOST_COPIES = 1.5
 
 
@@ -26,7 +29,8 @@ def improved_sheather_jones(points: FloatArray, weights: FloatArray, kernel: Ker
     The data is mapped to [0, 1] with a tenth of its range added on both sides; with its cosine
     coefficients c_k = Σ p_j cos(πk x_j), ‖f^(s)‖² is 2 π^{2s} Σ k^{2s} c_k² exp(-k²π²t). Where the
     authors bin the data, the coefficients here are those of the data itself. The equation's
-    smallest root is taken. Of rounded data, the coefficients that rounding resolves are used, see
+    smallest root is taken: γ^[7] grows with t, so that from a time below all roots t, γ(t),
+    γ(γ(t)), ... tends to it. Of rounded data, the coefficients that rounding resolves are used, see
     `fourierkernels.estimators.radius.spectrum`. Source: [botev2010kernel]_, Algorithm 1.
 
     Raises
@@ -65,41 +69,52 @@ def _cosine_energy(sample: Standardised, reach: float) -> FloatArray:
 
 def _cosines(points: FloatArray, weights: FloatArray, reach: float) -> FloatArray:
     """Return Σ p_j cos(πk x_j) of points that are centred: their range becomes [1/12, 11/12]."""
-    place = points[:, 0] / reach + 0.5
-    sums = finufft.nufft1d1(
-        math.pi * place, weights.astype(complex), 2 * _MODES, isign=1, eps=1e-13, nthreads=1
-    )
-    return np.asarray(sums[_MODES + 1 :].real)
+    around = Box.around(points)
+    grid = ((2.0 * reach, 2 * _MODES),)
+    modes = forward(points, weights[None], grid, around, eps=1e-13)[0, 1:]
+    phase = math.pi * (float(around.centre[0]) / reach + 0.5)
+    return np.asarray((modes * np.exp(-1j * phase * np.arange(1, _MODES))).real)
 
 
-def _norm(energy: FloatArray, derivative: int, time: float) -> float:
-    """‖f^(s)‖² = 2 π^{2s} Σ k^{2s} c_k² exp(-k²π²t), c_k² the energy."""
-    square = np.square(math.pi * np.arange(1.0, len(energy) + 1.0))
-    with np.errstate(under="ignore"):
-        return float(2.0 * np.sum(square**derivative * energy * np.exp(-square * time)))
+class _Equation:
+    """t = ξ γ^[7](t) for cosine coefficients c_k of n samples; `energy` is c_k², k = 1, 2, ..."""
 
+    def __init__(self, energy: FloatArray, n: float) -> None:
+        self._n, self._square = n, np.square(math.pi * np.arange(1.0, len(energy) + 1.0))
+        self._terms = {s: self._square**s * energy for s in range(2, _STAGES + 1)}
 
-def _fixed_point(time: float, energy: FloatArray, n: float) -> float:
-    """Return t - ξ γ^[7](t), by the recursion over s = 7, ..., 2."""
-    norm = _norm(energy, _STAGES, time)
-    for stage in range(_STAGES - 1, 1, -1):
-        odd = math.prod(range(1, 2 * stage, 2)) / math.sqrt(2.0 * math.pi)
-        constant: float = (1.0 + 0.5 ** (stage + 0.5)) / 3.0
-        next_time = (2.0 * constant * odd / (n * norm)) ** (2.0 / (3.0 + 2.0 * stage))
-        norm = _norm(energy, stage, next_time)
-    return time - math.pow(2.0 * n * math.sqrt(math.pi) * norm, -0.4)
+    def norm(self, derivative: int, time: float) -> float:
+        """‖f^(s)‖² = 2 π^{2s} Σ k^{2s} c_k² exp(-k²π²t)."""
+        count = math.ceil(min(math.sqrt(_UNDERFLOW / time) / math.pi, len(self._square)))
+        decay = np.exp(-time * self._square[:count])
+        return 2.0 * float(np.einsum("k,k", self._terms[derivative][:count], decay))
+
+    def improved(self, time: float) -> float:
+        """Return ξ γ^[7](t), by the recursion over s = 7, ..., 2."""
+        norm = self.norm(_STAGES, time)
+        for stage in range(_STAGES - 1, 1, -1):
+            odd = math.prod(range(1, 2 * stage, 2)) / math.sqrt(2.0 * math.pi)
+            constant: float = (1.0 + 0.5 ** (stage + 0.5)) / 3.0
+            next_time = (2.0 * constant * odd / (self._n * norm)) ** (2.0 / (3.0 + 2.0 * stage))
+            norm = self.norm(stage, next_time)
+        return math.pow(2.0 * self._n * math.sqrt(math.pi) * norm, -0.4)
+
+    def excess(self, time: float) -> float:
+        """Return t - ξ γ^[7](t)."""
+        return time - self.improved(time)
 
 
 def _smallest_root(energy: FloatArray, n: float) -> float:
-    """Return the first change of sign on a grid of t that the coefficients resolve, refined."""
-    times = np.geomspace(_SHORTEST, 0.1, 100)
-    values = [_fixed_point(float(time), energy, n) for time in times]
-    for (left, before), (right, after) in pairwise(zip(times, values, strict=True)):
-        if before < 0.0 <= after:
-            return float(brentq(_fixed_point, left, right, args=(energy, n), xtol=1e-16))
+    """Return the smallest root that the coefficients resolve, approached from below."""
+    equation, below = _Equation(energy, n), _SHORTEST
+    while below < _LONGEST and (better := equation.improved(below)) > below:
+        below = better
+        if equation.excess(_STEP * below) >= 0.0:
+            return float(brentq(equation.excess, below, _STEP * below, xtol=1e-16))
     raise ValueError(
         "X must give the equation of radius='improved_sheather_jones' a root, got none between "
-        f"{math.sqrt(_SHORTEST):.1e} and 0.3 of the range (n = {n:g}); use 'plugin'"
+        f"{math.sqrt(_SHORTEST):.1e} and {math.sqrt(_LONGEST):.1g} of the range (n = {n:g}); use "
+        "'plugin'"
     )
 
 

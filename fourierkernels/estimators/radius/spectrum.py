@@ -187,7 +187,8 @@ def settled(
     sample = standardise(points, weights)
     used = points[weights > 0]
     counted = bool((sample.weights * sample.size > 1.0 + 1e-9).any())
-    quanta = np.array([_quantum(column, counted) for column in used.T])
+    tells = [_distinct(column) for column in used.T]
+    quanta = np.array([_quantum(values, len(used), counted) for values in tells])
     rounded = np.flatnonzero(quanta > 0)
     tied = [d for d in rounded if _column(sample, int(d)).copies() >= most]
     if tied:
@@ -196,7 +197,8 @@ def settled(
             f"X is rounded to multiples of {steps}: radius={rule!r} looks at frequencies that this "
             "resolves, up to π over the step"
         )
-    if len(rounded) < len(quanta) and sample.copies() >= min(most, REPEATED):
+    alone = not counted and max(map(len, tells)) == len(used)  # no two agree in all columns
+    if not alone and len(rounded) < len(quanta) and sample.copies() >= min(most, REPEATED):
         sample = _merged(sample, rule)
     with np.errstate(divide="ignore"):
         return sample, math.pi * sample.scale / quanta
@@ -219,8 +221,14 @@ def _merged(sample: Sample, rule: str) -> Sample:
     return Sample(points, shares, size, sample.scale)
 
 
-def _quantum(column: FloatArray, counted: bool) -> float:
-    """Return δ if values coincide, or are counted by weights, and are a multiple of δ apart."""
-    values = np.unique(column)
-    ties = counted or len(values) < len(column)
+def _distinct(column: FloatArray) -> FloatArray:
+    """Return the values of a column once each, sorted."""
+    values = np.sort(column)
+    others = np.append(True, values[1:] != values[:-1])
+    return values if others.all() else values[others]
+
+
+def _quantum(values: FloatArray, n: int, counted: bool) -> float:
+    """Return δ if n values coincide, or are counted by weights, and are a multiple of δ apart."""
+    ties = counted or len(values) < n
     return lattice_step(values) if ties and len(values) > 1 else 0.0
