@@ -4,7 +4,7 @@ Every message names the argument, the rule and the value.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -115,6 +115,25 @@ def check_radius(radius: ArrayLike, dim: int) -> FloatArray:
     if array.shape not in {(), (dim,)}:
         raise ValueError(f"radius must be a number or have shape ({dim},), got shape {array.shape}")
     return np.ascontiguousarray(np.broadcast_to(array, (dim,)))
+
+
+def check_period(period: object, dim: int) -> FloatArray:
+    """Return periods per dimension, shape ``(dim,)``, infinite where there is none.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is not positive and finite, or there is not one number or None per dimension.
+    """
+    given = period if isinstance(period, Sequence | np.ndarray) else [period] * dim
+    if isinstance(given, str) or len(given) != dim:
+        raise ValueError(
+            f"period must be a number or have one or None per dimension, {dim}, got {period!r}"
+        )
+    checked = [
+        math.inf if each is None else check_number("period", each, above=0.0) for each in given
+    ]
+    return np.array(checked)
 
 
 def check_weights(name: str, value: ArrayLike, n: int) -> FloatArray:

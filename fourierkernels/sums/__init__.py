@@ -44,6 +44,7 @@ def kernel_sum(
     tol: float = 1e-12,
     refine: bool = True,
     parts: Sequence[str] | None = None,
+    period: float | Sequence[float | None] | None = None,
 ) -> KernelSums:
     """Return weighted sums of the kernel's shape over `points`, at the queries `at`.
 
@@ -72,6 +73,10 @@ def kernel_sum(
         The factor in each dimension, a name of ``PARTS``: the shape ("value", by default), its
         slope shape'(u) ("slope"), its integral from -∞ to u ("cumulative"), u^j shape(u) for j up
         to 6 ("moment<j>") or the slope of that ("slope_of_moment<j>"); u = R_d(x_d - x_id).
+    period : float or sequence of float or None, optional
+        Per dimension, None for a line. On a circle the shape is the sum over its images a period
+        apart, its integral that of what remains without the mean, and u^j in moments is the power
+        of (p/2π) sin(2πu/p), p = R_d times the period.
 
     Returns
     -------
@@ -97,5 +102,6 @@ def kernel_sum(
         responses=responses,
         method=method,
         tol=tol,
+        period=period,
     )
     return prepared.at(at, parts=parts, refine=refine)

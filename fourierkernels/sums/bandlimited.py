@@ -15,10 +15,11 @@ import numpy as np
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.sums.circle import series_of
 from fourierkernels.sums.coordinates import Box, Grid, product_axes
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
-from fourierkernels.sums.series import Series, fourier_series
+from fourierkernels.sums.series import Series
 from fourierkernels.sums.transforms import axes_pay, backward, forward, on_axes
 
 _EPS = float(np.finfo(float).eps)
@@ -32,7 +33,8 @@ class BandlimitedSum:
     largest sum; `error` states it. It is absolute: small sums are known to fewer digits.
 
     The type-1 transform of the samples and the series of the kernel are kept for further blocks of
-    queries; `box` contains the samples and all queries.
+    queries; `box` contains the samples and all queries. On a circle, where `periods` is finite,
+    the series of the sum over images is finite and exact, and ends with the band.
     """
 
     def __init__(
@@ -45,12 +47,14 @@ class BandlimitedSum:
         radius: FloatArray,
         box: Box,
         tol: float = 1e-12,
+        periods: FloatArray | None = None,
     ) -> None:
         self._points, self._kernel, self._radius, self._tol = points, kernel, radius, tol
         self._weights, self._responses = weights, responses
         self._columns = 1 + responses.shape[1]
         self._heaviest = float(weights.max(initial=0.0))  # the sum at a sample is about as large
         self._box = box
+        self._periods = np.full(len(radius), math.inf) if periods is None else periods
         self._series: dict[tuple[tuple[str, ...], int], list[Series]] = {}
         self._spectra: dict[Grid, ComplexArray] = {}
 
@@ -108,10 +112,18 @@ class BandlimitedSum:
         key = parts, moment
         if key not in self._series:
             self._series[key] = [
-                fourier_series(
-                    self._kernel, float(r), float(span), tol=self._tol, part=part, moment=moment
+                series_of(
+                    self._kernel,
+                    float(r),
+                    float(span),
+                    float(period),
+                    tol=self._tol,
+                    part=part,
+                    moment=moment,
                 )
-                for r, span, part in zip(self._radius, self._box.spans, parts, strict=True)
+                for r, span, period, part in zip(
+                    self._radius, self._box.spans, self._periods, parts, strict=True
+                )
             ]
         return self._series[key]
 

@@ -8,6 +8,7 @@ samples lie from the centre does not matter; nor |q| does where |u| is at least 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.kernels.periodic import kernels_along, wrapped
 
 Grid = tuple[tuple[float, int], ...]  # period and number of Fourier modes, even, per dimension
 
@@ -35,6 +37,8 @@ class Frame:
     matrix : array of shape (dim, dim), optional
         R, if it is a matrix.
     centre : array of shape (dim,), optional
+    periods : array of shape (dim,), optional
+        Infinite where a dimension is no circle; beside a vector R only.
 
     Examples
     --------
@@ -47,20 +51,37 @@ class Frame:
     radius: FloatArray
     matrix: FloatArray | None = None
     centre: FloatArray | None = None
+    periods: FloatArray | None = None
 
     @classmethod
-    def of(cls, radius: FloatArray, points: FloatArray) -> "Frame":
+    def of(
+        cls, radius: FloatArray, points: FloatArray, periods: FloatArray | None = None
+    ) -> "Frame":
         """Return the frame of a radius of shape ``(dim,)`` or ``(dim, dim)`` for these points."""
         if radius.ndim == 1:
-            return cls(radius)
+            return cls(radius, periods=periods)
         centre = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)
         return cls(np.ones(len(radius)), radius, centre)
 
     def placed(self, points: FloatArray) -> FloatArray:
-        """Return points of shape ``(n, dim)`` in the coordinates of the frame, contiguous."""
+        """Return points of shape ``(n, dim)`` in the coordinates of the frame, contiguous.
+
+        Those on a circle are wrapped into one period.
+        """
         if self.matrix is None or self.centre is None:
-            return points
+            return wrapped(points, self.periods)
         return np.ascontiguousarray((points - self.centre) @ self.matrix.T)
+
+    def kernels(self, kernel: Kernel) -> Sequence[Kernel]:
+        """Return the kernel of each dimension: on a circle its sum over images."""
+        return kernels_along(kernel, self.radius, self.periods)
+
+    @property
+    def circles(self) -> tuple[float, ...]:
+        """Radius times period per dimension, infinite for a line; empty if all are lines."""
+        if self.periods is None or not np.isfinite(self.periods).any():
+            return ()
+        return tuple(map(float, self.radius * self.periods))
 
     def gradient(self, slopes: FloatArray) -> FloatArray:
         """Return derivatives in x from those in the frame, along the last axis: the chain rule."""

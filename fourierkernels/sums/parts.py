@@ -14,7 +14,8 @@ import numpy as np
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.kernels import Kernel
+from fourierkernels.kernels import Kernel, PeriodicKernel
+from fourierkernels.sums.coordinates import Frame
 
 _EPS = float(np.finfo(float).eps)
 
@@ -61,24 +62,27 @@ def _cumulative_noise(kernel: Kernel, u: FloatArray, u_error: FloatArray) -> Flo
 
 
 def _log_moment(kernel: Kernel, u: FloatArray, *, power: int) -> tuple[FloatArray, FloatArray]:
-    log, sign = kernel.log_shape(u)
+    (log, sign), u = kernel.log_shape(u), _offset(kernel, u)
     return power * _log_size(u) + log, np.sign(u) ** power * sign
 
 
 def _moment_noise(kernel: Kernel, u: FloatArray, u_error: FloatArray, *, power: int) -> FloatArray:
     """Add the error of u^power to that of the shape."""
-    size = np.maximum(np.abs(u), _EPS * u_error)  # a difference of exactly 0 has no error
+    # A difference of exactly 0 has no error.
+    size = np.maximum(np.abs(_offset(kernel, u)), _EPS * u_error)
     return np.minimum(kernel.noise(u, u_error), 1.0) + power * u_error / size
 
 
 def _log_moment_slope(
     kernel: Kernel, u: FloatArray, *, power: int
 ) -> tuple[FloatArray, FloatArray]:
-    """(u^j shape)' = u^(j-1) (j shape + u shape')."""
+    """(u^j shape)' = u^(j-1) (j u' shape + u shape'), u' = 1 but on a circle."""
     (log, sign), (log_slope, slope_sign) = kernel.log_shape(u), kernel.log_slope(u)
+    turn, u = _turn(kernel, u), _offset(kernel, u)
     log_slope = log_slope + _log_size(u)
     top = np.maximum(np.maximum(log, log_slope), -1e300)
-    both = power * sign * np.exp(log - top) + np.sign(u) * slope_sign * np.exp(log_slope - top)
+    plain = power * turn * sign * np.exp(log - top)
+    both = plain + np.sign(u) * slope_sign * np.exp(log_slope - top)
     with np.errstate(divide="ignore"):
         total = np.log(np.abs(both)) + top
     rest = (power - 1) * _log_size(u) if power > 1 else 0.0
@@ -93,6 +97,16 @@ def _moment_slope_noise(
     bend = power * (power - 1) * size ** max(power - 2, 0)
     bend = bend + 2 * power * c * size ** (power - 1) + c * c * size**power
     return _relative(bend * u_error, _log_moment_slope(kernel, u, power=power)[0])
+
+
+def _offset(kernel: Kernel, u: FloatArray) -> FloatArray:
+    """Return what moments take powers of: u, or on a circle the chord that stands for it."""
+    return kernel.chord(u) if isinstance(kernel, PeriodicKernel) else u
+
+
+def _turn(kernel: Kernel, u: FloatArray) -> FloatArray:
+    """Return the derivative of the offset."""
+    return kernel.chord_slope(u) if isinstance(kernel, PeriodicKernel) else np.ones_like(u)
 
 
 def _log_size(u: FloatArray) -> FloatArray:
@@ -146,6 +160,18 @@ def slopes(dim: int) -> list[tuple[str, ...]]:
     """Return the parts of the partial derivatives: the slope in one dimension at a time."""
     names = ("value", "slope")
     return [tuple(names[int(d == e)] for e in range(dim)) for d in range(dim)]
+
+
+def offsets(frame: Frame, kernel: Kernel, gaps: FloatArray) -> FloatArray:
+    """Return u = R (x - x_i) of gaps ``(..., dim)``, on a circle the chord that stands for it."""
+    scaled = zip(frame.kernels(kernel), np.moveaxis(frame.radius * gaps, -1, 0), strict=True)
+    return np.stack([_offset(along, u) for along, u in scaled], axis=-1)
+
+
+def offset_slopes(frame: Frame, kernel: Kernel, gaps: FloatArray) -> FloatArray:
+    """Return the derivatives of :func:`offsets` in R x: 1, or on a circle a cosine."""
+    scaled = zip(frame.kernels(kernel), np.moveaxis(frame.radius * gaps, -1, 0), strict=True)
+    return np.stack([_turn(along, u) for along, u in scaled], axis=-1)
 
 
 def multi_indices(dim: int, degree: int) -> list[tuple[int, ...]]:

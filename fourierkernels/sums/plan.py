@@ -75,6 +75,8 @@ class Method:
         a CPU.
     ranged : bool
         Whether it prepares for a range of queries, which its class is told as `box`.
+    periodic : bool
+        Whether it sums over images on circles, whose `periods` its class is told.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Method:
     exact: bool = True
     on_device: bool = False
     ranged: bool = False
+    periodic: bool = False
 
     def load(self) -> "Callable[..., Summer]":
         """Return the class whose instances compute the sums."""
@@ -94,6 +97,8 @@ class Method:
 
 
 def _direct_refusal(problem: Problem) -> str:
+    if problem.circles:
+        return "has no sums over images on a circle"
     if not (problem.plain or problem.moments):
         return "has no compiled slopes and integrals"
     return compiled_refusal(problem.kernel)
@@ -171,6 +176,8 @@ def _bandlimited_seconds(problem: Problem) -> float:
 
 
 def _split_refusal(problem: Problem) -> str:
+    if problem.circles:
+        return "has no sums over images on a circle"
     return _bandlimited_refusal(problem.inside)
 
 
@@ -228,6 +235,7 @@ METHODS = {
             lambda problem: problem.accuracy,
             exact=False,
             ranged=True,
+            periodic=True,
         ),
         Method(
             "split",
@@ -246,6 +254,7 @@ METHODS = {
             lambda problem: "",
             _reference_seconds,
             lambda problem: 1e-15 * problem.dim,
+            periodic=True,
         ),
         Method(
             "torch",

@@ -47,6 +47,8 @@ class Planner:
         As the caller named it.
     expected : int
         How many queries are expected in all.
+    circles : tuple of dim floats
+        As of a :class:`Problem`.
     """
 
     def __init__(
@@ -60,10 +62,12 @@ class Planner:
         columns: int,
         method: str,
         expected: int,
+        circles: tuple[float, ...] = (),
     ) -> None:
         self._n, self._dim = points.shape
         self._kernel, self._radius, self._tol = kernel, radius, tol
         self._columns, self._method, self._expected = columns, method, expected
+        self._circles = circles
         self._limit = centring_limit(kernel, self._dim, tol)
         self._box = Box.around(points)
         self.used_box = self._box if used is points else Box.around(used)
@@ -141,6 +145,7 @@ class Planner:
             self._tol,
             plain=plain,
             cells=cells,
+            circles=self._circles,
         )
 
     def box_of(self, row: Method, queries: FloatArray) -> Box | None:

@@ -9,6 +9,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import (
     as_real,
     check_finite,
+    check_period,
     check_points,
     check_radius,
     check_weights,
@@ -36,6 +37,8 @@ class PreparedSum:
     device : str
         "cpu", or "cuda" or "cuda:<index>" for sums by the operator of attention, in double
         precision; rows whose denominator is faint are summed again on the CPU.
+    period : float or sequence of float or None, optional
+        As for :func:`fourierkernels.sums.kernel_sum`.
 
     Raises
     ------
@@ -61,6 +64,7 @@ class PreparedSum:
         tol: float = 1e-12,
         expected: int = 1,
         device: str = "cpu",
+        period: float | Sequence[float | None] | None = None,
     ) -> None:
         checked = check_points("points", points)
         n, self._dim = checked.shape
@@ -73,6 +77,7 @@ class PreparedSum:
             method=method,
             tol=tol,
             device=device,
+            periods=check_period(period, self._dim),
         ).for_blocks(expected)
 
     def plan(self, queries: ArrayLike, *, plain: bool = True) -> Plan:

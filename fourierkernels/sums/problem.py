@@ -52,6 +52,8 @@ class Problem:
         How many centres direct sums take to reach the tolerance at all queries.
     bulk : Bulk, optional
         Where a sum may be band-limited when a few outliers are summed directly.
+    circles : tuple of dim floats
+        Radius times period, infinite for a dimension that is a line; empty if all are.
     """
 
     kernel: Kernel
@@ -65,10 +67,20 @@ class Problem:
     moments: int = 0
     cells: int = 1
     bulk: Bulk | None = None
+    circles: tuple[float, ...] = ()
 
     @property
     def modes(self) -> tuple[float, ...]:
         """About how many Fourier modes the band-limited sum takes, per dimension."""
+        around = self.circles or (math.inf,) * self.dim
+        lines = zip(self._modes_of_lines, around, strict=True)
+        return tuple(
+            line if math.isinf(circle) else self.kernel.cutoff * circle / math.pi + 2.0
+            for line, circle in lines
+        )
+
+    @property
+    def _modes_of_lines(self) -> tuple[float, ...]:
         if isinstance(self.kernel, GaussianKernel):  # periodised without a window
             width = math.sqrt(2.0 * math.log(10.0 / self.tol))
             return tuple(width * (band + 1.05 * width) / math.pi + 4.0 for band in self.bands)

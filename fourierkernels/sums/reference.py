@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.kernels.periodic import kernels_along
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
 
@@ -22,13 +23,15 @@ def kernel_matrix(
     kernel: Kernel,
     radius: FloatArray,
     parts: Sequence[str] | None = None,
+    periods: FloatArray | None = None,
     left_out: NDArray[np.bool_] | None = None,
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Return the matrix of shapes, the relative error of its entries, and an exponent per row.
 
     Entry (j, i) is ∏_d g_d(R_d(at_jd - points_id)) / 2**exponent_j, g_d the shape or another of
     :data:`fourierkernels.sums.parts.PARTS`, the largest of a row between 1/2 and 1 in size. Pairs
-    that are left out ``(m, n)`` are zero and do not count as the largest.
+    that are left out ``(m, n)`` are zero and do not count as the largest. Where there is a finite
+    period the shape is its sum over images.
 
     Returns
     -------
@@ -37,8 +40,9 @@ def kernel_matrix(
     """
     log, noise = np.zeros((2, len(at), len(points)))
     sign = np.ones(log.shape)
+    along = kernels_along(kernel, radius, periods)
     for d, part in enumerate(parts or ["value"] * len(radius)):
-        u = radius[d] * (at[:, None, d] - points[None, :, d])  # (m, n)
+        kernel, u = along[d], radius[d] * (at[:, None, d] - points[None, :, d])  # (m, n)
         log_factor, sign_factor = PARTS[part].log(kernel, u)
         log += log_factor
         sign *= sign_factor
@@ -64,9 +68,10 @@ class ReferenceSum:
         kernel: Kernel,
         radius: FloatArray,
         tol: float = 0.0,
+        periods: FloatArray | None = None,
     ) -> None:
         self._points, self._weights, self._responses = points, weights, responses
-        self._kernel, self._radius = kernel, radius
+        self._kernel, self._radius, self._periods = kernel, radius, periods
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums at queries of shape ``(m, dim)``, in blocks of bounded memory."""
@@ -117,6 +122,7 @@ class ReferenceSum:
             kernel=self._kernel,
             radius=self._radius,
             parts=parts,
+            periods=self._periods,
             left_out=left_out,
         )
         weighted = matrix * self._weights

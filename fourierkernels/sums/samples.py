@@ -47,6 +47,9 @@ class SampleSum:
     device : str
         "cpu", or "cuda" or "cuda:<index>" for sums by the operator of attention, in double
         precision; rows whose denominator is faint are summed again on the CPU.
+    periods : array of shape (dim,), optional
+        Of dimensions that are circles, infinite for the others: the kernel there is the sum over
+        its images a period apart. Points and queries may lie in any period.
 
     Raises
     ------
@@ -66,9 +69,10 @@ class SampleSum:
         tol: float = 1e-12,
         expected: int = 1,
         device: str = "cpu",
+        periods: FloatArray | None = None,
     ) -> None:
         self.device = check_device(device)
-        self._frame = Frame.of(radius, points)
+        self._frame = Frame.of(radius, points, periods)
         points, radius = self._frame.placed(points), self._frame.radius
         # A point without weight must set neither the scale of a row nor a range.
         used = weights > 0
@@ -88,8 +92,14 @@ class SampleSum:
             columns=1 + responses.shape[1],
             method=_named_method(method, self.device),
             expected=expected,
+            circles=self._frame.circles,
         )
         self._summers: dict[tuple[str, Box | None], Summer] = {}
+
+    @property
+    def frame(self) -> Frame:
+        """Where points lie for this sum."""
+        return self._frame
 
     def for_blocks(self, expected: int) -> "SampleSum":
         """Return this sum for a series of blocks, `expected` queries in all.
@@ -142,7 +152,8 @@ class SampleSum:
     def plan_moments(self, queries: FloatArray, degree: int) -> Plan:
         """Return the method for all moments up to a degree at these queries."""
         dim = len(self.radius)
-        return self._planner.plan_moments(queries, math.comb(dim + degree, degree))
+        placed = self._frame.placed(queries)
+        return self._planner.plan_moments(placed, math.comb(dim + degree, degree))
 
     def moments(
         self,
@@ -161,6 +172,7 @@ class SampleSum:
         dim = len(self.radius)
         names = [moment_parts(powers, slope_in) for powers in multi_indices(dim, degree)]
         solved = math.comb(dim + with_responses, with_responses)
+        queries = self._frame.placed(queries)
         method = self._moment_method(queries, degree, exactly, slope_in is None)
         sums = self._summed_all(method, queries, names[:solved], names[solved:])
         return MomentSums.joined(sums, solved, exact=METHODS[method].exact)
@@ -192,7 +204,7 @@ class SampleSum:
         sums = [
             replace(
                 self._reference.at_others(
-                    queries, owners, self._used_places, parts=moment_parts(each)
+                    self._frame.placed(queries), owners, self._used_places, parts=moment_parts(each)
                 ),
                 units=self.units,
             )
@@ -257,7 +269,8 @@ class SampleSum:
 
     @property
     def _reference(self) -> ReferenceSum:
-        return ReferenceSum(*self._used, kernel=self.kernel, radius=self.radius)
+        options: dict[str, Any] = {"kernel": self.kernel, "radius": self.radius}
+        return ReferenceSum(*self._used, **options, periods=self._frame.periods)
 
     def _summer(self, method: str, queries: FloatArray) -> Summer:
         """Return the samples as the method prepares them, for the range of these queries."""
@@ -282,6 +295,8 @@ class SampleSum:
         told: dict[str, Any] = {"device": self.device} if row.on_device else {}
         if row.ranged:
             told["box"] = box
+        if row.periodic:
+            told["periods"] = self._frame.periods
         return row.load()(*self._used, kernel=self.kernel, radius=self.radius, tol=self.tol, **told)
 
     def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:

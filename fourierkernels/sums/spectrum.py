@@ -5,7 +5,7 @@ panels that a knot of K̂ cuts are integrated piece by piece, the values interpo
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -141,6 +141,48 @@ class Resampling:
         return np.moveaxis(joined, 0, place)
 
 
+@dataclass(frozen=True)
+class CircleAxis:
+    """The frequencies 2πm/P of a circle up to `end`, perhaps mirrored: sums instead of integrals.
+
+    Attributes
+    ----------
+    period, end : float
+    mirrored : bool
+        As of an :class:`Axis`; zero is then there twice, with half of its weight.
+    """
+
+    period: float
+    end: float
+    mirrored: bool
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self._positive) * (2 if self.mirrored else 1)
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        """Frequencies, shape ``(size,)``."""
+        return np.append(self._positive, -self._positive) if self.mirrored else self._positive
+
+    @cached_property
+    def _positive(self) -> FloatArray:
+        turn = 2.0 * math.pi / self.period
+        return np.asarray(turn * np.arange(math.floor(self.end / turn * (1.0 + _EDGE)) + 1))
+
+    def weights(self, factor: Factor) -> FloatArray:
+        """Return q with q @ g(nodes) = P^{-1} Σ_m f(2πm/P) g(2πm/P), up to the last knot of f."""
+        function, knots = factor
+        t = self._positive
+        half = np.where(t <= knots[-1] * (1.0 + _EDGE), function(t), 0.0) / self.period
+        half[0] *= 0.5
+        return np.append(half, half) if self.mirrored else 2.0 * half
+
+
+AnyAxis = Axis | CircleAxis
+
+
 def fitted_axis(
     end: float,
     reach: float,
@@ -163,7 +205,7 @@ def fitted_axis(
 
 
 def empirical_transform(
-    points: FloatArray, shares: FloatArray, axes: list[Axis], *, accuracy: float
+    points: FloatArray, shares: FloatArray, axes: Sequence[AnyAxis], *, accuracy: float
 ) -> ComplexArray:
     """Return Σ p_j exp(i t·x_j) at the tensor grid of the axes; D at most 3.
 
@@ -172,7 +214,7 @@ def empirical_transform(
     points : array of shape (n, D)
         Best centred: the transform works on its largest absolute value.
     shares : array of shape (n,)
-    axes : list of D axes
+    axes : sequence of D axes
     accuracy : float
         Relative to Σ p_j.
     """
@@ -192,7 +234,9 @@ def empirical_transform(
     return np.asarray(values).reshape([axis.size for axis in axes])
 
 
-def direct_transform(points: FloatArray, shares: FloatArray, axes: list[Axis]) -> ComplexArray:
+def direct_transform(
+    points: FloatArray, shares: FloatArray, axes: Sequence[AnyAxis]
+) -> ComplexArray:
     """Sum over samples by a matrix product, in blocks: for few samples faster than a transform."""
     rest = math.prod(axis.size for axis in axes[1:])
     total = np.zeros((axes[0].size, rest), np.complex128)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.kernels import GaussianKernel, Kernel
 from fourierkernels.sums.bandlimited import BandlimitedSum
+from fourierkernels.sums.circle import series_of
 from fourierkernels.sums.coordinates import Box, Frame, Grid
 from fourierkernels.sums.plan import Plan, plan_sum
 from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums, Units
 from fourierkernels.sums.samples import SampleSum, check_range
-from fourierkernels.sums.series import fourier_series
 
 _TINY = float(np.finfo(float).tiny)
 _WINDOWED = (
@@ -48,6 +48,8 @@ class ModeGrid:
         Accuracy relative to the largest sum.
     windowed : bool
         Whether a Gaussian is windowed as other kernels are, for a grid that serves its integral.
+    periods : tuple of dim floats
+        Infinite for a dimension that is a line.
     """
 
     kernel: Kernel
@@ -55,12 +57,21 @@ class ModeGrid:
     box: Box
     tol: float
     windowed: bool
+    periods: tuple[float, ...]
 
     @classmethod
-    def covering(cls, kernel: Kernel, radius: FloatArray, box: Box, tol: float) -> "ModeGrid":
+    def covering(
+        cls,
+        kernel: Kernel,
+        radius: FloatArray,
+        box: Box,
+        tol: float,
+        periods: FloatArray | None = None,
+    ) -> "ModeGrid":
         """Return the grid for a box; the Gaussian is windowed in one and two dimensions."""
         ends = tuple(map(float, check_range(radius)))
-        return cls(kernel, ends, box, tol, len(radius) <= _WINDOWED)
+        around = (math.inf,) * len(ends) if periods is None else tuple(map(float, periods))
+        return cls(kernel, ends, box, tol, len(radius) <= _WINDOWED, around)
 
     def plan(self, n: int, columns: int) -> Plan:
         """Return the plan for as many queries as samples, `columns` sums each.
@@ -74,7 +85,8 @@ class ModeGrid:
             bands = tuple(map(float, np.multiply(self.radius, self.box.spans)))
         if not max(bands) < math.inf:
             raise ValueError(f"X must have a finite range, got {self.box}")
-        problem = Problem(self.summed, n, n, len(bands), columns, bands, self.tol)
+        circles = self.frame.circles
+        problem = Problem(self.summed, n, n, len(bands), columns, bands, self.tol, circles=circles)
         try:
             return plan_sum(problem, "bandlimited")
         except ValueError as error:
@@ -90,14 +102,17 @@ class ModeGrid:
     def over(self, dims: tuple[int, ...]) -> "ModeGrid":
         """Return the grid in some of the dimensions."""
         ends = (tuple(end[d] for d in dims) for end in self.box)
-        radius = tuple(self.radius[d] for d in dims)
-        return ModeGrid(self.kernel, radius, Box(*ends), self.tol, self.windowed)
+        radius, periods = (tuple(each[d] for d in dims) for each in (self.radius, self.periods))
+        return ModeGrid(self.kernel, radius, Box(*ends), self.tol, self.windowed, periods)
 
     @cached_property
     def grid(self) -> Grid:
         """Period and number of modes per dimension."""
-        pairs = zip(self.radius, self.box.spans, strict=True)
-        series = [fourier_series(self.summed, r, float(s), tol=self.tol) for r, s in pairs]
+        each = zip(self.radius, self.box.spans, self.periods, strict=True)
+        series = [
+            series_of(self.summed, r, float(s), p, tol=self.tol, part="value", moment=0)
+            for r, s, p in each
+        ]
         return tuple((each.period, len(each.coefficients)) for each in series)
 
     @property
@@ -110,8 +125,14 @@ class ModeGrid:
     @property
     def options(self) -> dict[str, Any]:
         """Arguments of the band-limited sum."""
-        radius = np.array(self.radius)
-        return {"kernel": self.summed, "radius": radius, "box": self.box, "tol": self.tol}
+        frame = self.frame
+        arrays = {"radius": frame.radius, "periods": frame.periods}
+        return {"kernel": self.summed, **arrays, "box": self.box, "tol": self.tol}
+
+    @property
+    def frame(self) -> Frame:
+        """Where points lie."""
+        return Frame(np.array(self.radius), periods=np.array(self.periods))
 
 
 @dataclass(frozen=True)
@@ -183,7 +204,7 @@ class StreamedSum(SampleSum):
     def __init__(self, modes: Modes, grid: ModeGrid, bounds: FloatArray, n: int) -> None:
         self.kernel, self.radius, self.tol = grid.kernel, np.array(grid.radius), grid.tol
         self.weights, self.units = np.array([modes.weight]), modes.units
-        self._frame = Frame(self.radius)
+        self._frame = grid.frame
         self.method, self.device, self.expected = "bandlimited", "cpu", n
         self._modes, self._grid, self._bounds, self._n = modes, grid, bounds, n
         self._series_sum = _SeriesSum(modes, grid)
