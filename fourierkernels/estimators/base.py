@@ -1,8 +1,10 @@
 """Base classes of the estimators: parameters, fitted state, and prepared sums."""
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,7 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.estimators.boxes import Bounds, Images, check_bounds, inside, reflect
+from fourierkernels.estimators.boxes import (
+    Bounds,
+    Images,
+    Period,
+    check_bounds,
+    check_circles,
+    check_ends,
+    inside,
+    reflect,
+)
 from fourierkernels.estimators.checks import checked_queries
 from fourierkernels.estimators.design import FitRows, nadaraya_watson_design
 from fourierkernels.estimators.radius import choose_radius
@@ -24,6 +35,7 @@ from fourierkernels.estimators.weights import (
 )
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.kernels.periodic import wrapped
 from fourierkernels.sums import Frame, KernelSums, SampleSum
 from fourierkernels.sums.streamed import SamplesNotKeptError
 
@@ -74,6 +86,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     radius_ : array of shape (dim,) or (dim, dim)
     bounds_ : array of shape (2, dim)
         Lower and upper ends, infinite where there is no bound.
+    periods_ : array of shape (dim,)
+        Infinite for a dimension that is no circle; points on a circle are wrapped into [0, P).
     weights_ : array of shape (n,)
         As given, or scaled; see `fourierkernels.estimators.weights`.
     plan_ : Plan
@@ -95,6 +109,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         device: str = "cpu",
         weighting: str = "frequency",
         within: Bounds | None = None,
+        period: Period = None,
     ) -> None:
         self.kernel = kernel
         self.radius = radius
@@ -105,6 +120,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.weighting = weighting
         self.within = within
+        self.period = period
 
     def _fit_points(
         self, X: FloatArray, sample_weight: ArrayLike | None, **also: FloatArray
@@ -121,6 +137,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _compute_fit(self, X: FloatArray, sample_weight: ArrayLike | None) -> None:
         self.weights_ = fitted_weights(sample_weight, len(X), self.weighting, self._weightings)
         self.kernel_ = as_kernel(self.kernel)
+        self.periods_ = check_circles(self.period, check_ends(self.bounds, X.shape[1]))
+        X = wrapped(X, self.periods_)
         self.radius_ = self._chosen_radius(X)
         self.points_ = X
         self.bounds_ = check_bounds(self.bounds, X)
@@ -139,6 +157,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             responses=self._summed(),
             weighting=self.weighting,
             fit_design=self._fit_design(),
+            periods=self.periods_,
         )
 
     def _check_matrix(self) -> None:
@@ -147,13 +166,20 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"radius must be a vector for {type(self).__name__}, got a matrix")
         if np.isfinite(self.bounds_).any():
             raise ValueError(f"bounds must be None with a radius matrix, got {self.bounds}")
+        if self._on_circle:
+            raise ValueError(f"period must be None with a radius matrix, got {self.period}")
 
     @property
     def _frame(self) -> Frame:
         """The coordinates in which the kernel is a product."""
         if self.radius_.ndim == 1:
-            return Frame(self.radius_)
+            return Frame(self.radius_, periods=self.periods_)
         return Frame.of(self.radius_, self.points_)
+
+    @property
+    def _on_circle(self) -> bool:
+        """Whether a dimension is periodic."""
+        return bool(np.isfinite(self.periods_).any())
 
     def _summed(self) -> FloatArray | None:
         """Return the responses that the estimate sums, if it has any."""
@@ -161,7 +187,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fit_design(self) -> FitRows:
         """Return how the smoother is fitted at its design points, which rules of regression use."""
-        return nadaraya_watson_design
+        return partial(nadaraya_watson_design, periods=self.periods_)
 
     def sample_rows(self) -> SampleRows:
         """Return how the rows of the sample count."""
@@ -197,8 +223,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the options and the fitted state in force, which may have changed since fit."""
         options = self.method, self.tol, self.device
         fitted = self.kernel_, self.points_, self.weights_, self._summed()
-        small = np.asarray(self.radius_).tobytes(), np.asarray(self.bounds_).tobytes()
-        return Sources((*options, *fitted), small)
+        small = self.radius_, self.bounds_, self.periods_
+        return Sources((*options, *fitted), tuple(np.asarray(each).tobytes() for each in small))
 
     def _sum_of(
         self, responses: FloatArray | None, dims: tuple[int, ...] | None = None
@@ -221,6 +247,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             method=self.method,
             tol=self.tol,
             device=self.device,
+            periods=self.periods_[some],
         )
 
     def _own_terms(self) -> FloatArray:
@@ -228,8 +255,9 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         points, weights, source = self._images
         frame = self._frame
         gaps = frame.placed(self.points_)[source] - frame.placed(points)
-        log, sign = self.kernel_.log_shape(frame.radius * gaps)
-        terms = weights * sign.prod(axis=1) * np.exp(log.sum(axis=1))
+        along = zip(frame.kernels(self.kernel_), frame.radius, gaps.T, strict=True)
+        logs, signs = zip(*(kernel.log_shape(r * gap) for kernel, r, gap in along), strict=True)
+        terms = weights * math.prod(signs) * np.exp(sum(logs))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
 
     def _sums_without_own(self, rows: SampleRows) -> KernelSums:
@@ -307,6 +335,7 @@ class StreamingEstimator(KernelEstimator, ABC):
             self.__dict__.pop(name, None)
         self.kernel_, self.radius_ = fit.grid.kernel, np.array(fit.grid.radius)
         self.bounds_, self.plan_, self.modes_ = fit.bounds, fit.plan, fit
+        self.periods_ = fit.periods
         self.n_features_in_ = len(self.radius_)
         self._kept = Kept()
         return self

@@ -9,6 +9,7 @@ Integrals over boxes are sums of the kernel's own integral at the corners.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_period
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import log_scale
 
 Bounds = Sequence[tuple[float | None, float | None] | None]
+Period = float | Sequence[float | None] | None
 
 
 class Images(NamedTuple):
@@ -70,6 +73,24 @@ def check_ends(bounds: Bounds | None, dim: int, name: str = "bounds") -> FloatAr
     return box
 
 
+def check_circles(period: Period, box: FloatArray) -> FloatArray:
+    """Return the period of each dimension, shape ``(dim,)``, infinite for a line.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is not positive, their number is wrong, or a dimension with one has bounds as well.
+    """
+    periods = check_period(period, box.shape[1])
+    both = np.flatnonzero(np.isfinite(periods) & np.isfinite(box).any(axis=0))
+    if len(both):
+        raise ValueError(
+            f"period must be None where there are bounds, got {period!r} and the bounds "
+            f"{box[:, both[0]].tolist()} in column {both[0]}"
+        )
+    return periods
+
+
 def _is_pair(value: Any) -> bool:
     return bool(np.shape(value) == (2,))
 
@@ -79,6 +100,14 @@ def inside(points: FloatArray, box: FloatArray) -> NDArray[np.bool_]:
     if np.isinf(box).all():
         return np.ones(len(points), bool)
     return np.asarray(((points >= box[0]) & (points <= box[1])).all(axis=1))
+
+
+def folded(points: FloatArray, box: FloatArray) -> FloatArray:
+    """Return points ``(m, dim)`` with those beyond a bound mirrored there once."""
+    low, high = box
+    with np.errstate(invalid="ignore"):  # infinite ends mirror nothing
+        below = np.where(points > high, 2.0 * high - points, points)
+        return np.where(points < low, 2.0 * low - points, below)
 
 
 def reflect(
@@ -134,7 +163,9 @@ def _cumulative(kernel: Kernel, u: FloatArray) -> FloatArray:
 SumOver = Callable[[tuple[int, ...]], SampleSum]
 
 
-def box_mass(over: SumOver, low: FloatArray, high: FloatArray) -> FloatArray:
+def box_mass(
+    over: SumOver, low: FloatArray, high: FloatArray, periods: FloatArray | None = None
+) -> FloatArray:
     """Return ∫ Σ_i w_i K_R(x - x_i) dx over boxes [low, high_j], by inclusion and exclusion.
 
     Parameters
@@ -145,17 +176,35 @@ def box_mass(over: SumOver, low: FloatArray, high: FloatArray) -> FloatArray:
         An end of minus infinity has no corner.
     high : array of shape (m, dim)
         A column of infinities leaves its dimension out: the kernel integrates to one.
+    periods : array of shape (dim,), optional
+        On a circle a box is the arc from `low` up to `high`, all of it from a period on.
 
     Returns
     -------
     array of shape (m,)
     """
-    corners = [[False] if np.isneginf(end) else [False, True] for end in low]
+    around = np.full(len(low), np.inf) if periods is None else periods
     total = np.zeros(len(high))
-    for lower in itertools.product(*corners):
-        ends = np.where(lower, low, high)
-        total += (-1) ** sum(lower) * _orthant_mass(over, ends)
+    for terms in itertools.product(*map(_terms, low, high.T, around)):
+        factors, ends = zip(*terms, strict=True)
+        total += math.prod(factors) * _orthant_mass(over, np.column_stack(ends))
     return total
+
+
+def _terms(low: float, high: FloatArray, period: float) -> list[tuple[FloatArray, FloatArray]]:
+    """Return factors and ends whose integrals add up to that between the ends of an interval.
+
+    Integrals on a circle leave out the mean of the kernel, which is the share of the arc.
+    """
+    one, out = np.ones(len(high)), np.full(len(high), np.inf)
+    if np.isinf(period):
+        return [(one, high)] if np.isneginf(low) else [(one, high), (-one, np.full(len(high), low))]
+    with np.errstate(invalid="ignore"):  # infinite ends are those of the whole circle
+        part = high - low < period
+    if not part.any():
+        return [(one, out)]
+    share = np.where(part, (high - low) / period, 1.0)
+    return [(1.0 * part, high), (-1.0 * part, np.full(len(high), low)), (share, out)]
 
 
 def _orthant_mass(over: SumOver, ends: FloatArray) -> FloatArray:

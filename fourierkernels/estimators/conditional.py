@@ -1,11 +1,13 @@
 """Conditional density estimation."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.estimators.base import KernelEstimator
+from fourierkernels.estimators.boxes import Period
 from fourierkernels.estimators.checks import (
     checked_queries,
     count_undefined,
@@ -32,6 +34,7 @@ from fourierkernels.foundation.validation import (
     check_rng,
 )
 from fourierkernels.kernels import Kernel
+from fourierkernels.kernels.periodic import wrapped
 from fourierkernels.sums import KernelSums, kernel_matrix
 from fourierkernels.sums.parts import log_scale
 
@@ -66,6 +69,9 @@ class ConditionalDensity(KernelEstimator):
         What `sample_weight` means: copies of a row, scikit-learn's contract, or an importance of
         which only ratios matter, (Σw)²/Σw² samples in all. Estimates with a given radius do not
         depend on it; rules do, and count distinct rows: see `fourierkernels.estimators.weights`.
+    period : float or sequence of float or None, optional
+        Of the dimensions of x, then of the responses, None for a line: circles, as of
+        `KernelDensity`. Quantiles need a response on a line.
 
     Attributes
     ----------
@@ -91,9 +97,16 @@ class ConditionalDensity(KernelEstimator):
         method: str = "auto",
         tol: float = 1e-12,
         weighting: str = "frequency",
+        period: Period = None,
     ) -> None:
         super().__init__(
-            kernel, radius=radius, bandwidth=bandwidth, method=method, tol=tol, weighting=weighting
+            kernel,
+            radius=radius,
+            bandwidth=bandwidth,
+            method=method,
+            tol=tol,
+            weighting=weighting,
+            period=period,
         )
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -125,7 +138,14 @@ class ConditionalDensity(KernelEstimator):
         """Return P̂(Y <= y_j | x_j), in every response, for pairs as in `density`.
 
         Monotone in y only for nonnegative kernels.
+
+        Raises
+        ------
+        ValueError
+            If a response is on a circle, which has no first value.
         """
+        if np.isfinite(self.periods_[self.n_features_in_ :]).any():
+            raise ValueError(f"period must be None for y to have a cdf, got {self.period}")
         joint, marginal = self._joint_and_marginal(X, y, "cumulative")
         return self._ratio(joint, marginal, "cumulative")
 
@@ -152,6 +172,8 @@ class ConditionalDensity(KernelEstimator):
         count = self.points_.shape[1] - queries.shape[1]
         if count != 1:
             raise ValueError(f"y must have one column for quantiles, got {count}")
+        if np.isfinite(self.periods_[-1]):
+            raise ValueError(f"period must be None for y to have quantiles, got {self.period}")
         levels = check_finite("q", as_real("q", q))
         if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"q must be numbers strictly between 0 and 1, got {q!r}")
@@ -185,11 +207,16 @@ class ConditionalDensity(KernelEstimator):
         undefined = self._kept_sum(tuple(range(dim))).at(queries).undefined
         for row, query in enumerate(queries):
             matrix, _, _ = kernel_matrix(
-                self.points_[:, :dim], query[None], kernel=self.kernel_, radius=self.radius_[:dim]
+                self.points_[:, :dim],
+                query[None],
+                kernel=self.kernel_,
+                radius=self.radius_[:dim],
+                periods=self.periods_[:dim],
             )
             mass = np.where(undefined[row], 1.0, matrix[0] * self.weights_)
             draws[row] = self.points_[rng.choice(len(mass), count, p=mass / mass.sum()), dim:]
         draws += steps.reshape(draws.shape) / response_radius
+        draws = wrapped(draws.reshape(-1, draws.shape[2]), self.periods_[dim:]).reshape(draws.shape)
         draws[undefined] = np.nan
         if undefined.any():
             warn_undefined(count_undefined(undefined, _WHY))
@@ -220,7 +247,8 @@ class ConditionalDensity(KernelEstimator):
             self.kernel_,
             y,
             self.weighting,
-            nadaraya_watson_design,
+            partial(nadaraya_watson_design, periods=self.periods_[:dim]),
+            self.periods_,
         )
 
     def _cut(self, queries: FloatArray) -> list[FloatArray]:

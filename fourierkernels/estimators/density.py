@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
-from fourierkernels.estimators.boxes import box_mass
+from fourierkernels.estimators.boxes import box_mass, folded
 from fourierkernels.estimators.checks import (
     checked_queries,
     count_undefined,
@@ -20,11 +20,12 @@ from fourierkernels.estimators.checks import (
 )
 from fourierkernels.estimators.inference import Band, density_band, density_interval
 from fourierkernels.estimators.proper import ProperDensity, proper_density
-from fourierkernels.estimators.sampling import draw_from_kernel
+from fourierkernels.estimators.sampling import moved_by_kernel
 from fourierkernels.estimators.streams.choice import as_source, stream_of
 from fourierkernels.estimators.streams.fitting import may_go_on
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_integer, check_rng
+from fourierkernels.kernels.periodic import wrapped
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import check_parts, log_scale, slopes
 from fourierkernels.theory import ise
@@ -75,6 +76,10 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     within : sequence of (low, high) per dimension, optional
         A range that contains all samples and queries of a stream: with a radius given too, one
         reading is enough. Not a bound of the density.
+    period : float or sequence of float or None per dimension, optional
+        Of dimensions that are circles, None for a line: the kernel is the sum over its images a
+        period apart (`fourierkernels.kernels.PeriodicKernel`), and the estimate integrates to one
+        over a period. Data of any period are wrapped into one.
 
     Attributes
     ----------
@@ -195,10 +200,11 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
         The integral of p̂, by that of the kernel. For nonnegative kernels it lies in [0, 1] and is
         monotone up to the accuracy of the sums, about `tol`: each value is computed from its own
-        query alone, so that neighbours may differ by rounding in either direction.
+        query alone, so that neighbours may differ by rounding in either direction. On a circle it
+        is the probability of the arc from 0 up to x.
         """
-        queries = np.clip(checked_queries(self, X), *self.bounds_)
-        mass = self._mass(self.bounds_[0], queries)
+        queries = wrapped(np.clip(checked_queries(self, X), *self.bounds_), self.periods_)
+        mass = self._mass(np.where(np.isfinite(self.periods_), 0.0, self.bounds_[0]), queries)
         return np.clip(mass, 0.0, 1.0) if self.kernel_.nonnegative else mass
 
     def probability(self, low: ArrayLike, high: ArrayLike) -> float:
@@ -207,6 +213,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         Parameters
         ----------
         low, high : float or array of shape (dim,)
+            On a circle the ends of an arc, from `low` upwards: from 22 to 26 hours over midnight.
 
         Raises
         ------
@@ -225,7 +232,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         if not np.all(ends[0] <= ends[1]):
             raise ValueError(f"low must not be above high, got {low!r} and {high!r}")
         start, stop = (np.clip(end, *self.bounds_) for end in ends)
-        if np.isneginf(stop).any():
+        if np.isneginf(stop[np.isinf(self.periods_)]).any():
             return 0.0
         return float(self._mass(start, stop[None, :])[0])
 
@@ -303,7 +310,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         ------
         ValueError
             For a kernel with negative values: in more than one dimension, if it is no power of
-            sinc, or if the radius is so large that p̂ has millions of extrema.
+            sinc, on a circle, or if the radius is so large that p̂ has millions of extrema.
         """
         check_is_fitted(self)
         return self if self.kernel_.nonnegative else proper_density(self)
@@ -326,9 +333,11 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         chosen = rng.choice(len(self.points_), count, p=self.weights_ / self.weights_.sum())
         draws, missing = np.empty((count, len(self.radius_))), np.arange(count)
         while len(missing):
-            draws[missing] = self._moved(self.points_[chosen[missing]], rng)
+            starts = self.points_[chosen[missing]]
+            moved = moved_by_kernel(starts, self.kernel_, self.radius_, rng)
+            draws[missing] = folded(moved, self.bounds_)
             missing = missing[~self._inside(draws[missing])]  # further out than one reflection
-        return draws
+        return wrapped(draws, self.periods_)
 
     def leave_one_out(self) -> FloatArray:
         """Return p̂ without sample i at each sample x_i, shape ``(n,)``, in closed form.
@@ -353,12 +362,13 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the estimate has bounds or a radius matrix, or as :func:`fourierkernels.theory.ise`.
+            If it has bounds, a period or a radius matrix, or as :func:`fourierkernels.theory.ise`.
         """
         check_is_fitted(self)
         self._need_vector("for the ISE in frequency")
-        if np.isfinite(self.bounds_).any():
-            raise ValueError(f"bounds must be None for the ISE in frequency, got {self.bounds}")
+        if np.isfinite(self.bounds_).any() or self._on_circle:
+            given = self.bounds, self.period
+            raise ValueError(f"bounds and period must be None for the ISE, got {given}")
         return ise(density, self.kernel_, self.points_, radius=self.radius_, weights=self.weights_)
 
     def _end(self, name: str, end: ArrayLike) -> FloatArray:
@@ -374,7 +384,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
 
     def _mass(self, low: FloatArray, high: FloatArray) -> FloatArray:
         self._need_vector("for integrals over boxes")
-        return np.asarray(box_mass(self._kept_sum, low, high) / self._weight)
+        return np.asarray(box_mass(self._kept_sum, low, high, self.periods_) / self._weight)
 
     def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:
         totals = prepared.at(queries, refine=False).totals()
@@ -383,15 +393,6 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         density: FloatArray = totals * np.exp(self._log_scale())
         density[~self._inside(queries)] = 0.0
         return density
-
-    def _moved(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
-        steps = draw_from_kernel(self.kernel_, points.size, rng).reshape(points.shape)
-        R = self.radius_
-        moved = points + (np.linalg.solve(R, steps.T).T if R.ndim == 2 else steps / R)
-        low, high = self.bounds_
-        with np.errstate(invalid="ignore"):  # infinite ends mirror nothing
-            folded = np.where(moved > high, 2.0 * high - moved, moved)
-            return np.where(moved < low, 2.0 * low - moved, folded)
 
     def _log_scale(self, parts: Sequence[str] | None = None) -> float:
         names, frame = check_parts(parts, len(self.radius_)), self._frame

@@ -3,6 +3,7 @@
 `H` is the hat matrix at the design points: f̂(x_j) = Σ_i H_ji y_i.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from fourierkernels.estimators.weights import left_out
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
+from fourierkernels.kernels.periodic import kernels_along
 from fourierkernels.sums import SampleSum
 
 DIGITS = 1e3  # a denominator counts as known if it is so many times its error
@@ -108,6 +110,12 @@ def sample_counts(weights: FloatArray, weighting: str) -> FloatArray:
     return np.ones(len(weights)) if weighting == "precision" else weights
 
 
+def peak_of(kernel: Kernel, radius: FloatArray, periods: FloatArray | None) -> float:
+    """Return ∏_d shape(0), on a circle of the sum over images."""
+    along = kernels_along(kernel, radius, periods)
+    return math.prod(float(each.value(0.0)) * each.constant for each in along)
+
+
 def nadaraya_watson_design(
     points: FloatArray,
     weights: FloatArray,
@@ -116,12 +124,13 @@ def nadaraya_watson_design(
     radius: FloatArray,
     *,
     weighting: str = "frequency",
+    periods: FloatArray | None = None,
 ) -> DesignFit:
     """Fit the kernel regression at its design points by one sum; all weights are positive."""
-    sums = SampleSum(points, kernel=kernel, radius=radius, weights=weights, responses=responses).at(
-        points, refine=False
-    )
-    peak = (float(kernel.value(0.0)) * kernel.constant) ** points.shape[1]
+    sums = SampleSum(
+        points, kernel=kernel, radius=radius, weights=weights, responses=responses, periods=periods
+    ).at(points, refine=False)
+    peak = peak_of(kernel, radius, periods)
     own = np.ldexp(peak * left_out(weights, weighting), -sums.exponent)
     with np.errstate(divide="ignore"):
         leverage = own / sums.denominator

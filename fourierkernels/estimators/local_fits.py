@@ -11,7 +11,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.estimators.design import DIGITS, LEFT, DesignFit, FitRows, sample_counts
+from fourierkernels.estimators.design import (
+    DIGITS,
+    LEFT,
+    DesignFit,
+    FitRows,
+    peak_of,
+    sample_counts,
+)
 from fourierkernels.estimators.local_orthogonal import orthogonal_fit, orthogonal_slopes
 from fourierkernels.estimators.local_systems import LocalFit, quadratic_form, solve, sums_of_powers
 from fourierkernels.estimators.weights import left_out
@@ -22,13 +29,13 @@ from fourierkernels.sums.parts import multi_indices
 from fourierkernels.sums.result import MomentSums
 
 
-def local_polynomial_design(degree: int) -> FitRows:
+def local_polynomial_design(degree: int, periods: FloatArray | None = None) -> FitRows:
     """Return the function that fits local polynomials of a degree at their design points.
 
     All weights are positive. The share of sample j in its own prediction is
     w_j shape(0) (S^{-1})_{00}, S the matrix of moments at x_j; of frequencies that of one copy.
     """
-    return partial(_design, degree=degree)
+    return partial(_design, degree=degree, periods=periods)
 
 
 def _design(
@@ -40,11 +47,14 @@ def _design(
     *,
     degree: int,
     weighting: str = "frequency",
+    periods: FloatArray | None = None,
 ) -> DesignFit:
-    sums = SampleSum(points, kernel=kernel, radius=radius, weights=weights, responses=responses)
+    sums = SampleSum(
+        points, kernel=kernel, radius=radius, weights=weights, responses=responses, periods=periods
+    )
     moments = sums.moments(points, 2 * degree, with_responses=degree)
     fit = solve(moments, sums_of_powers(points.shape[1], degree))
-    peak = (float(kernel.value(0.0)) * kernel.constant) ** points.shape[1]
+    peak = peak_of(kernel, radius, periods)
     own = np.ldexp(peak * left_out(weights, weighting), -fit.exponent)
     with np.errstate(over="ignore", invalid="ignore"):
         leverage = own * fit.row[0]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fourierkernels.estimators.local_systems import LocalFit
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums import SampleSum, kernel_matrix
-from fourierkernels.sums.parts import multi_indices
+from fourierkernels.sums.parts import multi_indices, offset_slopes, offsets
 
 _EPS = float(np.finfo(float).eps)
 _HELD = 2**22  # entries of the local designs held at once
@@ -57,11 +57,15 @@ class _Factored:
         used = _used(prepared, len(powers))
         points, weights = prepared.points[used], prepared.weights[used]
         matrix, noise, exponent = kernel_matrix(
-            points, queries, kernel=prepared.kernel, radius=prepared.radius
+            points,
+            queries,
+            kernel=prepared.kernel,
+            radius=prepared.radius,
+            periods=prepared.frame.periods,
         )
         weighted = matrix * weights
         root, sign = np.sqrt(np.abs(weighted)), np.sign(weighted)
-        u = prepared.radius * (queries[:, None] - points)
+        u = offsets(prepared.frame, prepared.kernel, queries[:, None] - points)
         design = root[:, :, None] * _monomials(u, powers)
         size = np.sqrt(np.square(design).sum(axis=1))
         size[size == 0] = 1.0
@@ -141,7 +145,9 @@ def _slopes(
         kernel=prepared.kernel,
         radius=prepared.radius,
         parts=parts,
+        periods=prepared.frame.periods,
     )
+    turn = offset_slopes(prepared.frame, prepared.kernel, queries[:, None] - prepared.points[used])
     steep *= np.ldexp(prepared.weights[used], (exponent - factored.exponent)[:, None])
     change = _derivative(powers, d)
     coefficients = np.moveaxis(factored.fit.coefficients, 0, 1)  # (m, q, k)
@@ -152,9 +158,9 @@ def _slopes(
     turned = np.einsum("mab,mb->ma", factored.t, factored.size * (row @ change.T))
     moved = np.einsum("miq,mq->mi", factored.q, turned)  # s a'(u)
     along = np.where(factored.root > 0, here * steep / factored.root, 0.0)
-    along += moved * factored.sign * factored.root
+    along += turn[:, :, d] * moved * factored.sign * factored.root
     total = np.einsum("mi,mik->mk", along, left)
-    bent = monomials @ (change @ coefficients)
+    bent = turn[:, :, [d]] * (monomials @ (change @ coefficients))
     total -= np.einsum("mi,mik->mk", here * factored.sign * factored.root, bent)
     return np.asarray(prepared.radius[d] * total)
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
+from fourierkernels.estimators.boxes import Period
 from fourierkernels.estimators.checks import report_undefined, tell_copies, validated
 from fourierkernels.estimators.design import DesignFit, FitRows
 from fourierkernels.estimators.local_fits import LocalFits, local_polynomial_design
@@ -19,7 +20,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums import SampleSum, kernel_matrix
-from fourierkernels.sums.parts import multi_indices
+from fourierkernels.sums.parts import multi_indices, offsets
 
 _LARGEST_DEGREE = 3
 _WHY = (
@@ -75,6 +76,10 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
     weighting : {"frequency", "precision", "importance"}
         What `sample_weight` means: copies of a row, 1/variance of its response up to a factor, or
         an importance of which only ratios matter; see `fourierkernels.estimators.weights`.
+    period : float or sequence of float or None per dimension, optional
+        Of dimensions that are circles, None for a line. There polynomials are in the chord
+        (P/2π) sin(2π(x - x_i)/P) instead of x - x_i [dimarzio2009local]_, and the kernel is the sum
+        over its images. Data of any period are wrapped into one.
 
     Attributes
     ----------
@@ -107,6 +112,7 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         undefined: str = "nan",
         device: str = "cpu",
         weighting: str = "frequency",
+        period: Period = None,
     ) -> None:
         super().__init__(
             kernel,
@@ -116,6 +122,7 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
             tol=tol,
             device=device,
             weighting=weighting,
+            period=period,
         )
         self.degree = degree
         self.undefined = undefined
@@ -148,9 +155,13 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         fit = self._fits(with_responses=False).at(queries)
         self._report(fit)
         matrix, _, exponent = kernel_matrix(
-            self.points_, queries, kernel=self.kernel_, radius=self.radius_
+            self.points_,
+            queries,
+            kernel=self.kernel_,
+            radius=self.radius_,
+            periods=self.periods_,
         )
-        u = self.radius_ * (queries[:, None] - self.points_)  # (m, n, dim)
+        u = offsets(self._frame, self.kernel_, queries[:, None] - self.points_)  # (m, n, dim)
         polynomial = np.zeros(matrix.shape)
         with np.errstate(invalid="ignore", over="ignore"):  # only in rows that are undefined
             for powers, row in zip(self._powers, fit.row, strict=True):
@@ -212,8 +223,11 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         """Return Σ_j W_j(x)² σ_j² at checked queries, shape ``(m,)``.
 
         The squares are a polynomial of twice the degree times the squared kernel, which is a kernel
-        again: a quadratic form of its moments.
+        again: a quadratic form of its moments. On a circle the squares have cross terms: then from
+        the weights themselves.
         """
+        if self._on_circle:
+            return super().squared_weight_sums(queries, variances)
         kernel, factor = self.kernel_.squared
         squares = SampleSum(
             self.points_,
@@ -243,7 +257,12 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         kernel, factor = self.kernel_.squared
         radius = 0.5 * factor * self.radius_
         other = NadarayaWatson(
-            kernel, radius=radius, method=self.method, tol=self.tol, weighting=self.weighting
+            kernel,
+            radius=radius,
+            method=self.method,
+            tol=self.tol,
+            weighting=self.weighting,
+            period=self.period,
         )
         other.fit(self.points_, squares, self.weights_)
         return np.maximum(other.fit_at(self.points_), 0.0)
@@ -293,7 +312,7 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         self.plan_ = self._kept_sum().plan_moments(X, 2 * self.degree)
 
     def _fit_design(self) -> FitRows:
-        return local_polynomial_design(self.degree)
+        return local_polynomial_design(self.degree, self.periods_)
 
     @property
     def _powers(self) -> list[tuple[int, ...]]:

@@ -40,6 +40,7 @@ class SignedEstimate(Protocol):
     kernel_: Kernel
     radius_: FloatArray
     bounds_: FloatArray
+    periods_: FloatArray
 
     def density(self, X: ArrayLike) -> FloatArray:
         """Return p̂ at queries ``(m, 1)``, shape ``(m,)``."""
@@ -171,14 +172,18 @@ def proper_density(estimate: SignedEstimate) -> ProperDensity:
     Raises
     ------
     ValueError
-        In more than one dimension; for a kernel that is no power of sinc; or if the estimate has
-        more extrema than are held at once.
+        In more than one dimension or on a circle; for a kernel that is no power of sinc; or if the
+        estimate has more extrema than are held at once.
     """
     dim, kernel = estimate.points_.shape[1], estimate.kernel_
     if dim != 1:
         raise ValueError(
             f"X must have 1 column to be made a density, got {dim}: in more dimensions the region "
             "where an estimate is above a level has no exact integral"
+        )
+    if np.isfinite(estimate.periods_[0]):
+        raise ValueError(
+            f"period must be None for an estimate to be made a density, got {estimate.periods_[0]}"
         )
     if not isinstance(kernel, FourierKernel):
         raise ValueError(

@@ -10,9 +10,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
-from fourierkernels.estimators.boxes import Bounds
+from fourierkernels.estimators.boxes import Bounds, Period
 from fourierkernels.estimators.checks import report_undefined, tell_copies, validated
-from fourierkernels.estimators.design import DesignFit, nadaraya_watson_design
+from fourierkernels.estimators.design import DesignFit
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import as_source, stream_of
 from fourierkernels.estimators.streams.fitting import may_go_on
@@ -66,6 +66,10 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
     within : sequence of (low, high) per dimension, optional
         A range that contains all samples and queries of a stream: with a radius given too, one
         reading is enough. Not a bound of the design.
+    period : float or sequence of float or None per dimension, optional
+        Of dimensions that are circles, None for a line: the kernel is the sum over its images a
+        period apart (`fourierkernels.kernels.PeriodicKernel`). Data of any period are wrapped into
+        one.
 
     Attributes
     ----------
@@ -100,6 +104,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         device: str = "cpu",
         weighting: str = "frequency",
         within: Bounds | None = None,
+        period: Period = None,
     ) -> None:
         super().__init__(
             kernel,
@@ -111,6 +116,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             device=device,
             weighting=weighting,
             within=within,
+            period=period,
         )
         self.undefined = undefined
 
@@ -176,7 +182,11 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         points, weights, _ = self._images
         frame = self._frame
         matrix, _, exponent = kernel_matrix(
-            frame.placed(points), frame.placed(queries), kernel=self.kernel_, radius=frame.radius
+            frame.placed(points),
+            frame.placed(queries),
+            kernel=self.kernel_,
+            radius=frame.radius,
+            periods=frame.periods,
         )
         with np.errstate(divide="ignore"):
             scale = np.ldexp(1.0 / sums.denominator, exponent - sums.exponent)
@@ -224,7 +234,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             return super().design_fit()
         rows = self.sample_rows()
         first, weights = rows.distinct
-        return nadaraya_watson_design(
+        return self._fit_design()(
             self.points_[first],
             weights,
             self._columns()[first],
@@ -237,10 +247,10 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         """Return Σ_j W_j(x)² σ_j² at checked queries, shape ``(m,)``.
 
         By a sum of the squared kernel, which is a kernel again: sinc^{2l} at the same radius, a
-        Gaussian at √2 R. With images of a sample the squares have cross terms: then from the
-        weights themselves.
+        Gaussian at √2 R. With images of a sample, or on a circle, the squares have cross terms:
+        then from the weights themselves.
         """
-        if len(self._images.points) > len(self.points_):
+        if len(self._images.points) > len(self.points_) or self._on_circle:
             return super().squared_weight_sums(queries, variances)
         kernel, factor = self.kernel_.squared
         squared = SampleSum(
@@ -277,6 +287,7 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
             responses=columns * share[:, None],
             method=self.method,
             tol=self.tol,
+            periods=self.periods_,
         ).at(self.points_)
         return self.weights_[:, None] * np.ldexp(sums.numerator, sums.exponent[:, None])
 

@@ -41,6 +41,15 @@ def draw_from_kernel(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatA
     return SAMPLERS[type(kernel)](kernel, n, rng)
 
 
+def moved_by_kernel(
+    points: FloatArray, kernel: Kernel, radius: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Return points ``(n, dim)``, each moved by a draw from the kernel of this radius."""
+    steps = draw_from_kernel(kernel, points.size, rng).reshape(points.shape)
+    scaled = np.linalg.solve(radius, steps.T).T if radius.ndim == 2 else steps / radius
+    return np.asarray(points + scaled)
+
+
 def _gaussian(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatArray:
     return rng.standard_normal(n)
 

@@ -254,7 +254,7 @@ def test_bad_queries_of_a_density_are_refused() -> None:
     with pytest.raises(ValueError, match="low must not be above high"):
         model.probability(math.nan, 0.0)
     bounded = KernelDensity(radius=2.0, bounds=[(-9.0, 9.0)]).fit(data())
-    with pytest.raises(ValueError, match="bounds must be None for the ISE"):
+    with pytest.raises(ValueError, match="bounds and period must be None for the ISE"):
         bounded.ise("gaussian")
 
 

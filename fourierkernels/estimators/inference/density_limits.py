@@ -54,6 +54,7 @@ class SampleKernels:
         one on the box.
     box : array of shape (2, dim)
     kernel, radius : Kernel, array of shape (dim,) or (dim, dim)
+    periods : array of shape (dim,)
     method, tol, device
         As of the estimator.
     """
@@ -62,6 +63,7 @@ class SampleKernels:
     box: FloatArray
     kernel: Kernel
     radius: FloatArray
+    periods: FloatArray
     method: str
     tol: float
     device: str
@@ -76,7 +78,11 @@ class SampleKernels:
         points, weights, _ = self.images
         frame = self._frame
         matrix, _, exponent = kernel_matrix(
-            frame.placed(points), frame.placed(queries), kernel=self.kernel, radius=frame.radius
+            frame.placed(points),
+            frame.placed(queries),
+            kernel=self.kernel,
+            radius=frame.radius,
+            periods=frame.periods,
         )
         scale = self._scale * inside(queries, self.box)
         each = np.ldexp(matrix * weights * scale[:, None], exponent[:, None])
@@ -93,6 +99,7 @@ class SampleKernels:
             method=self.method,
             tol=self.tol,
             device=self.device,
+            periods=self.periods,
         ).at(queries)
         total = np.ldexp(sums.numerator, sums.exponent[:, None])
         return np.asarray(total * (self._scale * inside(queries, self.box))[:, None])
@@ -100,10 +107,10 @@ class SampleKernels:
     def squares(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
         """Return Σ_i v_i K_i(x)², shape ``(m,)``.
 
-        By a sum of the squared kernel, which is a kernel again. With images of a sample the squares
-        have cross terms: then from the kernels themselves.
+        By a sum of the squared kernel, which is a kernel again. With images of a sample, or on a
+        circle, the squares have cross terms: then from the kernels themselves.
         """
-        if len(self.images.points) > self.n:
+        if len(self.images.points) > self.n or np.isfinite(self.periods).any():
             cut = in_blocks(queries, len(self.images.points))
             return np.concatenate([np.square(self.rows(block)) @ variances for block in cut])
         kernel, factor = self.kernel.squared
@@ -125,7 +132,7 @@ class SampleKernels:
 
     @property
     def _frame(self) -> Frame:
-        return Frame.of(self.radius, self.images.points)
+        return Frame.of(self.radius, self.images.points, self.periods)
 
 
 def in_blocks(queries: FloatArray, length: int) -> list[FloatArray]:
@@ -142,6 +149,7 @@ class FittedDensity(Protocol):
     kernel_: Kernel
     radius_: FloatArray
     bounds_: FloatArray
+    periods_: FloatArray
     weighting: str
     method: str
     tol: float
@@ -246,7 +254,8 @@ def _prepare(
 def _sample_kernels(model: FittedDensity, points: FloatArray, radius: FloatArray) -> SampleKernels:
     box, kernel = model.bounds_, model.kernel_
     images = reflect(points, np.ones(len(points)), box, kernel=kernel, radius=radius)
-    return SampleKernels(images, box, kernel, radius, model.method, model.tol, model.device)
+    options = model.periods_, model.method, model.tol, model.device
+    return SampleKernels(images, box, kernel, radius, *options)
 
 
 def _scatter(shares: FloatArray, rows: SampleRows, used: NDArray[np.bool_]) -> FloatArray:

@@ -74,6 +74,7 @@ def choose_radius(
     responses: FloatArray | None = None,
     weighting: str = "frequency",
     fit_design: FitRows = nadaraya_watson_design,
+    periods: FloatArray | None = None,
 ) -> FloatArray:
     """Return the radius per dimension, shape ``(dim,)``, or a matrix ``(dim, dim)``.
 
@@ -89,6 +90,8 @@ def choose_radius(
     fit_design : callable
         (points, weights, responses, kernel, radius, weighting=...) to the fit of the smoother whose
         radius this is, at its design points.
+    periods : array of shape (dim,), optional
+        Of columns that are circles, infinite for lines.
 
     Raises
     ------
@@ -99,7 +102,7 @@ def choose_radius(
     chosen = radius_or_rule(points.shape[1], radius=radius, bandwidth=bandwidth)
     if not isinstance(chosen, Rule):
         return chosen
-    return of_distinct(chosen, points, weights, kernel, responses, weighting, fit_design)
+    return of_distinct(chosen, points, weights, kernel, responses, weighting, fit_design, periods)
 
 
 def of_distinct(
@@ -110,6 +113,7 @@ def of_distinct(
     responses: FloatArray | None,
     weighting: str,
     fit_design: FitRows,
+    periods: FloatArray | None = None,
 ) -> FloatArray:
     """Return the radius by a rule for the distinct rows, and say if rows were repeated."""
     rule.check(kernel, responses)
@@ -123,9 +127,9 @@ def of_distinct(
         order = np.lexsort(columns[first].T)
         first, joint = np.arange(len(points))[first][order], joint[order]
     if responses is None:
-        return rule(points[first], joint, kernel)
+        return rule(points[first], joint, kernel, periods=periods)
     fit = partial(fit_design, weighting=rows.meaning)
-    return rule(points[first], joint, kernel, responses[first], fit)
+    return rule(points[first], joint, kernel, responses[first], fit, periods)
 
 
 def radius_or_rule(

@@ -20,7 +20,7 @@ from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import Rule, minimise
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums.spectrum import Axis, fitted_axis
+from fourierkernels.sums.spectrum import AnyAxis, CircleAxis, fitted_axis
 
 _RANGE = {1: (0.1, 32.0), 2: (0.1, 8.0)}  # R tried, in normal-reference radii; D > 2: the last
 _RANGE_OF_Y = (0.1, 8.0)  # S tried, likewise
@@ -35,6 +35,8 @@ def conditional_lscv(
     kernel: Kernel,
     responses: FloatArray,
     fit_design: FitDesign,
+    *,
+    periods: FloatArray | None = None,
 ) -> FloatArray:
     """Return R, then S, that minimise cross-validation of p̂(y | x), shape ``(dim + 1,)``.
 
@@ -56,8 +58,13 @@ def conditional_lscv(
         )
     kept = weights > 0
     points, weights, columns = points[kept], weights[kept], columns[kept]
-    starts = normal_reference(points, weights, kernel), normal_reference(columns, weights, kernel)
-    score = ConditionalScore(points, weights, kernel, columns[:, 0], fit_design, _RANGE_OF_Y[1])
+    around = np.full(points.shape[1] + 1, np.inf) if periods is None else periods
+    starts = (
+        normal_reference(points, weights, kernel, periods=around[:-1]),
+        normal_reference(columns, weights, kernel, periods=around[-1:]),
+    )
+    options = {"largest": _RANGE_OF_Y[1], "period": float(around[-1])}
+    score = ConditionalScore(points, weights, kernel, columns[:, 0], fit_design, **options)
 
     def best(radius: FloatArray) -> tuple[FloatArray, float]:
         given = score.given(radius)
@@ -72,6 +79,13 @@ def conditional_lscv(
             "reference; give radius as numbers"
         )
     return np.append(best_radius, best(best_radius)[0])
+
+
+def _axis(end: float, response: FloatArray, period: float) -> AnyAxis:
+    """Return the frequencies of y up to an end."""
+    if math.isfinite(period):
+        return CircleAxis(period, end, mirrored=False)
+    return fitted_axis(end, float(np.ptp(response)), _PHASE, mirrored=False)
 
 
 class ConditionalScore:
@@ -91,13 +105,14 @@ class ConditionalScore:
         response: FloatArray,
         fit_design: FitDesign,
         largest: float,
+        *,
+        period: float = math.inf,
     ) -> None:
         self._points, self._weights, self._kernel = points, weights, kernel
         self._fit_design = fit_design
-        end = (
-            kernel.cutoff * largest * float(normal_reference(response[:, None], weights, kernel)[0])
-        )
-        self._axis: Axis = fitted_axis(end, float(np.ptp(response)), _PHASE, mirrored=False)
+        around = None if math.isinf(period) else np.array([period])
+        unit = normal_reference(response[:, None], weights, kernel, periods=around)
+        self._axis = _axis(kernel.cutoff * largest * float(unit[0]), response, period)
         if 2 * self._axis.size * len(points) > _LARGEST:
             raise ValueError(
                 f"X must have at most {_LARGEST // (2 * self._axis.size)} samples for "
@@ -142,5 +157,6 @@ RULES = (
         "least squares cross-validation of the conditional density",
         "hall2004cross",
         needs_responses=True,
+        on_circles=True,
     ),
 )

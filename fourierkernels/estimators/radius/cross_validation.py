@@ -1,5 +1,7 @@
 """Radii of linear smoothers: cross-validation and the corrected information criterion."""
 
+from functools import partial
+
 import numpy as np
 
 from fourierkernels.estimators.design import FitDesign, Score, aicc_score, gcv_score, loo_score
@@ -19,6 +21,8 @@ def loo(
     kernel: Kernel,
     responses: FloatArray,
     fit_design: FitDesign,
+    *,
+    periods: FloatArray | None = None,
 ) -> FloatArray:
     """Return the radius that minimises the leave-one-out error, shape ``(dim,)``.
 
@@ -35,7 +39,7 @@ def loo(
     ValueError
         If a column of X does not vary, or every radius tried is out; the message counts.
     """
-    return _best(loo_score, "loo", points, weights, kernel, responses, fit_design)
+    return _best(loo_score, "loo", points, weights, kernel, responses, fit_design, periods)
 
 
 def gcv(
@@ -44,6 +48,8 @@ def gcv(
     kernel: Kernel,
     responses: FloatArray,
     fit_design: FitDesign,
+    *,
+    periods: FloatArray | None = None,
 ) -> FloatArray:
     """Return the radius that minimises generalised cross-validation, shape ``(dim,)``.
 
@@ -55,7 +61,7 @@ def gcv(
     ValueError
         If a column of X does not vary, or a prediction is undefined at every radius tried.
     """
-    return _best(gcv_score, "gcv", points, weights, kernel, responses, fit_design)
+    return _best(gcv_score, "gcv", points, weights, kernel, responses, fit_design, periods)
 
 
 def aicc(
@@ -64,6 +70,8 @@ def aicc(
     kernel: Kernel,
     responses: FloatArray,
     fit_design: FitDesign,
+    *,
+    periods: FloatArray | None = None,
 ) -> FloatArray:
     """Return the radius that minimises the corrected Akaike criterion, shape ``(dim,)``.
 
@@ -77,7 +85,7 @@ def aicc(
         If a column of X does not vary, or a prediction is undefined or tr H above n - 2 at every
         radius tried.
     """
-    return _best(aicc_score, "aicc", points, weights, kernel, responses, fit_design)
+    return _best(aicc_score, "aicc", points, weights, kernel, responses, fit_design, periods)
 
 
 def _best(
@@ -88,12 +96,13 @@ def _best(
     kernel: Kernel,
     responses: FloatArray,
     fit_design: FitDesign,
+    periods: FloatArray | None,
 ) -> FloatArray:
     kept = weights > 0
     points, weights = points[kept], weights[kept]
     columns = np.asarray(responses, dtype=np.float64)[kept].reshape(len(points), -1)
     columns = columns / max(float(np.abs(columns).max()), np.finfo(float).tiny)
-    start = normal_reference(points, weights, kernel)
+    start = normal_reference(points, weights, kernel, periods=periods)
     low, high = _RANGE.get(points.shape[1], _RANGE_BEYOND)
 
     def value(radius: FloatArray) -> float:
@@ -110,8 +119,10 @@ def _best(
     )
 
 
+_rule = partial(Rule, needs_responses=True, on_circles=True)
+
 RULES = (
-    Rule("loo", loo, "leave-one-out error", "hardle1985optimal", needs_responses=True),
-    Rule("gcv", gcv, "generalised cross-validation", "craven1979smoothing", needs_responses=True),
-    Rule("aicc", aicc, "corrected Akaike criterion", "hurvich1998smoothing", needs_responses=True),
+    _rule("loo", loo, "leave-one-out error", "hardle1985optimal"),
+    _rule("gcv", gcv, "generalised cross-validation", "craven1979smoothing"),
+    _rule("aicc", aicc, "corrected Akaike criterion", "hurvich1998smoothing"),
 )

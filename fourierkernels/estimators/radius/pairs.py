@@ -25,7 +25,7 @@ class PairSpectrum:
     Raises
     ------
     ValueError
-        For more than 2^26 gaps.
+        For more than 2^26 gaps, or a column that is a circle.
     """
 
     def __init__(self, sample: Sample, ends: FloatArray, *, rule: str) -> None:
@@ -36,8 +36,13 @@ class PairSpectrum:
                 f"radius={rule!r}, which sums over pairs in more than 3 columns, got {n}; use "
                 "'normal_reference' or give radius as a number"
             )
+        if sample.periods is not None:
+            raise ValueError(
+                f"period must be None in more than 3 columns for radius={rule!r}, got {dim} columns"
+            )
         one, other = np.triu_indices(n, 1)
         self.size, self.ends = sample.size, ends
+        self.periods = np.full(dim, math.inf)
         self._gaps = np.abs(sample.points[one] - sample.points[other]).T.copy()
         self._reach = float(self._gaps.max(initial=0.0))
         self._shares = 2.0 * sample.weights[one] * sample.weights[other]

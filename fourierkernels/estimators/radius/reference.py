@@ -3,7 +3,7 @@
 import numpy as np
 
 from fourierkernels.estimators.radius.rule import Rule
-from fourierkernels.estimators.radius.sample import moments, robust_scale
+from fourierkernels.estimators.radius.sample import moments, robust_scale, scale_of
 from fourierkernels.estimators.weights import effective_size
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
@@ -11,7 +11,13 @@ from fourierkernels.theory import optimal_radius
 from fourierkernels.theory.densities import Gaussian
 
 
-def normal_reference(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
+def normal_reference(
+    points: FloatArray,
+    weights: FloatArray,
+    kernel: Kernel,
+    *,
+    periods: FloatArray | None = None,
+) -> FloatArray:
     """Return the radius that minimises the exact MISE if the data were Gaussian.
 
     Per dimension, R* of the standard Gaussian over a robust scale, the smaller of the standard
@@ -19,12 +25,17 @@ def normal_reference(points: FloatArray, weights: FloatArray, kernel: Kernel) ->
     the Gaussian kernel, the exact form of Silverman's rule [silverman1986density]_. n is what
     the weights stand for.
 
+    On a circle the scale is the circular standard deviation, at most that of uniform data, P/√12,
+    and R* that of the normal density on the line, whose error wrapping does not change while it is
+    narrow. The wrapped normal density as wide as uniform data would ask for one or two frequencies,
+    which hides two opposite peaks.
+
     Raises
     ------
     ValueError
         If a column does not vary.
     """
-    return _normal(effective_size(weights), robust_scale(points, weights), kernel)
+    return _normal(effective_size(weights), scale_of(points, weights, periods), kernel)
 
 
 def silverman(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
@@ -84,6 +95,7 @@ RULES = (
         normal_reference,
         "exact MISE optimum of Gaussian data",
         "derived here",
+        on_circles=True,
         of_sample=lambda sample, kernel: _normal(sample.size, sample.scale, kernel),
     ),
     Rule(

@@ -40,6 +40,9 @@ class Rule:
     of_sample : callable, optional
         (sample, kernel) to the same radius, from a `Standardised` sample, which may be a stream
         that is read anew for each sum over it; None for rules that need the samples themselves.
+    on_circles : bool
+        Whether the function takes `periods`, of shape ``(dim,)`` and infinite for lines; other
+        rules are for lines alone.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Rule:
     gaussian_only: bool = False
     needs_responses: bool = False
     of_sample: Callable[[Any, Kernel], FloatArray] | None = None
+    on_circles: bool = False
 
     def __call__(
         self,
@@ -57,6 +61,7 @@ class Rule:
         kernel: Kernel,
         responses: FloatArray | None = None,
         fit_design: FitDesign = nadaraya_watson_design,
+        periods: FloatArray | None = None,
     ) -> FloatArray:
         """Return the radius per dimension, shape ``(dim,)``.
 
@@ -66,9 +71,20 @@ class Rule:
             If the rule does not apply to the kernel, to a density, or to the data.
         """
         self.check(kernel, responses)
+        circles: dict[str, Any] = {}
+        if periods is not None and np.isfinite(periods).any():
+            circles["periods"] = self._known(periods)
         if not self.needs_responses:
-            return self.function(points, weights, kernel)
-        return self.function(points, weights, kernel, responses, fit_design)
+            return self.function(points, weights, kernel, **circles)
+        return self.function(points, weights, kernel, responses, fit_design, **circles)
+
+    def _known(self, periods: FloatArray) -> FloatArray:
+        if not self.on_circles:
+            raise ValueError(
+                f"radius must be a number or a rule that takes periods, got {self.name!r}, which "
+                "is for data on lines"
+            )
+        return periods
 
     def check(self, kernel: Kernel, responses: FloatArray | None) -> None:
         """Refuse a kernel that the rule does not fit, and a density for a rule of regression.

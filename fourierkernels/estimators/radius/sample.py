@@ -1,5 +1,6 @@
 """A weighted sample for radius rules: size, scale, ties, and standard form."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -66,12 +67,15 @@ class Sample:
         Number of samples that the weights stand for, see `estimators.weights.effective_size`.
     scale : array of shape (dim,)
         A radius for the data is a radius for `points` divided by it.
+    periods : array of shape (dim,), optional
+        Of columns that are circles, in units of their scale; infinite for others.
     """
 
     points: FloatArray
     weights: FloatArray
     size: float
     scale: FloatArray
+    periods: FloatArray | None = None
 
     @property
     def dim(self) -> int:
@@ -108,7 +112,9 @@ class Sample:
         return 1.0 - distinct / max(self.size, distinct)
 
 
-def standardise(points: FloatArray, weights: FloatArray) -> Sample:
+def standardise(
+    points: FloatArray, weights: FloatArray, periods: FloatArray | None = None
+) -> Sample:
     """Return the sample in standard form.
 
     Raises
@@ -116,13 +122,49 @@ def standardise(points: FloatArray, weights: FloatArray) -> Sample:
     ValueError
         If a column does not vary.
     """
-    scale = robust_scale(points, weights)
+    scale = scale_of(points, weights, periods)
     kept = weights > 0
     points, weights = points[kept], weights[kept]
     middle = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)
     return Sample(
-        points / scale - middle / scale, weights / weights.sum(), effective_size(weights), scale
+        points / scale - middle / scale,
+        weights / weights.sum(),
+        effective_size(weights),
+        scale,
+        None if periods is None else periods / scale,
     )
+
+
+def scale_of(points: FloatArray, weights: FloatArray, periods: FloatArray | None) -> FloatArray:
+    """Return the scale of each column, shape ``(dim,)``: robust on a line, circular on a circle.
+
+    That is (P/2π) √(-2 log ρ), ρ the length of the mean of exp(2πix/P), the standard deviation of
+    the normal density which, wrapped, has this ρ [mardia2000directional]_; at most that of uniform
+    data, P/√12.
+
+    Raises
+    ------
+    ValueError
+        As :func:`robust_scale`.
+    """
+    if periods is None:
+        return robust_scale(points, weights)
+    mean, std = moments(points, weights)
+    spread, circles = interquartile_range(points, weights), np.isfinite(periods)
+    mean[circles], spread[circles] = periods[circles], 0.0
+    std[circles] = _circular_deviation(points[:, circles], weights, periods[circles])
+    scale = smaller_scale(mean, std, spread, points[0], len(points))
+    check_size(weights)
+    return scale
+
+
+def _circular_deviation(points: FloatArray, weights: FloatArray, periods: FloatArray) -> FloatArray:
+    shares, angles = weights / weights.sum(), 2.0 * math.pi / periods * points
+    mean = np.angle(shares @ np.exp(1j * angles))
+    lost = shares @ (2.0 * np.square(np.sin(0.5 * (angles - mean))))  # 1 - ρ, without cancellation
+    with np.errstate(divide="ignore"):
+        angle = np.sqrt(-2.0 * np.log1p(-np.minimum(lost, 1.0)))
+    return np.asarray(np.minimum(angle / (2.0 * math.pi), 1.0 / math.sqrt(12.0)) * periods)
 
 
 def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from fourierkernels.estimators.radius.spectrum import (
     SampleSpectrum,
     Spectrum,
     box,
+    circle_sum,
     comfortable_factor,
     settled,
 )
@@ -28,7 +29,13 @@ _WIDEST = 1024.0
 NOISE = 2.5  # the pilot keeps |φ_n|² while it exceeds so many times 1/n
 
 
-def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
+def lscv(
+    points: FloatArray,
+    weights: FloatArray,
+    kernel: Kernel,
+    *,
+    periods: FloatArray | None = None,
+) -> FloatArray:
     """Return the radius that minimises least squares cross-validation, shape ``(dim,)``.
 
     LSCV(R) = ∫ p̂_R² - 2 Σ_j p_j p̂_{R,-j}(x_j), computed in frequency as :class:`KernelScore`: E
@@ -40,7 +47,8 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
     that is |φ_n(R)|² = 2/(n + 1). In D = 3 integrals end where K̂ < 1e-3. Of rounded data, the
     frequencies are used that rounding resolves, and repeated rows are one, with a warning: see
     `fourierkernels.estimators.radius.spectrum`. In more than three dimensions the sums are over
-    pairs of samples, O(n² D) each, and one factor is common to all columns. Sources:
+    pairs of samples, O(n² D) each, and one factor is common to all columns. On a circle the
+    frequencies are its own, and integrals sums over them. Sources:
     [rudemo1982empirical]_, [bowman1984alternative]_; [davis1977mean]_.
 
     Raises
@@ -49,7 +57,7 @@ def lscv(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
         If there is no minimum within 1024 normal-reference radii, or its transform is too large (D
         = 3 with more than about 1e4 samples, very long tails).
     """
-    return cross_validated(points, weights, kernel)[0]
+    return cross_validated(points, weights, kernel, periods=periods)[0]
 
 
 def cross_validated(
@@ -59,9 +67,10 @@ def cross_validated(
     *,
     rule: str = "lscv",
     unit: FloatArray | None = None,
+    periods: FloatArray | None = None,
 ) -> tuple[FloatArray, float]:
     """Return the radius of :func:`lscv`, or the best multiple of a `unit`, and its score."""
-    sample, end = settled(points, weights, tie_limit(kernel, points.shape[1]), rule)
+    sample, end = settled(points, weights, tie_limit(kernel, points.shape[1]), rule, periods)
     return _cross_validated(sample, end, kernel, rule=rule, unit=unit)
 
 
@@ -95,7 +104,13 @@ def _cross_validated(
     return radius / sample.scale, score(spectrum)(radius) / float(sample.scale.prod())
 
 
-def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArray:
+def plugin(
+    points: FloatArray,
+    weights: FloatArray,
+    kernel: Kernel,
+    *,
+    periods: FloatArray | None = None,
+) -> FloatArray:
     """Return the radius that minimises the exact MISE of an estimate of |p̂|², shape ``(dim,)``.
 
     |p̂|² is estimated without bias by u = (n|φ_n|² - 1)/(n - 1) up to a cut Λ and by 0 beyond; Λ
@@ -111,7 +126,7 @@ def plugin(points: FloatArray, weights: FloatArray, kernel: Kernel) -> FloatArra
     ValueError
         If there is no cut within 1024 normal-reference radii, or the transform is too large.
     """
-    sample, end = settled(points, weights, 0.5 * (1.0 + NOISE), "plugin")
+    sample, end = settled(points, weights, 0.5 * (1.0 + NOISE), "plugin", periods)
     return _plugin(sample, end, kernel)
 
 
@@ -142,8 +157,13 @@ def pilot(sample: Standardised, last: FloatArray | None = None) -> tuple[Spectru
 
     def loss(spectrum: Spectrum) -> Callable[[FloatArray], float]:
         def value(cut: FloatArray) -> float:
-            kept = spectrum.integral([box(float(end)) for end in cut])
-            return NOISE / sample.size * math.prod(cut / math.pi) - kept
+            boxes = [box(float(end)) for end in cut]
+            each = zip(spectrum.periods, boxes, cut, strict=True)
+            size = math.prod(
+                end / math.pi if math.isinf(period) else circle_sum(period, kept)
+                for period, kept, end in each
+            )
+            return float(NOISE / sample.size * size - spectrum.integral(boxes))
 
         return value
 
@@ -214,6 +234,7 @@ RULES = (
         lscv,
         "least squares cross-validation, all radii from one transform",
         "rudemo1982empirical",
+        on_circles=True,
         of_sample=_lscv_of_stream,
     ),
     Rule(
@@ -221,6 +242,7 @@ RULES = (
         plugin,
         "exact MISE of the sample's spectrum, cut where it is noise",
         "chiu1992automatic",
+        on_circles=True,
         of_sample=_plugin_of_stream,
     ),
 )

@@ -12,6 +12,7 @@ with its joint weight, and count as (Σw)²/Σw² samples. Repeated rows never c
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -24,7 +25,9 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.spectrum import (
     LARGEST_GRID,
+    AnyAxis,
     Axis,
+    CircleAxis,
     Factor,
     empirical_transform,
     fitted_axis,
@@ -57,7 +60,7 @@ class SampleSpectrum:
 
     def __init__(self, sample: Standardised, ends: FloatArray, *, rule: str) -> None:
         self.size, self.ends = sample.size, ends
-        self.axes = _axes(sample.ranges, ends)
+        self.periods, self.axes = periods_of(sample), _axes(sample, ends)
         needed = math.prod(axis.size for axis in self.axes)
         if needed > LARGEST_GRID:
             raise TooManyFrequenciesError(
@@ -81,6 +84,7 @@ class Spectrum(Protocol):
 
     size: float
     ends: FloatArray
+    periods: FloatArray
 
     def integral(self, factors: list[Factor]) -> float:
         """Return (2π)^{-D} ∫ |φ_n(t)|² ∏_d f_d(t_d) dt, one factor per dimension."""
@@ -104,7 +108,7 @@ class KernelScore:
     def __call__(self, radius: FloatArray) -> float:
         """Return the score at a radius of shape ``(dim,)``."""
         n = self._spectrum.size
-        noise = math.prod(self._kernel.roughness * radius) / n
+        noise = self._products(radius, np.full(len(radius), math.inf), (0.0, 1.0)) / n
         if len(radius) == 1:  # the sum of both terms is a factor itself: one pass over the nodes
             return noise + self._unbiased(radius, (-2.0, 1.0 - 1.0 / n))
         square, plain = self._unbiased(radius, (0.0, 1.0)), self._unbiased(radius, (1.0, 0.0))
@@ -115,8 +119,16 @@ class KernelScore:
         places = list(zip(radius, self._cut, strict=True))
         n = self._spectrum.size
         kept = self._spectrum.integral([self._factor(r, c, terms) for r, c in places])
-        flat = math.prod(self._flat(r, c, terms) for r, c in places)
+        flat = self._products(radius, self._cut, terms)
         return (n * kept - flat) / (n - 1.0)
+
+    def _products(self, radius: FloatArray, cut: FloatArray, terms: Terms) -> float:
+        """(2π)^{-D} ∫ ∏_d (a K̂ + b K̂²) dt up to the cut; a sum where a dimension is a circle."""
+        each = zip(self._spectrum.periods, radius, cut, strict=True)
+        return math.prod(
+            self._flat(r, c, terms) if math.isinf(p) else circle_sum(p, self._factor(r, c, terms))
+            for p, r, c in each
+        )
 
     def _factor(self, radius: float, cut: float, terms: Terms) -> Factor:
         knots = radius * np.asarray(self._kernel.knots)
@@ -138,6 +150,12 @@ class KernelScore:
         return float(axis.weights((function, knots)).sum())
 
 
+def circle_sum(period: float, factor: Factor) -> float:
+    """Return P^{-1} Σ_m f(2πm/P), the integral over frequencies of a circle."""
+    axis = CircleAxis(float(period), float(factor[1][-1]), mirrored=False)
+    return float(axis.weights(factor).sum())
+
+
 def box(end: float) -> Factor:
     """Return the factor that is one up to `end`."""
     return np.ones_like, np.array([end])
@@ -145,19 +163,29 @@ def box(end: float) -> Factor:
 
 def comfortable_factor(sample: Standardised, ends: FloatArray) -> float:
     """Return how many times `ends` a transform of moderate size (2^20) reaches, at least 1.6."""
-    needed = math.prod(axis.size for axis in _axes(sample.ranges, ends))
+    needed = math.prod(axis.size for axis in _axes(sample, ends))
     return float(max(1.6, (_COMFORTABLE_GRID / needed) ** (1.0 / sample.dim)))
 
 
-def _axes(ranges: FloatArray, ends: FloatArray) -> list[Axis]:
+def periods_of(sample: Standardised) -> FloatArray:
+    """Return the period of each column, infinite for lines, as those of a stream all are."""
+    periods = getattr(sample, "periods", None)
+    return np.full(sample.dim, math.inf) if periods is None else np.asarray(periods)
+
+
+def _axes(sample: Standardised, ends: FloatArray) -> list[AnyAxis]:
+    """Return the frequencies of each column up to `ends`; those of a circle are its own."""
     phase = _PHASE[len(ends)]
+    each = zip(sample.ranges, ends, periods_of(sample), strict=True)
     return [
         fitted_axis(float(end), float(reach), phase, mirrored=i > 0)
-        for i, (reach, end) in enumerate(zip(ranges, ends, strict=True))
+        if math.isinf(period)
+        else CircleAxis(float(period), float(end), mirrored=i > 0)
+        for i, (reach, end, period) in enumerate(each)
     ]
 
 
-def _power(sample: Standardised, axes: list[Axis]) -> FloatArray:
+def _power(sample: Standardised, axes: list[AnyAxis]) -> FloatArray:
     values = sample.total(partial(empirical_transform, axes=axes, accuracy=_ACCURACY))
     return np.asarray(values.real**2 + values.imag**2)
 
@@ -166,7 +194,11 @@ REPEATED = 1.05  # copies on average from which equal points are one
 
 
 def settled(
-    points: FloatArray, weights: FloatArray, most: float, rule: str
+    points: FloatArray,
+    weights: FloatArray,
+    most: float,
+    rule: str,
+    periods: FloatArray | None = None,
 ) -> tuple[Sample, FloatArray]:
     """Return the sample in standard form, and the frequencies up to which it may be looked at.
 
@@ -184,7 +216,7 @@ def settled(
     ValueError
         If a column does not vary.
     """
-    sample = standardise(points, weights)
+    sample = standardise(points, weights, periods)
     used = points[weights > 0]
     counted = bool((sample.weights * sample.size > 1.0 + 1e-9).any())
     tells = [_distinct(column) for column in used.T]
@@ -218,7 +250,7 @@ def _merged(sample: Sample, rule: str) -> Sample:
         f"radius={rule!r} takes equal points for one sample, {size:.6g} in all instead of "
         f"{sample.size:.6g}"
     )
-    return Sample(points, shares, size, sample.scale)
+    return replace(sample, points=points, weights=shares, size=size)
 
 
 def _distinct(column: FloatArray) -> FloatArray:

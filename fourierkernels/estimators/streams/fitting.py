@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.estimators.boxes import Bounds, check_ends, reflect
+from fourierkernels.estimators.boxes import Bounds, Period, check_circles, check_ends, reflect
 from fourierkernels.estimators.checks import warn_of_frequencies, warn_of_repetitions
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, Rule, radius_or_rule
 from fourierkernels.estimators.streams.blocks import Block, Expected
@@ -18,8 +19,9 @@ from fourierkernels.estimators.streams.sources import ROWS, Source
 from fourierkernels.estimators.streams.survey import Reading, Survey
 from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS, WEIGHTINGS
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_choice
+from fourierkernels.foundation.validation import check_choice, check_period
 from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.kernels.periodic import wrapped
 from fourierkernels.sums import check_tolerance
 from fourierkernels.sums.coordinates import Box
 from fourierkernels.sums.plan import Plan
@@ -43,6 +45,7 @@ class Options:
     device: str
     within: Bounds | None
     weighting: str
+    period: Period
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,11 @@ class StreamFit:
     def sum(self) -> StreamedSum:
         """The sum at queries."""
         return StreamedSum(self.counted.modes, self.grid, self.bounds, self.n)
+
+    @property
+    def periods(self) -> FloatArray:
+        """Period per dimension, infinite for lines."""
+        return np.array(self.grid.periods)
 
     def check_unchanged(self, kernel: Kernel, radius: FloatArray, bounds: FloatArray) -> None:
         """Refuse what was assigned after the fit: modes are for one kernel, radius and box.
@@ -126,8 +134,9 @@ def fit_stream(source: Source, options: Options, *, regression: bool) -> StreamF
     known = REGRESSION_WEIGHTINGS if regression else WEIGHTINGS
     check_choice("weighting", options.weighting, known)
     kernel, limits = as_kernel(options.kernel), _limits(options)
-    name = "bounds" if options.within is None else "within"
-    expected = Expected(regression, limits, name)
+    given = {"within": options.within, "bounds": options.bounds, "period": options.period}
+    name = next((name for name, value in given.items() if value is not None), "within")
+    expected = Expected(regression, _on_lines(limits, options), name)
     radius = None if limits is None else _known_radius(limits.shape[1], options)
     survey = None
     if radius is None or limits is None or not np.isfinite(limits).all():
@@ -207,12 +216,26 @@ def _limits(options: Options) -> FloatArray | None:
     """Return where samples must lie, shape (2, dim), by `within` and `bounds`; None if neither."""
     named = {"within": options.within, "bounds": options.bounds}
     given = {name: pairs for name, pairs in named.items() if pairs is not None}
+    if not given and options.period is not None:
+        dim = len(options.period) if isinstance(options.period, Sequence) else 1
+        given["within"] = [(None, None)] * dim
     if not given:
         return None
     ends = [check_ends(pairs, len(pairs), name) for name, pairs in given.items()]
     if len({len(pairs) for pairs in given.values()}) > 1:
         raise ValueError(f"within must have as many pairs as bounds, got {given}")
-    return np.array([np.max([e[0] for e in ends], axis=0), np.min([e[1] for e in ends], axis=0)])
+    low, high = np.max([e[0] for e in ends], axis=0), np.min([e[1] for e in ends], axis=0)
+    periods = check_circles(options.period, check_ends(options.bounds, len(low)))
+    circles = np.isfinite(periods)
+    return np.array([np.where(circles, 0.0, low), np.where(circles, periods, high)])
+
+
+def _on_lines(limits: FloatArray | None, options: Options) -> FloatArray | None:
+    """Return the limits within which samples must lie: on a circle they may lie anywhere."""
+    if limits is None or options.period is None:
+        return limits
+    circles = np.isfinite(check_period(options.period, limits.shape[1]))
+    return np.where(circles, np.array([[-np.inf], [np.inf]]), limits)
 
 
 def _known_radius(dim: int, options: Options) -> FloatArray | None:
@@ -226,6 +249,11 @@ def _found_radius(
     given = radius_or_rule(len(survey.low), radius=options.radius, bandwidth=options.bandwidth)
     if not isinstance(given, Rule):
         return given
+    if options.period is not None:
+        raise ValueError(
+            f"radius must be a number for a stream with a period, got {given.name!r}; an array has "
+            "rules"
+        )
     if given.of_sample is None:
         able = [row.name for row in (*RADIUS_RULES.values(), *GAUSSIAN_RULES.values())]
         able = [n for n in able if (RADIUS_RULES | GAUSSIAN_RULES)[n].of_sample is not None]
@@ -274,7 +302,8 @@ def _summed(
 ) -> StreamFit:
     """Read the stream for its modes."""
     bounds = check_ends(options.bounds, len(radius))
-    grid = ModeGrid.covering(kernel, radius, _with_images(box, bounds), options.tol)
+    periods = check_circles(options.period, bounds)
+    grid = ModeGrid.covering(kernel, radius, _with_images(box, bounds), options.tol, periods)
     grid.plan(1, 1)  # refuses what would not fit
     rows = min(max(ROWS, math.prod(count for _, count in grid.grid)), _MOST_ROWS)
     part = partial(_counted, grid=grid, bounds=bounds)
@@ -284,8 +313,9 @@ def _summed(
 
 
 def _counted(block: Block, grid: ModeGrid, bounds: FloatArray) -> Counted:
+    placed = wrapped(block.points, np.array(grid.periods))
     points, weights, owner = reflect(
-        block.points, block.weights, bounds, kernel=grid.kernel, radius=np.array(grid.radius)
+        placed, block.weights, bounds, kernel=grid.kernel, radius=np.array(grid.radius)
     )
     modes = grid.transform(points, weights, block.responses[owner])
     return Counted(modes, Reading.of(block), float(block.weights.sum()))
