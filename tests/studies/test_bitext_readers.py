@@ -150,7 +150,7 @@ def test_pair_must_be_two_languages(pair: str, tmp_path: Path) -> None:
 
 
 def test_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"data must be a folder, got .*nowhere"):
+    with pytest.raises(ValueError, match=r"data must be a folder or one of drawn, got .*nowhere"):
         read_bitext(tmp_path / "nowhere")
 
 

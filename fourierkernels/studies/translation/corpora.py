@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
 from fourierkernels.studies.translation.building import build_pair_files
+from fourierkernels.studies.translation.drawn import open_drawn
 from fourierkernels.studies.translation.iwslt import is_iwslt, open_iwslt
 from fourierkernels.studies.translation.lines import has_lines, open_lines
 from fourierkernels.studies.translation.pair_files import PairFiles
@@ -44,6 +45,13 @@ BITEXTS: dict[str, DataSet[PairSource]] = {
         "NAME.documents if known, split here; bpe.json of a run to read its subwords",
         recognises=has_lines,
         open=open_lines,
+    ),
+    "drawn": DataSet(
+        title="drawn sentences, in which a word is translated by what another one says",
+        source="drawn when they are read",
+        layout="no folder",
+        open=open_drawn,
+        needs_folder=False,
     ),
 }
 

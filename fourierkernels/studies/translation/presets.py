@@ -90,7 +90,7 @@ it does without dropout, takes small batches and many updates, and lets the rate
 from dataclasses import dataclass, field
 from typing import Any
 
-from fourierkernels.studies.engine.recipe import Preset, Recipe
+from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 from fourierkernels.studies.translation.classes import BUDGET, ENDS, OFFSET
 from fourierkernels.studies.translation.pairs import LengthRule
 from fourierkernels.studies.translation.text_translation import Search
@@ -134,6 +134,8 @@ class TranslationPreset(Preset):
     published_on: tuple[str, str, str] = ("wmt", "en", "it")
 
 
+_ONE_LAYER = {"size": "tiny", "layers": 1, "decoder_layers": 1}
+_SHARP = as_sharp_as_softmax(64, 4)["fourier"]  # of one layer
 _PARTS = 4  # batches of an update, for four processes or for accumulation
 _EPOCH = 1_081  # updates
 _WARMUP = 4_000
@@ -223,6 +225,28 @@ PRESETS = {
         most_words=2_000,
         positions=100,
         budget=800,
+    ),
+    "drawn": TranslationPreset(
+        summary="drawn sentences; 1 + 1 layers, 64 features, 600 updates: seconds on one core",
+        model={**_ONE_LAYER, "length": 16, "dropout": 0.0},
+        recipe=_small_recipe(
+            steps=600,
+            learning_rate=4e-3,
+            schedule="linear",
+            warmup=60,
+            label_smoothing=0.0,
+            evaluate_every=200,
+            save_every=200,
+            log_every=20,
+        ),
+        mixer_options={
+            "fourier": {"mixer_options": _SHARP, "decoder_options": _SHARP},
+            "fourier_encoder": {"mixer_options": _SHARP},
+        },
+        data="drawn",
+        most_words=200,
+        positions=200,
+        budget=2_000,
     ),
     "small": TranslationPreset(
         summary="3 + 3 layers, 256 features, 8,000 subwords: hours on a CPU, see --plan",

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # What a run may change of a placement; all else is of the preset or of the data.
 _OPTIONS = (
     *("mixer_options", "decoder_options", "attention_layers", "decoder_attention_layers"),
-    *("reader", "reader_options", "source_lengths"),
+    *("reader", "reader_options", "source_lengths", "hidden"),
 )
 
 
