@@ -23,6 +23,7 @@ from fourierkernels.studies.engine.reproduce_command import all_tables
 from fourierkernels.studies.engine.reproduction import finish
 from fourierkernels.studies.masked.comparison import TITLES
 from fourierkernels.studies.masked.presets import WORD_ACCURACY
+from fourierkernels.studies.translation.comparison import ACCURACY
 
 COMPARISONS = {
     name: comparison
@@ -71,6 +72,7 @@ EXPECTED = {
     "lra-drawn": Expected("mixers", 12, 10, (("accuracy", ""),)),
     "masked-small": Expected("encoders", 5, 4, ((WORD_ACCURACY, "masked_"), (TITLES, "titles_"))),
     "language-recall": Expected("kernels", 10, 4, (("{split} plain perplexity", ""),)),
+    "translation-drawn": Expected("encoders", 10, 9, ((ACCURACY, ""),)),
     "language-small": Expected(
         "kernels",
         48,
@@ -155,6 +157,8 @@ def reference(name: str, row: Row) -> str:
     contender = row[COMPARISONS[name].table.contender]
     if name == "masked-small":
         return "FNet" if contender == "FNet, two real parts" else "BERT"
+    if name == "translation-drawn":
+        return "attention"
     if row.get("part") == "radii":
         return "R = 2"
     return f"softmax,{contender.partition(',')[2]}" if "," in contender else "softmax"
