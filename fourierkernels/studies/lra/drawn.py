@@ -8,6 +8,7 @@ by comparing the same two places in all sequences.
 - place: eight symbols, and one that is asked for: is it among the first four?
 - lookup: four zeros and four ones, and the number of a place: which of the two is there?
 - before: six symbols, and two that are asked for: does the one come before the other?
+- recall: four of eight names, each with a zero or a one, two of each; which has the name at the end?
 - copies: twelve symbols, a mark, and either the same twelve or the same in another order.
 
 Of lookup there are 560 different sequences, all of which the training set has: there, it is whether
@@ -33,7 +34,7 @@ CLASSES = ("0", "1")
 LONG = 1_000  # tokens of the longer versions
 _SEED = 2020
 _SIZE, _VALUES, _FEW = 8, 2, 6  # symbols of a question; different ones of lookup; of before
-_COPIED, _ALPHABET = 12, 8
+_COPIED, _ALPHABET, _GIVEN = 12, 8, 4
 Rows = tuple[Tokens, Labels]  # tokens (n, length) and classes (n,)
 
 
@@ -54,6 +55,14 @@ def _before(count: int, rng: np.random.Generator) -> Rows:
     places = np.take_along_axis(np.argsort(symbols, axis=1), asked, 1)
     tokens = np.concatenate([symbols, asked + np.array([_FEW, 2 * _FEW])], axis=1)
     return tokens, (places[:, 0] < places[:, 1]).astype(np.int64)
+
+
+def _recall(count: int, rng: np.random.Generator) -> Rows:
+    names, values = _orders(_SIZE, count, rng)[:, :_GIVEN], _orders(_GIVEN, count, rng) % _VALUES
+    places = rng.integers(_GIVEN, size=(count, 1))
+    asked, answer = (np.take_along_axis(own, places, 1) for own in (names, values))
+    tokens = np.concatenate([_VALUES * names + values, _VALUES * _SIZE + asked], axis=1)
+    return tokens, answer[:, 0]
 
 
 def _copies(count: int, rng: np.random.Generator) -> Rows:
@@ -119,6 +128,7 @@ _SHORT = {
     "place": Drawn("is a symbol among the first four of eight", _place, 2 * _SIZE, _SIZE + 1),
     "lookup": Drawn("which of two symbols is at a place", _lookup, _VALUES + _SIZE, _SIZE + 1),
     "before": Drawn("does a symbol come before another", _before, 3 * _FEW, _FEW + 2),
+    "recall": Drawn("which value has a name", _recall, 3 * _SIZE, _GIVEN + 1),
     "copies": Drawn("is a sequence repeated in order", _copies, _ALPHABET + 1, 2 * _COPIED + 1),
 }
 _LONG = {f"{name}_{LONG}": replace(task, length=LONG) for name, task in _SHORT.items()}
