@@ -32,8 +32,8 @@ from fourierkernels.studies.lra.study import LOSS
 
 PRESETS = {"listops": "tiny", "text": "text_tiny", "image": "image_tiny"}
 QUESTIONS = ("recall", "lookup", "place")  # tasks that are drawn
-PRESETS |= {task: task for task in QUESTIONS}
-CLASSES = {"listops": 10, "text": 2, "image": 10, **dict.fromkeys(QUESTIONS, 2)}
+PRESETS |= {task: task for task in (*QUESTIONS, "before")}
+CLASSES = {"listops": 10, "text": 2, "image": 10, **dict.fromkeys((*QUESTIONS, "before"), 2)}
 BELOW = 0.1  # nats below chance in which a task counts as learnt
 
 
@@ -111,7 +111,28 @@ class ArenaComparison(Comparison):
 
 @dataclass(frozen=True)
 class DrawnComparison(ArenaComparison):
-    """Budget of the tasks that are drawn, in which counts of tokens tell nothing."""
+    """Budget of the tasks that are drawn, in which order matters alone."""
+
+    steps: tuple[tuple[str, int], ...] = (("place", 400), ("before", 800))
+    rates: tuple[float, ...] = (4e-3, 8e-3)
+    seeds: tuple[int, ...] = (1, 2, 3)
+
+    names = ("lra_drawn_networks", "lra_drawn")
+
+    @property
+    def title(self) -> str:
+        """What it compares, in a line."""
+        return "Mixers on two drawn tasks, whose answer is in the order of tokens alone"
+
+    def quick(self, folder: Path) -> Self:
+        """Return a comparison of a few updates on two tasks."""
+        few = (("place", 2), ("before", 2))
+        return replace(self, steps=few, rates=(2e-3,), seeds=(1, 2))
+
+
+@dataclass(frozen=True)
+class QuestionsComparison(ArenaComparison):
+    """Budget of three drawn tasks, of more sequences an update, more seeds and wider grids."""
 
     steps: tuple[tuple[str, int], ...] = (("recall", 200), ("lookup", 600), ("place", 600))
     rates: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
@@ -119,7 +140,7 @@ class DrawnComparison(ArenaComparison):
     widen: int = 1
     batch: int = 128
 
-    names = ("lra_drawn_networks", "lra_drawn")
+    names = ("lra_questions_networks", "lra_questions")
 
     @property
     def title(self) -> str:
@@ -169,5 +190,6 @@ TABLE_6 = PaperTable(
 COMPARISONS: dict[str, Comparison] = {
     "fnet-6": TABLE_6,
     "lra-small": ArenaComparison(time="8 min"),
-    "lra-drawn": DrawnComparison(),
+    "lra-drawn": DrawnComparison(time="8 min"),
+    "lra-questions": QuestionsComparison(time="17 min"),
 }

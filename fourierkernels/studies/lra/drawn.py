@@ -8,7 +8,7 @@ by comparing the same two places in all sequences.
 - place: eight symbols, and one that is asked for: is it among the first four?
 - lookup: four zeros and four ones, and the number of a place: which of the two is there?
 - before: six symbols, and two that are asked for: does the one come before the other?
-- recall: four of eight names, each with a zero or a one, two of each; which has the name at the end?
+- recall: four of eight names, two with a zero and two with a one: which has the name at the end?
 - copies: twelve symbols, a mark, and either the same twelve or the same in another order.
 
 Of lookup there are 560 different sequences, all of which the training set has: there, it is whether
