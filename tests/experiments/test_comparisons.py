@@ -98,7 +98,7 @@ def drawn(comparison: Comparison) -> list[Row]:
     rng = np.random.default_rng(0)
     chosen, rows = {}, []
     file = comparison.names[0].replace("_motions", "")  # nothing of BasicMotions is committed
-    file = file.replace("_drawn", "")  # its networks have the columns of the other tasks
+    file = file.replace("lra_drawn", "lra")  # its networks have the columns of the other tasks
     measured = sorted(set(read_rows(file)[0]))
     for stage in comparison.stages():
         networks = stage.networks(chosen)
