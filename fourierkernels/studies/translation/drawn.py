@@ -51,7 +51,7 @@ def drawn_pairs(split: str, dropped: Counter[str] | None = None) -> Iterator[Pai
     Examples
     --------
     >>> next(drawn_pairs("test"))[:2]
-    ('a1 c1 g0 h3 g a h c', 'zero three one one')
+    ('a1 c1 g0 h3 g a h c', 'zero one three one')
     """
     rng = np.random.default_rng([_SEED, SPLITS.index(split)])
     for _ in range(COUNTS[split]):
