@@ -18,6 +18,7 @@ import typer
 from fourierkernels.cli.cuda import bench, cuda
 from fourierkernels.cli.estimates import density, estimate_names, regress
 from fourierkernels.cli.evaluate import evaluate
+from fourierkernels.cli.grid import grid
 from fourierkernels.cli.heads import head_names, heads
 from fourierkernels.cli.output import command_with
 from fourierkernels.cli.reproduce import reproduce
@@ -70,7 +71,7 @@ def group(ctx: typer.Context, version: _Version = False) -> None:
         typer.echo(ctx.get_help())
 
 
-for command in (density, regress):
+for command in (density, regress, grid):
     app.command(cls=command_with(estimate_names))(command)
 app.command(cls=command_with(rate_names))(rates)
 app.command(cls=command_with(theorem_names))(theorems)

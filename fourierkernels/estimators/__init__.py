@@ -4,6 +4,7 @@ from fourierkernels.estimators.checks import UndefinedWarning
 from fourierkernels.estimators.conditional import ConditionalDensity
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
+from fourierkernels.estimators.gridded import Gridded
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.local_polynomial import LocalPolynomial
 from fourierkernels.estimators.proper import ProperDensity
@@ -26,6 +27,7 @@ __all__ = [
     "Band",
     "ConditionalDensity",
     "DesignFit",
+    "Gridded",
     "KernelDensity",
     "LinearSmoother",
     "LocalPolynomial",

@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -24,6 +24,7 @@ from fourierkernels.estimators.boxes import (
 )
 from fourierkernels.estimators.checks import checked_queries
 from fourierkernels.estimators.design import FitRows, nadaraya_watson_design
+from fourierkernels.estimators.gridded import Gridded, gridded, meeting_places, model_axes
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.streams.fitting import StreamFit, continued, fit_stream, options_of
 from fourierkernels.estimators.streams.sources import Source
@@ -319,6 +320,27 @@ class StreamingEstimator(KernelEstimator, ABC):
         prepared = self._kept_sum().for_blocks(self._fitted_samples)
         for block in blocks:
             yield self._estimate(prepared, checked_queries(self, block))
+
+    def on_grid(
+        self, points: int | Sequence[int] | None = None, *, within: Bounds | None = None
+    ) -> Gridded:
+        """Return the estimate on a grid, in at most three dimensions.
+
+        Axes have 512 points each, in three dimensions 64, and cover the samples, or `within`, pairs
+        (low, high). Such queries are recognised wherever they come from.
+
+        Examples
+        --------
+        >>> from fourierkernels import KernelDensity
+        >>> x = np.random.default_rng(0).normal(size=(1000, 2))
+        >>> grid = KernelDensity().fit(x).on_grid(256)
+        >>> print(grid.values.shape, f"{grid.values.max():.3f}")
+        (256, 256) 0.142
+        """
+        check_is_fitted(self)
+        axes = model_axes(self, points, within)
+        values = self._estimate(self._kept_sum(), meeting_places(axes))
+        return gridded(self, axes, values)
 
     @abstractmethod
     def _estimate(self, prepared: SampleSum, queries: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from fourierkernels.plotting.described import (
     plot_regressions,
 )
 from fourierkernels.plotting.error_curves import SimulatedCurve, plot_rates, plot_simulated
-from fourierkernels.plotting.fits_and_maps import plot_fits, plot_weight_maps
+from fourierkernels.plotting.fits_and_maps import plot_fits, plot_grid, plot_weight_maps
 from fourierkernels.plotting.look import COLOURS, LINES, MARKERS, style
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "SimulatedCurve",
     "plot_densities",
     "plot_fits",
+    "plot_grid",
     "plot_left_out",
     "plot_rates",
     "plot_regressions",

@@ -1,7 +1,7 @@
 """Panels side by side: regression curves over a sample, and weight maps."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _UNDEFINED = "0.8"  # grey
+_NOISE = 1e-3  # of the largest value: what is hardly negative is drawn as if it were not
 
 
 @styled
@@ -121,6 +122,67 @@ def plot_weight_maps(
         axis.grid(False)
     _label(figure, axes, xlabel=xlabel, ylabel=ylabel)
     figure.colorbar(image, ax=axes, label="weight", shrink=0.7, extend=_extend(maps, low, limit))
+    return figure
+
+
+@styled
+def plot_grid(
+    axes: Sequence[ArrayLike],
+    values: ArrayLike,
+    *,
+    columns: Sequence[str] = ("x", "y"),
+    label: str = "density",
+) -> "Figure":
+    """Draw a curve over one axis, or a map with contours over two; what is undefined is grey.
+
+    Parameters
+    ----------
+    axes : sequence of one or two arrays, increasing
+    values : array of shape ``(len(axes[0]),)`` or ``(len(axes[0]), len(axes[1]))``
+    columns : sequence of str
+        What the axes are.
+    label : str
+        What the values are.
+
+    Raises
+    ------
+    ValueError
+        If there are other axes, or the shape of the values is another.
+    ImportError
+        If matplotlib is missing.
+
+    Examples
+    --------
+    >>> figure = plot_grid([[0.0, 1.0], [0.0, 1.0, 2.0]], np.eye(2, 3))
+    >>> figure.axes[0].get_ylabel(), figure.axes[1].get_ylabel()
+    ('y', 'density')
+    """
+    ends, heights = [np.asarray(axis, float) for axis in axes], np.asarray(values, float)
+    if len(ends) not in {1, 2} or heights.shape != tuple(map(len, ends)):
+        raise ValueError(
+            "values must have the lengths of one or two axes as their shape, "
+            f"{tuple(map(len, ends))}, got {heights.shape}"
+        )
+    figure, (panel,) = new_panels(1, size=(5.2, 4.0))
+    if len(ends) == 1:
+        panel.plot(ends[0], heights)
+        panel.set(xlabel=columns[0], ylabel=label)
+        return figure
+    signed = bool(np.nanmin(heights) < -_NOISE * np.nanmax(np.abs(heights)))
+    limit = float(np.nanmax(np.abs(heights))) if signed else None
+    mesh = panel.pcolormesh(
+        *ends,
+        heights.T,
+        cmap=MAPS[signed],
+        vmin=-limit if limit else None,
+        vmax=limit,
+        shading="nearest",
+        rasterized=True,
+    )
+    panel.contour(*ends, heights.T, levels=7, colors="0.9", linewidths=0.5)
+    panel.set(xlabel=columns[0], ylabel=columns[1], facecolor=_UNDEFINED)
+    panel.grid(False)
+    figure.colorbar(mesh, ax=panel, label=label)
     return figure
 
 

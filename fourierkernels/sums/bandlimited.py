@@ -139,7 +139,7 @@ class BandlimitedSum:
         return max(0.1 * self._tol, 1e-14)
 
 
-def _product(series: list[Series]) -> ComplexArray | FloatArray:
+def _product(series: list[Series]) -> ComplexArray:
     """Return the coefficients of all dimensions at the modes that are kept.
 
     The mode without a partner, the first of each dimension, is dropped: its coefficient is below
@@ -147,7 +147,8 @@ def _product(series: list[Series]) -> ComplexArray | FloatArray:
     """
     first, *others = (each.coefficients for each in series)
     kept = [first[len(first) // 2 :], *(each[1:] for each in others)]
-    return np.asarray(reduce(np.multiply, np.ix_(*kept)))
+    product: ComplexArray = reduce(np.multiply, np.ix_(*kept))
+    return product
 
 
 def _batches(sizes: list[int], nbytes: int) -> list[list[int]]:

@@ -5,6 +5,7 @@ from fourierkernels.estimators.tables.density import (
     DensityGroup,
     describe_density,
 )
+from fourierkernels.estimators.tables.grid import GridDescription, describe_grid
 from fourierkernels.estimators.tables.reading import Marks, read_columns
 from fourierkernels.estimators.tables.regression import (
     RegressionDescription,
@@ -15,10 +16,12 @@ from fourierkernels.estimators.tables.regression import (
 __all__ = [
     "DensityDescription",
     "DensityGroup",
+    "GridDescription",
     "Marks",
     "RegressionDescription",
     "RegressionGroup",
     "describe_density",
+    "describe_grid",
     "describe_regression",
     "read_columns",
 ]

@@ -63,6 +63,25 @@ def regression_table(rows: Rows, title: str, *, by: str | None, lost: int) -> Ta
     return table
 
 
+def grid_table(row: dict[str, Any], title: str) -> Table:
+    """Return a table of an estimate on a grid: size, radius, places, and the largest value."""
+    columns = ["n", "missing", "radius", "places", "largest value", "at"]
+    table = Table(*columns, title=title, box=box.SIMPLE_HEAD)
+    radii = [
+        value for each in row["radius"] for value in (each if isinstance(each, list) else [each])
+    ]
+    places = " x ".join(map(str, row["lengths"]))
+    table.add_row(
+        f"{row['n']:,}",
+        str(row["dropped"]),
+        _list(radii),
+        places,
+        f"{row['largest']:.4g}",
+        _list(row["at"]),
+    )
+    return table
+
+
 def _new(
     rows: Rows, by: str | None, columns: Iterable[str], title: str, notes: Sequence[str]
 ) -> Table:
