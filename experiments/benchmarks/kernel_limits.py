@@ -33,7 +33,8 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.timing import rounds
 from fourierkernels.kernels import as_kernel
-from fourierkernels.sums import PreparedSum, bandlimited, kernel_sum
+from fourierkernels.sums import PreparedSum, kernel_sum
+from fourierkernels.sums.series import fourier_series
 from fourierkernels.theory import optimal_radius
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +91,7 @@ def bare_pair(x: np.ndarray, at: np.ndarray, name: str, radius: float) -> tuple[
     prepared = PreparedSum(x, kernel=name, radius=radius, method="bandlimited")
     prepared.plan(at)  # refuses what would not fit
     reach = np.maximum(x.max(0), at.max(0)) - np.minimum(x.min(0), at.min(0))
-    series = [bandlimited.fourier_series(as_kernel(name), radius, r, tol=1e-12) for r in reach]
+    series = [fourier_series(as_kernel(name), radius, r, tol=1e-12) for r in reach]
     phases = [
         [np.ascontiguousarray(points[:, d] * (2 * np.pi / s.period)) for d, s in enumerate(series)]
         for points in (x, at)
