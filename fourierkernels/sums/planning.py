@@ -23,6 +23,7 @@ from fourierkernels.sums.problem import Bulk, Problem
 from fourierkernels.sums.transforms import loop_threads
 
 _LOOKED_AT = 4096  # queries by which the others are judged
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _LARGEST_SPAN = 1e15
 _SPARE = 0.25  # of the range, beyond a block that leaves it
 _KEPT_METHODS = 256  # for so many numbers and ranges of queries; others are planned each time
@@ -133,7 +134,7 @@ class Planner:
         with np.errstate(over="ignore"):
             spans = self._radius * covered.spans
         bands, m = _check_spans(spans), max(len(queries), self._expected)
-        seen = queries[:: math.ceil(len(queries) / _LOOKED_AT)]
+        seen = looked_at(queries)
         cells = count_cells(self._radius * (seen - seen[0]), self._limit, m)
         return Problem(
             self._kernel,
@@ -175,6 +176,17 @@ class Planner:
         kept = self._covered_bulk if self._grows else None
         method = method or self._method
         return self._tails.bulk(problem, self._radius, queries, method=method, kept=kept)
+
+
+def looked_at(queries: FloatArray) -> FloatArray:
+    """Return some of many queries, at multiples of the golden ratio.
+
+    Every so-manieth would all lie in one plane of a grid whose axes have that many places.
+    """
+    if len(queries) <= _LOOKED_AT:
+        return queries
+    share = np.arange(_LOOKED_AT) * _GOLDEN % 1.0
+    return queries[np.sort((share * len(queries)).astype(np.intp))]
 
 
 def _check_spans(spans: FloatArray) -> tuple[float, ...]:
@@ -251,7 +263,7 @@ class _Choice:
     ) -> None:
         self._trims, self._low, self._high = trims, low, high
         self._problem, self._radius = problem, radius
-        self._seen = queries[:: math.ceil(len(queries) / _LOOKED_AT)]
+        self._seen = looked_at(queries)
         whole = Box.around(queries)
         trimmed = [np.quantile(self._seen, [share, 1.0 - share], axis=0) for share in _SHARES]
         self._ranges = [None, whole, *(Box(*map(_ends, ends)) for ends in trimmed)]

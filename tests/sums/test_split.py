@@ -8,6 +8,7 @@ from fourierkernels.kernels import as_kernel
 from fourierkernels.kernels.phi_kernel import PhiKernel
 from fourierkernels.sums import PreparedSum, kernel_sum, planning
 from fourierkernels.sums.coordinates import centring_limit
+from fourierkernels.sums.planning import looked_at
 from fourierkernels.sums.samples import SampleSum
 
 N, M = 400, 60
@@ -161,3 +162,12 @@ def test_a_plan_is_made_once_for_a_number_and_range_of_queries(
     assert len(made) == 2
     kept.at(100.0 * points[:7])  # beyond the samples
     assert len(made) == 3
+
+
+def test_queries_looked_at_spread_over_every_axis_of_a_grid() -> None:
+    """Every 64th of 64 x 64 x 64 places has one and the same last coordinate."""
+    axis = np.linspace(-1.0, 1.0, 64)
+    places = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    for column in looked_at(places).T:
+        assert len(np.unique(column)) == 64
+        assert abs(np.quantile(column, 0.25) + 0.5) < 0.05
