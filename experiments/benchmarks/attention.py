@@ -14,11 +14,12 @@ how they scatter. `error` is the relative norm of the output's difference from f
 method computes our formula. The reference, and KeOps if it is installed, run where their arrays
 are small. Quote ratios from one run, not milliseconds.
 
-Our loops have vectors of 256 bits on processors of Intel with AVX-512, because LLVM prefers these.
-With 512 bits (NUMBA_CPU_FEATURES is the processor's features and -prefer-256-bit) eight heads of
-N = 256 took 0.77 to 0.95 of the process time in three runs in turns, on an Intel Xeon with
-AVX512-FP16: at D = 16 0.77 to 0.90 forward and 0.80 to 0.95 with the backward pass, at D = 64 0.78
-to 0.92 and 0.90 to 0.94. Sums are taken in another order, so results differ in rounding.
+Our loops have vectors of 512 bits where the processor has them and loses nothing by them, by an
+attribute of each function. Without it LLVM prefers 256 bits on processors of Intel. With 512 bits
+eight heads of N = 256 took 0.77 to 0.95 of the process time on an Intel Xeon with AVX512-FP16, in
+three runs in turns. On an AMD EPYC (Zen 4) LLVM takes 512 bits anyway; made to prefer 256, it took
+longer: 0.79 to 0.93 of its time is left forward, 0.90 to 1.12 with the backward pass, in three
+runs. Sums are taken in another order, so results differ in rounding.
 """
 
 import argparse

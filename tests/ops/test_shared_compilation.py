@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import config
+from numba import config, njit
 from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
 from shared_compilation import SharedFiles
 
 from fourierkernels.ops.cpu import (
     backward,
+    compiling,
     forward,
     kernel_sums,
     moment_sums,
     packing,
-    scalar,
     tiles,
     weights,
 )
@@ -43,7 +44,7 @@ def test_what_one_process_compiles_all_load_and_keep(tmp_path: Path) -> None:
 
 LOOP = """
 import numpy as np
-from fourierkernels.ops.cpu.scalar import entry
+from fourierkernels.ops.cpu.compiling import entry
 
 @entry()
 def double(x):
@@ -109,11 +110,29 @@ def test_what_loops_call_has_no_code_of_its_own() -> None:
 
 def test_kept_code_is_of_all_sources_of_the_loops(tmp_path: Path) -> None:
     """A loop that calls a changed one in another file must be compiled again."""
-    digest = scalar.sources_digest()
+    digest = compiling.sources_digest()
     assert len(LOOPS) > 20
     assert {loop._cache._cache_file._source_stamp for loop in LOOPS} == {digest}
-    shutil.copytree(Path(scalar.__file__).parents[1], tmp_path / "ops")
-    assert scalar.sources_digest(tmp_path / "ops" / "cpu") == digest
+    shutil.copytree(Path(compiling.__file__).parents[1], tmp_path / "ops")
+    assert compiling.sources_digest(tmp_path / "ops" / "cpu") == digest
     with (tmp_path / "ops" / "cpu" / "pairs.py").open("a") as file:
         file.write("# another line\n")
-    assert scalar.sources_digest(tmp_path / "ops" / "cpu") != digest
+    assert compiling.sources_digest(tmp_path / "ops" / "cpu") != digest
+
+
+@pytest.mark.parametrize("slowed", [False, True])
+def test_vectors_are_the_widest_where_these_slow_nothing_down(
+    slowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an attribute, for any function: features are a part of the key of what is kept."""
+    *_, features = cpu_target.target_context.codegen().magic_tuple()
+    feature = "+none such" if slowed else features.split(",")[0]
+    monkeypatch.setattr(compiling, "_NOT_SLOWED", feature)
+
+    @njit(pipeline_class=compiling._Compiler)
+    def total(x):  # type: ignore[no-untyped-def]
+        return x.sum()
+
+    assert total(np.ones(3)) == 3
+    (code,) = total.inspect_llvm().values()
+    assert ('"prefer-vector-width"="512"' in code) != slowed

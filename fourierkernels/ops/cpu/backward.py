@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Saved
+from fourierkernels.ops.cpu.compiling import allocating, entry, inner
 from fourierkernels.ops.cpu.layout import Layout, choose_run, flat, lay_out
 from fourierkernels.ops.cpu.packing import (
     Array,
@@ -33,7 +34,7 @@ from fourierkernels.ops.cpu.packing import (
     pack_tile,
 )
 from fourierkernels.ops.cpu.pairs import SUMMING, TILE
-from fourierkernels.ops.cpu.scalar import allocating, constant, entry, inner, power_of_two
+from fourierkernels.ops.cpu.scalar import constant, power_of_two
 from fourierkernels.ops.cpu.slopes import add_outer, add_slopes, add_to_mask, fill_pull, finish_pull
 from fourierkernels.ops.cpu.weights import (
     HIDDEN,

@@ -18,10 +18,11 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.ops.arguments import Inputs, Options, Rows
+from fourierkernels.ops.cpu.compiling import allocating, entry, inner
 from fourierkernels.ops.cpu.layout import choose_run, lay_out
 from fourierkernels.ops.cpu.packing import Array, Tile, new_tile, pack_queries, pack_tile
 from fourierkernels.ops.cpu.pairs import NOWHERE, TILE, highest_exponent
-from fourierkernels.ops.cpu.scalar import allocating, constant, entry, inner, power_of_two
+from fourierkernels.ops.cpu.scalar import constant, power_of_two
 from fourierkernels.ops.cpu.tiles import (
     Running,
     add_plain_tile,

@@ -15,6 +15,7 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.ops.cpu.compiling import allocating, entry, inner
 from fourierkernels.ops.cpu.pairs import (
     NOWHERE,
     SUMMING,
@@ -24,7 +25,7 @@ from fourierkernels.ops.cpu.pairs import (
     highest_exponent,
     sinc_pairs,
 )
-from fourierkernels.ops.cpu.scalar import allocating, constant, entry, inner, power_of_two
+from fourierkernels.ops.cpu.scalar import constant, power_of_two
 from fourierkernels.ops.shapes import Shape
 
 _QUERIES = 16  # queries that go through a tile together, and the least a thread takes

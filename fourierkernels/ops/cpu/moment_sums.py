@@ -15,9 +15,10 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.ops.cpu.compiling import allocating, entry, inner
 from fourierkernels.ops.cpu.kernel_sums import Queries, Samples, pair_weights
 from fourierkernels.ops.cpu.pairs import NOWHERE, SUMMING, TILE, highest_exponent
-from fourierkernels.ops.cpu.scalar import allocating, entry, inner, power_of_two
+from fourierkernels.ops.cpu.scalar import power_of_two
 from fourierkernels.ops.shapes import Shape
 
 _QUERIES = 4  # that go through a tile together

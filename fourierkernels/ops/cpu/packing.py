@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fourierkernels.ops.cpu.compiling import allocating, inner
 from fourierkernels.ops.cpu.pairs import LANES, TILE
-from fourierkernels.ops.cpu.scalar import allocating, constant, from_magnitude, inner, magnitude
+from fourierkernels.ops.cpu.scalar import constant, from_magnitude, magnitude
 
 Array = NDArray[np.floating]
 

@@ -20,15 +20,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.ops.cpu.scalar import (
-    allocating,
-    constant,
-    exp_series,
-    exponent,
-    inner,
-    mantissa,
-    sinc_series,
-)
+from fourierkernels.ops.cpu.compiling import allocating, inner
+from fourierkernels.ops.cpu.scalar import constant, exp_series, exponent, mantissa, sinc_series
 
 TILE = 256
 LANES = 16  # the least samples that a loop takes: a vector of the widest machines

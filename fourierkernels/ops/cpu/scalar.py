@@ -1,91 +1,23 @@
 # mypy: allow-untyped-defs, allow-untyped-decorators, disable-error-code="no-untyped-call"
 # Numba calls the functions below with its own types and code builders.
-"""Scalar functions of the compiled loops, in both precisions, and how the loops are compiled.
+"""Scalar functions of the compiled loops, in both precisions.
 
 A product of many factors is kept as a mantissa in [1, 2) and a binary exponent, so that it never
 underflows. Reading and writing the bits compiles to a few integer instructions that vectorise;
 `math.frexp` and `math.ldexp` do not. What has no exponent to take out keeps its value: zeros,
 subnormal numbers, infinities and NaN. Power series are short in single precision and longer in
 double.
-
-numba keeps what it compiles until the file of that function changes, and does not see that a
-function which it calls has changed in another file: wrong numbers, without a word. So what is kept
-here holds for all sources of the loops together.
-
-numba's index of what it keeps has no lock: of two processes that compile a loop for other types at
-the same moment, the entry of one may end at the code of the other, which a third process then
-loads. So what is kept here says what it was compiled for, and other code is compiled again.
-
-numba gives what it compiles a way in from Python. For a function of a layout of attention, thirty
-arrays to unpack, this takes it longer than the function itself; what only other compiled functions
-call goes without, and would crash if Python called it.
-
-Such a function is always inlined. A copy of its own would be compiled twice, alone and with its
-caller, each with other roundings; the process that compiles both calls the first, and those that
-load what it kept have the second: their sums differed from the ninth digit.
-
-numba counts who uses an array, by atomic instructions at each slice and call. For a short row these
-took a third of the time. A function that neither makes nor returns an array goes without counting:
-what it is given stays with its caller.
 """
 
 import math
-from functools import partial
-from hashlib import sha256
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
-from numba.core.caching import IndexDataCacheFile
+from numba import types
 from numba.extending import intrinsic, overload
 
 from fourierkernels.ops.shapes import LOG_SINC_SLOPE
-
-_LOOPS = Path(__file__).parent
-
-
-def sources_digest(folder: Path = _LOOPS) -> str:
-    """Return a digest of the sources that compiled loops are made of."""
-    digest = sha256()
-    for file in [*sorted(folder.glob("*.py")), folder.parent / "shapes.py"]:
-        digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()
-
-
-_SOURCES = sources_digest()
-
-
-class _Labelled(IndexDataCacheFile):  # type: ignore[misc]
-    """Adds to compiled code, as numba keeps it, the key under which it was saved."""
-
-    def load(self, key):
-        """Return the code of a key, or None if there is none."""
-        label, code = super().load(key) or (None, None)
-        return code if label == key else None
-
-    def save(self, key, data):
-        """Keep the code of a key."""
-        super().save(key, (key, data))
-
-
-def entry(**options):
-    """Return a decorator that compiles a loop on its first use and keeps it in numba's cache."""
-    compiled = njit(cache=True, no_cfunc_wrapper=True, **options)
-
-    def decorate(function):
-        loop = compiled(function)
-        kept = loop._cache  # its files, under a stamp that is not the time and size of one source
-        files = type("LabelledFiles", (_Labelled, type(kept._cache_file)), {})
-        kept._cache_file = files(kept._cache_path, kept._impl.filename_base, _SOURCES)
-        return loop
-
-    return decorate
-
-
-allocating = partial(entry, no_cpython_wrapper=True, forceinline=True, _nrt=True)
-inner = partial(entry, no_cpython_wrapper=True, forceinline=True, _nrt=False)
 
 
 class _Format(NamedTuple):

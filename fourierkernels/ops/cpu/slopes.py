@@ -4,8 +4,9 @@
 
 import numpy as np
 
+from fourierkernels.ops.cpu.compiling import inner
 from fourierkernels.ops.cpu.pairs import SUMMING, TILE
-from fourierkernels.ops.cpu.scalar import constant, guard, inner, slope_series
+from fourierkernels.ops.cpu.scalar import constant, guard, slope_series
 from fourierkernels.ops.cpu.weights import HIDDEN, drop
 
 # Unsigned: see `pairs`.

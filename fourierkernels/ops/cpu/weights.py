@@ -12,16 +12,10 @@ import numpy as np
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Inputs, Options
+from fourierkernels.ops.cpu.compiling import allocating, inner
 from fourierkernels.ops.cpu.layout import Layout, Mask
 from fourierkernels.ops.cpu.pairs import LANES, STRETCH, TILE, Extent, exp2_parts, sinc_pairs
-from fourierkernels.ops.cpu.scalar import (
-    allocating,
-    constant,
-    exponent,
-    far_limit,
-    inner,
-    mantissa,
-)
+from fourierkernels.ops.cpu.scalar import constant, exponent, far_limit, mantissa
 from fourierkernels.ops.dropout import threshold
 
 _ROUNDS = 10
