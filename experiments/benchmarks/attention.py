@@ -18,7 +18,7 @@ Our loops have vectors of 512 bits where the processor has them and loses nothin
 attribute of each function. Without it LLVM prefers 256 bits on processors of Intel. With 512 bits
 eight heads of N = 256 took 0.77 to 0.95 of the process time on an Intel Xeon with AVX512-FP16, in
 three runs in turns. On an AMD EPYC (Zen 4) LLVM takes 512 bits anyway; made to prefer 256, it took
-longer: 0.79 to 0.93 of its time is left forward, 0.90 to 1.12 with the backward pass, in three
+longer: 0.79 to 0.93 of its time is left forward, 0.92 to 1.12 with the backward pass, in three
 runs. Sums are taken in another order, so results differ in rounding.
 """
 
