@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fourierkernels.foundation.arrays import FloatArray, IntArray
-from fourierkernels.ops.cpu.scalar import entry, inner
+from fourierkernels.ops.cpu.compiling import entry, inner
 
 LANES = 8  # of a vector
 DEGREES = 8  # coefficients of a polynomial
