@@ -65,6 +65,30 @@ def test_regress_prints_draws_and_writes(command: Run, table: pd.DataFrame) -> N
     assert float(written[5]["low"]) < found.curves()[5]["low"]  # a band is wider
 
 
+def test_categories_are_in_one_fit_with_a_curve_for_each(command: Run, table: pd.DataFrame) -> None:
+    table["stage"] = np.tile(["low", "mid", "mid", "high"], 20)
+    table.to_csv("table.csv", index=False)
+    order: dict[str, list[str] | None] = {"sex": None, "stage": ["low", "mid", "high"]}
+    named = ("--category", "sex", "--category", "stage=low,mid,high", "--plot", "c.png")
+    done = command("density", "table.csv", "--column", "bmi", *named, "--output", "c.csv")
+    assert done.returncode == 0, done.stderr
+    found = describe_density(table, "bmi", categories=order)
+    assert [row["group"] for row in found.rows()] == ["f, low", "f, mid", "m, mid", "m, high"]
+    assert sum(row["n"] for row in found.rows()) == 79
+    assert f"{found.rows()[0]['radius']:.4g}" in done.stdout
+    assert float(rows_of("c.csv")[7]["density"]) == found.curves()[7]["density"]
+    done = command("regress", "table.csv", "-x", "bmi", "-y", "score", *named, "--output", "c.csv")
+    assert done.returncode == 0, done.stderr
+    fits = describe_regression(table, "bmi", "score", categories=order)
+    assert f"{fits.rows()[1]['error']:.4g}" in done.stdout
+    assert rows_of("c.csv")[0]["sex, stage"] == "f, low"
+    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
+    refused = command("density", "table.csv", "--column", "bmi", "--by", "sex", *named[2:])
+    assert "by must be None beside categories, got 'sex'" in refused.stderr
+    refused = command("density", "table.csv", "--column", "bmi", "--category", "stage=low,mid")
+    assert "ordered must give all levels of 'stage', got none for 'high'" in refused.stderr
+
+
 @pytest.mark.filterwarnings("always::fourierkernels.estimators.TiedDataWarning")
 def test_a_table_joined_to_itself_is_said_and_counted_once(
     command: Run, table: pd.DataFrame

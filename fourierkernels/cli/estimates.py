@@ -11,13 +11,24 @@ from fourierkernels.foundation.progress import tracked
 from fourierkernels.foundation.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import numpy as np
+    import pandas as pd
     from matplotlib.figure import Figure
     from rich.table import Table
 
 Data = Annotated[Path, typer.Argument(help="Table: CSV, or Parquet by its name.")]
 By = Annotated[
     str | None, typer.Option(help="Column whose values split the table; a result for each.")
+]
+Categories = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--category",
+        help="Column of categories in the fit, smoothed across: SEX, or ordered with its levels, "
+        "GRADE=low,middle,high; repeat for more.",
+    ),
 ]
 _DensityRadius = Annotated[
     str | None,
@@ -116,6 +127,35 @@ def _read(*columns: str | None) -> list[str]:
     return [column for column in columns if column is not None]
 
 
+def levels_of(categories: list[str] | None) -> dict[str, list[str] | None]:
+    """Return the levels of each column of categories, None for one without order."""
+    pairs = [each.partition("=") for each in categories or ()]
+    return {name: levels.split(",") if mark else None for name, mark, levels in pairs}
+
+
+def _tables() -> "ModuleType":
+    """Return the room of tables, loaded now."""
+    from fourierkernels.estimators import tables
+
+    return tables
+
+
+def _opened(
+    data: Path,
+    numbers: list[str],
+    by: str | None,
+    categories: list[str] | None,
+    marks: tuple[str, str],
+    results: tuple[Path | None, Path | None],
+) -> "pd.DataFrame":
+    """Check where results go, and return columns of a table; categories as they are written."""
+    from fourierkernels.estimators.tables import Marks, read_columns
+
+    check_results(*results)
+    texts = list(levels_of(categories))
+    return read_columns(data, numbers, by=by, texts=texts, marks=Marks(*marks))
+
+
 def _meaning(weights_are: str, *, regression: bool) -> str:
     from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS, WEIGHTINGS
 
@@ -127,6 +167,7 @@ def density(
     data: Data,
     column: _Column,
     by: By = None,
+    category: Categories = None,
     kernel: _Kernel = "fourier4",
     radius: _DensityRadius = None,
     bounds: _Bounds = None,
@@ -145,17 +186,16 @@ def density(
 
     The region is the smallest set with the probability --level. With the kernel gaussian,
     Silverman's test asks whether the density has more than one mode. The column is held in memory,
-    nothing else of the table is. Groups of CSV are texts, as they are written.
+    nothing else of the table is. Groups of CSV are texts, as they are written; with --category
+    all rows are in one fit, smoothed across levels by as much as cross-validation says.
 
     Example: fourierkernels density patients.csv --column bmi --by sex --kernel gaussian
     """
-    from fourierkernels.estimators.tables import Marks, describe_density, read_columns
-
-    check_results(plot, output)
-    found = describe_density(
-        read_columns(data, _read(column, weights), by=by, marks=Marks(decimal, thousands)),
+    found = _tables().describe_density(
+        _opened(data, _read(column, weights), by, category, (decimal, thousands), (plot, output)),
         column,
         by=by,
+        categories=levels_of(category),
         kernel=kernel,
         radius=radius,
         bounds=bounds,
@@ -175,6 +215,7 @@ def regress(
     x: _X,
     y: _Y,
     by: By = None,
+    category: Categories = None,
     degree: _Degree = 0,
     kernel: _Kernel = "fourier4",
     radius: _RegressionRadius = None,
@@ -194,18 +235,17 @@ def regress(
 
     The radius is chosen by generalised cross-validation. Limits are for the smoothed regression
     function: the bias of smoothing is not in them. The columns named are held in memory, nothing
-    else of the table is.
+    else of the table is. With --category a column of categories is part of the design, smoothed
+    across levels by as much as cross-validation says.
 
     Example: fourierkernels regress patients.csv -x bmi -y target --band --plot fit.png
     """
-    from fourierkernels.estimators.tables import Marks, describe_regression, read_columns
-
-    check_results(plot, output)
-    found = describe_regression(
-        read_columns(data, _read(*x, y, weights), by=by, marks=Marks(decimal, thousands)),
+    found = _tables().describe_regression(
+        _opened(data, _read(*x, y, weights), by, category, (decimal, thousands), (plot, output)),
         x,
         y,
         by=by,
+        categories=levels_of(category),
         degree=degree,
         kernel=kernel,
         radius=radius,

@@ -7,6 +7,8 @@ from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, l
 from fourierkernels.estimators.gridded import Gridded
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.local_polynomial import LocalPolynomial
+from fourierkernels.estimators.mixed.density import MixedDensity
+from fourierkernels.estimators.mixed.regression import MixedRegression
 from fourierkernels.estimators.proper import ProperDensity
 from fourierkernels.estimators.radius import (
     CONDITIONAL_RULES,
@@ -31,6 +33,8 @@ __all__ = [
     "KernelDensity",
     "LinearSmoother",
     "LocalPolynomial",
+    "MixedDensity",
+    "MixedRegression",
     "NadarayaWatson",
     "ProperDensity",
     "TiedDataWarning",

@@ -17,6 +17,7 @@ class Units:
     Attributes
     ----------
     centre, scale : arrays of shape (k,), or numbers for all columns
+        Of shape (m, k) for sums whose rows have units of their own.
     """
 
     centre: FloatArray | float = 0.0
@@ -42,6 +43,17 @@ class Units:
     def removed(self, responses: FloatArray) -> FloatArray:
         """Return z of responses whose last axis is the columns."""
         return np.asarray((responses - self.centre) / self.scale)
+
+    def equal(self, other: "Units") -> bool:
+        """Return whether both are the same numbers."""
+        centres = np.array_equal(self.centre, other.centre)
+        return centres and np.array_equal(self.scale, other.scale)
+
+    def taken(self, rows: NDArray[np.intp]) -> "Units":
+        """Return the units of these rows."""
+        if np.ndim(self.centre) < 2:
+            return self
+        return Units(np.asarray(self.centre)[rows], np.asarray(self.scale)[rows])
 
     def restored(self, sums: FloatArray, weights: FloatArray | float) -> FloatArray:
         """Return Σ w y from Σ w z and Σ w; y from z with a weight of 1."""
@@ -94,18 +106,25 @@ class KernelSums:
     def taken(self, rows: NDArray[np.intp]) -> "KernelSums":
         """Return the sums at these rows, in this order; a row may be taken more than once."""
         parts = self.in_units[rows], self.denominator[rows], self.error[rows], self.exponent[rows]
-        return KernelSums(*parts, self.units)
+        return KernelSums(*parts, self.units.taken(rows))
 
     @classmethod
     def joined(cls, pieces: "Sequence[tuple[NDArray[np.intp], KernelSums]]") -> "KernelSums":
-        """Return the sums at all queries from those at some rows each, in the same units."""
+        """Return the sums at all queries from those at some rows each."""
         m, first = sum(len(rows) for rows, _ in pieces), pieces[0][1]
+        shape = m, first.in_units.shape[1]
+        units = first.units
+        if not all(piece.units.equal(units) for _, piece in pieces):
+            units = Units(np.empty(shape), np.empty(shape))
+            for rows, piece in pieces:
+                np.asarray(units.centre)[rows] = piece.units.centre
+                np.asarray(units.scale)[rows] = piece.units.scale
         sums = cls(
-            np.empty((m, first.in_units.shape[1])),
+            np.empty(shape),
             np.empty(m),
             np.empty(m),
             np.empty(m, np.int64),
-            first.units,
+            units,
         )
         for rows, piece in pieces:
             for name in ("in_units", "denominator", "error", "exponent"):

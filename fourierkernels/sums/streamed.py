@@ -23,6 +23,7 @@ from fourierkernels.sums.plan import Plan, plan_sum
 from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums, Units
 from fourierkernels.sums.samples import SampleSum, check_range
+from fourierkernels.sums.series import Series
 
 _TINY = float(np.finfo(float).tiny)
 _WINDOWED = (
@@ -108,12 +109,16 @@ class ModeGrid:
     @cached_property
     def grid(self) -> Grid:
         """Period and number of modes per dimension."""
+        return tuple((each.period, len(each.coefficients)) for each in self.series)
+
+    @cached_property
+    def series(self) -> list[Series]:
+        """The series of the kernel itself, per dimension."""
         each = zip(self.radius, self.box.spans, self.periods, strict=True)
-        series = [
+        return [
             series_of(self.summed, r, float(s), p, tol=self.tol, part="value", moment=0)
             for r, s, p in each
         ]
-        return tuple((each.period, len(each.coefficients)) for each in series)
 
     @property
     def summed(self) -> Kernel:
@@ -159,18 +164,19 @@ class Modes:
     def __add__(self, other: "Modes") -> "Modes":
         """Return the modes of the samples of both."""
         units = _common(self, other)
-        values = self.values + other.values
-        if len(values) > 1:
-            values[1:] = self._moments_in(units) + other._moments_in(units)
+        values = self.in_units(units).values + other.in_units(units).values
         return Modes(self.weight + other.weight, units, values)
 
-    def _moments_in(self, units: Units) -> NDArray[np.complex128]:
-        """Return Σ w z exp(-ik·x) for z in other units."""
+    def in_units(self, units: Units) -> "Modes":
+        """Return the same modes with responses in other units."""
+        if len(self.values) == 1:
+            return self
         shape = (-1, *[1] * (self.values.ndim - 1))
         scale, centre = np.asarray(units.scale), np.asarray(units.centre)
         factor = (np.asarray(self.units.scale) / scale).reshape(shape)
         shift = ((np.asarray(self.units.centre) - centre) / scale).reshape(shape)
-        return np.asarray(factor * self.values[1:] + shift * self.values[:1])
+        moved = factor * self.values[1:] + shift * self.values[:1]
+        return Modes(self.weight, units, np.concatenate([self.values[:1], moved]))
 
     def over(self, dims: tuple[int, ...], *, with_responses: bool) -> "Modes":
         """Return the modes of the coordinates in some dimensions: those with k = 0 in others."""
@@ -264,6 +270,7 @@ class _SeriesSum(BandlimitedSum):
         responses = np.zeros((0, len(modes.values) - 1))
         super().__init__(none, np.zeros(0), responses, **grid.options)
         self._spectra = {grid.grid: modes.values}
+        self._series = {(("value",) * len(grid.radius), 0): grid.series}
 
     def transformed(self, grid: Grid) -> ComplexArray:
         raise SamplesNotKeptError(

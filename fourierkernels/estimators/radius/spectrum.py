@@ -218,7 +218,28 @@ def settled(
     """
     sample = standardise(points, weights, periods)
     used = points[weights > 0]
-    counted = bool((sample.weights * sample.size > 1.0 + 1e-9).any())
+    end = resolved(sample, used, most, rule)
+    repeats = np.isinf(end).any() and _may_repeat(sample, used)
+    if repeats and sample.copies() >= min(most, REPEATED):
+        sample = _merged(sample, rule)
+    return sample, end
+
+
+def _counted(sample: Sample) -> bool:
+    return bool((sample.weights * sample.size > 1.0 + 1e-9).any())
+
+
+def _may_repeat(sample: Sample, used: FloatArray) -> bool:
+    """Return False if no two points agree in all columns, since they do not in one of them."""
+    return _counted(sample) or max(len(_distinct(column)) for column in used.T) < len(used)
+
+
+def resolved(sample: Sample, used: FloatArray, most: float, rule: str) -> FloatArray:
+    """Return the frequencies that the rounding of each column resolves, shape ``(dim,)``.
+
+    Infinite for columns that are not rounded; warns as :func:`settled`.
+    """
+    counted = _counted(sample)
     tells = [_distinct(column) for column in used.T]
     quanta = np.array([_quantum(values, len(used), counted) for values in tells])
     rounded = np.flatnonzero(quanta > 0)
@@ -229,11 +250,8 @@ def settled(
             f"X is rounded to multiples of {steps}: radius={rule!r} looks at frequencies that this "
             "resolves, up to π over the step"
         )
-    alone = not counted and max(map(len, tells)) == len(used)  # no two agree in all columns
-    if not alone and len(rounded) < len(quanta) and sample.copies() >= min(most, REPEATED):
-        sample = _merged(sample, rule)
     with np.errstate(divide="ignore"):
-        return sample, math.pi * sample.scale / quanta
+        return np.asarray(math.pi * sample.scale / quanta)
 
 
 def _column(sample: Sample, d: int) -> Sample:

@@ -66,12 +66,7 @@ def groups_of(
         values that are refused, a table or a group without a complete row.
     """
     check_choice("missing", missing, MISSING)
-    if not hasattr(frame, "columns"):
-        raise TypeError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
-    check_columns(list(frame.columns), [*columns, *([] if by is None else [by])])
-    if not len(frame):
-        raise ValueError(f"the table must have rows, got none below {', '.join(frame.columns)}")
-    values = np.column_stack([_numbers(frame[name], name) for name in columns])
+    values = numbers_of(frame, columns, also=[] if by is None else [by])
     groups = [
         Group(name, rows[~np.isnan(rows).any(axis=1)], int(np.isnan(rows).any(axis=1).sum()))
         for name, rows in _split(frame, values, by)
@@ -79,6 +74,39 @@ def groups_of(
     for group in groups:
         _check(group, columns, by, missing)
     return groups
+
+
+def numbers_of(
+    frame: "pd.DataFrame", columns: Sequence[str], *, also: Sequence[str] = ()
+) -> FloatArray:
+    """Return columns of a table as numbers, ``(n, k)``, NaN where a value is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For no table, an unknown column (of those named `also` too), text or dates among numbers,
+        infinite values, a table without rows.
+    """
+    if not hasattr(frame, "columns"):
+        raise TypeError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
+    check_columns(list(frame.columns), [*columns, *also])
+    if not len(frame):
+        raise ValueError(f"the table must have rows, got none below {', '.join(frame.columns)}")
+    return np.column_stack([_numbers(frame[name], name) for name in columns])
+
+
+def check_missing(dropped: int, n: int, columns: Sequence[str], missing: str) -> None:
+    """Refuse rows without a value if they are to be refused, and a table without others.
+
+    Raises
+    ------
+    ValueError
+    """
+    what = " and ".join(map(repr, columns))
+    if dropped and check_choice("missing", missing, MISSING) == "refuse":
+        raise ValueError(f"{what} must not be missing, got {dropped} rows without")
+    if dropped == n:
+        raise ValueError(f"{what} must have values, got none")
 
 
 def _split(

@@ -1,13 +1,15 @@
 """Density summary of a table column, by group: modes, region, curve."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.inference.limits import check_level
+from fourierkernels.estimators.mixed.density import MixedDensity
 from fourierkernels.estimators.modes import (
     Intervals,
     Modes,
@@ -28,6 +30,14 @@ from fourierkernels.estimators.tables.description import (
     rule_name,
     split_weights,
     ungrouped_rows,
+)
+from fourierkernels.estimators.tables.mixed import (
+    Categories,
+    by_kind,
+    cells_of,
+    mixed_table,
+    names_of,
+    smoothing_of,
 )
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
@@ -58,12 +68,15 @@ class DensityGroup(DescribedGroup):
         The highest-density region; None for a kernel with negative values.
     test : SilvermanTest or None
         Of one mode; None for kernels other than the Gaussian, or if it was not asked for.
+    own : integer array or slice
+        The samples of the model that are in the group; with categories the others count too.
     """
 
     model: KernelDensity
     modes: Modes
     region: Intervals | None
     test: SilvermanTest | None
+    own: NDArray[np.intp] | slice = field(default_factory=lambda: slice(None))
 
     def row(self) -> dict[str, Any]:
         """Return the numbers of the group by name."""
@@ -131,7 +144,7 @@ class DensityDescription(Description[DensityGroup]):
         curves = {
             group.name: DensityCurve(
                 density=self.density(group),
-                samples=group.model.points_[:, 0],
+                samples=group.model.points_[group.own, 0],
                 modes=np.column_stack([group.modes.points, group.modes.densities]),
                 region=np.zeros((0, 2)) if group.region is None else group.region.ends,
             )
@@ -155,6 +168,7 @@ def describe_density(
     column: str,
     *,
     by: str | None = None,
+    categories: Categories = (),
     kernel: Kernel | str = "fourier4",
     radius: float | str | None = None,
     bounds: Bounds | None = None,
@@ -175,6 +189,9 @@ def describe_density(
     column : str
     by : str, optional
         Column whose values are the groups; each group has a radius of its own.
+    categories : sequence of str, or mapping of these to levels in order or None, optional
+        Columns of categories instead, as `MixedDensity` has them: one fit, smoothed across their
+        levels, and the density of the column at each combination that occurs.
     kernel : Kernel or str
     radius : float or str, optional
         R = 1/bandwidth, or a rule, as for `KernelDensity`.
@@ -215,6 +232,9 @@ def describe_density(
     share, size = check_level(level), check_integer("points", points, least=2)
     model = KernelDensity(kernel, radius=radius_of(radius), bounds=bounds and [bounds])
     model.weighting = weighting
+    if categories:
+        mixed = MixedDensity(model, **by_kind(frame, categories))
+        return _described_cells(mixed, frame, column, by, share, missing, weights, size)
     names = named_columns([column], weights)
 
     def describe(group: Group) -> DensityGroup:
@@ -229,6 +249,40 @@ def describe_density(
         level=share,
         ungrouped=ungrouped_rows(frame, by),
         groups=groups,
+        grid=_grid([group.model for group in groups], size),
+    )
+
+
+def _described_cells(
+    model: MixedDensity,
+    frame: "pd.DataFrame",
+    column: str,
+    by: str | None,
+    level: float,
+    missing: str,
+    weights: str | None,
+    size: int,
+) -> DensityDescription:
+    """Describe the density at each combination of levels."""
+    names = [*(model.unordered or ()), *(model.ordered or ())]
+    table = mixed_table(frame, [column], names, by, missing, weights)
+    model.fit(table.frame, None, table.weights)
+    groups = []
+    for cell in cells_of(model):
+        fitted = model.given(cell.levels)
+        region = highest_density_intervals(fitted, level) if fitted.kernel_.nonnegative else None
+        samples = fitted.sample_rows().size
+        found = cell.name, len(cell.rows), table.dropped, samples, fitted, modes(fitted), region
+        groups.append(DensityGroup(*found, None, cell.rows))
+    plain: Any = model.estimator
+    return DensityDescription(
+        column=column,
+        by=names_of(model),
+        kernel=kernel_name(plain.kernel),
+        rule=f"{rule_name(plain.radius, 'lscv')}, {smoothing_of(model)}",
+        level=level,
+        ungrouped=0,
+        groups=tuple(groups),
         grid=_grid([group.model for group in groups], size),
     )
 

@@ -73,6 +73,7 @@ def read_columns(
     columns: Sequence[str],
     *,
     by: str | None = None,
+    texts: Sequence[str] = (),
     marks: Marks = AS_IN_PYTHON,
 ) -> "pd.DataFrame":
     """Read some columns of a CSV or Parquet file.
@@ -89,6 +90,8 @@ def read_columns(
     by : str, optional
         One more column, of groups. In CSV its values are texts as they are written: "1", "01" and
         "NA" are three groups, and a row has none only where nothing is written.
+    texts : sequence of str
+        More columns of such texts.
     marks : Marks
         Of numbers in CSV.
 
@@ -106,7 +109,7 @@ def read_columns(
         what = "is a folder" if file.is_dir() else "does not exist"
         raise FileNotFoundError(f"data must be a file, got {file}, which {what}")
     marks.check()
-    names = list(dict.fromkeys([*columns, *([] if by is None else [by])]))
+    names = list(dict.fromkeys([*columns, *([] if by is None else [by]), *texts]))
     if file.suffix.lower() in {".parquet", ".pq"}:
         return _read_parquet(file, names)
     numbers = dict.fromkeys(columns if marks != AS_IN_PYTHON else ())  # pandas reads the others

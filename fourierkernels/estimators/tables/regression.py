@@ -2,16 +2,18 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fourierkernels.estimators.checks import TiedDataWarning, UndefinedWarning
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.inference.limits import check_level
 from fourierkernels.estimators.local_polynomial import LocalPolynomial
+from fourierkernels.estimators.mixed.regression import MixedRegression
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.tables.columns import Group
 from fourierkernels.estimators.tables.description import (
@@ -25,6 +27,14 @@ from fourierkernels.estimators.tables.description import (
     rule_name,
     split_weights,
     ungrouped_rows,
+)
+from fourierkernels.estimators.tables.mixed import (
+    Categories,
+    by_kind,
+    cell_fits,
+    mixed_table,
+    names_of,
+    smoothing_of,
 )
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
@@ -46,7 +56,7 @@ class RegressionGroup(DescribedGroup):
     ----------
     model : NadarayaWatson or LocalPolynomial
     left_out : array of shape (n,)
-        The fit at each sample without it.
+        The fit at each sample of the group without it.
     freedom : float
         Degrees of freedom of the fit, tr H.
     at : array of shape (m, dim)
@@ -55,6 +65,8 @@ class RegressionGroup(DescribedGroup):
         Intervals or band there, with the fit as their centre.
     slope : array of shape (m, dim)
         Its derivative there.
+    own : integer array or slice
+        The samples of the model that are in the group; with categories the others count too.
     """
 
     model: NadarayaWatson | LocalPolynomial
@@ -63,14 +75,15 @@ class RegressionGroup(DescribedGroup):
     at: FloatArray
     limits: Band
     slope: FloatArray
+    own: NDArray[np.intp] | slice = field(default_factory=lambda: slice(None))
 
     def row(self) -> dict[str, Any]:
         """Return the numbers of the group by name; errors are over the defined fits, by weight."""
-        y, weights = self.model.responses_, self.model.weights_
-        known = np.isfinite(self.left_out) & (weights > 0)
-        weights = np.where(known, weights, 0.0)
+        y, given = self.model.responses_[self.own], self.model.weights_[self.own]
+        known = np.isfinite(self.left_out) & (given > 0)
+        weights = np.where(known, given, 0.0)
         square = np.square(y - np.where(known, self.left_out, 0.0))
-        mean = np.average(y, weights=self.model.weights_)
+        mean = np.average(y, weights=given)
         spread = float(weights @ np.square(y - mean))
         radius = self.model.radius_
         return super().row() | {
@@ -79,7 +92,7 @@ class RegressionGroup(DescribedGroup):
             "error": float(np.sqrt(weights @ square / weights.sum())) if known.any() else None,
             "r2": 1.0 - float(weights @ square) / spread if spread > 0 else None,
             "freedom": self.freedom,
-            "undefined": int(((self.model.weights_ > 0) & ~known).sum()),
+            "undefined": int(((given > 0) & ~known).sum()),
         }
 
 
@@ -133,7 +146,7 @@ class RegressionDescription(Description[RegressionGroup]):
         if len(self.x) > 1:
             if derivative:
                 raise ValueError(f"derivative must go with one x, got {len(self.x)}")
-            pairs = {g.name: (g.left_out, g.model.responses_) for g in self.groups}
+            pairs = {g.name: (g.left_out, g.model.responses_[g.own]) for g in self.groups}
             return plot_left_out(pairs, ylabel=self.y)
         curves = {
             group.name: RegressionCurve(
@@ -142,8 +155,8 @@ class RegressionDescription(Description[RegressionGroup]):
                 low=group.limits.low,
                 high=group.limits.high,
                 slope=group.slope[:, 0],
-                samples=group.model.points_[:, 0],
-                responses=group.model.responses_,
+                samples=group.model.points_[group.own, 0],
+                responses=group.model.responses_[group.own],
             )
             for group in self.groups
         }
@@ -164,6 +177,7 @@ def describe_regression(
     y: str,
     *,
     by: str | None = None,
+    categories: Categories = (),
     degree: int = 0,
     kernel: Kernel | str = "fourier4",
     radius: float | str | None = None,
@@ -187,6 +201,9 @@ def describe_regression(
         Column of the responses.
     by : str, optional
         Column whose values are the groups; each group has a radius of its own.
+    categories : sequence of str, or mapping of these to levels in order or None, optional
+        Columns of categories instead, as `MixedRegression` has them: one fit, smoothed across
+        their levels, and its curve at each combination that occurs; degree 0.
     degree : int
         0 for the Nadaraya-Watson regression, up to 3 for local polynomials.
     kernel : Kernel or str
@@ -229,21 +246,43 @@ def describe_regression(
     if band and rng is None:
         raise ValueError("rng must be given for a band, got None")
     model = _smoother(kernel, degree, radius_of(_RULE if radius is None else radius), weighting)
+    if categories:
+        mixed = MixedRegression(model, **by_kind(frame, categories))
+        read = mixed_table(frame, [*names, y], list(categories), by, missing, weights)
+        fits = cell_fits(mixed, read, names, y, share, rng if band else None, size)
+        cells = tuple(RegressionGroup(*each) for each in fits)
+        return _description(mixed, names, y, names_of(mixed), share, band, cells, 0)
     describe = partial(_quietly, model, names=names, level=share, rng=rng, band=band, size=size)
-    read = named_columns([*names, y], weights)
+    columns = named_columns([*names, y], weights)
+    groups = described(
+        frame, columns, by, describe, missing=missing, follow=follow, weights=weights
+    )
+    return _description(model, names, y, by, share, band, groups, ungrouped_rows(frame, by))
+
+
+def _description(
+    model: NadarayaWatson | LocalPolynomial | MixedRegression,
+    x: tuple[str, ...],
+    y: str,
+    by: str | None,
+    level: float,
+    simultaneous: bool,
+    groups: tuple[RegressionGroup, ...],
+    ungrouped: int,
+) -> RegressionDescription:
+    plain: Any = model.estimator if isinstance(model, MixedRegression) else model
+    rule = rule_name(plain.radius, _RULE)
     return RegressionDescription(
-        x=names,
+        x=x,
         y=y,
         by=by,
-        kernel=kernel_name(kernel),
-        rule=rule_name(radius, _RULE),
-        degree=degree,
-        level=share,
-        simultaneous=band,
-        groups=described(
-            frame, read, by, describe, missing=missing, follow=follow, weights=weights
-        ),
-        ungrouped=ungrouped_rows(frame, by),
+        kernel=kernel_name(plain.kernel),
+        rule=f"{rule}, {smoothing_of(model)}" if isinstance(model, MixedRegression) else rule,
+        degree=getattr(plain, "degree", 0),
+        level=level,
+        simultaneous=simultaneous,
+        groups=groups,
+        ungrouped=ungrouped,
     )
 
 

@@ -1,0 +1,1 @@
+"""Density and regression of mixed data: categories beside numbers in one fit."""
