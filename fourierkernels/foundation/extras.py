@@ -29,6 +29,9 @@ EXTRAS = {
     "tensorboard": "tensorboard",
     "dask": "cluster",
     "distributed": "cluster",
+    "ipywidgets": "explore",
+    "anywidget": "explore",
+    "traitlets": "explore",
     "IPython": "",  # in none: pip installs it by name
     "matplotlib_inline": "",
     "timm": "",

@@ -53,14 +53,19 @@ def line(x1: float, y1: float, x2: float, y2: float, **more: str) -> str:
 
 
 def key(y: float, x: float, rows: Sequence[tuple[int | str, str]]) -> list[str]:
-    """Return what lines and marks mean, side by side: a kind of line, ``"dot"`` or ``"bar"``."""
+    """Return what lines and marks mean, side by side.
+
+    Each row has a kind of line, ``"dot"``, ``"dot-1"`` to ``"dot-4"`` of a colour, or ``"bar"``.
+    """
     marks = []
     for kind, text in rows:
         if isinstance(kind, int):
             marks.append(line(x, y - 4, x + 26, y - 4, **stroke(kind)))
-        elif kind == "dot":
-            dot = {"cx": number(x + 19), "cy": number(y - 4), "r": "2", "fill-opacity": "0.5"}
-            marks.append(element("circle", dot))
+        elif kind.startswith("dot"):
+            place = {"cx": number(x + 19), "cy": number(y - 4)}
+            plain = {"r": "2", "fill-opacity": "0.5"}
+            look = plain if kind == "dot" else {**fill(int(kind[4:])), "r": "3.5"}
+            marks.append(element("circle", {**place, **look}))
         else:
             box = {"x": number(x + 8), "y": number(y - 10), "width": "16", "height": "10"}
             marks.append(element("rect", {**box, **BAR}))
@@ -71,7 +76,7 @@ def key(y: float, x: float, rows: Sequence[tuple[int | str, str]]) -> list[str]:
 
 @dataclass
 class Picture:
-    """A picture in units of its own, with a title and a description for who does not see it.
+    """A picture in units of its own, with a title and a description for readers who do not see it.
 
     Attributes
     ----------

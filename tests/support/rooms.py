@@ -19,6 +19,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "checkpoints": ("models", "mixing", "attention"),
     "diagnostics": ("checkpoints", "models"),
     "report": ("diagnostics", "checkpoints"),
+    "explore": ("report", "diagnostics", "plotting", "estimators", "theory", "kernels"),
     "cli": (
         "report",
         "diagnostics",

@@ -1,0 +1,246 @@
+"""What every exploration shares: settings, a picture, a sentence, pointer and keys.
+
+An exploration computes numbers from its settings and draws them. It knows nothing of notebooks:
+:mod:`fourierkernels.explore.widget` shows it there, and without a notebook its picture is an SVG.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from importlib.util import find_spec
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_choice, check_integer, check_number
+from fourierkernels.plotting.svg import Panel, Picture
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+_KEPT = 64  # results that took longer, of settings that may come back
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A setting that is a number between two ends.
+
+    Attributes
+    ----------
+    log : bool
+        Whether equal steps are equal ratios.
+    whole : bool
+        Whether it is an integer.
+    """
+
+    name: str
+    label: str
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+
+    def check(self, value: object) -> float | int:
+        """Return the value.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If it is no number, or outside the ends.
+        """
+        found: float | int = check_number(self.name, value)
+        if self.whole:
+            found = check_integer(self.name, value, least=-(2**31))
+        if not self.low <= found <= self.high:
+            raise ValueError(
+                f"{self.name} must be from {self.low:.6g} to {self.high:.6g}, got {found:.6g}"
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting that is one of several names."""
+
+    name: str
+    label: str
+    options: tuple[str, ...]
+
+    def check(self, value: object) -> str:
+        """Return the name, or refuse one that there is not."""
+        return check_choice(self.name, value, self.options)
+
+
+Setting = Slider | Choice
+
+
+class Exploration(ABC, Generic[State, Result]):
+    """Settings that can be moved, read and set, and a picture of what follows from them.
+
+    In JupyterLab it shows sliders and a picture that follows them; elsewhere the picture alone.
+
+    Attributes
+    ----------
+    settings : tuple of Slider or Choice
+        What can be moved, in the order of the controls.
+    state : dataclass
+        The values now; change them by :meth:`set`.
+    """
+
+    name: ClassVar[str]
+    settings: tuple[Setting, ...]
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._result: Result | None = None
+        self._later: dict[Hashable, Any] = {}
+        self._watchers: list[Callable[[], None]] = []
+
+    @property
+    def state(self) -> State:
+        """The settings now."""
+        return self._state
+
+    def set(self, **changes: Any) -> Self:
+        """Change settings by name.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a setting that there is not, or a value that it cannot have; nothing is changed.
+
+        Returns
+        -------
+        The exploration itself.
+        """
+        names = [field.name for field in fields(self._state)]  # type: ignore[arg-type]
+        known = {setting.name: setting for setting in self.settings}
+        for name, value in changes.items():
+            check_choice("setting", name, names)
+            if name in known:
+                changes[name] = known[name].check(value)
+        return self._to(self.checked(replace(self._state, **changes)))  # type: ignore[type-var]
+
+    def checked(self, state: State) -> State:
+        """Return settings that fit together, or refuse them; by default as they are."""
+        return state
+
+    @property
+    def result(self) -> Result:
+        """The numbers that the picture shows."""
+        if self._result is None:
+            self._result = self.compute(self._state)
+        return self._result
+
+    @abstractmethod
+    def compute(self, state: State) -> Result:
+        """Return what follows from settings, fast enough to follow a slider."""
+
+    @abstractmethod
+    def picture(self) -> Picture:
+        """Return the picture of the settings as they are."""
+
+    @abstractmethod
+    def sentence(self) -> str:
+        """Return what is to be seen, in words, with the numbers."""
+
+    def panels(self) -> Mapping[str, Panel]:
+        """Return the panels of the picture on which the pointer acts, by name."""
+        return {}
+
+    def point(self, panel: str, x: float, y: float, *, pressed: bool) -> None:
+        """Act on the pointer, held down at a place of a panel; `pressed` where that begins."""
+
+    def press(self, key: str) -> None:
+        """Act on a key of the picture: "ArrowLeft", "ArrowRight", "ArrowUp" or "ArrowDown"."""
+
+    def later_key(self) -> Hashable | None:
+        """Return what a computation that takes longer depends on, or None if nothing is to come."""
+        return None
+
+    def compute_later(self, state: State) -> Any:
+        """Return what takes too long to follow a slider; called beside the notebook."""
+
+    @property
+    def later(self) -> Any:
+        """What :meth:`compute_later` found for these settings; None while it is not known."""
+        key = self.later_key()
+        return None if key is None else self._later.get(key)
+
+    def finish(self) -> Self:
+        """Compute at once what would be computed beside the notebook.
+
+        Returns
+        -------
+        The exploration itself.
+        """
+        key = self.later_key()
+        if key is not None and key not in self._later:
+            self.keep(key, self.compute_later(self._state))
+        return self
+
+    def keep(self, key: Hashable, found: Any) -> None:
+        """Keep what took longer, and show it."""
+        while len(self._later) >= _KEPT:
+            self._later.pop(next(iter(self._later)))
+        self._later[key] = found
+        self._tell()
+
+    def svg(self) -> str:
+        """Return the picture as a whole SVG element."""
+        return self.picture().svg()
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call a function after each change."""
+        self._watchers.append(watcher)
+
+    def _to(self, state: State) -> Self:
+        if state != self._state:
+            self._state, self._result = state, None
+            self._tell()
+        return self
+
+    def _tell(self) -> None:
+        for watcher in self._watchers:
+            watcher()
+
+    def __repr__(self) -> str:
+        """Return the settings, and the sentence on what they give."""
+        values = ", ".join(f"{name}={value!r}" for name, value in asdict(self._state).items())  # type: ignore[call-overload]
+        return f"explore.{self.name}({values})\n{self.sentence()}"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """Return what a notebook shows: controls where they are installed, and the picture."""
+        still = {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+        if find_spec("anywidget") is None or find_spec("ipywidgets") is None:
+            note = "Sliders need ipywidgets: pip install 'fourierkernels[explore]'"
+            return {**still, "text/plain": f"{still['text/plain']}\n{note}"}
+        from fourierkernels.explore.widget import bundle
+
+        return {**bundle(self), **still}
+
+
+def log_grid(low: float, high: float, count: int) -> FloatArray:
+    """Return `count` numbers from `low` to `high`, of equal ratios."""
+    return np.exp(np.linspace(math.log(low), math.log(high), count))
+
+
+def ticks(low: float, high: float, *, log: bool = False) -> Sequence[float]:
+    """Return round numbers between two ends: about five, or powers of ten and halves of them.
+
+    Examples
+    --------
+    >>> ticks(0.0, 9.0), ticks(0.02, 30.0, log=True)
+    ([0.0, 2.0, 4.0, 6.0, 8.0], [0.1, 1.0, 10.0])
+    """
+    if log:
+        first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+        step = max(1, math.ceil((last - first + 1) / 5))
+        powers = [10.0**k for k in range(first, last + 1, step)]
+        return powers if len(powers) > 1 else [low, *powers, high]
+    rough = (high - low) / 5
+    unit = 10.0 ** math.floor(math.log10(rough))
+    width = min((m * unit for m in (1, 2, 5, 10)), key=lambda each: abs(math.log(each / rough)))
+    ends = math.ceil(low / width), math.floor(high / width) + 1
+    return [round(k * width, 12) for k in range(*ends)]

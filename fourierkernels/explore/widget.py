@@ -1,0 +1,123 @@
+"""An exploration in a notebook: controls above, the picture that follows them, a sentence below."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fourierkernels.explore.exploration import Choice, Exploration, Setting, Slider
+from fourierkernels.foundation.extras import needed_for
+
+with needed_for("an exploration that moves", extra="explore"):
+    import anywidget
+    import ipywidgets
+    import traitlets
+
+_STEPS = 240  # of a slider, from end to end
+_ONE_AT_A_TIME = ThreadPoolExecutor(max_workers=1, thread_name_prefix="explore")
+
+
+class PictureWidget(anywidget.AnyWidget):
+    """A picture that says where the pointer is held down, and which arrow key was pressed."""
+
+    _esm = Path(__file__).with_name("picture.js")
+    _css = Path(__file__).with_name("picture.css")
+    svg = traitlets.Unicode().tag(sync=True)
+    sentence = traitlets.Unicode().tag(sync=True)
+    pointed = traitlets.Bool().tag(sync=True)  # whether the pointer does anything
+    answered = traitlets.Int().tag(sync=True)  # number of the last message that was acted on
+
+
+class View:
+    """Controls, picture and sentence of one exploration; either side may change the other."""
+
+    def __init__(self, exploration: Exploration[Any, Any]) -> None:
+        self._exploration = exploration
+        self._controls = {each.name: _control(each) for each in exploration.settings}
+        self._quiet = False
+        self._picture = PictureWidget(pointed=bool(exploration.panels()))
+        for name, control in self._controls.items():
+            control.observe(lambda change, name=name: self._moved(name, change["new"]), "value")
+        self._picture.on_msg(self._heard)
+        exploration.watch(self.show)
+        self.widget = ipywidgets.VBox([*self._controls.values(), self._picture])
+        self.show()
+
+    def show(self) -> None:
+        """Show the settings as they are, and begin what takes longer."""
+        self._quiet = True
+        try:
+            for setting in self._exploration.settings:
+                self._controls[setting.name].value = getattr(self._exploration.state, setting.name)
+        finally:
+            self._quiet = False
+        self._picture.svg = self._exploration.svg()
+        self._picture.sentence = self._exploration.sentence()
+        key = self._exploration.later_key()
+        if key is not None and self._exploration.later is None:
+            _ONE_AT_A_TIME.submit(self._finish, key, self._exploration.state)
+
+    def _moved(self, name: str, value: Any) -> None:
+        if not self._quiet:
+            setting = next(each for each in self._exploration.settings if each.name == name)
+            if isinstance(setting, Slider):  # powers of ten end a rounding before or after
+                value = min(max(value, setting.low), setting.high)
+            self._exploration.set(**{name: int(value) if _is_whole(setting) else value})
+
+    def _finish(self, key: Any, state: Any) -> None:
+        """Compute what takes longer, unless the reader has moved on."""
+        if key == self._exploration.later_key() and self._exploration.later is None:
+            self._exploration.keep(key, self._exploration.compute_later(state))
+
+    def _heard(self, _: Any, content: dict[str, Any], __: Any) -> None:
+        if content.get("kind") == "key":
+            self._exploration.press(str(content["key"]))
+        else:
+            self._point(float(content["x"]), float(content["y"]), pressed=bool(content["pressed"]))
+        self._picture.answered = int(content["number"])
+
+    def _point(self, across: float, down: float, *, pressed: bool) -> None:
+        for name, panel in self._exploration.panels().items():
+            if panel.holds(across, down):
+                self._exploration.point(name, *panel.number_at(across, down), pressed=pressed)
+                return
+
+
+def _is_whole(setting: Setting) -> bool:
+    return isinstance(setting, Slider) and setting.whole
+
+
+def bundle(exploration: Exploration[Any, Any]) -> dict[str, Any]:
+    """Return the representation of the view that a notebook with widgets shows."""
+    made = View(exploration).widget._repr_mimebundle_()
+    found: dict[str, Any] = made[0] if isinstance(made, tuple) else made
+    return {kind: value for kind, value in found.items() if "widget" in kind}
+
+
+def _control(setting: Setting) -> Any:
+    look = {"style": {"description_width": "8em"}, "layout": {"width": "min(100%, 36em)"}}
+    if isinstance(setting, Choice):
+        return ipywidgets.Dropdown(options=setting.options, description=setting.label, **look)
+    return _slider(setting, {"description": setting.label, "continuous_update": True, **look})
+
+
+def _slider(setting: Slider, look: dict[str, Any]) -> Any:
+    if setting.whole:
+        return ipywidgets.IntSlider(
+            value=int(setting.low), min=int(setting.low), max=int(setting.high), **look
+        )
+    if setting.log:
+        low, high = math.log10(setting.low), math.log10(setting.high)
+        step = (high - low) / _STEPS
+        return ipywidgets.FloatLogSlider(
+            value=setting.low, min=low, max=high, step=step, readout_format=".3g", **look
+        )
+    step = (setting.high - setting.low) / _STEPS
+    return ipywidgets.FloatSlider(
+        value=setting.low,
+        min=setting.low,
+        max=setting.high,
+        step=step,
+        readout_format=".3g",
+        **look,
+    )

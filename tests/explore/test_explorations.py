@@ -1,0 +1,270 @@
+"""Explorations show what the package computes, follow their settings, and refuse what cannot be."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+import fourierkernels as fk
+from fourierkernels import explore, theory
+from fourierkernels.estimators.modes import modes
+from fourierkernels.explore.exploration import Choice, Exploration, Slider
+from fourierkernels.explore.widget import View
+from fourierkernels.report import HeadLens
+
+RNG = np.random.default_rng(0)
+X = np.concatenate([RNG.normal(size=200), RNG.normal(3.0, 0.5, size=150)])
+Y = np.sin(2.0 * X) + 0.3 * RNG.normal(size=len(X))
+IDS = "3 1 4 1 5 2"
+
+
+def lens() -> HeadLens:
+    torch.manual_seed(0)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size": 9, "n_positions": 16}
+    config = GPT2Config(**sizes, initializer_range=0.6, bos_token_id=0, eos_token_id=0)
+    return HeadLens(GPT2LMHeadModel(config).eval(), tokens="ids")
+
+
+MAKERS: dict[str, Callable[[], Exploration[Any, Any]]] = {
+    "density": lambda: explore.density(X),
+    "regression": lambda: explore.regression(X, Y),
+    "error": lambda: explore.error("laplace"),
+    "attention": lambda: explore.attention(lens(), IDS),
+    "heads": lambda: explore.heads(lens(), [IDS, "2 7 1 8"]),
+}
+every = pytest.mark.parametrize("name", MAKERS)
+
+
+def ends(view: Exploration[Any, Any]) -> list[dict[str, Any]]:
+    """Each setting at its ends, or at each of its names, the others as they are."""
+    found = []
+    for setting in view.settings:
+        options = setting.options if isinstance(setting, Choice) else (setting.low, setting.high)
+        whole = int if getattr(setting, "whole", False) else lambda value: value
+        found += [{setting.name: whole(value)} for value in options]
+    return found
+
+
+# --- what all share --------------------------------------------------------------------------
+
+
+@every
+def test_picture_and_sentence_are_whole_at_every_end(name: str) -> None:
+    view = MAKERS[name]()
+    start = view.state
+    for changes in [{}, *ends(view)]:
+        view._to(start)
+        view.set(**changes).finish()
+        root = ET.fromstring(view.svg())
+        assert root.tag.endswith("svg")
+        assert not re.search(r"\b(nan|inf)\b", view.svg()), changes
+        ids = [node.get("id") for node in root.iter() if node.get("id")]
+        assert len(ids) == len(set(ids))
+        assert view.sentence().endswith((".", "texts."))
+
+
+@every
+def test_unknown_settings_and_values_are_refused_and_nothing_changes(name: str) -> None:
+    view = MAKERS[name]()
+    before = view.state
+    with pytest.raises(ValueError, match="setting must be"):
+        view.set(no_such_thing=1.0)
+    for setting in view.settings:
+        wrong = "nothing" if isinstance(setting, Choice) else int(setting.high) + 10**9
+        with pytest.raises(ValueError, match=f"^{setting.name} must"):
+            view.set(**{setting.name: wrong})
+    assert view.state == before
+
+
+@every
+def test_watchers_hear_of_each_change_once(name: str) -> None:
+    view, heard = MAKERS[name](), []
+    view.watch(lambda: heard.append(view.state))
+    view.set(**ends(view)[1])
+    view.set(**ends(view)[1])  # no change
+    assert len(heard) == 1
+    assert heard[0] == view.state
+
+
+@every
+def test_keys_and_pointer_stay_within_the_settings(name: str) -> None:
+    view = MAKERS[name]()
+    for key in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"):
+        for _ in range(200 if name == "error" else 40):
+            view.press(key)
+    for panel_name, panel in view.panels().items():
+        for x in (*panel.x, np.mean(panel.x)):
+            for y in (*panel.y, np.mean(panel.y)):
+                view.point(panel_name, float(x), float(y), pressed=True)
+                view.point(panel_name, float(x), float(y), pressed=False)
+    for setting in view.settings:
+        setting.check(getattr(view.state, setting.name))
+
+
+@every
+def test_notebook_gets_controls_and_a_still_picture(name: str) -> None:
+    view = MAKERS[name]()
+    bundle = view._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert bundle["image/svg+xml"].startswith("<svg")
+    assert view.sentence() in bundle["text/plain"]
+
+
+def test_without_widgets_the_picture_stands_still_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fourierkernels.explore.exploration.find_spec", lambda _: None)
+    bundle = explore.error("laplace")._repr_mimebundle_()
+    assert set(bundle) == {"image/svg+xml", "text/plain"}
+    assert "pip install 'fourierkernels[explore]'" in bundle["text/plain"]
+
+
+@every
+def test_controls_and_settings_follow_each_other(name: str) -> None:
+    exploration = MAKERS[name]()
+    view = View(exploration)
+    for setting in exploration.settings:
+        control = view._controls[setting.name]
+        ends = setting.options if isinstance(setting, Choice) else (control.max, control.min)
+        log = isinstance(setting, Slider) and setting.log
+        for value in [10.0**end for end in ends] if log else ends:
+            control.value = value  # of a logarithmic slider as far as its digits go
+            moved = getattr(exploration.state, setting.name)
+            assert moved == value if isinstance(value, str) else moved == pytest.approx(value)
+    drawn, first = view._picture.svg, exploration.settings[0]  # it is at its least
+    exploration.set(**{first.name: first.check(first.high)})
+    assert view._controls[first.name].value == pytest.approx(first.high)
+    assert view._picture.svg != drawn
+    assert view._picture.sentence == exploration.sentence()
+
+
+def test_messages_of_the_picture_move_what_lies_under_the_pointer() -> None:
+    exploration = explore.regression(X, Y)
+    view = View(exploration)
+    panel = exploration.panels()["weights"]
+    place = {"x": panel.across(1.0), "y": panel.top + 5.0}
+    view._heard(None, {"kind": "pointer", **place, "pressed": True, "number": 1}, [])
+    assert exploration.state.query == pytest.approx(1.0)
+    before = exploration.state.point_y
+    view._heard(None, {"kind": "key", "key": "ArrowUp", "number": 2}, [])
+    assert exploration.state.point_y > before
+    assert view._picture.answered == 2
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+def test_density_is_that_of_the_estimator_with_its_modes() -> None:
+    view = explore.density(X).set(radius=3.0, kernel="gaussian")
+    model = fk.KernelDensity("gaussian", radius=3.0).fit(X[:, None])
+    np.testing.assert_allclose(view.result.density, model.density(view.result.at[:, None]))
+    exact = np.sort(modes(model).points[:, 0])
+    step = view.result.at[1] - view.result.at[0]
+    np.testing.assert_allclose(view.result.modes, exact, atol=step)
+    mass = (view.result.heights * np.diff(view.result.edges)).sum()
+    assert mass == pytest.approx(1.0)  # no sample lies outside the bins
+
+
+@pytest.mark.parametrize("kernel", ["fourier1", "fourier4", "gaussian"])
+def test_marks_of_the_rules_are_where_their_criteria_are_least(kernel: str) -> None:
+    found = explore.density(X).set(kernel=kernel).finish().later
+    for rule in ("lscv", "plugin"):
+        values, step = getattr(found, rule), np.log(found.radii[1] / found.radii[0])
+        least = found.radii[values.argmin()]
+        assert found.chosen[rule] == fk.KernelDensity(kernel, radius=rule).fit(X[:, None]).radius_
+        assert abs(np.log(found.chosen[rule] / least)) <= 1.01 * step
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_residual_left_out_is_that_of_a_fit_without_the_sample(degree: int) -> None:
+    view = explore.regression(X, Y).set(radius=2.0, degree=degree, point=7, query=1.0)
+    view.set(point_y=4.0)
+    rest = np.delete(np.arange(len(X)), 7)
+    model = (
+        fk.NadarayaWatson("fourier4", radius=2.0)
+        if degree == 0
+        else fk.LocalPolynomial("fourier4", radius=2.0, degree=degree)
+    )
+    model.fit(X[rest, None], Y[rest])
+    without = 4.0 - float(model.predict([[X[7]]])[0])
+    assert view.result.fit.left_out == pytest.approx(without, rel=1e-9)
+    moved = Y.copy()
+    moved[7] = 4.0
+    whole = model.fit(X[:, None], moved)
+    assert view.result.value == pytest.approx(float(whole.predict([[1.0]])[0]), rel=1e-9)
+    np.testing.assert_allclose(view.result.fit.curve, whole.predict(view.result.fit.at[:, None]))
+
+
+def test_pointer_takes_the_nearest_sample_and_drags_it() -> None:
+    view = explore.regression(X, Y)
+    view.point("fit", float(X[11]), float(Y[11]), pressed=True)
+    assert view.state.point == 11
+    view.point("fit", 0.5, 1.5, pressed=False)
+    assert (view.state.point_x, view.state.point_y) == (0.5, 1.5)
+    view.set(point=12)  # the first goes back
+    assert view.result.fit.y[11] == Y[11]
+    assert (view.state.point_x, view.state.point_y) == (X[12], Y[12])
+
+
+def test_error_is_exact_and_the_marked_radius_is_the_best() -> None:
+    view = explore.error("laplace").set(n=5000, kernel="fourier4")
+    view.set(radius=6.0)
+    exact = theory.mise("laplace", "fourier4", n=5000, radius=6.0)
+    assert view.result.here == exact
+    assert view.result.best == theory.optimum("laplace", "fourier4", n=5000)
+    at = [theory.mise("laplace", "fourier4", n=5000, radius=r) for r in view.result.radii[::9]]
+    np.testing.assert_allclose(view.result.bias2[::9], [each.bias2 for each in at])
+    np.testing.assert_allclose(view.result.variance[::9], [each.variance for each in at])
+
+
+def test_rows_of_attention_are_recorded_ones_at_temperature_one() -> None:
+    view = explore.attention(lens(), IDS).set(layer=1, head=2, token=4)
+    np.testing.assert_allclose(view.result.softmax, lens().maps(1, IDS)[2, 4], atol=1e-7)
+    warm = view.set(temperature=2.0).result.softmax
+    expected = np.sqrt(lens().maps(1, IDS)[2, 4])
+    np.testing.assert_allclose(warm, expected / expected.sum(), atol=1e-6)
+    query, keys = lens().queries(1, IDS)[2, 4], lens().keys(1, IDS)[2]
+    scale = lens().read(IDS).by_layer[1].call.scale / 2.0
+    gaussian = np.exp(-scale * np.square(query - keys).sum(axis=1) / 2.0) * (warm > 0)
+    np.testing.assert_allclose(view.result.gaussian, gaussian / gaussian.sum(), atol=1e-6)
+
+
+def test_heads_that_share_nothing_but_chance_have_no_share() -> None:
+    view = explore.heads(lens(), [IDS, "2 7 1 8"])
+    pairs = np.triu_indices(4, 1)
+    squares = np.square(view.result.distances[pairs]).mean()
+    chance = np.square(view.result.chance[pairs]).mean()
+    assert view.result.share == pytest.approx(1.0 - squares / chance)
+    maps = [lens().maps(0, text) for text in (IDS, "2 7 1 8")]
+    both = [np.square(fk.diagnostics.head_distances(each)) for each in maps]
+    np.testing.assert_allclose(view.result.distances, np.sqrt(np.mean(both, axis=0)), atol=1e-6)
+
+
+def test_loss_without_a_head_is_that_of_the_lens() -> None:
+    view = explore.heads(lens(), [IDS, "2 7 1 8"]).set(layer=1, masked=3)
+    assert "being computed" in view.sentence()
+    effects = lens().effects([IDS, "2 7 1 8"], heads=[(1, 3)])
+    np.testing.assert_allclose(view.finish().later.masked, effects.changed[:, 0])
+    assert "without head 3" in view.sentence()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: explore.density([1.0]), "n >= 2"),
+        (lambda: explore.density([1.0, 1.0]), "vary"),
+        (lambda: explore.density([1.0, np.nan, 2.0]), "x must be finite"),
+        (lambda: explore.regression([1.0, 2.0, 3.0], [1.0, 2.0]), "shape"),
+        (lambda: explore.error("no density"), "density"),
+        (lambda: explore.heads(lens(), []), "at least one text"),
+        (lambda: explore.attention(lens(), IDS).set(head=3, layer=5), "layer must"),
+    ],
+)
+def test_bad_data_is_refused_in_a_sentence(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
