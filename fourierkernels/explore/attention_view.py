@@ -7,7 +7,8 @@ import numpy as np
 
 from fourierkernels.diagnostics.kernel_gap import gaussian_counterpart, key_norm_spread
 from fourierkernels.diagnostics.networks.layers import HeadLayer
-from fourierkernels.explore.exploration import Choice, Exploration, Slider, ticks
+from fourierkernels.explore.exploration import Exploration
+from fourierkernels.explore.settings import Choice, Slider, ticks
 from fourierkernels.foundation.arrays import FloatArray, IntArray
 from fourierkernels.plotting.svg import (
     BAR,

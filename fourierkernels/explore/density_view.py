@@ -18,7 +18,8 @@ from fourierkernels.estimators.radius import (
 from fourierkernels.estimators.radius.sample import tie_limit
 from fourierkernels.estimators.radius.spectral import pilot
 from fourierkernels.estimators.radius.spectrum import KernelScore, SampleSpectrum, settled
-from fourierkernels.explore.exploration import Choice, Exploration, Slider, log_grid, ticks
+from fourierkernels.explore.exploration import Exploration
+from fourierkernels.explore.settings import Choice, Slider, log_grid, ticks
 from fourierkernels.foundation.arrays import FloatArray, IntArray
 from fourierkernels.foundation.validation import check_finite
 from fourierkernels.kernels import KERNELS, GaussianKernel, as_kernel

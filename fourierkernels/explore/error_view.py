@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fourierkernels import theory
-from fourierkernels.explore.exploration import Choice, Exploration, Slider, log_grid, ticks
+from fourierkernels.explore.exploration import Exploration
+from fourierkernels.explore.settings import Choice, Slider, log_grid, ticks
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import KERNELS, as_kernel
 from fourierkernels.plotting.svg import Panel, Picture, element, key, label, line, stroke

@@ -10,7 +10,8 @@ from fourierkernels.diagnostics import head_distances
 from fourierkernels.diagnostics.chance import chance_distances
 from fourierkernels.diagnostics.controls import CONTROLS, DEFAULT_CONTROLS
 from fourierkernels.diagnostics.maps import row_entropies
-from fourierkernels.explore.exploration import Choice, Exploration, Slider, log_grid, ticks
+from fourierkernels.explore.exploration import Exploration
+from fourierkernels.explore.settings import Choice, Slider, log_grid, ticks
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.plotting.svg import (
     INK,

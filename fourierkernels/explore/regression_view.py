@@ -11,7 +11,8 @@ from fourierkernels.estimators import LocalPolynomial, NadarayaWatson
 from fourierkernels.estimators.checks import UndefinedWarning
 from fourierkernels.estimators.radius import normal_reference
 from fourierkernels.estimators.smoother import LinearSmoother
-from fourierkernels.explore.exploration import Choice, Exploration, Slider, ticks
+from fourierkernels.explore.exploration import Exploration
+from fourierkernels.explore.settings import Choice, Slider, ticks
 from fourierkernels.foundation.arrays import FloatArray, IntArray
 from fourierkernels.foundation.validation import check_finite
 from fourierkernels.kernels import KERNELS, as_kernel

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fourierkernels.explore.exploration import Choice, Exploration, Setting, Slider
+from fourierkernels.explore.settings import Choice, Setting, Slider
 from fourierkernels.foundation.extras import needed_for
 
 with needed_for("an exploration that moves", extra="explore"):
@@ -29,9 +29,9 @@ class PictureWidget(anywidget.AnyWidget):
 
 
 class View:
-    """Controls, picture and sentence of one exploration; either side may change the other."""
+    """Controls, picture and sentence of one ``Exploration``; either side may change the other."""
 
-    def __init__(self, exploration: Exploration[Any, Any]) -> None:
+    def __init__(self, exploration: Any) -> None:
         self._exploration = exploration
         self._controls = {each.name: _control(each) for each in exploration.settings}
         self._quiet = False
@@ -87,7 +87,7 @@ def _is_whole(setting: Setting) -> bool:
     return isinstance(setting, Slider) and setting.whole
 
 
-def bundle(exploration: Exploration[Any, Any]) -> dict[str, Any]:
+def bundle(exploration: Any) -> dict[str, Any]:
     """Return the representation of the view that a notebook with widgets shows."""
     made = View(exploration).widget._repr_mimebundle_()
     found: dict[str, Any] = made[0] if isinstance(made, tuple) else made

@@ -13,7 +13,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import fourierkernels as fk
 from fourierkernels import explore, theory
 from fourierkernels.estimators.modes import modes
-from fourierkernels.explore.exploration import Choice, Exploration, Slider
+from fourierkernels.explore.exploration import Exploration
+from fourierkernels.explore.settings import Choice, Slider
 from fourierkernels.explore.widget import View
 from fourierkernels.report import HeadLens
 
