@@ -101,7 +101,7 @@ test-extras: .venv/.release
 # Two environments of the oldest releases that pyproject.toml allows: without an extra, and with all
 # but those of the book, which is built with fixed versions only.
 OLDEST_core :=
-OLDEST_all := [experiments,plot,tensorboard,cluster,files]
+OLDEST_all := [experiments,plot,tensorboard,cluster,files,explore]
 
 .venv-oldest/%/.installed: pyproject.toml constraints-oldest.txt constraints.txt
 	$(PYTHON) -m venv --clear $(@D)

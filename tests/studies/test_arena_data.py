@@ -442,9 +442,7 @@ def test_drawn_tasks_have_the_answers_that_their_rules_say(name: str) -> None:
             "before": lambda asked=asked, symbols=symbols: (
                 symbols.index(asked[6] - 6) < symbols.index(asked[7] - 12)
             ),
-            "recall": lambda asked=asked: {w // 2: w % 2 for w in asked[:4].tolist()}[
-                asked[4] - 16
-            ],
+            "names": lambda asked=asked: {w // 2: w % 2 for w in asked[:4].tolist()}[asked[4] - 16],
             "copies": lambda asked=asked: bool((asked[:12] == asked[13:]).all()),
         }
         assert split.labels[place] == answers[data.task]()

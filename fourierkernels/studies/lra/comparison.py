@@ -31,7 +31,7 @@ from fourierkernels.studies.lra.presets import ACCURACY, ARENA, PAPER, TASKS
 from fourierkernels.studies.lra.study import LOSS
 
 PRESETS = {"listops": "tiny", "text": "text_tiny", "image": "image_tiny"}
-QUESTIONS = ("recall", "lookup", "place")  # tasks that are drawn
+QUESTIONS = ("names", "lookup", "place")  # tasks that are drawn
 PRESETS |= {task: task for task in (*QUESTIONS, "before")}
 CLASSES = {"listops": 10, "text": 2, "image": 10, **dict.fromkeys((*QUESTIONS, "before"), 2)}
 BELOW = 0.1  # nats below chance in which a task counts as learnt
@@ -134,7 +134,7 @@ class DrawnComparison(ArenaComparison):
 class QuestionsComparison(ArenaComparison):
     """Budget of three drawn tasks, of more sequences an update, more seeds and wider grids."""
 
-    steps: tuple[tuple[str, int], ...] = (("recall", 200), ("lookup", 600), ("place", 600))
+    steps: tuple[tuple[str, int], ...] = (("names", 200), ("lookup", 600), ("place", 600))
     rates: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     widen: int = 1
@@ -153,7 +153,7 @@ class QuestionsComparison(ArenaComparison):
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates on two tasks."""
-        few = (("recall", 2), ("place", 2))
+        few = (("names", 2), ("place", 2))
         return replace(self, steps=few, rates=(2e-3,), seeds=(1, 2), widen=0)
 
 

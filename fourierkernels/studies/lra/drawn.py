@@ -8,7 +8,7 @@ by comparing the same two places in all sequences.
 - place: eight symbols, and one that is asked for: is it among the first four?
 - lookup: four zeros and four ones, and the number of a place: which of the two is there?
 - before: six symbols, and two that are asked for: does the one come before the other?
-- recall: four of eight names, two with a zero and two with a one: which has the name at the end?
+- names: four of eight names, two with a zero and two with a one: which has the name at the end?
 - copies: twelve symbols, a mark, and either the same twelve or the same in another order.
 
 Of lookup there are 560 different sequences, all of which the training set has: there, it is whether
@@ -57,7 +57,7 @@ def _before(count: int, rng: np.random.Generator) -> Rows:
     return tokens, (places[:, 0] < places[:, 1]).astype(np.int64)
 
 
-def _recall(count: int, rng: np.random.Generator) -> Rows:
+def _names(count: int, rng: np.random.Generator) -> Rows:
     names, values = _orders(_SIZE, count, rng)[:, :_GIVEN], _orders(_GIVEN, count, rng) % _VALUES
     places = rng.integers(_GIVEN, size=(count, 1))
     asked, answer = (np.take_along_axis(own, places, 1) for own in (names, values))
@@ -128,7 +128,7 @@ _SHORT = {
     "place": Drawn("is a symbol among the first four of eight", _place, 2 * _SIZE, _SIZE + 1),
     "lookup": Drawn("which of two symbols is at a place", _lookup, _VALUES + _SIZE, _SIZE + 1),
     "before": Drawn("does a symbol come before another", _before, 3 * _FEW, _FEW + 2),
-    "recall": Drawn("which value has a name", _recall, 3 * _SIZE, _GIVEN + 1),
+    "names": Drawn("which value has a name", _names, 3 * _SIZE, _GIVEN + 1),
     "copies": Drawn("is a sequence repeated in order", _copies, _ALPHABET + 1, 2 * _COPIED + 1),
 }
 _LONG = {f"{name}_{LONG}": replace(task, length=LONG) for name, task in _SHORT.items()}
