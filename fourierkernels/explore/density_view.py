@@ -97,7 +97,7 @@ class DensityExploration(Exploration[DensityState, DensityResult]):
         low, high = float(self.sample.min()), float(self.sample.max())
         width = max(_BIN_TIMES_RADIUS / state.radius, (high - low) / _NARROWEST)
         first = low - (1.0 - state.bin_start) * width
-        edges = first + width * np.arange(math.floor((high - first) / width) + 2)
+        edges: FloatArray = first + width * np.arange(math.floor((high - first) / width) + 2.0)
         heights = np.histogram(self.sample, edges, density=True)[0].astype(np.float64)
         margin = 0.05 * (high - low) + 1.0 / state.radius
         points = np.clip(_PER_RADIUS * (high - low) * state.radius, _LEAST, _MOST)
