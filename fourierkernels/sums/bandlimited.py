@@ -75,17 +75,20 @@ class BandlimitedSum:
         both = [*parts, *alone]
         moment = max(PARTS[part].moment for names in both for part in names)
         series = [self._series_of(names, moment) for names in both]
-        (grid,) = {tuple((s.period, len(s.coefficients)) for s in each) for each in series}
+        (grid,) = {grid_of(each) for each in series}
         if grid not in self._spectra:
             self._spectra[grid] = self.transformed(grid)
         spectrum, columns = self._spectra[grid], len(parts) * [self._columns] + len(alone) * [1]
         results = []
         for rows in _batches(columns, spectrum[0].nbytes):
-            shaped = [spectrum[: columns[k]] * _product(series[k]) for k in rows]
+            shaped = [
+                spectrum[: columns[k]] * mode_product([each.coefficients for each in series[k]])
+                for k in rows
+            ]
             sums = self._evaluated(queries, np.concatenate(shaped), grid)
-            for k, each in zip(rows, shaped, strict=True):
+            for each in shaped:
                 mine, sums = sums[: len(each)], sums[len(each) :]
-                results.append(self._result(mine, each[0], series[k]))
+                results.append(self._result(mine, each[0], grid))
         return results
 
     def _evaluated(self, queries: FloatArray, halves: ComplexArray, grid: Grid) -> FloatArray:
@@ -97,11 +100,11 @@ class BandlimitedSum:
         order = [0, *(1 + d for d in product.order)]
         return sums.transpose(order).reshape(len(halves), -1)
 
-    def _result(self, sums: FloatArray, halves: ComplexArray, series: list[Series]) -> KernelSums:
+    def _result(self, sums: FloatArray, halves: ComplexArray, grid: Grid) -> KernelSums:
         """Return the columns, with the error of the first, whose modes are given."""
         power = np.square(halves.real) + np.square(halves.imag)
         peak = math.sqrt(2.0 * power.sum() - power[0].sum())  # root mean square over a period
-        accuracy = self._tol + 0.25 * _EPS * sum(len(s.coefficients) for s in series)
+        accuracy = self._tol + 0.25 * _EPS * sum(count for _, count in grid)
         size = accuracy * max(peak, self._heaviest, float(np.abs(sums[0]).max()))
         error, exponent = (np.broadcast_to(each, len(sums[0])) for each in (size, 0))
         responses = np.ascontiguousarray(sums[1:].T)
@@ -129,23 +132,32 @@ class BandlimitedSum:
 
     def transformed(self, grid: Grid) -> ComplexArray:
         """Return the modes of weights and weighted responses, as :func:`forward`."""
+        return forward(self._points, self._strengths(), grid, self._box, eps=self._eps)
+
+    def _strengths(self) -> FloatArray:
+        """Return weights and weighted responses, shape ``(columns, n)``."""
         strengths = np.empty((self._columns, len(self._weights)))
         strengths[0] = self._weights
         np.multiply(self._responses.T, self._weights, out=strengths[1:])
-        return forward(self._points, strengths, grid, self._box, eps=self._eps)
+        return strengths
 
     @property
     def _eps(self) -> float:
         return max(0.1 * self._tol, 1e-14)
 
 
-def _product(series: list[Series]) -> ComplexArray:
-    """Return the coefficients of all dimensions at the modes that are kept.
+def grid_of(series: list[Series]) -> Grid:
+    """Return the period and the number of modes of each dimension."""
+    return tuple((each.period, each.coefficients.shape[-1]) for each in series)
+
+
+def mode_product(coefficients: Sequence[FloatArray | ComplexArray]) -> ComplexArray:
+    """Return the products of coefficients of all dimensions at the modes that are kept.
 
     The mode without a partner, the first of each dimension, is dropped: its coefficient is below
     the accuracy of the series.
     """
-    first, *others = (each.coefficients for each in series)
+    first, *others = coefficients
     kept = [first[len(first) // 2 :], *(each[1:] for each in others)]
     product: ComplexArray = reduce(np.multiply, np.ix_(*kept))
     return product

@@ -25,7 +25,10 @@ _SPARE = 2.0  # of the exponent: the bump ends with a small step, whose spectrum
 
 
 class Series(NamedTuple):
-    """A Fourier series in one dimension: Σ_k coefficients_k exp(2πi k x / period), k centred."""
+    """A Fourier series in one dimension: Σ_k coefficients_k exp(2πi k x / period), k centred.
+
+    The modes are the last axis of the coefficients.
+    """
 
     period: float
     coefficients: NDArray[np.float64] | NDArray[np.complex128]
@@ -51,66 +54,99 @@ def fourier_series(
     moment : int
         The highest moment that the period and the modes must serve, at least that of the part.
     """
-    reach = max(reach, 1e-3 / radius)
+    among, radii = (radius, radius), np.array([radius])
+    found = series_table(kernel, radii, reach, tol=tol, part=part, moment=moment, among=among)
+    return Series(found.period, found.coefficients[0])
+
+
+def series_table(
+    kernel: Kernel,
+    radii: FloatArray,
+    reach: float,
+    *,
+    among: tuple[float, float],
+    tol: float,
+    part: str = "value",
+    moment: int = 0,
+) -> Series:
+    """Return the series of :func:`fourier_series` for several radii, ``(q,)``, on one grid.
+
+    Parameters
+    ----------
+    among : (smallest, largest)
+        Radii that the period must serve; the number of modes serves those that are given.
+
+    Returns
+    -------
+    Series
+        With coefficients of shape ``(q, modes)``.
+    """
+    smallest, largest = among
+    reach = max(reach, 1e-3 / smallest)
     tol = max(0.1 * tol, _LEAST_TOLERANCE)
     power = PARTS[part].moment
-    grid = _Grid(radius, reach, tol, max(moment, power))
+    grid = _Grid(radii[:, None], smallest, largest, reach, tol, max(moment, power))
     if part == "cumulative":
         return _cumulative_series(kernel, grid)
     series = _moment_series(kernel, grid, power)
-    return _differentiated(series, radius) if PARTS[part].radius_power == 2 else series
+    return _differentiated(series, grid.radii) if PARTS[part].radius_power == 2 else series
 
 
 class _Grid(NamedTuple):
     """What the period and the modes of a series follow from, besides the kernel."""
 
-    radius: float
+    radii: FloatArray  # (q, 1)
+    smallest: float
+    largest: float
     reach: float
     tol: float
     moment: int
+
+    @property
+    def highest(self) -> float:
+        """The largest of the radii themselves."""
+        return float(self.radii.max())
 
 
 def _moment_series(kernel: Kernel, grid: _Grid, power: int) -> Series:
     """Return the series of u^power shape(u): as band-limited as the shape, real or imaginary."""
     if isinstance(kernel, GaussianKernel):
         return _gaussian_series(grid, power)
-    radius = grid.radius
 
     def moment(x: FloatArray) -> FloatArray:
-        u = radius * x
+        u = grid.radii * x
         return kernel.value(u) * (kernel.constant * u**power)
 
-    period, spectrum = _windowed_spectrum(moment, kernel.cutoff * radius, grid.reach, grid.tol)
+    period, spectrum = _windowed_spectrum(moment, kernel.cutoff, grid)
     return Series(period, _odd(spectrum.imag) if power % 2 else spectrum.real.copy())
 
 
 def _odd(imaginary: FloatArray) -> NDArray[np.complex128]:
     """Return coefficients of an odd real function."""
-    coefficients = np.zeros(len(imaginary), np.complex128)
+    coefficients = np.zeros(imaginary.shape, np.complex128)
     coefficients.imag = imaginary
-    coefficients[0] = 0.0  # this mode has no partner to keep the function real
+    coefficients[..., 0] = 0.0  # this mode has no partner to keep the function real
     return coefficients
 
 
-def _differentiated(series: Series, radius: float) -> Series:
+def _differentiated(series: Series, radii: FloatArray) -> Series:
     """Multiply mode k by 2πik/period; in u, so over the radius."""
     period, coefficients = series
-    modes = len(coefficients)
-    factor = 2j * math.pi / (period * radius) * np.arange(-modes // 2, modes // 2)
-    factor[0] = 0.0  # as in an odd function
-    return Series(period, factor * coefficients)
+    modes = coefficients.shape[-1]
+    factor = 2j * math.pi / (period * radii) * np.arange(-modes // 2, modes // 2)
+    factor[..., 0] = 0.0  # as in an odd function
+    return Series(period, np.asarray(factor * coefficients, np.complex128))
 
 
 def _cumulative_series(kernel: Kernel, grid: _Grid) -> Series:
     """Window the integral from 0: it is odd, and band-limited but for a pole at frequency 0."""
 
     def integral(x: FloatArray) -> FloatArray:
-        return kernel.constant * (kernel.cumulative(grid.radius * x) - 0.5)
+        return kernel.constant * (kernel.cumulative(grid.radii * x) - 0.5)
 
-    band = kernel.cutoff * grid.radius
-    period, spectrum = _windowed_spectrum(integral, band, grid.reach, grid.tol)
+    period, spectrum = _windowed_spectrum(integral, kernel.cutoff, grid)
     coefficients = _odd(spectrum.imag)
-    coefficients[len(spectrum) // 2] = 0.5 * kernel.constant
+    coefficients[..., spectrum.shape[-1] // 2] = 0.5 * kernel.constant
     return Series(period, coefficients)
 
 
@@ -120,10 +156,10 @@ def _gaussian_series(grid: _Grid, power: int) -> Series:
     Its transform is √(2π) (-i)^j He_j(s) exp(-s²/2), He_j the Hermite polynomial.
     """
     width = _gaussian_width(grid.tol, grid.moment)
-    radius, period = grid.radius, grid.reach + 1.05 * width / grid.radius
-    modes = _even(2.0 * width * radius * period / (2.0 * math.pi))
-    s = 2.0 * math.pi / (radius * period) * np.arange(-modes // 2, modes // 2)
-    scale = math.sqrt(2.0 * math.pi) / (radius * period)
+    period = grid.reach + 1.05 * width / grid.smallest
+    modes = _even(2.0 * width * grid.highest * period / (2.0 * math.pi))
+    s = 2.0 * math.pi / (grid.radii * period) * np.arange(-modes // 2, modes // 2)
+    scale = math.sqrt(2.0 * math.pi) / (grid.radii * period)
     size = scale * special.eval_hermitenorm(power, s) * np.exp(-0.5 * s * s)
     if power % 2:
         return Series(period, _odd(-size if power % 4 == 1 else size))
@@ -140,27 +176,27 @@ def _gaussian_width(tol: float, moment: int) -> float:
 
 
 def _windowed_spectrum(
-    function: Callable[[FloatArray], FloatArray], band: float, reach: float, tol: float
+    function: Callable[[FloatArray], FloatArray], cutoff: float, grid: _Grid
 ) -> tuple[float, NDArray[np.complex128]]:
-    """Sample a function of this band, times the window, on one period and take the FFT.
+    """Sample functions of x, times the window, on one period and take the FFT, ``(q, modes)``.
 
     The window falls from 1 to 0 on a ramp beyond `reach`; the shorter the ramp, the wider its band.
     The ramp that needs the fewest modes is the geometric mean of the two lengths.
     """
-    extra = ramp_band(tol)
-    ramp = math.sqrt(2.0 * reach * extra / band)
+    extra, reach = ramp_band(grid.tol), grid.reach
+    ramp = math.sqrt(2.0 * reach * extra / (cutoff * grid.largest))
     period = 2.0 * reach + ramp
-    modes = _even((band + extra / ramp) * period / math.pi)
+    modes = _even((cutoff * grid.highest + extra / ramp) * period / math.pi)
     size = fft.next_fast_len(2 * modes, real=True)
     x = period / size * np.arange(-(size // 2), size - size // 2, dtype=np.float64)
 
     def windowed(x: FloatArray) -> FloatArray:
-        return function(x) * window((np.abs(x) - reach) / ramp, tol)
+        return function(x) * window((np.abs(x) - reach) / ramp, grid.tol)
 
     wrapped = windowed(x) + windowed(np.where(x >= 0, x - period, x + period))
-    spectrum = fft.fftshift(fft.fft(fft.ifftshift(wrapped))) / size
+    spectrum = fft.fftshift(fft.fft(fft.ifftshift(wrapped, axes=-1)), axes=-1) / size
     first = size // 2 - modes // 2
-    return period, spectrum[first : first + modes]
+    return period, spectrum[..., first : first + modes]
 
 
 def _even(modes: float) -> int:
