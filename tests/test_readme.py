@@ -210,6 +210,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/correlation.py",
     "experiments/fnet_costs.py",
     "experiments/genera.py",
+    "experiments/kernel_rules.py",
     "experiments/language_costs.py",
     "experiments/language_heads.py",
     "experiments/limits_coverage.py",
