@@ -55,9 +55,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         R = 1/bandwidth, or a rule of `fourierkernels.estimators.radius`: "normal_reference" (the
         default, the exact MISE optimum for Gaussian data), "lscv", "plugin", and for the Gaussian
         "silverman", "scott", "improved_sheather_jones"; matrices by "normal_reference_full" and
-        "lscv_full". Which is best for which n and kernel: ``experiments/kernel_rules.py`` and
-        chapter 20 of the book; beyond data close to normal "plugin". Bounds, integrals over boxes
-        and the ISE need a vector.
+        "lscv_full". Chapter 20 compares rules. Bounds, boxes and the ISE need a vector.
     bandwidth : float or array of shape (dim,) or (dim, dim), optional
         1/R, or the inverse of the matrix, instead of `radius`.
     method : {"auto", "direct", "direct_float32", "bandlimited", "split", "reference", "torch"}
