@@ -30,6 +30,21 @@ def rows_of(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def test_a_radius_of_each_sample_is_one_option(command: Run, table: pd.DataFrame) -> None:
+    done = command("density", "table.csv", "--column", "bmi", "--adaptive", "abramson")
+    assert done.returncode == 0, done.stderr
+    assert "of each sample by abramson" in " ".join(done.stdout.split())
+    done = command("regress", "table.csv", "-x", "bmi", "-y", "score", "--adaptive", "neighbours")
+    assert done.returncode == 0, done.stderr
+    refused = command("density", "table.csv", "--column", "bmi", "--adaptive", "lscv")
+    assert refused.returncode == 2
+    assert "adaptive must be one of abramson, neighbours, got 'lscv'" in refused.stderr
+    named = ("--category", "sex", "--adaptive", "abramson")
+    refused = command("density", "table.csv", "--column", "bmi", *named)
+    assert refused.returncode == 2
+    assert "estimator must have one radius" in " ".join(refused.stderr.split())
+
+
 def test_density_prints_draws_and_writes(command: Run, table: pd.DataFrame) -> None:
     files = ("--plot", "d.png", "--output", "d.csv")
     options = ("--by", "sex", "--kernel", "gaussian", "--replicates", "20", "--bounds", "0", "inf")

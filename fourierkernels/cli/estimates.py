@@ -1,5 +1,7 @@
 """``fourierkernels density`` and ``regress``: estimates from the columns of a table."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -11,8 +13,6 @@ from fourierkernels.foundation.progress import tracked
 from fourierkernels.foundation.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
@@ -37,6 +37,10 @@ _DensityRadius = Annotated[
 _RegressionRadius = Annotated[
     str | None,
     typer.Option(help="R = 1/bandwidth, or a rule: {regression rules}; by default gcv."),
+]
+_Adaptive = Annotated[
+    str | None,
+    typer.Option(help="A radius of each sample instead of one for all, by a rule: {adaptive}."),
 ]
 Missing = Annotated[str, typer.Option(help="Rows without a value: drop or refuse.")]
 Weights = Annotated[str | None, typer.Option(help="Column of sample weights.")]
@@ -77,6 +81,7 @@ _BandSeed = Annotated[int, typer.Option(help="Seed of the band.")]
 
 def estimate_names() -> Names:
     """Return the names in the help."""
+    from fourierkernels.estimators.adaptive.rules import ADAPTIVE_RULES
     from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
     from fourierkernels.kernels import KERNELS
 
@@ -84,6 +89,7 @@ def estimate_names() -> Names:
         "kernels": KERNELS,
         "rules": [*RADIUS_RULES, *GAUSSIAN_RULES],
         "regression rules": REGRESSION_RULES,
+        "adaptive": ADAPTIVE_RULES,
     }
 
 
@@ -133,11 +139,15 @@ def levels_of(categories: list[str] | None) -> dict[str, list[str] | None]:
     return {name: levels.split(",") if mark else None for name, mark, levels in pairs}
 
 
-def _tables() -> "ModuleType":
-    """Return the room of tables, loaded now."""
+def _describing(kind: str) -> "Callable[..., Any]":
+    """Return what describes densities or regressions, with progress; its room is loaded now."""
     from fourierkernels.estimators import tables
 
-    return tables
+    known: dict[str, Callable[..., Any]] = {
+        "density": tables.describe_density,
+        "regression": tables.describe_regression,
+    }
+    return partial(known[kind], follow=lambda groups: tracked(groups, kind))
 
 
 def _opened(
@@ -170,6 +180,7 @@ def density(
     category: Categories = None,
     kernel: _Kernel = "fourier4",
     radius: _DensityRadius = None,
+    adaptive: _Adaptive = None,
     bounds: _Bounds = None,
     level: _Level = 0.95,
     missing: Missing = "drop",
@@ -191,13 +202,14 @@ def density(
 
     Example: fourierkernels density patients.csv --column bmi --by sex --kernel gaussian
     """
-    found = _tables().describe_density(
+    found = _describing("density")(
         _opened(data, _read(column, weights), by, category, (decimal, thousands), (plot, output)),
         column,
         by=by,
         categories=levels_of(category),
         kernel=kernel,
         radius=radius,
+        adaptive=adaptive,
         bounds=bounds,
         level=level,
         missing=missing,
@@ -205,7 +217,6 @@ def density(
         weighting=_meaning(weights_are, regression=False),
         replicates=replicates,
         rng=generator(seed),
-        follow=lambda groups: tracked(groups, "density"),
     )
     show(found, plot, None if plot is None else found.figure(), output)
 
@@ -219,6 +230,7 @@ def regress(
     degree: _Degree = 0,
     kernel: _Kernel = "fourier4",
     radius: _RegressionRadius = None,
+    adaptive: _Adaptive = None,
     level: _LimitLevel = 0.95,
     band: _Band = False,
     derivative: _Derivative = False,
@@ -240,7 +252,7 @@ def regress(
 
     Example: fourierkernels regress patients.csv -x bmi -y target --band --plot fit.png
     """
-    found = _tables().describe_regression(
+    found = _describing("regression")(
         _opened(data, _read(*x, y, weights), by, category, (decimal, thousands), (plot, output)),
         x,
         y,
@@ -249,12 +261,12 @@ def regress(
         degree=degree,
         kernel=kernel,
         radius=radius,
+        adaptive=adaptive,
         level=level,
         band=band,
         rng=generator(seed),
         missing=missing,
         weights=weights,
         weighting=_meaning(weights_are, regression=True),
-        follow=lambda groups: tracked(groups, "regression"),
     )
     show(found, plot, None if plot is None else found.figure(derivative=derivative), output)

@@ -1,5 +1,8 @@
 """Density and regression by kernel sums, as scikit-learn estimators."""
 
+from fourierkernels.estimators.adaptive.density import AdaptiveDensity
+from fourierkernels.estimators.adaptive.regression import AdaptiveRegression
+from fourierkernels.estimators.adaptive.rules import ADAPTIVE_RULES
 from fourierkernels.estimators.checks import UndefinedWarning
 from fourierkernels.estimators.conditional import ConditionalDensity
 from fourierkernels.estimators.density import KernelDensity
@@ -22,10 +25,13 @@ from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import samples_from
 
 __all__ = [
+    "ADAPTIVE_RULES",
     "CONDITIONAL_RULES",
     "GAUSSIAN_RULES",
     "RADIUS_RULES",
     "REGRESSION_RULES",
+    "AdaptiveDensity",
+    "AdaptiveRegression",
     "Band",
     "ConditionalDensity",
     "DesignFit",

@@ -3,9 +3,9 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ from fourierkernels.estimators.boxes import (
 from fourierkernels.estimators.checks import checked_queries
 from fourierkernels.estimators.design import FitRows, nadaraya_watson_design
 from fourierkernels.estimators.gridded import Gridded, gridded, meeting_places, model_axes
+from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.streams.fitting import StreamFit, continued, fit_stream, options_of
 from fourierkernels.estimators.streams.sources import Source
@@ -39,41 +40,6 @@ from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.kernels.periodic import wrapped
 from fourierkernels.sums import Frame, KernelSums, SampleSum
 from fourierkernels.sums.streamed import SamplesNotKeptError
-
-
-class Sources(NamedTuple):
-    """Sources of prepared objects: large arrays by identity, small ones by value.
-
-    The references are held, so that a new array can never pass for one that is gone.
-    """
-
-    objects: tuple[object, ...]
-    values: tuple[bytes, ...]
-
-    def equal(self, other: "Sources") -> bool:
-        """Return whether both have the same objects and equal values."""
-        pairs = zip(self.objects, other.objects, strict=True)
-        return self.values == other.values and all(mine is theirs for mine, theirs in pairs)
-
-
-class Kept:
-    """Objects by key, all built from the same sources; new sources drop them.
-
-    Threads may share it: what one of them returns, it has found or built itself.
-    """
-
-    def __init__(self) -> None:
-        self._current: tuple[Sources, dict[Hashable, Any]] | None = None
-
-    def get(self, key: Hashable, sources: Sources, build: Callable[[], Any]) -> Any:
-        """Return what is kept under the key, built now unless it was from the same sources."""
-        current = self._current
-        if current is None or not current[0].equal(sources):
-            current = self._current = sources, {}
-        built = current[1]
-        value = built.get(key)
-        return built.setdefault(key, build()) if value is None else value
-
 
 _SAMPLES = ("points_", "weights_", "responses_")
 
@@ -178,6 +144,15 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         return Frame.of(self.radius_, self.points_)
 
     @property
+    def largest_radius(self) -> FloatArray:
+        """The largest radius that a sample has, shape of `radius_`."""
+        return self.radius_
+
+    def _factors(self, rows: NDArray[np.intp]) -> FloatArray:
+        """Return the factors on the radius of these samples."""
+        return np.ones(len(rows))
+
+    @property
     def _on_circle(self) -> bool:
         """Whether a dimension is periodic."""
         return bool(np.isfinite(self.periods_).any())
@@ -255,10 +230,11 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """Σ over sample i and its images of w ∏ shape at x_i, shape ``(n,)``."""
         points, weights, source = self._images
         frame = self._frame
-        gaps = frame.placed(self.points_)[source] - frame.placed(points)
+        own = self._factors(source)
+        gaps = (frame.placed(self.points_)[source] - frame.placed(points)) * own[:, None]
         along = zip(frame.kernels(self.kernel_), frame.radius, gaps.T, strict=True)
         logs, signs = zip(*(kernel.log_shape(r * gap) for kernel, r, gap in along), strict=True)
-        terms = weights * math.prod(signs) * np.exp(sum(logs))
+        terms = weights * own ** len(signs) * math.prod(signs) * np.exp(sum(logs))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
 
     def _sums_without_own(self, rows: SampleRows) -> KernelSums:

@@ -117,6 +117,11 @@ def reflect(
 
     The weight of a sample and of its images is w_i over the mass that they leave in the box.
 
+    Parameters
+    ----------
+    radius : array of shape (dim,) or (dim, n)
+        Of all samples, or of each.
+
     Raises
     ------
     ValueError
@@ -133,11 +138,12 @@ def reflect(
     ]
     total = np.concatenate(images)
     source = np.tile(source, len(images))
-    mass = np.bincount(source, weights=_mass(total, box, kernel, radius))
+    each = np.broadcast_to(radius.reshape(dim, -1), (dim, n))[:, source]
+    mass = np.bincount(source, weights=_mass(total, box, kernel, each))
     if not mass.min() > 0:
         raise ValueError(
             f"bounds must leave each sample a positive mass, got {mass.min():.3g} "
-            f"with kernel {kernel.name} and radius {radius}"
+            f"with kernel {kernel.name} and radius {radius if radius.ndim == 1 else 'of each'}"
         )
     return Images(total, (weights / mass)[source], source)
 

@@ -42,12 +42,17 @@ def draw_from_kernel(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatA
 
 
 def moved_by_kernel(
-    points: FloatArray, kernel: Kernel, radius: FloatArray, rng: np.random.Generator
+    points: FloatArray,
+    kernel: Kernel,
+    radius: FloatArray,
+    rng: np.random.Generator,
+    *,
+    factors: FloatArray,
 ) -> FloatArray:
-    """Return points ``(n, dim)``, each moved by a draw from the kernel of this radius."""
+    """Return points ``(n, dim)``, each moved by a draw from the kernel of its factor ``(n,)``."""
     steps = draw_from_kernel(kernel, points.size, rng).reshape(points.shape)
     scaled = np.linalg.solve(radius, steps.T).T if radius.ndim == 2 else steps / radius
-    return np.asarray(points + scaled)
+    return np.asarray(points + scaled / factors[:, None])
 
 
 def _gaussian(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatArray:

@@ -10,18 +10,34 @@ from typing import Any, cast
 
 import numpy as np
 
-from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.arrays import FloatArray, IntArray
 from fourierkernels.kernels import GaussianKernel, Kernel
 from fourierkernels.sums.coordinates import Box
 from fourierkernels.sums.ladder import Ladder, LadderSum, factor_powers, ladder_of
 from fourierkernels.sums.plan import METHODS, Plan, Summer
 from fourierkernels.sums.problem import Problem
-from fourierkernels.sums.reference import ReferenceSum
+from fourierkernels.sums.reference import ReferenceSum, kernel_matrix
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.sums.samples import SampleSum
 
 #: Methods that can sum with factors.
 FACTOR_METHODS = ("auto", "bandlimited", "reference")
+
+
+def factor_matrix(
+    points: FloatArray,
+    at: FloatArray,
+    *,
+    kernel: Kernel,
+    radius: FloatArray,
+    factors: FloatArray,
+) -> tuple[FloatArray, IntArray]:
+    """Return the matrix of λ_i^D ∏ shape, ``(m, n)``, over 2^exponent, and the exponents ``(m,)``.
+
+    As :func:`fourierkernels.sums.kernel_matrix`, with a factor ``(n,)`` of each point.
+    """
+    matrix, _, exponent = kernel_matrix(points, at, kernel=kernel, radius=radius[:, None] * factors)
+    return matrix * factors ** len(radius), exponent
 
 
 class FactorSum(SampleSum):

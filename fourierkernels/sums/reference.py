@@ -31,7 +31,8 @@ def kernel_matrix(
     Entry (j, i) is ∏_d g_d(R_d(at_jd - points_id)) / 2**exponent_j, g_d the shape or another of
     :data:`fourierkernels.sums.parts.PARTS`, the largest of a row between 1/2 and 1 in size. Pairs
     that are left out ``(m, n)`` are zero and do not count as the largest. Where there is a finite
-    period the shape is its sum over images.
+    period the shape is its sum over images. The radius has the shape ``(dim,)``, or ``(dim, n)`` if
+    each point has its own.
 
     Returns
     -------

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fourierkernels import KernelDensity, LocalPolynomial, NadarayaWatson
+from fourierkernels.estimators import AdaptiveDensity, AdaptiveRegression
 from fourierkernels.estimators.modes import highest_density_intervals, modes, silverman_test
 from fourierkernels.estimators.tables import (
     Marks,
@@ -102,6 +103,23 @@ def test_regression_of_a_column_is_that_of_the_estimator(degree: int) -> None:
     for name, expected in (("estimate", limits.centre), ("low", limits.low), ("high", limits.high)):
         np.testing.assert_allclose(curve[name], expected, rtol=1e-12)
     np.testing.assert_allclose(curve["slope_x"], model.derivative(curve[["x"]])[:, 0], rtol=1e-12)
+
+
+def test_a_radius_of_each_sample_is_that_of_the_adaptive_estimators() -> None:
+    used = FRAME[["x", "y"]].dropna()
+    found = describe_density(FRAME, "x", kernel="gaussian", adaptive="abramson")
+    model = AdaptiveDensity("gaussian").fit(FRAME[["x"]].dropna())
+    at = pd.DataFrame({"x": found.grid})
+    np.testing.assert_allclose(found.density(found.groups[0]), model.density(at), rtol=1e-12)
+    assert found.rule == "normal_reference, of each sample by abramson"
+    fitted = describe_regression(FRAME, "x", "y", radius=2.0, adaptive="neighbours")
+    other = AdaptiveRegression(radius=2.0, adaptive="neighbours").fit(used[["x"]], used["y"])
+    curve = pd.DataFrame(fitted.curves())
+    np.testing.assert_allclose(curve["estimate"], other.predict(curve[["x"]]), rtol=1e-12)
+    with pytest.raises(ValueError, match="degree must be 0 with a radius of each sample, got 1"):
+        describe_regression(FRAME, "x", "y", degree=1, adaptive="abramson")
+    with pytest.raises(TypeError, match="estimator must have one radius"):
+        describe_density(FRAME, "x", categories=["group"], adaptive="abramson")
 
 
 def test_regression_on_two_columns_is_given_at_the_samples() -> None:

@@ -9,6 +9,8 @@ from fourierkernels.estimators import (
     GAUSSIAN_RULES,
     RADIUS_RULES,
     REGRESSION_RULES,
+    AdaptiveDensity,
+    AdaptiveRegression,
     ConditionalDensity,
 )
 
@@ -38,6 +40,10 @@ SLOW = [
     *(NadarayaWatson(radius=rule) for rule in REGRESSION_RULES),
     *(ConditionalDensity(radius=rule) for rule in CONDITIONAL_RULES),
     LocalPolynomial(degree=0, radius="gcv"),
+    AdaptiveDensity(),
+    AdaptiveDensity(adaptive="neighbours"),
+    AdaptiveRegression(),
+    AdaptiveRegression(adaptive="neighbours", weighting="importance"),
 ]
 
 

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.estimators.base import Kept, KernelEstimator, Sources
+from fourierkernels.estimators.base import KernelEstimator
 from fourierkernels.estimators.checks import validated
+from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.mixed.categories import (
     Cells,
     ColumnNames,
@@ -215,7 +216,7 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def check_estimator(estimator: object, kind: type) -> None:
-    """Refuse an estimator of another kind, or with bounds or periods.
+    """Refuse an estimator of another kind, or with bounds, periods or a radius of each sample.
 
     Raises
     ------
@@ -223,6 +224,8 @@ def check_estimator(estimator: object, kind: type) -> None:
     """
     if not isinstance(estimator, kind):
         raise TypeError(f"estimator must be a {kind.__name__}, got {type(estimator).__name__}")
+    if hasattr(estimator, "adaptive"):
+        raise TypeError(f"estimator must have one radius, got {type(estimator).__name__}")
     for name in ("bounds", "period"):
         value = getattr(estimator, name, None)
         if value is not None:

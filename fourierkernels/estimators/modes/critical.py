@@ -98,7 +98,7 @@ def curve_of(model: KernelDensity) -> Curve:
     def slope(x: FloatArray) -> FloatArray:
         return model.derivative(x[:, None])[:, 0]
 
-    return Curve(model.kernel_, float(model.radius_[0]), value, slope)
+    return Curve(model.kernel_, float(model.largest_radius[0]), value, slope)
 
 
 def search_range(model: KernelDensity, pad: float) -> Range:

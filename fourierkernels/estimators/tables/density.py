@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fourierkernels.estimators.adaptive.density import AdaptiveDensity
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.inference.limits import check_level
 from fourierkernels.estimators.mixed.density import MixedDensity
@@ -171,6 +172,7 @@ def describe_density(
     categories: Categories = (),
     kernel: Kernel | str = "fourier4",
     radius: float | str | None = None,
+    adaptive: str | None = None,
     bounds: Bounds | None = None,
     level: float = 0.95,
     replicates: int | None = None,
@@ -195,13 +197,15 @@ def describe_density(
     kernel : Kernel or str
     radius : float or str, optional
         R = 1/bandwidth, or a rule, as for `KernelDensity`.
+    adaptive : str, optional
+        A rule for the radius of each sample, as for `AdaptiveDensity`; not beside categories.
     bounds : (low, high), optional
         Where the density lives; None or an infinite number for an open end.
     level : float
         Probability of the region, and of the confidence limits of the curve.
     replicates : int, optional
-        Of Silverman's test of one mode, for the Gaussian: 199 by default, and no test of a group
-        of more than 100,000 samples, for which it takes longer than all else.
+        Of Silverman's test of one mode, for the Gaussian with one radius: 199 by default, and no
+        test of a group of more than 100,000 samples, for which it takes longer than all else.
     rng : numpy.random.Generator, optional
         For that test, which is left out without one.
     missing : {"drop", "refuse"}
@@ -230,8 +234,7 @@ def describe_density(
     [('a', 3, 0), ('b', 2, 1)]
     """
     share, size = check_level(level), check_integer("points", points, least=2)
-    model = KernelDensity(kernel, radius=radius_of(radius), bounds=bounds and [bounds])
-    model.weighting = weighting
+    model = _estimator(kernel, radius_of(radius), bounds, weighting, adaptive)
     if categories:
         mixed = MixedDensity(model, **by_kind(frame, categories))
         return _described_cells(mixed, frame, column, by, share, missing, weights, size)
@@ -245,11 +248,26 @@ def describe_density(
         column=column,
         by=by,
         kernel=kernel_name(kernel),
-        rule=rule_name(radius, _RULE),
+        rule=rule_name(radius, _RULE, adaptive),
         level=share,
         ungrouped=ungrouped_rows(frame, by),
         groups=groups,
         grid=_grid([group.model for group in groups], size),
+    )
+
+
+def _estimator(
+    kernel: Kernel | str,
+    radius: float | str | None,
+    bounds: Bounds | None,
+    weighting: str,
+    adaptive: str | None,
+) -> KernelDensity:
+    ends = bounds and [bounds]
+    if adaptive is None:
+        return KernelDensity(kernel, radius=radius, bounds=ends, weighting=weighting)
+    return AdaptiveDensity(
+        kernel, radius=radius, bounds=ends, weighting=weighting, adaptive=adaptive
     )
 
 
@@ -302,7 +320,8 @@ def _described(
     proper = fitted.kernel_.nonnegative
     affordable = replicates is not None or len(values) <= _TESTED
     varies = bool(np.ptp(values if weights is None else values[weights > 0]) > 0)
-    tested = fitted.kernel_.name == "gaussian" and varies and affordable
+    fixed = not isinstance(fitted, AdaptiveDensity)
+    tested = fitted.kernel_.name == "gaussian" and varies and affordable and fixed
     count = _REPLICATES if replicates is None else replicates
     test = None
     if tested and rng:

@@ -156,10 +156,11 @@ def radius_of(radius: float | str | None) -> float | str | None:
         return radius
 
 
-def rule_name(radius: float | str | None, default: str) -> str:
-    """Return how the radius was chosen, for a heading."""
+def rule_name(radius: float | str | None, default: str, adaptive: str | None = None) -> str:
+    """Return how the radius was chosen, and that of each sample, for a heading."""
     chosen = radius_of(default if radius is None else radius)
-    return chosen if isinstance(chosen, str) else "as given"
+    name = chosen if isinstance(chosen, str) else "as given"
+    return name if adaptive is None else f"{name}, of each sample by {adaptive}"
 
 
 def kernel_name(kernel: Kernel | str) -> str:

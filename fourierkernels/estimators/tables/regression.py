@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fourierkernels.estimators.adaptive.regression import AdaptiveRegression
 from fourierkernels.estimators.checks import TiedDataWarning, UndefinedWarning
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.inference.limits import check_level
@@ -181,6 +182,7 @@ def describe_regression(
     degree: int = 0,
     kernel: Kernel | str = "fourier4",
     radius: float | str | None = None,
+    adaptive: str | None = None,
     level: float = 0.95,
     band: bool = False,
     rng: np.random.Generator | None = None,
@@ -209,6 +211,8 @@ def describe_regression(
     kernel : Kernel or str
     radius : float or str, optional
         R = 1/bandwidth, or a rule, as for `NadarayaWatson`; by default "gcv".
+    adaptive : str, optional
+        A rule for the radius of each sample, as for `AdaptiveRegression`; degree 0, no categories.
     level : float
         Of the confidence limits, which are for the smoothed regression function.
     band : bool
@@ -245,7 +249,8 @@ def describe_regression(
     _check_names(names, y)
     if band and rng is None:
         raise ValueError("rng must be given for a band, got None")
-    model = _smoother(kernel, degree, radius_of(_RULE if radius is None else radius), weighting)
+    chosen = radius_of(_RULE if radius is None else radius)
+    model = _smoother(kernel, degree, chosen, weighting, adaptive)
     if categories:
         mixed = MixedRegression(model, **by_kind(frame, categories))
         read = mixed_table(frame, [*names, y], list(categories), by, missing, weights)
@@ -271,7 +276,7 @@ def _description(
     ungrouped: int,
 ) -> RegressionDescription:
     plain: Any = model.estimator if isinstance(model, MixedRegression) else model
-    rule = rule_name(plain.radius, _RULE)
+    rule = rule_name(plain.radius, _RULE, getattr(plain, "adaptive", None))
     return RegressionDescription(
         x=x,
         y=y,
@@ -287,8 +292,16 @@ def _description(
 
 
 def _smoother(
-    kernel: Kernel | str, degree: int, radius: float | str | None, weighting: str
+    kernel: Kernel | str,
+    degree: int,
+    radius: float | str | None,
+    weighting: str,
+    adaptive: str | None,
 ) -> NadarayaWatson | LocalPolynomial:
+    if adaptive is not None:
+        if degree:
+            raise ValueError(f"degree must be 0 with a radius of each sample, got {degree}")
+        return AdaptiveRegression(kernel, radius=radius, weighting=weighting, adaptive=adaptive)
     if degree == 0:
         return NadarayaWatson(kernel, radius=radius, weighting=weighting)
     return LocalPolynomial(kernel, degree=degree, radius=radius, weighting=weighting)

@@ -1,0 +1,1 @@
+"""Estimates with a radius of each sample: rules for the factors on the radius, two estimators."""

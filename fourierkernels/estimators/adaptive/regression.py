@@ -1,0 +1,118 @@
+"""Nadaraya-Watson regression with a radius of each sample."""
+
+from typing import Self
+
+from numpy.typing import ArrayLike
+
+from fourierkernels.estimators.adaptive.base import AdaptiveEstimator, refuse_stream
+from fourierkernels.estimators.boxes import Bounds
+from fourierkernels.estimators.density import KernelDensity
+from fourierkernels.estimators.design import DesignFit
+from fourierkernels.estimators.regression import NadarayaWatson
+from fourierkernels.estimators.smoother import LinearSmoother
+from fourierkernels.foundation.arrays import FloatArray, IntArray
+from fourierkernels.kernels import Kernel
+from fourierkernels.sums.factors import factor_matrix
+
+
+class AdaptiveRegression(AdaptiveEstimator, NadarayaWatson):
+    """Regression f̂(x) = Σ_i w_i y_i K_i(x) / Σ_i w_i K_i(x), K_i with the radius λ_i R.
+
+    Wide kernels where the design is sparse, narrow ones where it is dense; the factors are those of
+    the density of the design. With `NadarayaWatson` it shares all that follows: derivatives,
+    weights, leave-one-out (with the factors of the whole sample), limits, bounds and grids. Not for
+    streams, periods, devices or matrices. Rules such as "gcv" choose R for one radius.
+
+    Parameters
+    ----------
+    kernel, radius, bandwidth, tol, bounds, undefined, weighting
+        As for `NadarayaWatson`.
+    method, adaptive, sensitivity, neighbours, pilot
+        As for :class:`AdaptiveDensity`.
+
+    Attributes
+    ----------
+    factors_ : array of shape (n,)
+        λ_i, whose geometric mean over the samples is 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-2, 2, 200).reshape(-1, 1) ** 3
+    >>> model = AdaptiveRegression(radius=4.0).fit(x, np.sin(x[:, 0]))
+    >>> model.predict([[1.0]]).round(2)  # sin(1) = 0.84
+    array([0.83])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "fourier4",
+        *,
+        radius: ArrayLike | str | None = None,
+        bandwidth: ArrayLike | None = None,
+        method: str = "auto",
+        tol: float = 1e-12,
+        bounds: Bounds | None = None,
+        undefined: str = "nan",
+        weighting: str = "frequency",
+        adaptive: str = "abramson",
+        sensitivity: float | None = None,
+        neighbours: int | None = None,
+        pilot: KernelDensity | None = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            radius=radius,
+            bandwidth=bandwidth,
+            method=method,
+            tol=tol,
+            bounds=bounds,
+            undefined=undefined,
+            weighting=weighting,
+        )
+        self.adaptive = adaptive
+        self.sensitivity = sensitivity
+        self.neighbours = neighbours
+        self.pilot = pilot
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Keep the samples; choose the radius and the factors.
+
+        Parameters
+        ----------
+        X : array of shape (n, dim)
+        y : array of shape (n,) or (n, k)
+        sample_weight : array of shape (n,), optional
+
+        Raises
+        ------
+        ValueError
+            As `NadarayaWatson.fit` and :meth:`AdaptiveDensity.fit`.
+        """
+        refuse_stream(X, y, sample_weight)
+        return super().fit(X, y, sample_weight)
+
+    def design_fit(self) -> DesignFit:
+        """Return the fit at the distinct design points, by its weights."""
+        return LinearSmoother.design_fit(self)
+
+    def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
+        """Return Σ_j W_j(x)² σ_j² at checked queries, shape ``(m,)``, from the weights."""
+        return LinearSmoother.squared_weight_sums(self, queries, variances)
+
+    def adjoint(self, columns: FloatArray) -> FloatArray:
+        """Return Hᵀ c of columns ``(n, k)``, from the weights."""
+        return LinearSmoother.adjoint(self, columns)
+
+    def _weighted_matrix(self, queries: FloatArray) -> tuple[FloatArray, IntArray]:
+        points, weights, source = self._images
+        matrix, exponent = factor_matrix(
+            points,
+            queries,
+            kernel=self.kernel_,
+            radius=self.radius_,
+            factors=self.factors_[source],
+        )
+        return matrix * weights, exponent
