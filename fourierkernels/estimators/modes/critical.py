@@ -1,12 +1,11 @@
-"""Maxima and minima of a density estimate on the line, on a grid that its band limit justifies.
+"""Maxima and minima of a density estimate in one dimension, on a grid its band limit justifies.
 
 The estimate is a sum of kernels, so its third derivative has a bound M, from the transform of the
 kernel and from Bernstein's inequality. In a cell of width w, a derivative that has the same sign at
 both ends and is larger there than w² M/8 has no zero between; one that changes sign with a mean
 slope above w M has exactly one. Other cells are halved. A maximum and a minimum that share a cell
 of the smallest width, and so could be missed, differ in height by at most w³ M/12, which is below
-1e-7 of the largest density.
-
+1e-7 of the largest density. On a circle the cells go once around, and M is a sum over frequencies.
 """
 
 import copy
@@ -23,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.roots import bracketed_roots
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
-from fourierkernels.kernels import Kernel
+from fourierkernels.kernels import Kernel, PeriodicKernel
+from fourierkernels.kernels.periodic import frequencies, harmonics, kernels_along
 
 PROMINENCE = 1e-7  # of the largest density: extrema that differ by less may be missed
 _COARSE = 0.5  # of the length scale of one kernel
@@ -36,7 +36,7 @@ _MOST = 1e6  # length scales in the range
 
 
 class Curve(NamedTuple):
-    """A sum of kernels on the line, with its slope: functions of arrays of shape ``(m,)``."""
+    """A sum of kernels, with its slope: functions of arrays of shape ``(m,)``."""
 
     kernel: Kernel
     radius: float
@@ -45,7 +45,7 @@ class Curve(NamedTuple):
 
 
 class Extrema(NamedTuple):
-    """Maxima and minima in increasing order.
+    """Maxima and minima in increasing order; around a circle from its lowest minimum to that again.
 
     Attributes
     ----------
@@ -59,11 +59,12 @@ class Extrema(NamedTuple):
 
 
 class Range(NamedTuple):
-    """An interval of the line, and which of its ends are bounds of the estimate."""
+    """An interval, which of its ends are bounds of the estimate, and whether it is a circle."""
 
     low: float
     high: float
     bounded: tuple[bool, bool] = (False, False)
+    closed: bool = False
 
 
 class Turns(NamedTuple):
@@ -98,11 +99,14 @@ def curve_of(model: KernelDensity) -> Curve:
     def slope(x: FloatArray) -> FloatArray:
         return model.derivative(x[:, None])[:, 0]
 
-    return Curve(model.kernel_, float(model.largest_radius[0]), value, slope)
+    (kernel,) = kernels_along(model.kernel_, model.largest_radius, model.periods_)
+    return Curve(kernel, float(model.largest_radius[0]), value, slope)
 
 
 def search_range(model: KernelDensity, pad: float) -> Range:
-    """Return the range of the samples, wider by `pad`, within the bounds."""
+    """Return the range of the samples, wider by `pad`, within the bounds; or the circle."""
+    if np.isfinite(model.periods_[0]):
+        return Range(0.0, float(model.periods_[0]), closed=True)
     used = model.points_[model.weights_ > 0, 0]
     low, high = float(used.min()) - pad, float(used.max()) + pad
     least, most = (float(end) for end in model.bounds_[:, 0])
@@ -115,7 +119,17 @@ def extrema(curve: Curve, within: Range, *, floor: float = 0.0) -> Extrema:
     points = turning.low.copy()
     inner = turning.low < turning.high
     points[inner] = refined(curve, turning.low[inner], turning.high[inner])
-    return Extrema(points, curve.value(points), turning.maxima)
+    found = Extrema(points, curve.value(points), turning.maxima)
+    return _from_lowest(found, within.high) if within.closed and len(points) else found
+
+
+def _from_lowest(found: Extrema, period: float) -> Extrema:
+    """Cut a circle at its lowest minimum, which comes first and, a period later, last."""
+    first = int(np.argmin(np.where(found.maxima, np.inf, found.densities)))
+    order = np.append(np.roll(np.arange(len(found.points)), -first), first)
+    points = found.points[order] - period * (found.points[first] >= period)
+    points[np.arange(len(order)) >= len(order) - 1 - first] += period
+    return Extrema(points, found.densities[order], found.maxima[order])
 
 
 def refined(curve: Curve, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -137,6 +151,8 @@ def turns(curve: Curve, within: Range, *, floor: float = 0.0) -> Turns:
         If the range has more than a million length scales of the kernel, or is so far from 0 that
         rounding hides what is looked for.
     """
+    if within.closed and moment(curve.kernel, 3) == 0:  # no frequency but 0 lies in the band
+        return Turns(np.zeros(0), np.zeros(0), np.zeros(0, bool))
     x, sign = _signs(_halved(curve, within, floor), within)
     places = np.flatnonzero(sign[1:] != sign[:-1])
     low, high = x[places], x[places + 1]
@@ -209,8 +225,13 @@ def _below(cells: _Cells, second: float, level: float) -> NDArray[np.bool_]:
 
 def _signs(cells: _Cells, within: Range) -> tuple[FloatArray, FloatArray]:
     """Return points where the sign of the derivative is known, with it; bounds count as maxima."""
-    known = np.abs(cells.slope) > _NOISE * np.abs(cells.slope).max()
+    steepest = np.abs(cells.slope).max()
+    known = np.abs(cells.slope) > _NOISE * steepest
+    if within.closed and steepest * within.high < PROMINENCE * np.abs(cells.value).max():
+        known[:] = False  # flat up to rounding
     x, sign = cells.x[known], np.sign(cells.slope[known])
+    if within.closed:
+        x, sign = np.append(x, x[:1] + within.high), np.append(sign, sign[:1])
     if within.bounded[0]:
         x, sign = np.append(within.low, x), np.append(1.0, sign)
     if within.bounded[1]:
@@ -220,7 +241,14 @@ def _signs(cells: _Cells, within: Range) -> tuple[FloatArray, FloatArray]:
 
 @cache
 def moment(kernel: Kernel, order: int) -> float:
-    """Return (1/π) ∫_0^cutoff s^order |K̂(s)| ds, a bound of the derivative of that order of K."""
+    """Return (1/π) ∫_0^cutoff s^order |K̂(s)| ds, a bound of the derivative of that order of K.
+
+    On a circle the integral is the sum over its frequencies.
+    """
+    if isinstance(kernel, PeriodicKernel):
+        s = frequencies(kernel.kernel, kernel.period)
+        sizes = s**order * np.abs(harmonics(kernel.kernel, kernel.period))
+        return float((2.0 * sizes.sum() - sizes[0]) / kernel.period)
     nodes, weights = np.polynomial.legendre.leggauss(40)
     ends = np.concatenate([[0.0], kernel.knots])
     half = 0.5 * np.diff(ends)

@@ -25,6 +25,7 @@ from fourierkernels.estimators.modes.critical import (
 )
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_number
+from fourierkernels.kernels.periodic import wrapped
 
 _ROUNDS = 1000
 _LONGEST = 8.0  # steps of mean shift, where several in a row climb
@@ -166,7 +167,8 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
     In one dimension all of them, by sign changes of the exact derivative on a grid that the band
     limit justifies: what it could miss is a maximum that rises by less than 1e-7 of the largest
     density above the minimum beside it. A basin reaches from the lowest point on one side of its
-    mode to that on the other. A bound where the density falls inwards is a mode.
+    mode to that on the other. A bound where the density falls inwards is a mode. On a circle a mode
+    lies in [0, P) and its basin may go over the end; a density that is constant has none.
 
     In more dimensions the maxima that a gradient ascent from some sample reaches, saddle points
     excluded; with a radius matrix, of the data mapped by it. For the Gaussian the ascent is mean
@@ -212,10 +214,13 @@ def _on_line(model: KernelDensity, floor: float) -> Modes:
     peaks = turning.maxima & (turning.densities >= floor * highest)
     order = np.argsort(-turning.densities[peaks], kind="stable")
     rank = np.argsort(order)  # of the modes from left to right
-    basin = np.searchsorted(_boundaries(turning, np.flatnonzero(peaks)), model.points_[:, 0])
-    points = turning.points[peaks][order]
+    x = model.points_[:, 0]
+    if within.closed and len(turning.points):
+        x = np.where(x < turning.points[0], x + within.high, x)
+    basin = np.searchsorted(_boundaries(turning, np.flatnonzero(peaks)), x)
+    points = wrapped(turning.points[peaks][order][:, None], model.periods_)
     labels = rank[basin] if peaks.any() else np.full(len(basin), -1)
-    return Modes(points[:, None], turning.densities[peaks][order], labels)
+    return Modes(points, turning.densities[peaks][order], labels)
 
 
 def _boundaries(turning: Extrema, peaks: NDArray[np.intp]) -> FloatArray:

@@ -22,6 +22,7 @@ from fourierkernels.estimators.modes.critical import (
 from fourierkernels.estimators.roots import bracketed_roots
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_number
+from fourierkernels.kernels.periodic import wrapped
 
 _FOUND = 1e-12  # of 1/R: the width of a bracket that ends the search for an end
 _LOWEST = 1e-12  # of the largest density: no level is sought below it
@@ -30,7 +31,7 @@ _WIDENINGS = 12  # each doubles what is searched beyond the samples
 
 @dataclass(frozen=True)
 class Intervals:
-    """A highest-density region of the line.
+    """A highest-density region of the line or of a circle.
 
     Attributes
     ----------
@@ -39,7 +40,8 @@ class Intervals:
     probability : float
         That of the region under the estimate.
     ends : array of shape (k, 2)
-        Its intervals, from left to right.
+        Its intervals, from left to right. On a circle with period P lower ends lie in [0, P), and
+        upper ends above P are those of arcs over the end: 22 to 26 hours.
     """
 
     level: float
@@ -77,7 +79,8 @@ def highest_density_intervals(model: KernelDensity, probability: float = 0.95) -
     """Return the smallest set of this probability under a one-dimensional estimate.
 
     Between neighbouring extrema the estimate is monotone, so that the ends at a level are exact
-    roots, and the exact integral of the estimate between them gives the level.
+    roots, and the exact integral of the estimate between them gives the level. Of a density that is
+    constant on a circle the region is all of it.
 
     Parameters
     ----------
@@ -105,10 +108,12 @@ def highest_density_intervals(model: KernelDensity, probability: float = 0.95) -
     for doubled in range(_WIDENINGS):
         within = search_range(model, 4.0 * 2.0**doubled / float(model.radius_[0]))
         pieces = _monotone_pieces(model, within)
+        if within.closed and len(pieces.cuts) == 2:  # no maximum
+            return Intervals(float(pieces.heights[0]), 1.0, pieces.cuts[None, :])
         level = _level(pieces, share)
-        if level is not None and _tails_below(pieces.curve, within, level):
+        if level is not None and (within.closed or _tails_below(pieces.curve, within, level)):
             ends = _ends(pieces, level)
-            return Intervals(level, _mass(model, ends), ends)
+            return Intervals(level, _mass(model, ends), _from_zero(ends, within))
     raise ValueError(
         f"probability must be one that the tails within {4 * 2**doubled} bandwidths of the samples "
         f"can tell, got {probability}"
@@ -142,7 +147,8 @@ class _Pieces(NamedTuple):
 def _monotone_pieces(model: KernelDensity, within: Range) -> _Pieces:
     curve = curve_of(model)
     inner = extrema(curve, within)
-    ends = np.array([within.low, within.high])
+    cut = float(inner.points[0]) if within.closed and len(inner.points) else 0.0
+    ends = cut + np.array([within.low, within.high])
     cuts, first = np.unique(np.concatenate([ends, inner.points]), return_index=True)
     heights = np.concatenate([curve.value(ends), inner.densities])[first]
     return _Pieces(model, curve, cuts, heights)
@@ -177,8 +183,18 @@ def _ends(pieces: _Pieces, level: float) -> FloatArray:
 def _mass(model: KernelDensity, ends: FloatArray) -> float:
     if not len(ends):
         return 0.0
-    low, high = model.cdf(ends.reshape(-1, 1)).reshape(-1, 2).T
+    places = ends.reshape(-1, 1)
+    whole = np.round((places - wrapped(places, model.periods_)) / model.periods_)
+    low, high = (model.cdf(places) + whole[:, 0]).reshape(-1, 2).T
     return float((high - low).sum())
+
+
+def _from_zero(ends: FloatArray, within: Range) -> FloatArray:
+    """Return arcs of a circle by lower ends in [0, P), in their order; other intervals as is."""
+    if not within.closed:
+        return ends
+    moved = ends - within.high * (ends[:, :1] >= within.high)
+    return moved[np.argsort(moved[:, 0])]
 
 
 def _tails_below(curve: Curve, within: Range, level: float) -> bool:

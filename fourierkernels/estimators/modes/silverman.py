@@ -3,7 +3,8 @@
 The number of modes of a Gaussian estimate never grows with the bandwidth [silverman1981using]_; for
 other kernels it may, so that no critical bandwidth is defined by it. If a density has more than k
 modes, much smoothing is needed until an estimate has k. How much is usual is found by drawing from
-the estimate at that critical bandwidth.
+the estimate at that critical bandwidth. On a circle the same holds for the Gaussian summed over
+its images [huckemann2016circular]_.
 """
 
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from fourierkernels.foundation.validation import (
     check_rng,
 )
 from fourierkernels.kernels import GaussianKernel
+from fourierkernels.kernels.periodic import kernels_along, wrapped
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.parts import log_scale
 
@@ -60,7 +62,13 @@ class SilvermanTest:
     replicates: int
 
 
-def number_of_modes(x: ArrayLike, bandwidth: float, *, within: Interval | None = None) -> int:
+def number_of_modes(
+    x: ArrayLike,
+    bandwidth: float,
+    *,
+    within: Interval | None = None,
+    period: float | None = None,
+) -> int:
     """Return the number of modes of the Gaussian density estimate of `x`.
 
     Parameters
@@ -69,23 +77,34 @@ def number_of_modes(x: ArrayLike, bandwidth: float, *, within: Interval | None =
     bandwidth : float
     within : (low, high), optional
         Count those in this interval only.
+    period : float, optional
+        Of data on a circle.
 
     Raises
     ------
     ValueError
-        For samples that are not finite or not of one dimension, a bandwidth that is not positive,
-        an interval that is not increasing.
+        For samples that are not finite or not of one dimension, a bandwidth or a period that is not
+        positive, an interval that is not increasing, or one on a circle.
 
     Examples
     --------
     >>> [number_of_modes([0.0, 1.0, 5.0], h) for h in (0.1, 1.0, 4.0)]
     [3, 2, 1]
+    >>> number_of_modes([23.0, 1.0], 1.5, period=24.0)
+    1
     """
-    values = Values.alike(_column(x))
+    around = _period(period, within)
+    values = Values.alike(_column(x, around), around)
     return _count(values, check_number("bandwidth", bandwidth, above=0.0), _interval(within))
 
 
-def critical_bandwidth(x: ArrayLike, modes: int = 1, *, within: Interval | None = None) -> float:
+def critical_bandwidth(
+    x: ArrayLike,
+    modes: int = 1,
+    *,
+    within: Interval | None = None,
+    period: float | None = None,
+) -> float:
     """Return the smallest Gaussian bandwidth with at most so many modes, to 1e-5 of itself.
 
     On an interval, where the number need not be monotone, it is one at which it changes.
@@ -100,7 +119,8 @@ def critical_bandwidth(x: ArrayLike, modes: int = 1, *, within: Interval | None 
     >>> print(f"{critical_bandwidth([-1.0, 1.0]):.4f}")  # two normals merge at h = 1
     1.0000
     """
-    values = Values.alike(_column(x))
+    around = _period(period, within)
+    values = Values.alike(_column(x, around), around)
     return _critical(values, check_integer("modes", modes), _interval(within))
 
 
@@ -114,6 +134,7 @@ def silverman_test(
     calibrate: float | None = None,
     sample_weight: ArrayLike | None = None,
     weighting: str = "frequency",
+    period: float | None = None,
 ) -> SilvermanTest:
     """Test whether the density has at most so many modes.
 
@@ -144,6 +165,8 @@ def silverman_test(
         one unless they are rounded, see `fourierkernels.estimators.weights`.
     weighting : {"frequency", "importance"}
         What these weights mean.
+    period : float, optional
+        Of data on a circle. Replicates are not rescaled then: no scale is left to choose.
 
     Raises
     ------
@@ -159,30 +182,31 @@ def silverman_test(
     >>> print(f"h = {test.bandwidth:.2f}, p = {test.p_value:.2f}")
     h = 1.65, p = 0.00
     """
-    sample, most, part = _column(x), check_integer("modes", modes), _interval(within)
+    around, most, part = _period(period, within), check_integer("modes", modes), _interval(within)
     count = check_integer("replicates", replicates, least=20)
     check_rng(rng)
     factor = 1.0 if calibrate is None else _factor(calibrate, most, within)
-    values = _distinct(sample, sample_weight, weighting)
+    values = _distinct(_column(x, around), sample_weight, weighting, around)
     critical = _critical(values, most, part)
-    variance = values.variance if calibrate is None else np.inf
+    variance = values.variance if calibrate is None and np.isinf(around) else np.inf
     more = 0
     for _ in range(count):
-        drawn = Values.alike(_draw(values, critical, variance, rng))
+        drawn = Values.alike(_draw(values, critical, variance, rng), around)
         more += _count(drawn, factor * critical, part) > most
     return SilvermanTest(most, critical, more / count, share_interval(more, count), count)
 
 
 class Values(NamedTuple):
-    """Samples ``(n,)`` with weights ``(n,)`` that sum to their number."""
+    """Samples ``(n,)`` with weights ``(n,)`` that sum to n; on a circle in [0, period)."""
 
     x: FloatArray
     weights: FloatArray
+    period: float = np.inf
 
     @classmethod
-    def alike(cls, x: FloatArray) -> "Values":
+    def alike(cls, x: FloatArray, period: float = np.inf) -> "Values":
         """Return samples of equal weight."""
-        return cls(x, np.ones(len(x)))
+        return cls(x, np.ones(len(x)), period)
 
     @property
     def shares(self) -> FloatArray | None:
@@ -203,10 +227,12 @@ class Values(NamedTuple):
         return float(np.square(self.x - self.mean) @ self.shares)
 
 
-def _distinct(x: FloatArray, sample_weight: ArrayLike | None, weighting: str) -> Values:
+def _distinct(
+    x: FloatArray, sample_weight: ArrayLike | None, weighting: str, period: float
+) -> Values:
     weights = fitted_weights(sample_weight, len(x), weighting, WEIGHTINGS)
     first, joint = SampleRows.of(x[:, None], weights, weighting).distinct
-    return Values(x[first], joint)
+    return Values(x[first], joint, period)
 
 
 def _draw(
@@ -217,7 +243,8 @@ def _draw(
     chosen = rng.choice(values.x, count, p=values.shares)
     moved = chosen + bandwidth * rng.standard_normal(count)
     middle = values.mean
-    return np.asarray(middle + (moved - middle) / np.sqrt(1.0 + bandwidth**2 / variance))
+    scaled = middle + (moved - middle) / np.sqrt(1.0 + bandwidth**2 / variance)
+    return _around(scaled, values.period)
 
 
 def _critical(values: Values, modes: int, part: Interval) -> float:
@@ -242,7 +269,9 @@ def _critical(values: Values, modes: int, part: Interval) -> float:
 
 def _count(values: Values, bandwidth: float, part: Interval) -> int:
     sample, curve = values.x, _gaussian_curve(values, 1.0 / bandwidth)
-    turning = turns(curve, Range(float(sample.min()) - bandwidth, float(sample.max()) + bandwidth))
+    seen = Range(float(sample.min()) - bandwidth, float(sample.max()) + bandwidth)
+    circle = Range(0.0, values.period, closed=True)
+    turning = turns(curve, seen if np.isinf(values.period) else circle)
     low, high = turning.low[turning.maxima], turning.high[turning.maxima]
     certain = (low >= part[0]) & (high <= part[1])
     doubtful = ~certain & (high >= part[0]) & (low <= part[1])
@@ -253,19 +282,22 @@ def _count(values: Values, bandwidth: float, part: Interval) -> int:
 def _gaussian_curve(values: Values, radius: float) -> Curve:
     """Return the estimate without the checks of an estimator, which would take most of the time."""
     kernel, n = GaussianKernel(), len(values.x)
+    periods = np.array([values.period])
     total = SampleSum(
         values.x[:, None],
         kernel=kernel,
         radius=np.array([radius]),
         weights=values.weights,
         responses=np.zeros((n, 0)),
+        periods=periods,
     )
 
     def part(name: str) -> Callable[[FloatArray], FloatArray]:
         scale = np.exp(log_scale(kernel, total.radius, (name,))) / values.weights.sum()
         return lambda x: scale * total.at(x[:, None], parts=(name,), refine=False).totals()
 
-    return Curve(kernel, radius, part("value"), part("slope"))
+    (along,) = kernels_along(kernel, np.array([radius]), periods)
+    return Curve(along, radius, part("value"), part("slope"))
 
 
 def _factor(level: float, modes: int, within: Interval | None) -> float:
@@ -288,13 +320,25 @@ def share_interval(count: int, total: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _column(x: ArrayLike) -> FloatArray:
+def _column(x: ArrayLike, period: float) -> FloatArray:
     sample = check_finite("x", as_real("x", x))
     if sample.ndim == 2 and sample.shape[1] == 1:
         sample = sample[:, 0]
     if sample.ndim != 1 or not len(sample):
         raise ValueError(f"x must have shape (n,) with n >= 1, got {sample.shape}")
-    return sample
+    return _around(sample, period)
+
+
+def _around(x: FloatArray, period: float) -> FloatArray:
+    return wrapped(x[:, None], np.array([period]))[:, 0]
+
+
+def _period(period: float | None, within: Interval | None) -> float:
+    if period is None:
+        return np.inf
+    if within is not None:
+        raise ValueError(f"within must be None on a circle, got {within} and period {period}")
+    return check_number("period", period, above=0.0)
 
 
 def _interval(within: Interval | None) -> Interval:
