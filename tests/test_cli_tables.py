@@ -183,3 +183,96 @@ def test_errors_are_one_line_with_status_two_and_leave_nothing(
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert [path.name for path in Path().iterdir()] == ["table.csv"]
+
+
+@pytest.fixture
+def trips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """Hours around midnight, some of them of the next day, and delays."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"hour": rng.normal(24.0, 2.0, 120), "warm": rng.normal(size=120)})
+    frame["late"] = np.cos(2 * np.pi * frame["hour"] / 24) + 0.1 * rng.normal(size=120)
+    frame["day"] = ["work", "free"] * 60
+    frame.to_csv("trips.csv", index=False)
+    return frame
+
+
+def test_density_of_hours_has_one_mode_at_midnight(command: Run, trips: pd.DataFrame) -> None:
+    options = ("--column", "hour", "--period", "hour=24", "--kernel", "gaussian", "--by", "day")
+    files = ("--replicates", "20", "--plot", "d.png", "--output", "d.csv")
+    done = command("density", "trips.csv", *options, *files)
+    assert done.returncode == 0, done.stderr
+    found = describe_density(trips, "hour", by="day", kernel="gaussian", period=24)
+    for row in found.rows():
+        assert len(row["modes"]) == 1
+        ((low, high),) = row["region"]
+        assert f"{low:.4g} to {high - 24:.4g}" in done.stdout
+    written = pd.read_csv("d.csv")
+    for _, curve in written.groupby("day"):
+        assert curve["hour"].iloc[[0, -1]].tolist() == [0.0, 24.0]
+        assert curve["density"].iloc[0] == curve["density"].iloc[-1]
+        total = np.trapezoid(curve["density"], curve["hour"])
+        assert total == pytest.approx(1.0, rel=1e-4)
+        covered = np.trapezoid(curve["density"] * curve["in_region"], curve["hour"])
+        assert covered == pytest.approx(0.95, abs=0.01)
+    (axes,) = found.figure().axes
+    assert axes.get_xlim() == (0.0, 24.0)
+    assert Path("d.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_regression_on_hours_goes_around(command: Run, trips: pd.DataFrame, degree: int) -> None:
+    options = ("-x", "hour", "-y", "late", "--period", "hour=24", "--degree", str(degree))
+    files = ("--plot", "r.png", "--derivative", "--output", "r.csv", "--radius", "0.5")
+    done = command("regress", "trips.csv", *options, *files)
+    assert done.returncode == 0, done.stderr
+    found = describe_regression(trips, "hour", "late", degree=degree, radius=0.5, period=24)
+    assert f"{found.rows()[0]['error']:.4g}" in done.stdout
+    curve = pd.read_csv("r.csv")
+    assert curve["hour"].iloc[[0, -1]].tolist() == [0.0, 24.0]
+    for name in ("estimate", "low", "high", "slope_hour"):
+        assert curve[name].iloc[0] == curve[name].iloc[-1]
+    assert found.figure().axes[0].get_xlim() == (0.0, 24.0)
+
+
+def test_a_circle_beside_a_line_in_regression_and_grid(command: Run, trips: pd.DataFrame) -> None:
+    both = ("trips.csv", "-x", "hour", "-x", "warm", "--period", "hour=24")
+    done = command("regress", *both, "-y", "late", "--plot", "r.png")
+    assert done.returncode == 0, done.stderr
+    found = describe_regression(trips, ["hour", "warm"], "late", period={"hour": 24})
+    assert f"{found.rows()[0]['r2']:.3f}" in done.stdout
+    assert found.groups[0].model.periods_.tolist() == [24.0, np.inf]
+    done = command("grid", *both, "--points", "33", "--output", "g.csv", "--plot", "g.png")
+    assert done.returncode == 0, done.stderr
+    values = pd.read_csv("g.csv").pivot(index="hour", columns="warm", values="density")
+    assert values.index[[0, -1]].tolist() == [0.0, 24.0]
+    np.testing.assert_array_equal(values.iloc[0], values.iloc[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--period", "hour"], "--period must be COLUMN=NUMBER, the number positive and finite"),
+        (["--period", "hour=0"], "got 'hour=0'"),
+        (["--period", "hour=-24"], "got 'hour=-24'"),
+        (["--period", "hour=day"], "got 'hour=day'"),
+        (["--period", "hour=inf"], "got 'hour=inf'"),
+        (["--period", "our=24"], "period must be of a column of the fit, hour, got 'our'"),
+        (["--period", "day=24"], "period must be of a column of the fit, hour, got 'day'"),
+        (["--period", "hour=24", "--period", "hour=12"], "once for a column, got 'hour' twice"),
+        (["--period", "hour=24", "--bounds", "0", "24"], "period must be None where there are bo"),
+        (["--period", "hour=24", "--category", "day"], "period must be None for mixed data"),
+        (
+            ["--period", "hour=24", "--radius", "scott", "--kernel", "gaussian"],
+            "radius must be a number or a rule that takes periods, got 'scott'",
+        ),
+    ],
+)
+def test_wrong_periods_are_refused_in_one_line(
+    command: Run, trips: pd.DataFrame, options: list[str], says: str
+) -> None:
+    done = command("density", "trips.csv", "--column", "hour", *options, "--plot", "d.png")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not Path("d.png").exists()

@@ -1,5 +1,6 @@
 """``fourierkernels density`` and ``regress``: estimates from the columns of a table."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,14 @@ _RegressionRadius = Annotated[
 _Adaptive = Annotated[
     str | None,
     typer.Option(help="A radius of each sample instead of one for all, by a rule: {adaptive}."),
+]
+Period = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--period",
+        help="Column that goes around a circle, and its period: hour=24; other values are wrapped, "
+        "25 is 1. Repeat for more.",
+    ),
 ]
 Missing = Annotated[str, typer.Option(help="Rows without a value: drop or refuse.")]
 Weights = Annotated[str | None, typer.Option(help="Column of sample weights.")]
@@ -139,6 +148,24 @@ def levels_of(categories: list[str] | None) -> dict[str, list[str] | None]:
     return {name: levels.split(",") if mark else None for name, mark, levels in pairs}
 
 
+def periods_in(texts: list[str] | None) -> dict[str, float]:
+    """Return the period of each column that is named as COLUMN=NUMBER."""
+    periods: dict[str, float] = {}
+    for text in texts or ():
+        name, _, number = text.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not name or not (math.isfinite(value) and value > 0):
+            rule = "COLUMN=NUMBER, the number positive and finite"
+            raise ValueError(f"--period must be {rule}, got {text!r}")
+        if name in periods:
+            raise ValueError(f"--period must be given once for a column, got {name!r} twice")
+        periods[name] = value
+    return periods
+
+
 def _describing(kind: str) -> "Callable[..., Any]":
     """Return what describes densities or regressions, with progress; its room is loaded now."""
     from fourierkernels.estimators import tables
@@ -166,11 +193,17 @@ def _opened(
     return read_columns(data, numbers, by=by, texts=texts, marks=Marks(*marks))
 
 
-def _meaning(weights_are: str, *, regression: bool) -> str:
+def _band(band: bool, seed: int) -> dict[str, Any]:
+    """Return whether limits are a band, and the generator that it is drawn with."""
+    return {"band": band, "rng": generator(seed)}
+
+
+def _weighted(weights: str | None, weights_are: str, *, regression: bool) -> dict[str, str | None]:
+    """Return the column of weights and what they mean, as options of a description."""
     from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS, WEIGHTINGS
 
     known = REGRESSION_WEIGHTINGS if regression else WEIGHTINGS
-    return check_choice("--weights-are", weights_are, known)
+    return {"weights": weights, "weighting": check_choice("--weights-are", weights_are, known)}
 
 
 def density(
@@ -182,6 +215,7 @@ def density(
     radius: _DensityRadius = None,
     adaptive: _Adaptive = None,
     bounds: _Bounds = None,
+    period: Period = None,
     level: _Level = 0.95,
     missing: Missing = "drop",
     weights: Weights = None,
@@ -198,7 +232,8 @@ def density(
     The region is the smallest set with the probability --level. With the kernel gaussian,
     Silverman's test asks whether the density has more than one mode. The column is held in memory,
     nothing else of the table is. Groups of CSV are texts, as they are written; with --category
-    all rows are in one fit, smoothed across levels by as much as cross-validation says.
+    all rows are in one fit, smoothed across levels by as much as cross-validation says. With
+    --period a column is a circle, and modes and regions may lie over its end.
 
     Example: fourierkernels density patients.csv --column bmi --by sex --kernel gaussian
     """
@@ -211,10 +246,10 @@ def density(
         radius=radius,
         adaptive=adaptive,
         bounds=bounds,
+        period=periods_in(period),
         level=level,
         missing=missing,
-        weights=weights,
-        weighting=_meaning(weights_are, regression=False),
+        **_weighted(weights, weights_are, regression=False),
         replicates=replicates,
         rng=generator(seed),
     )
@@ -231,6 +266,7 @@ def regress(
     kernel: _Kernel = "fourier4",
     radius: _RegressionRadius = None,
     adaptive: _Adaptive = None,
+    period: Period = None,
     level: _LimitLevel = 0.95,
     band: _Band = False,
     derivative: _Derivative = False,
@@ -262,11 +298,10 @@ def regress(
         kernel=kernel,
         radius=radius,
         adaptive=adaptive,
+        period=periods_in(period),
         level=level,
-        band=band,
-        rng=generator(seed),
+        **_band(band, seed),
         missing=missing,
-        weights=weights,
-        weighting=_meaning(weights_are, regression=True),
+        **_weighted(weights, weights_are, regression=True),
     )
     show(found, plot, None if plot is None else found.figure(derivative=derivative), output)

@@ -9,9 +9,11 @@ from fourierkernels.cli.estimates import (
     Decimal,
     Missing,
     Output,
+    Period,
     Plot,
     Thousands,
     check_results,
+    periods_in,
     show,
 )
 
@@ -38,6 +40,7 @@ def grid(
     points: _Points = None,
     kernel: _Kernel = "fourier4",
     radius: _Radius = None,
+    period: Period = None,
     tol: _Tol = 1e-12,
     missing: Missing = "drop",
     decimal: Decimal = ".",
@@ -63,6 +66,7 @@ def grid(
         points=lengths or None,
         kernel=kernel,
         radius=radius,
+        period=periods_in(period),
         tol=tol,
         missing=missing,
     )

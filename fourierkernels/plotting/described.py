@@ -46,6 +46,7 @@ def plot_densities(
     *,
     xlabel: str = "x",
     level: float | None = None,
+    period: float | None = None,
 ) -> "Figure":
     """Draw densities with modes as dots; below them samples as ticks and regions as bars.
 
@@ -57,6 +58,8 @@ def plot_densities(
         Where the densities are.
     level : float, optional
         Probability of the regions, for the legend.
+    period : float, optional
+        Of a circle, which is the axis.
 
     Raises
     ------
@@ -88,6 +91,7 @@ def plot_densities(
                 axes.fill_between(at, curve.density, where=inside, color=colour, alpha=0.15)
     axes.axhline(0.0, color="0.6", linewidth=0.8)
     axes.set(xlabel=xlabel, ylabel="density")
+    _around(axes, period)
     _legend(figure, axes, curves, "" if level is None else f"bars: {100 * level:g} % regions")
     return figure
 
@@ -100,6 +104,7 @@ def plot_regressions(
     ylabel: str = "y",
     limits: str = "limits",
     derivative: bool = False,
+    period: float | None = None,
 ) -> "Figure":
     """Draw samples, fits and their limits; with `derivative`, the slopes in a panel below.
 
@@ -110,6 +115,8 @@ def plot_regressions(
     limits : str
         What the shaded limits are.
     derivative : bool
+    period : float, optional
+        Of a circle, which is the axis.
 
     Raises
     ------
@@ -134,6 +141,7 @@ def plot_regressions(
         figure.axes[1].axhline(0.0, color="0.6", linewidth=0.8)
         figure.axes[1].set(ylabel="derivative")
     figure.axes[-1].set(xlabel=xlabel)
+    _around(axes, period)
     _legend(figure, axes, curves, f"shaded: {limits}")
     return figure
 
@@ -179,6 +187,12 @@ def _panel(curves: Mapping[str, Any], rows: int = 1) -> "tuple[Figure, Axes]":
     ratios = [2.0, 1.2][:rows]
     figure.subplots(rows, 1, sharex=True, height_ratios=ratios)
     return figure, figure.axes[0]
+
+
+def _around(axes: "Axes", period: float | None) -> None:
+    """Make a circle the axis, with ticks at quarters and eighths."""
+    if period is not None:
+        axes.set(xlim=(0.0, period), xticks=np.linspace(0.0, period, 9))
 
 
 def _legend(figure: "Figure", axes: "Axes", curves: Mapping[str, Any], note: str) -> None:

@@ -189,6 +189,12 @@ def _mass(model: KernelDensity, ends: FloatArray) -> float:
     return float((high - low).sum())
 
 
+def cut_at_end(ends: FloatArray, period: float) -> FloatArray:
+    """Return intervals ``(k, 2)`` with arcs over the end of a circle in two."""
+    over = ends[ends[:, 1] > period]
+    return np.vstack([np.minimum(ends, period), np.maximum(over - period, 0.0)])
+
+
 def _from_zero(ends: FloatArray, within: Range) -> FloatArray:
     """Return arcs of a circle by lower ends in [0, P), in their order; other intervals as is."""
     if not within.closed:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,16 +20,20 @@ from fourierkernels.estimators.modes import (
     modes,
     silverman_test,
 )
+from fourierkernels.estimators.modes.regions import cut_at_end
 from fourierkernels.estimators.tables.columns import Group
 from fourierkernels.estimators.tables.description import (
     DescribedGroup,
     Description,
     Follow,
+    Periods,
+    circle_of,
     described,
     kernel_name,
     named_columns,
     radius_of,
     rule_name,
+    set_periods,
     split_weights,
     ungrouped_rows,
 )
@@ -79,10 +84,16 @@ class DensityGroup(DescribedGroup):
     test: SilvermanTest | None
     own: NDArray[np.intp] | slice = field(default_factory=lambda: slice(None))
 
+    @property
+    def period(self) -> float | None:
+        """Of the column, None for a line."""
+        return circle_of(self.model)
+
     def row(self) -> dict[str, Any]:
-        """Return the numbers of the group by name."""
+        """Return the numbers of the group by name; arcs over the end of a circle end above it."""
         test = self.test
         return super().row() | {
+            "period": self.period,
             "radius": float(self.model.radius_[0]),
             "bandwidth": float(1.0 / self.model.radius_[0]),
             "modes": self.modes.points[:, 0].tolist(),
@@ -147,11 +158,14 @@ class DensityDescription(Description[DensityGroup]):
                 density=self.density(group),
                 samples=group.model.points_[group.own, 0],
                 modes=np.column_stack([group.modes.points, group.modes.densities]),
-                region=np.zeros((0, 2)) if group.region is None else group.region.ends,
+                region=_pieces(group),
             )
             for group in self.groups
         }
-        return plot_densities(curves, self.grid, xlabel=self.column, level=self.level)
+        around = self.groups[0].period
+        return plot_densities(
+            curves, self.grid, xlabel=self.column, level=self.level, period=around
+        )
 
     def _columns(self, group: DensityGroup) -> dict[str, list[Any]]:
         low, high = _limits(group.model, _named(self.grid, self.column), self.level)
@@ -160,7 +174,7 @@ class DensityDescription(Description[DensityGroup]):
             "density": self.density(group).tolist(),
             "low": low,
             "high": high,
-            "in_region": _inside(self.grid, group.region),
+            "in_region": _inside(self.grid, group),
         }
 
 
@@ -174,6 +188,7 @@ def describe_density(
     radius: float | str | None = None,
     adaptive: str | None = None,
     bounds: Bounds | None = None,
+    period: Periods = None,
     level: float = 0.95,
     replicates: int | None = None,
     rng: np.random.Generator | None = None,
@@ -201,6 +216,8 @@ def describe_density(
         A rule for the radius of each sample, as for `AdaptiveDensity`; not beside categories.
     bounds : (low, high), optional
         Where the density lives; None or an infinite number for an open end.
+    period : float or {column: float}, optional
+        Of a column that goes around a circle, as hours of the day: its values are wrapped.
     level : float
         Probability of the region, and of the confidence limits of the curve.
     replicates : int, optional
@@ -235,14 +252,12 @@ def describe_density(
     """
     share, size = check_level(level), check_integer("points", points, least=2)
     model = _estimator(kernel, radius_of(radius), bounds, weighting, adaptive)
+    set_periods(model, [column], period)
     if categories:
         mixed = MixedDensity(model, **by_kind(frame, categories))
         return _described_cells(mixed, frame, column, by, share, missing, weights, size)
     names = named_columns([column], weights)
-
-    def describe(group: Group) -> DensityGroup:
-        return _described(model, group, column, share, replicates, rng)
-
+    describe = partial(_described, model, column=column, level=share, count=replicates, rng=rng)
     groups = described(frame, names, by, describe, missing=missing, follow=follow, weights=weights)
     return DensityDescription(
         column=column,
@@ -310,7 +325,7 @@ def _described(
     group: Group,
     column: str,
     level: float,
-    replicates: int | None,
+    count: int | None,
     rng: np.random.Generator | None,
 ) -> DensityGroup:
     from sklearn.base import clone
@@ -318,19 +333,19 @@ def _described(
     values, weights = split_weights(group, 1)
     fitted: KernelDensity = clone(model).fit(_named(values[:, 0], column), None, weights)
     proper = fitted.kernel_.nonnegative
-    affordable = replicates is not None or len(values) <= _TESTED
-    varies = bool(np.ptp(values if weights is None else values[weights > 0]) > 0)
+    affordable = count is not None or len(values) <= _TESTED
+    varies = bool(np.ptp(fitted.points_[fitted.weights_ > 0]) > 0)
     fixed = not isinstance(fitted, AdaptiveDensity)
     tested = fitted.kernel_.name == "gaussian" and varies and affordable and fixed
-    count = _REPLICATES if replicates is None else replicates
     test = None
     if tested and rng:
         test = silverman_test(
             values,
             rng=rng,
-            replicates=count,
+            replicates=_REPLICATES if count is None else count,
             sample_weight=weights,
             weighting=fitted.weighting,
+            period=circle_of(fitted),
         )
     return DensityGroup(
         group.name,
@@ -345,6 +360,9 @@ def _described(
 
 
 def _grid(models: Sequence[KernelDensity], points: int) -> FloatArray:
+    """Return places over the samples of all groups, or around the circle, both ends included."""
+    if period := circle_of(models[0]):
+        return np.linspace(0.0, period, points)
     ends = [
         np.clip(
             [end(model.points_) + side * _MARGIN / model.radius_[0]], *model.bounds_[:, 0]
@@ -355,10 +373,16 @@ def _grid(models: Sequence[KernelDensity], points: int) -> FloatArray:
     return np.linspace(min(ends), max(ends), points)
 
 
-def _inside(grid: FloatArray, region: Intervals | None) -> list[bool | None]:
-    if region is None:
+def _pieces(group: DensityGroup) -> FloatArray:
+    if group.region is None:
+        return np.zeros((0, 2))
+    return cut_at_end(group.region.ends, group.period or np.inf)
+
+
+def _inside(grid: FloatArray, group: DensityGroup) -> list[bool | None]:
+    if group.region is None:
         return [None] * len(grid)
-    low, high = region.ends.T
+    low, high = _pieces(group).T
     return [bool(((low <= x) & (x <= high)).any()) for x in grid]
 
 

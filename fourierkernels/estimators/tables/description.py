@@ -1,14 +1,17 @@
 """Common parts of density and regression summaries: options, groups, rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
+from fourierkernels.estimators.base import KernelEstimator
 from fourierkernels.estimators.tables.columns import Group, groups_of
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_weights
+from fourierkernels.foundation.validation import check_period, check_weights
 from fourierkernels.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -50,6 +53,9 @@ class DescribedGroup:
             "samples": self.samples,
         }
 
+
+#: Period of a column or of each, None for a line, or of some by name.
+Periods = float | Sequence[float | None] | Mapping[str, float] | None
 
 G = TypeVar("G", bound=DescribedGroup)
 
@@ -139,6 +145,47 @@ def split_weights(group: Group, count: int) -> tuple[FloatArray, FloatArray | No
     """Return the first columns of a group, and the weights if there is one column more."""
     values = group.values
     return values[:, :count], values[:, count] if values.shape[1] > count else None
+
+
+def periods_of(columns: Sequence[str], period: Periods) -> list[float | None] | None:
+    """Return the period of each column, None for a line; None if all are lines.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is not positive and finite, or of a column that is none of these.
+    """
+    given = period
+    if isinstance(period, Mapping):
+        for name in period:
+            if name not in columns:
+                known = ", ".join(columns)
+                raise ValueError(f"period must be of a column of the fit, {known}, got {name!r}")
+        given = [period.get(name) for name in columns]
+    checked = check_period(given, len(columns))
+    around = [float(each) if np.isfinite(each) else None for each in checked]
+    return around if np.isfinite(checked).any() else None
+
+
+def set_periods(model: KernelEstimator, columns: Sequence[str], period: Periods) -> None:
+    """Make columns of an estimator that is not fitted circles.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`periods_of`, and for an estimator that has none.
+    """
+    around = periods_of(columns, period)
+    if around is not None and "period" not in model.get_params():
+        raise ValueError(f"period must be None for a radius of each sample, got {period}")
+    if around is not None:
+        model.set_params(period=around)
+
+
+def circle_of(model: KernelEstimator) -> float | None:
+    """Return the period of the only column of a fitted model, None for a line."""
+    (period,) = model.periods_
+    return float(period) if np.isfinite(period) else None
 
 
 def ungrouped_rows(frame: "pd.DataFrame", by: str | None) -> int:

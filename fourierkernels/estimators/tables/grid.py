@@ -10,7 +10,7 @@ from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.gridded import Gridded
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.tables.columns import groups_of
-from fourierkernels.estimators.tables.description import radius_of
+from fourierkernels.estimators.tables.description import Periods, periods_of, radius_of
 from fourierkernels.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def describe_grid(
     points: int | Sequence[int] | None = None,
     kernel: Kernel | str = "fourier4",
     radius: float | str | None = None,
+    period: Periods = None,
     tol: float = 1e-12,
     missing: str = "drop",
 ) -> GridDescription:
@@ -94,6 +95,8 @@ def describe_grid(
     kernel, radius, tol
         As for `KernelDensity` and `NadarayaWatson`; the radius of a regression is chosen by
         generalised cross-validation.
+    period : float, sequence of float or None, or {column: float}, optional
+        Of columns that go around a circle, which the grid covers.
     missing : {"drop", "refuse"}
         What is done with rows without a value.
 
@@ -114,12 +117,14 @@ def describe_grid(
 
     (group,) = groups_of(frame, [*x, *([] if y is None else [y])], None, missing=missing)
     design = pd.DataFrame(group.values[:, : len(x)], columns=list(x))
+    around = periods_of(list(x), period)
     model: KernelDensity | NadarayaWatson
     if y is None:
-        model = KernelDensity(kernel, radius=radius_of(radius), tol=tol).fit(design)
+        model = KernelDensity(kernel, radius=radius_of(radius), tol=tol, period=around).fit(design)
     else:
         chosen = radius_of("gcv" if radius is None else radius)
-        model = NadarayaWatson(kernel, radius=chosen, tol=tol).fit(design, group.values[:, -1])
+        model = NadarayaWatson(kernel, radius=chosen, tol=tol, period=around)
+        model.fit(design, group.values[:, -1])
     grid = model.on_grid(points)
     if y is not None:
         grid = replace(grid, label=y)

@@ -21,11 +21,14 @@ from fourierkernels.estimators.tables.description import (
     DescribedGroup,
     Description,
     Follow,
+    Periods,
+    circle_of,
     described,
     kernel_name,
     named_columns,
     radius_of,
     rule_name,
+    set_periods,
     split_weights,
     ungrouped_rows,
 )
@@ -61,7 +64,7 @@ class RegressionGroup(DescribedGroup):
     freedom : float
         Degrees of freedom of the fit, tr H.
     at : array of shape (m, dim)
-        A grid over the samples in one dimension, else the samples.
+        A grid over the samples in one dimension, or around the circle; else the samples.
     limits : Band
         Intervals or band there, with the fit as their centre.
     slope : array of shape (m, dim)
@@ -162,8 +165,14 @@ class RegressionDescription(Description[RegressionGroup]):
             for group in self.groups
         }
         limits = f"{100 * self.level:g} % {'band' if self.simultaneous else 'intervals'}"
-        labels = {"xlabel": self.x[0], "ylabel": self.y, "limits": limits}
-        return plot_regressions(curves, derivative=derivative, **labels)
+        return plot_regressions(
+            curves,
+            xlabel=self.x[0],
+            ylabel=self.y,
+            limits=limits,
+            derivative=derivative,
+            period=circle_of(self.groups[0].model),
+        )
 
     def _columns(self, group: RegressionGroup) -> dict[str, list[Any]]:
         limits = group.limits
@@ -183,6 +192,7 @@ def describe_regression(
     kernel: Kernel | str = "fourier4",
     radius: float | str | None = None,
     adaptive: str | None = None,
+    period: Periods = None,
     level: float = 0.95,
     band: bool = False,
     rng: np.random.Generator | None = None,
@@ -213,6 +223,8 @@ def describe_regression(
         R = 1/bandwidth, or a rule, as for `NadarayaWatson`; by default "gcv".
     adaptive : str, optional
         A rule for the radius of each sample, as for `AdaptiveRegression`; degree 0, no categories.
+    period : float, sequence of float or None, or {column: float}, optional
+        Of columns of the design that go around a circle, as hours of the day: values are wrapped.
     level : float
         Of the confidence limits, which are for the smoothed regression function.
     band : bool
@@ -251,6 +263,7 @@ def describe_regression(
         raise ValueError("rng must be given for a band, got None")
     chosen = radius_of(_RULE if radius is None else radius)
     model = _smoother(kernel, degree, chosen, weighting, adaptive)
+    set_periods(model, names, period)
     if categories:
         mixed = MixedRegression(model, **by_kind(frame, categories))
         read = mixed_table(frame, [*names, y], list(categories), by, missing, weights)
@@ -258,10 +271,8 @@ def describe_regression(
         cells = tuple(RegressionGroup(*each) for each in fits)
         return _description(mixed, names, y, names_of(mixed), share, band, cells, 0)
     describe = partial(_quietly, model, names=names, level=share, rng=rng, band=band, size=size)
-    columns = named_columns([*names, y], weights)
-    groups = described(
-        frame, columns, by, describe, missing=missing, follow=follow, weights=weights
-    )
+    every = named_columns([*names, y], weights)
+    groups = described(frame, every, by, describe, missing=missing, follow=follow, weights=weights)
     return _description(model, names, y, by, share, band, groups, ungrouped_rows(frame, by))
 
 
@@ -338,7 +349,9 @@ def _described(
     fitted: Any = clone(model).fit(design, responses, weights)
     at = fitted.points_
     if len(names) == 1:
-        at = np.linspace(at.min(), at.max(), size)[:, None]
+        period = circle_of(fitted)
+        low, high = (0.0, period) if period else (float(at.min()), float(at.max()))
+        at = np.linspace(low, high, size)[:, None]
     there = pd.DataFrame(at, columns=list(names))
     if rng is None:
         limits = fitted.interval(there, level=level)

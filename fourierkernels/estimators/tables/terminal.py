@@ -1,5 +1,6 @@
 """Density and regression summaries as terminal tables."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ def density_table(
     rows: Rows, title: str, *, by: str | None, level: float, lost: int, untested: bool = False
 ) -> Table:
     """Return a table of densities: size, radius, modes, region, and the test of one mode.
+
+    On a circle a region over the end goes from a larger number to a smaller one.
 
     Parameters
     ----------
@@ -40,7 +43,11 @@ def density_table(
     for row in rows:
         both = zip(row["modes"], row["densities"], strict=True)
         modes = [f"{place:.4g} ({height:.3g})" for place, height in both]
-        ends = [f"{low:.4g} to {high:.4g}" for low, high in row["region"]]
+        around = row["period"] or math.inf
+        ends = [
+            f"{low:.4g} to {high - around if high > around else high:.4g}"
+            for low, high in row["region"]
+        ]
         radii = [row["radius"]], [row["bandwidth"]]
         test = [_test(row)] if tested else []
         table.add_row(*_first(row, rows, by), *map(_list, radii), _some(modes), _some(ends), *test)
