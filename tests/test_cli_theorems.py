@@ -136,3 +136,46 @@ def test_a_file_without_a_density_is_refused_in_one_line(
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_rates_on_a_circle_stand_beside_those_on_the_line(command: Run, tmp_path: Path) -> None:
+    from fourierkernels.theory import circle_optimum, optimum
+
+    files = ("--output", str(tmp_path / "c.csv"), "--plot", str(tmp_path / "c.svg"))
+    options = ("--density", "wrapped_laplace(0.5)", "--power", "1", "--smallest", "4")
+    done = command("rates", *options, "--largest", "5", *files)
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "c.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["kernel"] for row in rows] == ["fourier1"] * 2 + ["gaussian"] * 2
+    around = circle_optimum("wrapped_laplace(0.5)", "fourier1", n=10**4)
+    line = optimum("laplace(0, 0.5)", "fourier1", n=10**4)
+    assert float(rows[0]["mise"]) == around.mise.total
+    assert float(rows[0]["line_mise"]) == line.mise.total
+    assert rows[0]["frequencies"] == str(around.frequencies)
+    for number in (f"{around.mise.total:.4e}", f"{line.mise.total:.4e}", f"{line.slope:.4f}"):
+        assert number in done.stdout
+    assert (tmp_path / "c.svg").read_text(encoding="utf-8").count("<svg") == 1
+
+
+def test_a_circle_without_a_line_has_empty_columns(command: Run) -> None:
+    options = ("--density", "von_mises(2)", "--power", "1", "--smallest", "3", "--largest", "3")
+    done = command("rates", *options, "--no-control")
+    assert done.returncode == 0, done.stderr
+    assert "the density is no wrapped one" in done.stdout
+    assert "is a bound" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--density", "cardioid(0.7)"], "cardioid: rho must be at most 0.5, got 0.7"),
+        (["--density", "von_mises(x)"], "von_mises: could not convert"),
+        (["--density", "arc", "--dim", "2"], "dim must be 1 for a density on a circle, got 2"),
+    ],
+)
+def test_wrong_circles_are_one_line(command: Run, options: list[str], says: str) -> None:
+    done = command("rates", *options)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -80,8 +80,9 @@ def rate_names() -> Names:
     """Return the names in the help."""
     from fourierkernels.kernels import KERNELS
     from fourierkernels.theory.densities import families
+    from fourierkernels.theory.densities.circular import CIRCULAR
 
-    return {"densities": families(), "kernels": KERNELS}
+    return {"densities": [*families(), *CIRCULAR], "kernels": KERNELS}
 
 
 def rates(
@@ -104,13 +105,15 @@ def rates(
 
     For every kernel, by default fourier1, fourier2 and fourier4: n, the best radius, the exact
     MISE there, its local slope, the rate proved in the paper and the sharp one; below, how the best
-    radius grows, in truth and after the paper.
+    radius grows, in truth and after the paper. For a density on a circle, as
+    wrapped_cauchy(0.3) or von_mises(2), the table has the number of frequencies too, and the error
+    of the same density on the line.
 
     Example: fourierkernels rates --density laplace --power 1 2 4 --plot laplace.png
 
     Example: fourierkernels rates --density '0.3 normal(-2, .5) + 0.7 laplace' --kernel order4
     """
-    from fourierkernels.theorems import rate_table
+    from fourierkernels.theory.densities.circular import is_circular
 
     _check_one(density=density, characteristic=characteristic, table=table)
     kernels = _kernels([*(power or []), *(more or [])], kernel or [], control=control)
@@ -127,17 +130,54 @@ def rates(
         _print_decay(table, column, shapes, dim, unused=unused)
         return
     target = _target(density or "gaussian", characteristic, smoothness)
+    show = _show_circle if is_circular(target) else _show_line
+    show(target, shapes, sizes, dim, output, plot)
+
+
+def _show_circle(
+    density: Any,
+    kernels: Sequence[Any],
+    sizes: Sequence[int],
+    dim: int,
+    output: Path | None,
+    plot: Path | None,
+) -> None:
+    from fourierkernels.theorems.circle_rates import (
+        circle_rate_table,
+        circle_records,
+        circle_table,
+    )
+
+    if dim != 1:
+        raise ValueError(f"dim must be 1 for a density on a circle, got {dim}")
     rows = [
         row
-        for shape in tracked(shapes, "rates")
-        for row in rate_table(target, [shape], sizes=sizes, dim=dim)
+        for kernel in tracked(kernels, "rates")
+        for row in circle_rate_table(density, [kernel], sizes=sizes)
     ]
-    _show_rates(rows, output, plot)
+    standard_output().print(circle_table(rows))
+    if output is not None:
+        write_table(output, circle_records(rows))
+    if plot is not None:
+        _plot_rates(plot, rows)
 
 
-def _show_rates(rows: "Sequence[RateRow]", output: Path | None, plot: Path | None) -> None:
+def _show_line(
+    density: Any,
+    kernels: Sequence[Any],
+    sizes: Sequence[int],
+    dim: int,
+    output: Path | None,
+    plot: Path | None,
+) -> None:
+    from fourierkernels.theorems import rate_table
     from fourierkernels.theorems.rate_tables import radius_lines, rates_table, write_rates
 
+    rows = [
+        row
+        for kernel in tracked(kernels, "rates")
+        for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
+    ]
     console = standard_output()
     console.print(rates_table(rows))
     for line in radius_lines(rows):

@@ -1,6 +1,7 @@
 """Error theory without simulation: exact MISE and ISE, optimal radii, rates; `theory.symbolic`."""
 
 from fourierkernels.foundation.lazy import loaded_on_first_use
+from fourierkernels.theory.circle import CircleOptimum, circle_mise, circle_optimum
 from fourierkernels.theory.density_error import mise, mise_error
 from fourierkernels.theory.frequency_integrals import Mise
 from fourierkernels.theory.ise import IseCurve, ise
@@ -24,6 +25,7 @@ from fourierkernels.theory.regression_error import (
 from fourierkernels.theory.slopes import LimitSlope, Slope, fit_slope, limit_slope, local_slopes
 
 __all__ = [
+    "CircleOptimum",
     "FullOptimum",
     "IseCurve",
     "LimitSlope",
@@ -34,6 +36,8 @@ __all__ = [
     "RateRow",
     "RegressionTerms",
     "Slope",
+    "circle_mise",
+    "circle_optimum",
     "fit_slope",
     "full_covariance_mise",
     "full_covariance_optimum",
