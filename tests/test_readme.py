@@ -207,6 +207,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/benchmarks/mixers.py",
     "experiments/benchmarks/plan_accuracy.py",
     "experiments/benchmarks/sweep.py",
+    "experiments/adaptive_radii.py",
     "experiments/correlation.py",
     "experiments/fnet_costs.py",
     "experiments/genera.py",

@@ -24,7 +24,7 @@ class AdaptiveDensity(AdaptiveEstimator, KernelDensity):
     Parameters
     ----------
     kernel, radius, bandwidth, tol, bounds, weighting
-        As for `KernelDensity`; a rule chooses R for one radius.
+        As for `KernelDensity`; a rule chooses R for one radius, and the best one here is smaller.
     method : {"auto", "bandlimited", "reference"}
         How sums are computed: by sums with one radius each, exact to `tol`, or pair by pair; by
         default whichever a cost model finds cheaper.
