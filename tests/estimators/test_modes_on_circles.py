@@ -6,6 +6,7 @@ import pytest
 from fourierkernels import KernelDensity
 from fourierkernels.estimators.modes import (
     critical_bandwidth,
+    highest_density_contours,
     highest_density_intervals,
     modes,
     number_of_modes,
@@ -154,3 +155,44 @@ def test_an_interval_on_a_circle_is_refused() -> None:
         number_of_modes([1.0, 2.0], 1.0, within=(0, 12), period=DAY)
     with pytest.raises(ValueError, match="period must be finite and greater than 0, got -24"):
         critical_bandwidth([1.0, 2.0], period=-24)
+
+
+def torus(shift: float = 0.0) -> KernelDensity:
+    """Hours and a direction, around midnight north and at noon south."""
+    rng = np.random.default_rng(2)
+    night = np.column_stack([rng.normal(0.0, 1.5, 60), rng.normal(0.0, 25.0, 60)])
+    noon = np.column_stack([rng.normal(12.0, 1.5, 40), rng.normal(180.0, 25.0, 40)])
+    data = np.vstack([night, noon]) + shift * np.array([1.0, 15.0])
+    return KernelDensity("fourier4", radius=[0.5, 0.03], period=[DAY, 360.0]).fit(data)
+
+
+def test_modes_on_a_torus_are_the_maxima_of_a_fine_grid() -> None:
+    model, size = torus(), 240
+    axes = np.meshgrid(*(np.linspace(0, p, size, endpoint=False) for p in (DAY, 360.0)))
+    places = np.column_stack([axis.ravel() for axis in axes])
+    values = model.density(places).reshape(size, size)
+    around = [np.roll(values, move, (0, 1)) for move in ((0, 1), (1, 0), (0, -1), (-1, 0))]
+    top = (values > np.max(around, axis=0)) & (values > 0.01 * values.max())
+    found = modes(model)
+    assert len(found) == top.sum() == 2
+    order = np.argsort(-values[top])
+    np.testing.assert_allclose(found.points, places[top.ravel()][order], atol=1.5)
+    np.testing.assert_array_equal(found.labels, [0] * 60 + [1] * 40)
+
+
+def test_modes_and_contours_on_a_torus_turn_with_it() -> None:
+    plain, turned = torus(6.0), torus(0.0)
+    before, after = modes(plain), modes(turned)
+    np.testing.assert_array_equal(before.labels, after.labels)
+    gaps = before.points - after.points - np.array([6.0, 90.0])
+    np.testing.assert_allclose(
+        gaps - np.array([DAY, 360.0]) * np.round(gaps / [DAY, 360]), 0, atol=1e-6
+    )
+    whole, cut = (highest_density_contours(model, 0.8) for model in (plain, turned))
+    assert cut.level == pytest.approx(whole.level, rel=0.01)
+    assert cut.area == pytest.approx(whole.area, rel=0.01)
+    assert cut.probability == pytest.approx(0.8, abs=1e-6)
+    assert len(whole.lines) == 2
+    assert len(cut.lines) == 5  # the one at midnight north lies in all four corners
+    for line in cut.lines:
+        np.testing.assert_allclose(turned.density(line), cut.level, rtol=1e-6)

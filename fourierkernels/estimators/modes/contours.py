@@ -29,7 +29,8 @@ class Contours:
     probability : float
         That of the region under the estimate.
     lines : tuple of arrays of shape (m, 2)
-        Its outlines, closed unless they meet a bound; the region lies on their left.
+        Its outlines, closed unless they meet a bound or the end of a circle, where they go on at
+        the other end; the region lies on their left.
     area : float
     """
 
@@ -131,6 +132,8 @@ def _grid(model: KernelDensity, pad: float, steps: int) -> _Grid:
     used = model.points_[model.weights_ > 0]
     low = np.maximum(used.min(axis=0) - pad / model.radius_, model.bounds_[0])
     high = np.minimum(used.max(axis=0) + pad / model.radius_, model.bounds_[1])
+    around = np.isfinite(model.periods_)
+    low, high = np.where(around, 0.0, low), np.where(around, model.periods_, high)
     counts = 2 + np.ceil((high - low) * model.radius_ * steps)
     if not counts.prod() <= _MOST:
         raise ValueError(
@@ -143,13 +146,13 @@ def _grid(model: KernelDensity, pad: float, steps: int) -> _Grid:
 
 
 def _edge(model: KernelDensity, grid: _Grid) -> float:
-    """Return the largest density on the edge of the grid, bounds excepted."""
+    """Return the largest density on the edge of the grid, bounds and ends of circles excepted."""
     ends = (grid.density[:, 0], grid.density[0]), (grid.density[:, -1], grid.density[-1])
     open_ends = [
         side[d].max()
         for side, bound in zip(ends, model.bounds_, strict=True)
         for d in range(2)
-        if np.isinf(bound[d])
+        if np.isinf(bound[d]) and np.isinf(model.periods_[d])
     ]
     return float(max(open_ends, default=0.0))
 

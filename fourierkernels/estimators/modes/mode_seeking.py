@@ -54,9 +54,9 @@ class Summits(NamedTuple):
 def climb(model: KernelDensity, starts: FloatArray) -> Summits:
     """Return the maxima that the starts ``(n, dim)`` lead to."""
     ends, done = _ascents(model, starts)
-    near, group = _merged(ends, model.density(ends), model.radius_, 30.0 * _NEAR)
+    near, group = _merged(model, ends, 30.0 * _NEAR)
     tops = np.array([_newton(model, x) for x in near])
-    tops, second = _merged(tops, model.density(tops), model.radius_, _NEAR)
+    tops, second = _merged(model, wrapped(tops, model.periods_), _NEAR)
     proper = np.array([_is_maximum(model, x) for x in tops])
     number = np.where(proper, np.cumsum(proper) - 1, -1)
     reached = np.where(done, number[second[group]], -1)
@@ -126,14 +126,19 @@ def _folded_gradient(model: KernelDensity, x: FloatArray) -> FloatArray:
 
 
 def _merged(
-    points: FloatArray, heights: FloatArray, radius: FloatArray, distance: float
+    model: KernelDensity, points: FloatArray, distance: float
 ) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return the highest of each group of points within a distance in bandwidths, and the group."""
-    group = np.full(len(points), -1)
-    kept: list[int] = []
-    for i in np.argsort(-heights, kind="stable"):
+    """Return the highest of each group of points within a distance in bandwidths, and the group.
+
+    Distances on a circle are the shorter way round.
+    """
+    group, kept = np.full(len(points), -1), list[int]()
+    turn = np.where(np.isfinite(model.periods_), model.periods_, 0.0)
+    for i in np.argsort(-model.density(points), kind="stable"):
         if group[i] < 0:
-            near = (np.abs(points - points[i]) * radius).max(axis=1) <= distance
+            gaps = points - points[i]
+            gaps -= turn * np.round(gaps / model.periods_)
+            near = (np.abs(gaps) * model.radius_).max(axis=1) <= distance
             group[near & (group < 0)] = len(kept)
             kept.append(int(i))
     return points[kept], group
