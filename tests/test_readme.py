@@ -204,6 +204,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/benchmarks/kernel_limits.py",
     "experiments/benchmarks/kernel_sums.py",
     "experiments/benchmarks/local_polynomial.py",
+    "experiments/benchmarks/mixed_data.py",
     "experiments/benchmarks/mixers.py",
     "experiments/benchmarks/plan_accuracy.py",
     "experiments/benchmarks/sweep.py",
