@@ -19,6 +19,7 @@ from fourierkernels.ops.cpu import (
     kernel_sums,
     moment_sums,
     packing,
+    spreading,
     tiles,
     weights,
 )
@@ -95,7 +96,7 @@ def test_code_of_older_sources_is_not_loaded(tmp_path: Path) -> None:
 
 LOOPS = [
     value
-    for module in (backward, forward, kernel_sums, moment_sums, packing, tiles, weights)
+    for module in (backward, forward, kernel_sums, moment_sums, packing, spreading, tiles, weights)
     for value in vars(module).values()
     if isinstance(value, Dispatcher)
 ]

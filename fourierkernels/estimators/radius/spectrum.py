@@ -218,8 +218,9 @@ def settled(
     """
     sample = standardise(points, weights, periods)
     used = points[weights > 0]
-    end = resolved(sample, used, most, rule)
-    repeats = np.isinf(end).any() and _may_repeat(sample, used)
+    values = [_distinct(column) for column in used.T]
+    end = _resolved(sample, values, len(used), most, rule)
+    repeats = np.isinf(end).any() and _may_repeat(sample, values, len(used))
     if repeats and sample.copies() >= min(most, REPEATED):
         sample = _merged(sample, rule)
     return sample, end
@@ -229,9 +230,9 @@ def _counted(sample: Sample) -> bool:
     return bool((sample.weights * sample.size > 1.0 + 1e-9).any())
 
 
-def _may_repeat(sample: Sample, used: FloatArray) -> bool:
-    """Return False if no two points agree in all columns, since they do not in one of them."""
-    return _counted(sample) or max(len(_distinct(column)) for column in used.T) < len(used)
+def _may_repeat(sample: Sample, values: list[FloatArray], n: int) -> bool:
+    """Return False if no two of n points agree in all columns, since they do not in one of them."""
+    return _counted(sample) or max(map(len, values)) < n
 
 
 def resolved(sample: Sample, used: FloatArray, most: float, rule: str) -> FloatArray:
@@ -239,9 +240,15 @@ def resolved(sample: Sample, used: FloatArray, most: float, rule: str) -> FloatA
 
     Infinite for columns that are not rounded; warns as :func:`settled`.
     """
+    return _resolved(sample, [_distinct(column) for column in used.T], len(used), most, rule)
+
+
+def _resolved(
+    sample: Sample, values: list[FloatArray], n: int, most: float, rule: str
+) -> FloatArray:
+    """Return the same from the distinct values of each column of n points."""
     counted = _counted(sample)
-    tells = [_distinct(column) for column in used.T]
-    quanta = np.array([_quantum(values, len(used), counted) for values in tells])
+    quanta = np.array([_quantum(each, n, counted) for each in values])
     rounded = np.flatnonzero(quanta > 0)
     tied = [d for d in rounded if _column(sample, int(d)).copies() >= most]
     if tied:
