@@ -14,7 +14,11 @@ from fourierkernels.estimators import (
     MixedDensity,
 )
 from fourierkernels.estimators.adaptive.rules import AdaptiveRule, Sample, neighbour_distances
-from fourierkernels.estimators.modes import highest_density_intervals, modes
+from fourierkernels.estimators.modes import (
+    highest_density_contours,
+    highest_density_intervals,
+    modes,
+)
 from fourierkernels.foundation.arrays import FloatArray
 
 X = np.random.default_rng(0).standard_t(3, size=(150, 1))
@@ -156,6 +160,14 @@ def test_modes_and_regions_are_those_of_the_density() -> None:
     region = highest_density_intervals(model, 0.9)
     assert region.probability == pytest.approx(0.9, abs=1e-9)
     assert model.density(region.ends.reshape(-1, 1)) == pytest.approx(region.level, rel=1e-6)
+
+
+def test_contours_see_the_narrowest_kernel() -> None:
+    """One sample alone: a disc of radius √(2 log 2)/(λR), whatever R says."""
+    model = AdaptiveDensity("gaussian", radius=1.0).fit([[0.0, 0.0]])
+    model.factors_ = np.array([3.0])
+    region = highest_density_contours(model, 0.5, steps=16)
+    assert region.area == pytest.approx(2 * np.pi * np.log(2) / 9, rel=2e-3)
 
 
 def test_sensitivity_0_is_one_radius() -> None:

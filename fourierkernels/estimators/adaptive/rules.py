@@ -89,8 +89,12 @@ def _by_kernels(sample: Sample) -> FloatArray:
     """Return the log of a fixed-radius density at its own samples, which is positive there."""
     pilot = sample.pilot
     if pilot is None:
-        pilot = KernelDensity(sample.kernel if sample.kernel.nonnegative else "gaussian")
-        pilot.bounds = sample.bounds
+        varies = bool((np.ptp(sample.points, axis=0) > 0).all())
+        pilot = KernelDensity(
+            sample.kernel if sample.kernel.nonnegative else "gaussian",
+            radius=None if varies else sample.radius,  # a rule needs columns that vary
+            bounds=sample.bounds,
+        )
     model = clone(pilot).set_params(weighting="importance")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TiedDataWarning)  # said by the estimate's own rule

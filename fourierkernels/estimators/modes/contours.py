@@ -134,11 +134,11 @@ def _grid(model: KernelDensity, pad: float, steps: int) -> _Grid:
     high = np.minimum(used.max(axis=0) + pad / model.radius_, model.bounds_[1])
     around = np.isfinite(model.periods_)
     low, high = np.where(around, 0.0, low), np.where(around, model.periods_, high)
-    counts = 2 + np.ceil((high - low) * model.radius_ * steps)
+    counts = 2 + np.ceil((high - low) * model.largest_radius * steps)
     if not counts.prod() <= _MOST:
         raise ValueError(
             f"radius must be small enough that the grid has at most {_MOST:,} places, "
-            f"got {counts.prod():.3g} with radius {model.radius_} and {steps} steps per bandwidth"
+            f"got {counts.prod():.3g}: radius {model.largest_radius}, {steps} steps per bandwidth"
         )
     x, y = (np.linspace(a, b, int(c)) for a, b, c in zip(low, high, counts, strict=True))
     places = np.column_stack([axis.ravel() for axis in np.meshgrid(x, y)])
