@@ -56,7 +56,7 @@ def circle_rate_table(
     --------
     >>> row = circle_rate_table("wrapped_laplace", ["fourier1"], sizes=[10**6])[0]
     >>> row.circle.frequencies, f"{row.circle.slope:.3f} {row.line.slope:.3f}", str(row.sharp)
-    (63, '-0.749 -0.749', 'n^-3/4')
+    (63, '-0.749 -0.745', 'n^-3/4')
     """
     target = as_circular(density)
     label = density if isinstance(density, str) else repr(density)

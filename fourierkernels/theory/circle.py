@@ -97,7 +97,7 @@ def circle_optimum(
     Examples
     --------
     >>> best = circle_optimum("wrapped_cauchy(0.5)", "fourier1", n=1000)  # exp(-m) > 1/1001
-    >>> best.frequencies, best.radius
+    >>> best.frequencies, round(best.radius, 6)
     (6, 6.5)
     """
     target, shape, samples = as_circular(density), as_kernel(kernel), check_integer("n", n)

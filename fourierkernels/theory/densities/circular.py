@@ -272,7 +272,7 @@ def as_circular(density: object) -> CircularDensity:
     Examples
     --------
     >>> as_circular("wrapped_cauchy(0.2)").density
-    Cauchy(centre=0.0, scale=0.2)
+    Cauchy(location=0.0, scale=0.2)
     """
     if isinstance(density, CircularDensity):
         return density
