@@ -7,6 +7,7 @@ import pytest
 
 from fourierkernels import KernelDensity, LocalPolynomial, NadarayaWatson
 from fourierkernels.estimators import ConditionalDensity
+from fourierkernels.estimators.modes import highest_density_intervals
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, REGRESSION_RULES
 from fourierkernels.estimators.radius.spectrum import KernelScore, SampleSpectrum, settled
 from fourierkernels.kernels import PeriodicKernel, as_kernel
@@ -271,3 +272,39 @@ def test_midnight_is_one_point_for_ties() -> None:
     same = NadarayaWatson(radius=1.0, period=DAY).fit([[0.0], [0.0], [6.0], [0.0]], y)
     np.testing.assert_allclose(apart.leave_one_out(), same.leave_one_out(), rtol=1e-12)
     np.testing.assert_array_equal(apart.points_, same.points_)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_slopes_and_left_out_fits_of_local_polynomials_go_around(degree: int) -> None:
+    x, y = hours(120)
+    model = LocalPolynomial(degree=degree, radius=0.5, period=DAY).fit(x, y)
+    step = 1e-5
+    rise = (model.predict(around(25) + step) - model.predict(around(25) - step)) / (2 * step)
+    np.testing.assert_allclose(model.derivative(around(25))[:, 0], rise, atol=1e-6)
+    np.testing.assert_allclose(model.hat_diagonal(), np.diag(model.weights(x)), atol=1e-12)
+    for i in (0, 60, 119):
+        left = LocalPolynomial(degree=degree, radius=0.5, period=DAY)
+        left.fit(np.delete(x, i, axis=0), np.delete(y, i))
+        assert model.leave_one_out()[i] == pytest.approx(left.predict(x[[i]])[0], abs=1e-10)
+    for limits in (model.interval, lambda at: model.band(at, rng=np.random.default_rng(0))):
+        first, last = limits(np.array([[0.0], [DAY]])).low
+        assert first == pytest.approx(last, abs=1e-12)
+
+
+def test_grids_slopes_and_regions_of_a_stream_on_a_circle_are_those_of_the_array() -> None:
+    x, _ = hours()
+    streamed = KernelDensity(radius=0.8, period=DAY).fit([x[:100], x[100:]])
+    whole = KernelDensity(radius=0.8, period=DAY).fit(x)
+    grids = [model.on_grid(64) for model in (streamed, whole)]
+    assert [grid.axes[0][[0, -1]].tolist() for grid in grids] == [[0.0, DAY]] * 2
+    np.testing.assert_allclose(grids[0].values, grids[1].values, atol=1e-13)
+    at = around(20)
+    np.testing.assert_allclose(streamed.derivative(at), whole.derivative(at), atol=1e-12)
+    ends = [highest_density_intervals(model, 0.9).ends for model in (streamed, whole)]
+    np.testing.assert_allclose(*ends, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["direct", "torch"])
+def test_methods_without_sums_over_images_are_refused(method: str) -> None:
+    with pytest.raises(ValueError, match=f"'{method}' has no sums over images on a circle"):
+        KernelDensity(radius=0.8, period=DAY, method=method).fit(hours()[0])
