@@ -300,8 +300,8 @@ def test_grids_slopes_and_regions_of_a_stream_on_a_circle_are_those_of_the_array
     np.testing.assert_allclose(grids[0].values, grids[1].values, atol=1e-13)
     at = around(20)
     np.testing.assert_allclose(streamed.derivative(at), whole.derivative(at), atol=1e-12)
-    ends = [highest_density_intervals(model, 0.9).ends for model in (streamed, whole)]
-    np.testing.assert_allclose(*ends, atol=1e-7)
+    first, second = (highest_density_intervals(model, 0.9).ends for model in (streamed, whole))
+    np.testing.assert_allclose(first, second, atol=1e-7)
 
 
 @pytest.mark.parametrize("method", ["direct", "torch"])
