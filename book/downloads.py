@@ -38,8 +38,12 @@ FOLDERS = {
 _LINKED = re.compile(r"\{download\}`(?:[^`<]*<)?data/([^`>]+)>?`")
 
 # What the code of a chapter names, and the extra of the package that brings it. One extra brings
-# everything that is for attention and networks, and the others.
-EXTRAS = {"data": r"\b(?:pandas|read_frame)\b", "symbolic": r"\b(?:sympy|symbolic)\b"}
+# everything that is for attention and networks, and the others but sliders.
+EXTRAS = {
+    "data": r"\b(?:pandas|read_frame)\b",
+    "symbolic": r"\b(?:sympy|symbolic)\b",
+    "explore": r"\bexplore\.\w+\(",
+}
 PARTS = r"(?:attention|mixing|models|checkpoints|diagnostics|train|features|head_report)"
 NETWORKS = re.compile(
     r"\b(?:torch|transformers|safetensors)\b"
@@ -91,9 +95,10 @@ def _called(node: ast.Call) -> str:
 def extras(chapter: Chapter) -> list[str]:
     """Return the extras of the package that the chapter's code needs."""
     code = "\n".join(cell.code for cell in chapter.cells)
+    found = [name for name, pattern in EXTRAS.items() if re.search(pattern, code)]
     if NETWORKS.search(code):
-        return ["experiments"]
-    return ["plot", *(name for name, pattern in EXTRAS.items() if re.search(pattern, code))]
+        return ["experiments", *(name for name in found if name == "explore")]
+    return ["plot", *found]
 
 
 def installation(chapter: Chapter) -> str:

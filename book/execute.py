@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = Path(".jupyter_cache")
 FAST = "FK_FAST"
 KERNEL = "python3"  # the one that nb_kernel_rgx_aliases of book/_config.yml gives every chapter
+WIDGET = "application/vnd.jupyter.widget-view+json"
 UNLIMITED = 10**6  # seconds; two waits of nbclient cannot be told to have no limit
 
 INPUTS = ("fourierkernels", "notebooks", "experiments", "constraints.txt", "pyproject.toml")
@@ -164,6 +165,7 @@ def run(notebook: Any, folder: Path) -> None:
                 timeout=None,
                 startup_timeout=UNLIMITED,
                 iopub_timeout=UNLIMITED,  # by default an output that is 4 s late is left out
+                store_widget_state=False,
                 resources={"metadata": {"path": str(folder)}},
                 config=Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}}),
             ).execute()
@@ -171,6 +173,14 @@ def run(notebook: Any, folder: Path) -> None:
         raise RuntimeError(f"a cell raised an exception\n{error}") from error
     except DeadKernelError as error:
         raise RuntimeError("its kernel died: killed, or out of memory") from error
+    leave_out_widgets(notebook)
+
+
+def leave_out_widgets(notebook: Any) -> None:
+    """Drop sliders, which move nothing where no kernel runs; the picture beside them stays."""
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            output.get("data", {}).pop(WIDGET, None)
 
 
 def hand_over(root: Path) -> None:

@@ -50,7 +50,8 @@ MYST_ROLE = re.compile(r"\{(?:math|eq|ref|numref|cite|doc|term|download|[a-z]+:[
 REST_ROLE = re.compile(r"(?<![\w:]):[a-z]+(?::[a-z]+)?:(?=`|$)")
 NUMBER = re.compile(r"\d+\.?\d*(?:e[+-]?\d+)?")
 DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?!\.?\w)")
-HEAVIEST_PAGE = 1_500_000  # bytes
+HEAVIEST_PAGE = 1_500_000  # bytes, with its pictures
+HEAVIEST_CHAPTER = 700_000  # without
 WIDEST = 78  # columns of code and output that fit beside the contents at 1,280 pixels
 WIDEST_CONSOLE = 92  # in the smaller letters that fourierkernels.css gives terminals
 FENCE = re.compile(r":::|```|~~~")
@@ -235,6 +236,13 @@ def page_weight(page: Page) -> Iterator[str]:
         )
 
 
+def chapter_weight(page: Page) -> Iterator[str]:
+    """Chapters whose own HTML is too heavy."""
+    weight = page.path.stat().st_size
+    if page.name.startswith("notebooks/") and weight > HEAVIEST_CHAPTER:
+        yield f"{weight / 1e3:.0f} kB of HTML, at most {HEAVIEST_CHAPTER / 1e3:.0f} kB are wanted"
+
+
 def wide_code(page: Page) -> Iterator[str]:
     """Code and output that a chapter cuts at its margin; what it hides may be wider."""
     told = page.name.startswith(("book/index", "notebooks/"))
@@ -264,6 +272,7 @@ RULES: dict[str, Callable[[Page], Iterator[str]]] = {
         unresolved_names,
         unbacked_numbers,
         page_weight,
+        chapter_weight,
         wide_code,
     )
 }

@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from fourierkernels import KernelDensity, NadarayaWatson, head_report, plotting, theorems
+from fourierkernels import KernelDensity, NadarayaWatson, explore, head_report, plotting, theorems
 from fourierkernels.checkpoints import read_texts
 from fourierkernels.report.figures import heads_figure
 
@@ -79,7 +79,14 @@ def draw_heads(path: Path, *, quick: bool) -> None:
     heads_figure(report.summaries(), title="MiniLM").savefig(path)
 
 
+def draw_exploration(path: Path, *, quick: bool) -> None:
+    """Exact error of the Laplace density at its best radius, as the exploration shows it."""
+    view = explore.error("laplace").set(n=1_000 if quick else 10_000)
+    path.write_text(view.set(radius=view.result.best.radius).svg(), "utf-8")
+
+
 FIGURES = {
+    "explore": draw_exploration,
     "estimates": draw_estimates,
     "rates": draw_rates,
     "attention": draw_attention,

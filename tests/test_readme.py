@@ -21,6 +21,7 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDES = [
     "book/checkpoints.md",
+    "book/explore.md",
     "book/gpu.md",
     "book/install.md",
     "book/tables.md",

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 from book import build, execute
@@ -280,3 +281,11 @@ def test_a_chapter_that_fails_is_told_and_not_kept(kernel: Path, code: str, mess
     with pytest.raises(RuntimeError, match=message):
         execute.execute(kernel, path)
     assert execute.missing(kernel) == [path]
+
+
+def test_pages_have_pictures_in_place_of_sliders() -> None:
+    shown = {execute.WIDGET: {"model_id": "1"}, "image/svg+xml": "<svg/>", "text/plain": "sliders"}
+    output = nbformat.v4.new_output("display_data", data=shown)
+    cell = nbformat.v4.new_code_cell("view", outputs=[output, nbformat.v4.new_output("stream")])
+    execute.leave_out_widgets(nbformat.v4.new_notebook(cells=[cell]))
+    assert list(cell.outputs[0].data) == ["image/svg+xml", "text/plain"]

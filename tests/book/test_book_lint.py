@@ -169,6 +169,15 @@ def test_the_text_of_a_page_has_weight_and_pictures_count_once(tmp_path: Path) -
     assert "page_weight" in rules_broken(site)
 
 
+def test_the_html_of_a_chapter_is_lighter_than_that_of_other_pages(tmp_path: Path) -> None:
+    body = f"<p>{'a ' * (lint.HEAVIEST_CHAPTER // 2)}</p>"
+    broken = []
+    for page in ("notebooks/01.html", "api.html"):
+        (tmp_path / page / "notebooks").mkdir(parents=True)
+        broken.append(rules_broken(site_with(tmp_path / page, body, page=page)))
+    assert broken == [{"chapter_weight"}, set()]
+
+
 @pytest.mark.parametrize(
     ("start", "columns"),
     [("<pre>", lint.WIDEST), ('<div class="highlight-console"><pre>', lint.WIDEST_CONSOLE)],
