@@ -7,8 +7,10 @@
   linearly and cuts the kernel off, so that its error is given beside ours, each the largest one at
   300 random places of the grid relative to the largest value, from the float64 sum over all pairs.
   Rows of several tolerances say what accuracy costs; none is looser than FFTKDE's error.
-- `rule`: the improved Sheather-Jones rule over KDEpy's, on normal samples and on two far modes; the
-  difference of the two bandwidths is in peer_error, since KDEpy's is that of binned samples.
+- `rule`: the improved Sheather-Jones rule over KDEpy's, on normal samples and on two far modes.
+  KDEpy 1.1.12 multiplies by the range of the samples what it has found on a longer grid (six units
+  or half of the range more at both ends); `peer_error` is how far its bandwidth is below ours, and
+  `error` what remains of the difference where it is multiplied by the range of its grid.
 
 Processor seconds of one thread, the two sides of a ratio in turn: medians of each and median, least
 and largest of the ratios. Peer: pip install KDEpy.
@@ -113,8 +115,11 @@ def rule_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
         x[n // 2 :] += 8.0 * (name == "two modes")
         ours = partial(fk.KernelDensity("gaussian", radius="improved_sheather_jones").fit, x)
         peer = partial(peer_rule, x) if PEER else None
-        apart = abs(1.0 / ours().radius_[0] / peer() - 1.0) if peer else math.nan
-        yield Row("rule", name, 1, n, 1e-12, *in_turn(ours, peer, repeats), math.nan, apart)
+        theirs = peer() * ours().radius_[0] if peer else math.nan  # over our bandwidth
+        reach = np.ptp(x)
+        whole = theirs * (1.0 + 2.0 * max(0.5, 6.0 / reach))
+        apart = abs(whole - 1.0), 1.0 - theirs
+        yield Row("rule", name, 1, n, 1e-12, *in_turn(ours, peer, repeats), *apart)
 
 
 def peer_rule(x: Array) -> float:
