@@ -113,9 +113,9 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
         before = self.state
         if state.point == before.point:
             return state
-        own = (float(self.x[state.point]), float(self.y[state.point]))
-        moved = (state.point_x, state.point_y) != (before.point_x, before.point_y)
-        x, y = (state.point_x, state.point_y) if moved else own
+        x, y = float(self.x[state.point]), float(self.y[state.point])
+        x = x if state.point_x == before.point_x else float(state.point_x)
+        y = y if state.point_y == before.point_y else float(state.point_y)
         return replace(state, point_x=x, point_y=y)
 
     def compute(self, state: RegressionState) -> RegressionResult:

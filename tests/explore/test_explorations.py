@@ -210,6 +210,8 @@ def test_pointer_takes_the_nearest_sample_and_drags_it() -> None:
     view.set(point=12)  # the first goes back
     assert view.result.fit.y[11] == Y[11]
     assert (view.state.point_x, view.state.point_y) == (X[12], Y[12])
+    view.set(point=3, point_y=2.0)  # a response moved at its own place
+    assert (view.state.point_x, view.state.point_y) == (X[3], 2.0)
 
 
 def test_error_is_exact_and_the_marked_radius_is_the_best() -> None:
