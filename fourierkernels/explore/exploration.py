@@ -64,7 +64,12 @@ class Exploration(ABC, Generic[State, Result]):
             check_choice("setting", name, names)
             if name in known:
                 changes[name] = known[name].check(value)
+        changes = self.completed(changes)
         return self._to(self.checked(replace(self._state, **changes)))  # type: ignore[type-var]
+
+    def completed(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Return changes with what follows from them; by default as they are."""
+        return changes
 
     def checked(self, state: State) -> State:
         """Return settings that fit together, or refuse them; by default as they are."""

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -107,16 +107,17 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
             RegressionState(start, query, middle, float(self.x[middle]), float(self.y[middle]))
         )
 
+    def completed(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Put a sample that is newly held at its own place, unless another one is given."""
+        point = changes.get("point", self.state.point)
+        if point == self.state.point:
+            return changes
+        return {"point_x": float(self.x[point]), "point_y": float(self.y[point])} | changes
+
     def checked(self, state: RegressionState) -> RegressionState:
-        """Put a sample that is newly held at its own place; refuse a place that is no number."""
+        """Refuse a place that is no number."""
         check_finite("point_x, point_y", np.array([state.point_x, state.point_y], dtype=float))
-        before = self.state
-        if state.point == before.point:
-            return state
-        x, y = float(self.x[state.point]), float(self.y[state.point])
-        x = x if state.point_x == before.point_x else float(state.point_x)
-        y = y if state.point_y == before.point_y else float(state.point_y)
-        return replace(state, point_x=x, point_y=y)
+        return state
 
     def compute(self, state: RegressionState) -> RegressionResult:
         """Return the fit, and the weights of the query."""

@@ -212,6 +212,8 @@ def test_pointer_takes_the_nearest_sample_and_drags_it() -> None:
     assert (view.state.point_x, view.state.point_y) == (X[12], Y[12])
     view.set(point=3, point_y=2.0)  # a response moved at its own place
     assert (view.state.point_x, view.state.point_y) == (X[3], 2.0)
+    view.set(point=4, point_x=X[3])  # where the sample before was
+    assert (view.state.point_x, view.state.point_y) == (X[3], Y[4])
 
 
 def test_error_is_exact_and_the_marked_radius_is_the_best() -> None:
