@@ -34,6 +34,7 @@ from fourierkernels.estimators import AdaptiveDensity, AdaptiveRegression
 from fourierkernels.estimators.radius import normal_reference
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.timing import rounds
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.sums import SampleSum
 from fourierkernels.sums.factors import FactorSum
@@ -271,13 +272,6 @@ class Timed:
     pair_by_pair_over_each: float
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Return the processor time of this process."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 def timed(dim: int, kernel: str, tol: float, n: int, repeats: int) -> Timed:
     """Measure sums of normal samples with the ideal factors, at as many queries."""
     rng = np.random.default_rng([SEED, 200 + dim])
@@ -287,14 +281,13 @@ def timed(dim: int, kernel: str, tol: float, n: int, repeats: int) -> Timed:
     plain: dict[str, Any] = {"kernel": shape, "radius": normal_reference(x, np.ones(n), shape)}
     plain |= {"weights": np.ones(n), "responses": np.zeros((n, 0)), "tol": tol}
     each = plain | {"factors": np.exp(log - log.mean())}
-    works: list[Callable[[], object]] = [
-        lambda: SampleSum(x, **plain).at(at, refine=False),
-        lambda: FactorSum(x, method="bandlimited", **each).at(at, refine=False),
-        lambda: FactorSum(x, method="reference", **each).at(at[:some], refine=False),
-    ]
-    for work in works:
-        work()
-    one, all_, pairs = np.min([[seconds(w) for w in works] for _ in range(repeats)], axis=0)
+    works: dict[str, Callable[[], object]] = {
+        "one": lambda: SampleSum(x, **plain).at(at, refine=False),
+        "each": lambda: FactorSum(x, method="bandlimited", **each).at(at, refine=False),
+        "pairs": lambda: FactorSum(x, method="reference", **each).at(at[:some], refine=False),
+    }
+    times = rounds(works, least=repeats, clock=time.process_time)
+    one, all_, pairs = (min(times[name]) for name in works)
     pairs *= n / some
     return Timed(dim, kernel, tol, n, one, all_, pairs, all_ / one, pairs / all_)
 

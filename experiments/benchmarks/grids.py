@@ -31,7 +31,7 @@ import numpy as np
 
 import fourierkernels as fk
 from fourierkernels.foundation.provenance import write_study
-from fourierkernels.foundation.timing import rounds
+from fourierkernels.foundation.timing import Ratios, in_turn
 
 ROOT = Path(__file__).parents[2]
 SEED = 2022
@@ -59,14 +59,10 @@ class Row:
     peer_error: float
 
 
-def in_turn(ours: Callable, peer: Callable | None, repeats: int) -> tuple[float, ...]:
-    """Return the median seconds of both and median, least and largest of the ratios."""
-    times = rounds({"ours": ours, "peer": peer or ours}, least=repeats, clock=time.process_time)
-    seconds = np.array([times["ours"], times["peer"]])
-    if peer is None:
-        return (float(np.median(seconds[0])), *4 * (math.nan,))
-    ratios = seconds[0] / seconds[1]
-    return (*np.median(seconds, axis=1), np.median(ratios), ratios.min(), ratios.max())
+def timed(ours: Callable, peer: Callable | None, repeats: int) -> Ratios:
+    """Return processor seconds and ratios; without a peer, our seconds alone."""
+    times = in_turn(ours, peer or ours, repeats=repeats, clock=time.process_time)
+    return times if peer else Ratios(times.seconds, *4 * (math.nan,))
 
 
 def peer_values(x: Array, h: float, lengths: tuple[int, ...]) -> tuple[Array, Array]:
@@ -93,7 +89,7 @@ def grid_rows(cases: list[tuple[int, int, tuple[int, ...]]], repeats: int) -> It
             ours = partial(own_values, x, h, lengths, within, tol)
             error = np.abs(ours().values.ravel()[some] - exact).max() / largest
             case, theirs = "x".join(map(str, lengths)), wrong if PEER else math.nan
-            yield Row("grid", case, dim, n, tol, *in_turn(ours, peer, repeats), error, theirs)
+            yield Row("grid", case, dim, n, tol, *timed(ours, peer, repeats), error, theirs)
 
 
 def own_places(x: Array, h: float, lengths: tuple[int, ...]) -> tuple[Array, Array]:
@@ -119,7 +115,7 @@ def rule_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
         reach = np.ptp(x)
         whole = theirs * (1.0 + 2.0 * max(0.5, 6.0 / reach))
         apart = abs(whole - 1.0), 1.0 - theirs
-        yield Row("rule", name, 1, n, 1e-12, *in_turn(ours, peer, repeats), *apart)
+        yield Row("rule", name, 1, n, 1e-12, *timed(ours, peer, repeats), *apart)
 
 
 def peer_rule(x: Array) -> float:

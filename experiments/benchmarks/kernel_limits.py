@@ -31,7 +31,7 @@ import fourierkernels as fk
 from fourierkernels.estimators import UndefinedWarning
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.provenance import write_study
-from fourierkernels.foundation.timing import rounds
+from fourierkernels.foundation.timing import in_turn
 from fourierkernels.kernels import as_kernel
 from fourierkernels.sums import PreparedSum, kernel_sum
 from fourierkernels.sums.series import fourier_series
@@ -59,11 +59,9 @@ class Row:
     ratio: float
 
 
-def in_turn(value: Run, limit: Run, repeats: int) -> tuple[float, float, float]:
-    """Return the median seconds of both and the median of their ratios, after one warm-up."""
-    times = rounds({"value": value, "limit": limit}, least=repeats)
-    seconds = np.array([times["value"], times["limit"]])  # (2, repeats)
-    return (*np.median(seconds, axis=1), float(np.median(seconds[0] / seconds[1])))
+def compared(value: Run, limit: Run, repeats: int) -> tuple[float, float, float]:
+    """Return the median seconds of both and the median of their ratios."""
+    return in_turn(value, limit, repeats=repeats)[:3]
 
 
 def sample(n: int, dim: int, stream: int = 0) -> np.ndarray:
@@ -79,7 +77,7 @@ def transform_rows(sizes: list[tuple[int, int]], repeats: int) -> Iterator[Row]:
         options = {"kernel": name, "radius": radius, "method": "bandlimited", "refine": False}
         try:
             pair, modes = bare_pair(x, at, name, radius)
-            value, limit, ratio = in_turn(partial(kernel_sum, x, at, **options), pair, repeats)
+            value, limit, ratio = compared(partial(kernel_sum, x, at, **options), pair, repeats)
         except ValueError as refusal:
             print(f"transform {name} D={dim} n={n}: {refusal}")
             continue
@@ -114,13 +112,13 @@ def fitted_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
         radius = optimal_radius("gaussian", name, n=n)
         pair, modes = bare_pair(x, at, name, radius)
         density = partial(fitted, fk.KernelDensity(name, radius=radius), at, x)
-        yield Row("fitted density", name, 1, n, n, str(modes[0]), *in_turn(density, pair, repeats))
+        yield Row("fitted density", name, 1, n, n, str(modes[0]), *compared(density, pair, repeats))
         sums = PreparedSum(x, kernel=name, radius=radius).at(at, refine=False)
         faint = int((np.abs(sums.denominator) < 1e6 * sums.error).sum())  # error over √tol
         y, model = np.sin(2 * x[:, 0]), fk.NadarayaWatson(name, radius=radius)
         regression = partial(fitted, model, at, x, y)
         detail = f"{modes[0]}, {faint} faint"
-        yield Row("fitted regression", name, 1, n, n, detail, *in_turn(regression, pair, repeats))
+        yield Row("fitted regression", name, 1, n, n, detail, *compared(regression, pair, repeats))
 
 
 def fitted(
@@ -139,7 +137,7 @@ def regression_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
         radius = optimal_radius("gaussian", name, n=n)
         regression = fk.NadarayaWatson(name, radius=radius).fit(x, y)
         density = fk.KernelDensity(name, radius=radius).fit(x)
-        pair = in_turn(partial(regression.predict, at), partial(density.density, at), repeats)
+        pair = compared(partial(regression.predict, at), partial(density.density, at), repeats)
         yield Row("regression", name, 1, n, n, regression.plan_.method, *pair)
 
 
@@ -153,7 +151,7 @@ def direct_rows(dims: list[int], pairs: int, repeats: int) -> Iterator[Row]:
         x, at = sample(n, dim), sample(max(64, pairs // (n * dim)), dim, 1)
         prepared = PreparedSum(x, kernel=name, radius=2.0, method=method, tol=1e-2)
         elements = len(at) * n * dim
-        seconds, peak_seconds, _ = in_turn(
+        seconds, peak_seconds, _ = compared(
             partial(prepared.at, at, refine=False), partial(multiply_add, dtype), repeats
         )
         rate, peak = 1e-9 * elements / seconds, 1e-9 * _FUSED / peak_seconds
@@ -186,7 +184,7 @@ def lscv_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
         chosen = fk.KernelDensity(name, radius="lscv").fit(x).radius_
         density = fk.KernelDensity(name, radius=chosen).fit(x)
         choose = fk.KernelDensity(name, radius="lscv")
-        pair = in_turn(partial(choose.fit, x), partial(density.density, x), repeats)
+        pair = compared(partial(choose.fit, x), partial(density.density, x), repeats)
         yield Row("lscv", name, 1, n, n, f"radius {chosen[0]:.3f}", *pair)
 
 
@@ -209,7 +207,7 @@ def plan_rows(counts: list[int], radii: list[float], repeats: int) -> Iterator[R
         run = partial(kernel_sum, x, at, kernel=name, radius=radius, refine=False)
         other = next(method for method in SIDES if method != chosen)
         sides = partial(run, method=chosen), partial(run, method=other)
-        mine, theirs, ratio = in_turn(*sides, repeats)
+        mine, theirs, ratio = compared(*sides, repeats)
         yield Row(
             "plan",
             name,

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +33,16 @@ class Times:
     high: float
     runs: int
     peak_bytes: int
+
+
+class Ratios(NamedTuple):
+    """Median seconds of a call and of another one, and the ratios of their turns."""
+
+    seconds: float
+    other_seconds: float
+    ratio: float
+    least: float
+    largest: float
 
 
 def seconds_of(call: Call, clock: Clock = time.perf_counter) -> float:
@@ -78,6 +88,20 @@ def rounds(
             times[name].append(seconds_of(call, clock))
         done += 1
     return times
+
+
+def in_turn(call: Call, other: Call, *, repeats: int, clock: Clock = time.perf_counter) -> Ratios:
+    """Return how long two calls take, and the ratios of the two in each of so many turns.
+
+    Examples
+    --------
+    >>> in_turn(lambda: None, lambda: None, repeats=3).least > 0
+    True
+    """
+    times = rounds({"call": call, "other": other}, least=repeats, clock=clock)
+    ratios = [mine / theirs for mine, theirs in zip(times["call"], times["other"], strict=True)]
+    seconds, other_seconds = (statistics.median(each) for each in times.values())
+    return Ratios(seconds, other_seconds, statistics.median(ratios), min(ratios), max(ratios))
 
 
 # ---- on a device ---------------------------------------------------------------------------------
