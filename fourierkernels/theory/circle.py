@@ -132,8 +132,7 @@ def _spectrum(density: CircularDensity, count: int) -> _Spectrum:
 @lru_cache(maxsize=16)
 def _spectrum_to(density: CircularDensity, most: int) -> _Spectrum:
     kept, gap = density.power_at(np.arange(1, most + 1))
-    rest = density.energy_beyond(most) if math.isinf(density.last) else 0.0
-    beyond = np.cumsum(np.append(kept, rest)[::-1])[::-1]
+    beyond = np.cumsum(np.append(kept, density.energy_beyond(most))[::-1])[::-1]
     return _Spectrum(kept, gap, beyond)
 
 

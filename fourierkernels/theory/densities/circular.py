@@ -122,7 +122,7 @@ class Wrapped:
 
     def energy_beyond(self, m: int) -> float:
         """Return the integral from m + 1/2 on."""
-        if not isinstance(self.density, HasSpectralTail):
+        if math.isfinite(self.last) or not isinstance(self.density, HasSpectralTail):
             return 0.0
         return 0.5 * self.period * self.density.spectral_tail(TURN / self.period * (m + 0.5))
 
