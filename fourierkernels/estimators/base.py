@@ -39,6 +39,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.kernels.periodic import wrapped
 from fourierkernels.sums import Frame, KernelSums, SampleSum
+from fourierkernels.sums.factors import radii_of, sample_sum
 from fourierkernels.sums.streamed import SamplesNotKeptError
 
 _SAMPLES = ("points_", "weights_", "responses_")
@@ -144,13 +145,21 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         return Frame.of(self.radius_, self.points_)
 
     @property
+    def sample_factors(self) -> FloatArray | None:
+        """Factors on the radius of each sample ``(n,)``; None if all have one radius."""
+        return None
+
+    @property
     def largest_radius(self) -> FloatArray:
         """The largest radius that a sample has, shape of `radius_`."""
-        return self.radius_
+        factors = self.sample_factors
+        if factors is None:
+            return self.radius_
+        return np.asarray(self.radius_ * factors[self.weights_ > 0].max())
 
-    def _factors(self, rows: NDArray[np.intp]) -> FloatArray:
-        """Return the factors on the radius of these samples."""
-        return np.ones(len(rows))
+    def _factors_at(self, rows: NDArray[np.intp]) -> FloatArray | None:
+        factors = self.sample_factors
+        return None if factors is None else factors[rows]
 
     @property
     def _on_circle(self) -> bool:
@@ -187,7 +196,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def _images(self) -> Images:
         """The samples and their mirror images, built on first use."""
-        box, radius = self.bounds_, self.radius_
+        box, radius = self.bounds_, radii_of(self.radius_, self.sample_factors)
         kept: Images = self._kept.get(
             "images",
             self._sources(),
@@ -198,7 +207,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _sources(self) -> Sources:
         """Return the options and the fitted state in force, which may have changed since fit."""
         options = self.method, self.tol, self.device
-        fitted = self.kernel_, self.points_, self.weights_, self._summed()
+        fitted = self.kernel_, self.points_, self.weights_, self.sample_factors, self._summed()
         small = self.radius_, self.bounds_, self.periods_
         return Sources((*options, *fitted), tuple(np.asarray(each).tobytes() for each in small))
 
@@ -214,8 +223,9 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         points, weights, source = images
         columns = np.zeros((len(source), 0)) if responses is None else responses[source]
         some = slice(None) if dims is None else list(dims)
-        return SampleSum(
+        return sample_sum(
             np.ascontiguousarray(points[:, some]),
+            factors=self._factors_at(source),
             kernel=self.kernel_,
             radius=self.radius_[some],
             weights=weights,
@@ -230,11 +240,12 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """Σ over sample i and its images of w ∏ shape at x_i, shape ``(n,)``."""
         points, weights, source = self._images
         frame = self._frame
-        own = self._factors(source)
-        gaps = (frame.placed(self.points_)[source] - frame.placed(points)) * own[:, None]
+        gaps, own = frame.placed(self.points_)[source] - frame.placed(points), 1.0
+        if (factors := self._factors_at(source)) is not None:
+            gaps, own = gaps * factors[:, None], factors ** gaps.shape[1]
         along = zip(frame.kernels(self.kernel_), frame.radius, gaps.T, strict=True)
         logs, signs = zip(*(kernel.log_shape(r * gap) for kernel, r, gap in along), strict=True)
-        terms = weights * own ** len(signs) * math.prod(signs) * np.exp(sum(logs))
+        terms = weights * own * math.prod(signs) * np.exp(sum(logs))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
 
     def _sums_without_own(self, rows: SampleRows) -> KernelSums:

@@ -17,10 +17,11 @@ from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import as_source, stream_of
 from fourierkernels.estimators.streams.fitting import may_go_on
 from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS
-from fourierkernels.foundation.arrays import FloatArray, IntArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums import KernelSums, SampleSum, kernel_matrix
+from fourierkernels.sums import KernelSums, SampleSum
+from fourierkernels.sums.factors import shape_matrix
 
 _WHY = (
     "have a denominator within its own numerical error of zero (far from the data, or between "
@@ -179,25 +180,16 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         """Return the weights of all samples at checked queries, ``(m, n)``; rows sum to one."""
         sums = self._bounded(self._kept_sum(with_responses=False).at(queries), queries)
         self._report(sums)
-        matrix, exponent = self._weighted_matrix(queries)
+        points, weights, source = self._images
+        factors = self._factors_at(source)
+        matrix, exponent = shape_matrix(
+            self._frame, points, queries, kernel=self.kernel_, factors=factors
+        )
         with np.errstate(divide="ignore"):
             scale = np.ldexp(1.0 / sums.denominator, exponent - sums.exponent)
         scale[sums.undefined] = np.nan
-        each = (matrix * scale[:, None]).reshape(len(queries), -1, len(self.points_))
+        each = (matrix * weights * scale[:, None]).reshape(len(queries), -1, len(self.points_))
         return np.asarray(each.sum(axis=1))  # an image counts for its sample
-
-    def _weighted_matrix(self, queries: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return weights times shapes of all images at queries, ``(m, q)``, and exponents."""
-        points, weights, _ = self._images
-        frame = self._frame
-        matrix, _, exponent = kernel_matrix(
-            frame.placed(points),
-            frame.placed(queries),
-            kernel=self.kernel_,
-            radius=frame.radius,
-            periods=frame.periods,
-        )
-        return matrix * weights, exponent
 
     def fit_at(self, queries: FloatArray) -> FloatArray:
         """Return f̂ at checked queries, in the shape of the responses."""

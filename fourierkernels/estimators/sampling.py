@@ -47,12 +47,12 @@ def moved_by_kernel(
     radius: FloatArray,
     rng: np.random.Generator,
     *,
-    factors: FloatArray,
+    factors: FloatArray | None = None,
 ) -> FloatArray:
-    """Return points ``(n, dim)``, each moved by a draw from the kernel of its factor ``(n,)``."""
+    """Return points ``(n, dim)``, each moved by a draw from its kernel, of its factor ``(n,)``."""
     steps = draw_from_kernel(kernel, points.size, rng).reshape(points.shape)
     scaled = np.linalg.solve(radius, steps.T).T if radius.ndim == 2 else steps / radius
-    return np.asarray(points + scaled / factors[:, None])
+    return np.asarray(points + (scaled if factors is None else scaled / factors[:, None]))
 
 
 def _gaussian(kernel: Kernel, n: int, rng: np.random.Generator) -> FloatArray:

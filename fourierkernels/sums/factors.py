@@ -12,7 +12,7 @@ import numpy as np
 
 from fourierkernels.foundation.arrays import FloatArray, IntArray
 from fourierkernels.kernels import GaussianKernel, Kernel
-from fourierkernels.sums.coordinates import Box
+from fourierkernels.sums.coordinates import Box, Frame
 from fourierkernels.sums.ladder import Ladder, LadderSum, factor_powers, ladder_of
 from fourierkernels.sums.plan import METHODS, Plan, Summer
 from fourierkernels.sums.problem import Problem
@@ -24,20 +24,54 @@ from fourierkernels.sums.samples import SampleSum
 FACTOR_METHODS = ("auto", "bandlimited", "reference")
 
 
-def factor_matrix(
+def radii_of(radius: FloatArray, factors: FloatArray | None) -> FloatArray:
+    """Return the radius of each sample, ``(dim, n)``; R itself if all have that one."""
+    return radius if factors is None else radius[:, None] * factors
+
+
+def shape_matrix(
+    frame: Frame,
     points: FloatArray,
     at: FloatArray,
     *,
     kernel: Kernel,
-    radius: FloatArray,
-    factors: FloatArray,
+    factors: FloatArray | None = None,
 ) -> tuple[FloatArray, IntArray]:
     """Return the matrix of λ_i^D ∏ shape, ``(m, n)``, over 2^exponent, and the exponents ``(m,)``.
 
-    As :func:`fourierkernels.sums.kernel_matrix`, with a factor ``(n,)`` of each point.
+    As :func:`fourierkernels.sums.kernel_matrix` in the coordinates of a frame, with a factor
+    ``(n,)`` of each point, or none; factors are for lines and a vector R only.
     """
-    matrix, _, exponent = kernel_matrix(points, at, kernel=kernel, radius=radius[:, None] * factors)
-    return matrix * factors ** len(radius), exponent
+    matrix, _, exponent = kernel_matrix(
+        frame.placed(points),
+        frame.placed(at),
+        kernel=kernel,
+        radius=radii_of(frame.radius, factors),
+        periods=frame.periods,
+    )
+    return matrix if factors is None else matrix * factors ** len(frame.radius), exponent
+
+
+def sample_sum(
+    points: FloatArray,
+    *,
+    factors: FloatArray | None = None,
+    device: str = "cpu",
+    periods: FloatArray | None = None,
+    **options: Any,
+) -> SampleSum:
+    """Return the sum over these samples, each with its factor on the radius if there are any.
+
+    Parameters
+    ----------
+    factors : array of shape (n,), optional
+        As for :class:`FactorSum`, which then does the sum, on lines and on the CPU.
+    device, periods, options
+        As for :class:`fourierkernels.sums.SampleSum`.
+    """
+    if factors is None:
+        return SampleSum(points, device=device, periods=periods, **options)
+    return FactorSum(points, factors=factors, **options)
 
 
 class FactorSum(SampleSum):
@@ -171,7 +205,7 @@ class FactorReference(ReferenceSum):
         kernel: Kernel,
         radius: FloatArray,
     ) -> None:
-        each = radius[:, None] * factors
+        each = radii_of(radius, factors)
         super().__init__(points, weights, responses, kernel=kernel, radius=each)
         self._factors = factors
 

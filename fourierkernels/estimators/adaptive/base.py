@@ -1,21 +1,16 @@
 """What density and regression with a radius of each sample share."""
 
-from typing import Any
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from fourierkernels.estimators.adaptive.rules import ADAPTIVE_RULES, Sample
 from fourierkernels.estimators.base import KernelEstimator
-from fourierkernels.estimators.boxes import Images, reflect
 from fourierkernels.estimators.density import KernelDensity
-from fourierkernels.estimators.kept import Sources
-from fourierkernels.estimators.streams.choice import as_source
+from fourierkernels.estimators.streams.sources import Source
 from fourierkernels.estimators.weights import SampleRows, whole_rows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.sums import SampleSum
-from fourierkernels.sums.factors import FactorSum
 
 
 class AdaptiveEstimator(KernelEstimator):
@@ -28,6 +23,7 @@ class AdaptiveEstimator(KernelEstimator):
     """
 
     _takes_matrices = False
+    factors_: FloatArray
     adaptive: str
     sensitivity: float | None
     neighbours: int | None
@@ -48,53 +44,12 @@ class AdaptiveEstimator(KernelEstimator):
         return radius
 
     @property
-    def largest_radius(self) -> FloatArray:
-        """The largest radius of a sample."""
-        return np.asarray(self.radius_ * self.factors_[self.weights_ > 0].max())
+    def sample_factors(self) -> FloatArray:
+        """Factors on the radius of each sample, shape ``(n,)``."""
+        return self.factors_
 
-    def _factors(self, rows: NDArray[np.intp]) -> FloatArray:
-        return self.factors_[rows]
-
-    @property
-    def _images(self) -> Images:
-        box, each = self.bounds_, self.radius_[:, None] * self.factors_
-        kept: Images = self._kept.get(
-            "images",
-            self._sources(),
-            lambda: reflect(self.points_, self.weights_, box, kernel=self.kernel_, radius=each),
-        )
-        return kept
-
-    def _sources(self) -> Sources:
-        objects, values = super()._sources()
-        return Sources((*objects, self.factors_), values)
-
-    def _sum_of_images(
-        self, images: Images, responses: FloatArray | None, dims: tuple[int, ...] | None = None
-    ) -> SampleSum:
-        points, weights, source = images
-        columns = np.zeros((len(source), 0)) if responses is None else responses[source]
-        some = slice(None) if dims is None else list(dims)
-        return FactorSum(
-            np.ascontiguousarray(points[:, some]),
-            factors=self.factors_[source],
-            kernel=self.kernel_,
-            radius=self.radius_[some],
-            weights=weights,
-            responses=columns.reshape(len(source), -1),
-            method=self.method,
-            tol=self.tol,
-        )
-
-
-def refuse_stream(X: ArrayLike, y: Any, sample_weight: Any) -> None:
-    """Refuse a stream: its samples are not there for their radii.
-
-    Raises
-    ------
-    ValueError
-    """
-    if as_source(X, y, sample_weight) is not None:
+    def _fit_stream(self, source: Source, *, more: bool = False) -> Self:
+        """Refuse a stream: its samples are not there for their radii."""
         raise ValueError(
-            f"X must be an array for a radius of each sample, got a stream, {type(X).__name__}"
+            f"X must be an array for a radius of each sample, got a stream, {type(source).__name__}"
         )

@@ -1,10 +1,8 @@
 """Kernel density with a radius of each sample."""
 
-from typing import Self
-
 from numpy.typing import ArrayLike
 
-from fourierkernels.estimators.adaptive.base import AdaptiveEstimator, refuse_stream
+from fourierkernels.estimators.adaptive.base import AdaptiveEstimator
 from fourierkernels.estimators.boxes import Bounds
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.proper import ProperDensity
@@ -46,6 +44,12 @@ class AdaptiveDensity(AdaptiveEstimator, KernelDensity):
     factors_ : array of shape (n,)
         λ_i, whose geometric mean over the samples is 1.
 
+    Raises
+    ------
+    ValueError
+        From `fit`, as of `KernelDensity`; for a stream, an unknown rule, a sensitivity outside
+        [0, 1], a pilot that is not positive, neighbours that are too many or all copies.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,24 +87,6 @@ class AdaptiveDensity(AdaptiveEstimator, KernelDensity):
         self.sensitivity = sensitivity
         self.neighbours = neighbours
         self.pilot = pilot
-
-    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Keep the samples; choose the radius and the factors.
-
-        Parameters
-        ----------
-        X : array of shape (n, dim)
-        y : ignored
-        sample_weight : array of shape (n,), optional
-
-        Raises
-        ------
-        ValueError
-            As `KernelDensity.fit`; for a stream, an unknown rule, a sensitivity outside [0, 1], a
-            pilot that is not positive, neighbours that are too many or all copies.
-        """
-        refuse_stream(X, None, sample_weight)
-        return super().fit(X, y, sample_weight)
 
     def proper(self) -> "KernelDensity | ProperDensity":
         """Return the estimate itself, which is a density if its kernel is nonnegative.

@@ -1,18 +1,15 @@
 """Nadaraya-Watson regression with a radius of each sample."""
 
-from typing import Self
-
 from numpy.typing import ArrayLike
 
-from fourierkernels.estimators.adaptive.base import AdaptiveEstimator, refuse_stream
+from fourierkernels.estimators.adaptive.base import AdaptiveEstimator
 from fourierkernels.estimators.boxes import Bounds
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.design import DesignFit
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
-from fourierkernels.foundation.arrays import FloatArray, IntArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums.factors import factor_matrix
 
 
 class AdaptiveRegression(AdaptiveEstimator, NadarayaWatson):
@@ -34,6 +31,11 @@ class AdaptiveRegression(AdaptiveEstimator, NadarayaWatson):
     ----------
     factors_ : array of shape (n,)
         λ_i, whose geometric mean over the samples is 1.
+
+    Raises
+    ------
+    ValueError
+        From `fit`, as of `NadarayaWatson` and of :class:`AdaptiveDensity`.
 
     Examples
     --------
@@ -75,25 +77,6 @@ class AdaptiveRegression(AdaptiveEstimator, NadarayaWatson):
         self.neighbours = neighbours
         self.pilot = pilot
 
-    def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Keep the samples; choose the radius and the factors.
-
-        Parameters
-        ----------
-        X : array of shape (n, dim)
-        y : array of shape (n,) or (n, k)
-        sample_weight : array of shape (n,), optional
-
-        Raises
-        ------
-        ValueError
-            As `NadarayaWatson.fit` and :meth:`AdaptiveDensity.fit`.
-        """
-        refuse_stream(X, y, sample_weight)
-        return super().fit(X, y, sample_weight)
-
     def design_fit(self) -> DesignFit:
         """Return the fit at the distinct design points, by its weights."""
         return LinearSmoother.design_fit(self)
@@ -105,14 +88,3 @@ class AdaptiveRegression(AdaptiveEstimator, NadarayaWatson):
     def adjoint(self, columns: FloatArray) -> FloatArray:
         """Return Hᵀ c of columns ``(n, k)``, from the weights."""
         return LinearSmoother.adjoint(self, columns)
-
-    def _weighted_matrix(self, queries: FloatArray) -> tuple[FloatArray, IntArray]:
-        points, weights, source = self._images
-        matrix, exponent = factor_matrix(
-            points,
-            queries,
-            kernel=self.kernel_,
-            radius=self.radius_,
-            factors=self.factors_[source],
-        )
-        return matrix * weights, exponent

@@ -16,7 +16,7 @@ short there, and of width zero where no kernel reaches.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +32,11 @@ from fourierkernels.estimators.inference.limits import (
     simultaneous,
 )
 from fourierkernels.estimators.weights import SampleRows
-from fourierkernels.foundation.arrays import FloatArray, IntArray
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_number
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums import Frame, SampleSum, kernel_matrix
-from fourierkernels.sums.factors import FactorSum, factor_matrix
+from fourierkernels.sums import Frame
+from fourierkernels.sums.factors import radii_of, sample_sum, shape_matrix
 from fourierkernels.sums.parts import log_scale
 
 _BLOCK = 2**22  # entries of the matrix of kernels held at once
@@ -79,19 +79,25 @@ class SampleKernels:
 
     def rows(self, queries: FloatArray) -> FloatArray:
         """Return K_i(x), shape ``(m, n)``."""
-        weights = self.images.weights
-        matrix, exponent = self._shapes(queries)
+        points, weights, _ = self.images
+        matrix, exponent = shape_matrix(
+            self._frame, points, queries, kernel=self.kernel, factors=self._own
+        )
         scale = self._scale * inside(queries, self.box)
         each = np.ldexp(matrix * weights * scale[:, None], exponent[:, None])
         return np.asarray(each.reshape(len(queries), -1, self.n).sum(axis=1))
 
     def sums(self, queries: FloatArray, columns: FloatArray) -> FloatArray:
         """Return Σ_i c_i K_i(x) for columns ``(n, k)``, shape ``(m, k)``."""
-        sums = self._summed(
-            self.kernel,
-            self.radius,
-            self.images.weights,
-            columns[self.images.source],
+        sums = sample_sum(
+            self.images.points,
+            factors=self._own,
+            kernel=self.kernel,
+            radius=self.radius,
+            weights=self.images.weights,
+            responses=columns[self.images.source],
+            method=self.method,
+            tol=self.tol,
             device=self.device,
             periods=self.periods,
         ).at(queries)
@@ -110,39 +116,22 @@ class SampleKernels:
         kernel, factor = self.kernel.squared
         if self.factors is not None:  # a sum has one of the two powers of the factors
             variances = variances * self.factors ** len(self.radius)
-        squared = self._summed(kernel, factor * self.radius, variances, np.zeros((self.n, 0)))
-        return np.asarray(np.maximum(squared.at(queries).totals(), 0.0) * self._scale**2)
+        squared = sample_sum(
+            self.images.points,
+            factors=self._own,
+            kernel=kernel,
+            radius=factor * self.radius,
+            weights=variances,
+            responses=np.zeros((self.n, 0)),
+            method=self.method,
+            tol=self.tol,
+        ).at(queries)
+        return np.asarray(np.maximum(squared.totals(), 0.0) * self._scale**2)
 
-    def _shapes(self, queries: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return the shapes of all images at queries, ``(m, q)``, and exponents."""
-        frame, points = self._frame, self.images.points
-        if self.factors is not None:
-            own = self.factors[self.images.source]
-            how: dict[str, Any] = {"kernel": self.kernel, "radius": self.radius, "factors": own}
-            return factor_matrix(points, queries, **how)
-        matrix, _, exponent = kernel_matrix(
-            frame.placed(points),
-            frame.placed(queries),
-            kernel=self.kernel,
-            radius=frame.radius,
-            periods=frame.periods,
-        )
-        return matrix, exponent
-
-    def _summed(
-        self,
-        kernel: Kernel,
-        radius: FloatArray,
-        weights: FloatArray,
-        responses: FloatArray,
-        **where: Any,
-    ) -> SampleSum:
-        points = self.images.points
-        options: dict[str, Any] = {"kernel": kernel, "radius": radius, "weights": weights}
-        options |= {"responses": responses, "method": self.method, "tol": self.tol, **where}
-        if self.factors is None:
-            return SampleSum(points, **options)
-        return FactorSum(points, factors=self.factors[self.images.source], **options)
+    @property
+    def _own(self) -> FloatArray | None:
+        """Factors of the images."""
+        return None if self.factors is None else self.factors[self.images.source]
 
     @property
     def _scale(self) -> float:
@@ -173,6 +162,10 @@ class FittedDensity(Protocol):
     method: str
     tol: float
     device: str
+
+    @property
+    def sample_factors(self) -> FloatArray | None:
+        """Factors on the radius of each sample ``(n,)``; None if all have one radius."""
 
     def sample_rows(self) -> SampleRows:
         """Return how the rows of the sample count."""
@@ -261,7 +254,7 @@ def _prepare(
     radius = factor * model.radius_
     terms = [(1.0, radius)]
     if corrected:
-        if factors_of(model) is not None:
+        if model.sample_factors is not None:
             raise ValueError(
                 "bias must be 'ignore' with a radius of each sample, whose bias is of another "
                 "order than the kernel's, got 'corrected'"
@@ -270,24 +263,18 @@ def _prepare(
     used, rows = model.weights_ > 0, model.sample_rows()
     tell_copies(model, rows)
     points, weights = np.ascontiguousarray(model.points_[used]), model.weights_[used]
-    factors = factors_of(model)
+    factors = model.sample_factors
     own = None if factors is None else np.ascontiguousarray(factors[used])
     kernels = tuple((share, _sample_kernels(model, points, radius, own)) for share, radius in terms)
     shares = weights / weights.sum()
     return CentredKernels(kernels, shares), _scatter(shares, rows, used)
 
 
-def factors_of(model: object) -> FloatArray | None:
-    """Return the factors on the radius of each sample ``(n,)``; None if all have one radius."""
-    factors: FloatArray | None = getattr(model, "factors_", None)
-    return factors
-
-
 def _sample_kernels(
     model: FittedDensity, points: FloatArray, radius: FloatArray, factors: FloatArray | None
 ) -> SampleKernels:
     box, kernel = model.bounds_, model.kernel_
-    each = radius if factors is None else radius[:, None] * factors
+    each = radii_of(radius, factors)
     images = reflect(points, np.ones(len(points)), box, kernel=kernel, radius=each)
     options = model.periods_, model.method, model.tol, model.device
     return SampleKernels(images, box, kernel, radius, *options, factors)
