@@ -12,9 +12,9 @@ from fourierkernels.estimators import (
     UndefinedWarning,
     gcv_score,
     loo_score,
-    regression,
     smoother,
 )
+from fourierkernels.sums import factors
 
 
 class RunningMean(LinearSmoother):
@@ -191,14 +191,14 @@ def test_the_contract_alone_is_a_kernel_regression_with_the_same_limits() -> Non
 
 def test_images_count_in_the_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     block, held = 2_000, []
-    matrix = regression.kernel_matrix
+    matrix = factors.kernel_matrix
 
     def noted(points: np.ndarray, queries: np.ndarray, **options: object) -> object:
         held.append(len(points) * len(queries))
         return matrix(points, queries, **options)
 
     monkeypatch.setattr(smoother, "_BLOCK", block)
-    monkeypatch.setattr(regression, "kernel_matrix", noted)
+    monkeypatch.setattr(factors, "kernel_matrix", noted)
     x = np.random.default_rng(1).uniform(0.1, 0.9, size=(40, 2))
     model = NadarayaWatson("fourier2", radius=9.0, bounds=2 * [(0.0, 1.0)]).fit(x, x[:, 0])
     model.interval(x[:2])
