@@ -18,7 +18,7 @@ import yaml
 
 LONGEST_CELL, WIDEST_CELL = 15, 78  # what a page of 1,280 pixels shows
 WORDS_BEFORE_FIGURE = 120
-TABLES = 19  # from this number on chapters are tables, which teach nothing and are looked up
+TABLES = 19  # from this number on chapters are looked up: tables and details, no lessons
 LEVELS = ("Level 1", "Level 2", "Level 3")
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 READERS = {"result", "data", "read_rows", "read_frame"}
