@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from fourierkernels.foundation import device
-from fourierkernels.foundation.device import check_device, check_shared_devices, default_device
+from fourierkernels.foundation.device import check_device, default_device, device_sharing
 
 ROOT = Path(__file__).parents[1]
 
@@ -75,13 +75,43 @@ def test_nothing_is_kept_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) 
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
 
-def test_more_processes_than_devices_are_refused_where_there_are_any(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_networks_share_devices_where_there_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    for fitting in ((3, 1), (1, 3)):
-        check_shared_devices(*fitting)
-    with pytest.raises(ValueError, match=r"must be at most 3, .*, got 2 times 2$"):
-        check_shared_devices(2, 2)
+    assert [device_sharing(*asked) for asked in ((3, 1), (1, 3), (2, 2), (12, 1))] == [1, 1, 2, 4]
+    with pytest.raises(ValueError, match=r"together must be at most 3, .*, got 4$"):
+        device_sharing(1, 4)
     without_gpu(monkeypatch)
-    check_shared_devices(8, 2)
+    assert device_sharing(8, 2) == 1
+
+
+def test_as_many_processes_keep_a_device_as_may_share_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(device.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(device, "_kept", ExitStack())
+    seen = []
+    for count in (1, 1, 1, 1, 1):
+        monkeypatch.setattr(device, "_own", [])
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if len(seen) == 4:
+            with pytest.raises(ValueError, match="got 0 free of 2"):
+                device.keep_devices(count, sharing=2)
+            break
+        device.keep_devices(count, sharing=2)
+        seen.append(os.environ["CUDA_VISIBLE_DEVICES"])
+    assert seen == ["0", "1", "0", "1"]
+    device._kept.close()
+
+
+def test_the_devices_of_one_network_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(device.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(device, "_kept", ExitStack())
+    monkeypatch.setattr(device, "_own", [])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with pytest.raises(ValueError, match=r"devices must be 3 .* got 2 free of 2"):
+        device.keep_devices(3, sharing=5)
+    device.keep_devices(2, sharing=5)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+    device._kept.close()

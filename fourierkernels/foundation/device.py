@@ -4,6 +4,7 @@ import getpass
 import os
 import tempfile
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,12 +43,19 @@ _kept = ExitStack()  # claims of this process, until it ends
 _own: list[str] = []
 
 
-def keep_devices(count: int) -> None:
+def keep_devices(count: int, sharing: int = 1) -> None:
     """Keep so many CUDA devices of this machine for this process and those that it starts.
 
     What other processes keep in this way is not visible to it any more. It has to be called before
     anything is computed on a device, and does nothing where there is none, or when it is called
     again.
+
+    Parameters
+    ----------
+    count : int
+        Devices, no two of which are the same.
+    sharing : int
+        Processes that may keep the same device.
 
     Raises
     ------
@@ -63,8 +71,9 @@ def keep_devices(count: int) -> None:
     place = Path(tempfile.gettempdir()) / f"fourierkernels-{getpass.getuser()}"
     with ExitStack() as claims:
         found: list[str] = []
-        for name in names:
-            if len(found) < count and _enter(claims, place / f"device-{name}"):
+        for share, name in product(range(sharing), names):  # first those that nobody keeps
+            wanted = len(found) < count and name not in found
+            if wanted and _enter(claims, place / f"device-{name}-{share}"):
                 found.append(name)
         if len(found) < count:
             raise ValueError(
@@ -76,10 +85,8 @@ def keep_devices(count: int) -> None:
     os.environ[_VISIBLE] = ",".join(found)
 
 
-def check_shared_devices(processes: int, together: int) -> None:
-    """Refuse more processes than there are CUDA devices for them, if there are any.
-
-    A worker without devices would fail one network after the other.
+def device_sharing(processes: int, together: int) -> int:
+    """Return how many networks share a CUDA device, 1 where there is none.
 
     Parameters
     ----------
@@ -91,16 +98,21 @@ def check_shared_devices(processes: int, together: int) -> None:
     Raises
     ------
     ValueError
-        If there are too few devices.
+        If there are too few devices for one network.
+
+    Examples
+    --------
+    >>> device_sharing(processes=1, together=1)
+    1
     """
     import torch
 
     count = torch.cuda.device_count()
-    if count and processes * together > count:
+    if count and together > count:
         raise ValueError(
-            f"processes times together must be at most {count}, the number of CUDA devices, "
-            f"got {processes} times {together}"
+            f"together must be at most {count}, the number of CUDA devices, got {together}"
         )
+    return -(-processes * together // count) if count else 1
 
 
 def _enter(claims: ExitStack, folder: Path) -> bool:

@@ -313,8 +313,8 @@ def test_too_few_devices_are_told_before_any_network_is_trained(
     bits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(ValueError, match="processes times together must be at most 1"):
-        reproduce("ninth", ninth(bits), tmp_path / "out", Workers(2))
+    with pytest.raises(ValueError, match=r"together must be at most 1, .* got 2"):
+        reproduce("ninth", replace(ninth(bits), together=2), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

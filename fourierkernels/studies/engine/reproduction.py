@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from fourierkernels.foundation.device import check_shared_devices, keep_devices
+from fourierkernels.foundation.device import device_sharing, keep_devices
 from fourierkernels.foundation.files import claimed, write_text
 from fourierkernels.foundation.provenance import write_study, write_table
 from fourierkernels.foundation.version import __version__
@@ -58,17 +58,17 @@ class _Attempt:
 
     Attributes
     ----------
-    beside : bool
-        Whether others are trained at the same time, so that each needs devices of its own.
+    sharing : int
+        Networks that may share a device; 0 if this one has all of them to itself.
     """
 
     comparison: Comparison
-    beside: bool
+    sharing: int
 
     def __call__(self, network: Network) -> Row | str:
         try:
-            if self.beside:
-                keep_devices(self.comparison.together)
+            if self.sharing:
+                keep_devices(self.comparison.together, self.sharing)
             return self.comparison.train(network)
         except Exception as error:  # the others go on
             return f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -82,8 +82,7 @@ def finish(
 ) -> Iterator[tuple[Network, str]]:
     """Train what is not yet trained, keep each row at once, and yield what failed by what."""
     missing = [network for network in networks if network not in finished]
-    beside = workers.processes > 1 or workers.scheduler is not None
-    work = Work(_Attempt(comparison, beside), "network", "comparison")
+    work = Work(_Attempt(comparison, _sharing(comparison, workers)), "network", "comparison")
     while missing:
         try:
             with spread(
@@ -102,6 +101,13 @@ def finish(
             lost = next(network for network in missing if network is error.piece)
             missing.remove(lost)
             yield lost, str(error)
+
+
+def _sharing(comparison: Comparison, workers: Workers) -> int:
+    if workers.scheduler is not None:  # whose workers may be on machines of any kind
+        return 1
+    sharing = device_sharing(workers.processes, comparison.together)
+    return sharing if workers.processes > 1 else 0
 
 
 def _apart(comparison: Comparison, networks: Sequence[Network]) -> list[Network]:
@@ -227,12 +233,12 @@ def reproduce(
     ------
     ValueError
         If another process works in this folder, or what is finished there is of other data,
-        settings or another version; if there are fewer CUDA devices than all workers need.
+        settings or another version; if there are fewer CUDA devices than train a network together.
     OSError
         If a line cannot be written; what was finished before is kept.
     """
     if workers.scheduler is None:
-        check_shared_devices(workers.processes, comparison.together)
+        device_sharing(workers.processes, comparison.together)
     with claimed(output):
         settings = dict(comparison.settings)
         header = {"table": name, "data": _places(comparison), "settings": settings}
