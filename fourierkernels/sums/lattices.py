@@ -160,7 +160,7 @@ class Moments:
     def forward(self, points: FloatArray, strengths: FloatArray) -> ComplexArray:
         """Return the modes of strengths ``(t, n)``."""
         values = np.zeros((int(self._used), len(strengths), _DEGREES))
-        add_moments(points, strengths, self._line, values)
+        add_moments(points, strengths, self._line, values.reshape(-1))
         waves = fft.rfft(_folded(values, 0, self._cells), self._cells, axis=0)[: self._half]
         return np.asarray(np.einsum("kta,ka->tk", waves, np.conj(self._factors)))
 
@@ -170,7 +170,7 @@ class Moments:
         full = fft.irfft(waves, self._cells, axis=0, norm="forward")
         values = np.ascontiguousarray(_unfolded(full, 0, int(self._used)))
         sums = np.empty((len(halves), len(points)))
-        sum_polynomials(points, self._line, values, sums)
+        sum_polynomials(points, self._line, values.reshape(-1), sums)
         return sums
 
 

@@ -29,7 +29,7 @@ _DEGREES = 8
 # Seconds; see `plan`.
 _WINDOW, _ROW, _COLUMN = 9e-9, 2.8e-9, 2e-9  # of a point in a dimension, a row of it, a column
 _CELL = 6e-9  # of a cell in an FFT
-_MOMENTS, _MOMENT_CELL = 2.5e-9, 1.1e-7  # of a point, once and per column, and of a cell
+_MOMENTS, _MOMENT_CELL = 1.5e-9, 1.1e-7  # of a point, once and per column, and of a cell
 _WAVE, _PRODUCT = 2e-8, 2e-10  # of a wave at a place of an axis, and of a product with it
 
 

@@ -23,6 +23,7 @@ LANES = 8  # of a vector
 DEGREES = 8  # coefficients of a polynomial
 _MOST = 16  # lanes of a row
 _DIMS = 3
+_BLOCK = 256  # points on a line whose cells are found together, by vectors
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INDEX = ir.IntType(64)
@@ -97,49 +98,50 @@ def gather(points, lattice, values, sums):
             sums[column, i] = total
 
 
-@entry(nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
+@entry(nogil=True, error_model="numpy")
 def add_moments(points, strengths, line, moments):
-    """Add c s^a of strengths c ``(t, n)`` of points ``(n, 1)`` to moments ``(cells, t, 8)``.
+    """Add c s^a of strengths c ``(t, n)`` of points ``(n, 1)`` to moments ``(cells, t, 8)``, flat.
 
     `line` is the centre, scale and shift of a :class:`Lattice`; s from -1 to 1 is a point's place.
     """
-    centre, scale, shift = line
-    for i in range(len(points)):
-        place = (points[i, 0] - centre) * scale + shift
-        cell = int(place)
-        s = 2.0 * (place - cell) - 1.0
-        s2 = s * s
-        s4 = s2 * s2
+    x, row = points.reshape(-1), DEGREES * len(strengths)
+    starts, places = np.empty(_BLOCK, np.int64), np.empty(_BLOCK)
+    for first in range(0, len(x), _BLOCK):
+        count = _place(x[first : first + _BLOCK], line, row, starts, places)
         for column in range(len(strengths)):
-            row = moments[cell, column]
-            c0 = strengths[column, i]
-            c1, c2 = c0 * s, c0 * s2
-            c3 = c1 * s2
-            row[0] += c0
-            row[1] += c1
-            row[2] += c2
-            row[3] += c3
-            row[4] += c0 * s4
-            row[5] += c1 * s4
-            row[6] += c2 * s4
-            row[7] += c3 * s4
+            some = strengths[column, first : first + count]
+            for k in range(count):
+                _add_powers(moments, starts[k] + DEGREES * column, places[k], some[k])
 
 
 @entry(nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
 def sum_polynomials(points, line, coefficients, sums):
-    """Write Σ_a b_a s^a at points ``(m, 1)`` into `sums`, b those ``(cells, t, 8)`` of a cell."""
-    centre, scale, shift = line
-    for i in range(len(points)):
-        place = (points[i, 0] - centre) * scale + shift
-        cell = int(place)
-        s = 2.0 * (place - cell) - 1.0
-        s2 = s * s
-        s4 = s2 * s2
+    """Write Σ_a b_a s^a at points ``(m, 1)`` into `sums`, b ``(cells, t, 8)``, flat, of a cell."""
+    x, row = points.reshape(-1), DEGREES * len(sums)
+    starts, places = np.empty(_BLOCK, np.int64), np.empty(_BLOCK)
+    for first in range(0, len(x), _BLOCK):
+        count = _place(x[first : first + _BLOCK], line, row, starts, places)
         for column in range(len(sums)):
-            b = coefficients[cell, column]
-            low = (b[0] + b[1] * s) + s2 * (b[2] + b[3] * s)
-            high = (b[4] + b[5] * s) + s2 * (b[6] + b[7] * s)
-            sums[column, i] = low + s4 * high
+            some = sums[column, first : first + count]
+            for k in range(count):
+                at, s = starts[k] + DEGREES * column, places[k]
+                b = coefficients[at : at + DEGREES]
+                s2 = s * s
+                low = (b[0] + b[1] * s) + s2 * (b[2] + b[3] * s)
+                high = (b[4] + b[5] * s) + s2 * (b[6] + b[7] * s)
+                some[k] = low + s2 * s2 * high
+
+
+@inner(error_model="numpy")
+def _place(x, line, row, starts, places):
+    """Fill the starts of the cells of coordinates, and their places there; return how many."""
+    centre, scale, shift = line
+    for k in range(len(x)):
+        place = (x[k] - centre) * scale + shift
+        cell = int(place)
+        starts[k] = row * cell
+        places[k] = 2.0 * (place - cell) - 1.0
+    return len(x)
 
 
 @inner(error_model="numpy")
@@ -234,6 +236,33 @@ def _polynomials(typing_context, out, to, s, table, first, stride):
         return context.get_dummy_value()
 
     return types.void(out, types.int64, s, table, types.int64, types.int64), generate
+
+
+def _powers(builder, s):
+    """Return s^a, a < 8: factors s, s², s⁴ in the lanes whose number has that bit."""
+    one, power = _all_lanes(builder, ir.Constant(ir.DoubleType(), 1.0)), s
+    powers = None
+    for bit in (1, 2, 4):
+        ends = [LANES + lane if lane & bit else lane for lane in range(LANES)]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), ends)
+        factor = builder.shuffle_vector(one, _all_lanes(builder, power), mask)
+        powers = factor if powers is None else builder.fmul(powers, factor)
+        power = builder.fmul(power, power)
+    return powers
+
+
+@intrinsic
+def _add_powers(typing_context, moments, at, s, strength):
+    """Add strength · s^a, a < 8, to the numbers from a place on."""
+
+    def generate(context, builder, signature, arguments):
+        moments, at, s, strength = arguments
+        place = _vector_at(context, builder, signature.args[0], moments, at)
+        size, old = _all_lanes(builder, strength), _load(builder, place)
+        _store(builder, _multiply_add(builder, size, _powers(builder, s), old), place)
+        return context.get_dummy_value()
+
+    return types.void(moments, types.int64, types.float64, types.float64), generate
 
 
 def _last_weights(context, builder, kind, weights, blocks):
