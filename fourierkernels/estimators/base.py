@@ -215,21 +215,35 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self, responses: FloatArray | None, dims: tuple[int, ...] | None = None
     ) -> SampleSum:
         """Return the sum over samples and images, over some dimensions, for any queries."""
+        if np.isinf(self.bounds_).all():
+            factors = self.sample_factors
+            return self._sum_over(self.points_, self.weights_, responses, factors, dims)
         return self._sum_of_images(self._images, responses, dims)
 
     def _sum_of_images(
         self, images: Images, responses: FloatArray | None, dims: tuple[int, ...] | None = None
     ) -> SampleSum:
         points, weights, source = images
-        columns = np.zeros((len(source), 0)) if responses is None else responses[source]
+        columns = None if responses is None else responses[source]
+        return self._sum_over(points, weights, columns, self._factors_at(source), dims)
+
+    def _sum_over(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        responses: FloatArray | None,
+        factors: FloatArray | None,
+        dims: tuple[int, ...] | None,
+    ) -> SampleSum:
+        columns = np.zeros((len(points), 0)) if responses is None else responses
         some = slice(None) if dims is None else list(dims)
         return sample_sum(
             np.ascontiguousarray(points[:, some]),
-            factors=self._factors_at(source),
+            factors=factors,
             kernel=self.kernel_,
             radius=self.radius_[some],
             weights=weights,
-            responses=columns.reshape(len(source), -1),
+            responses=columns.reshape(len(points), -1),
             method=self.method,
             tol=self.tol,
             device=self.device,

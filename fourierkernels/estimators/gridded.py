@@ -73,6 +73,8 @@ def model_axes(
         As :func:`axes_over`, and for `within` that is no pair per dimension.
     """
     asked = check_ends(within, len(model.radius_), "within")
+    if np.isfinite(asked).all():
+        return axes_over(asked[0], asked[1], points)
     if "modes_" in vars(model):
         seen = np.array(model.modes_.grid.box)
     else:

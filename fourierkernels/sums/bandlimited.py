@@ -136,6 +136,8 @@ class BandlimitedSum:
 
     def _strengths(self) -> FloatArray:
         """Return weights and weighted responses, shape ``(columns, n)``."""
+        if self._columns == 1:
+            return self._weights[None]
         strengths = np.empty((self._columns, len(self._weights)))
         strengths[0] = self._weights
         np.multiply(self._responses.T, self._weights, out=strengths[1:])

@@ -70,7 +70,7 @@ class Planner:
         self._columns, self._method, self._expected = columns, method, expected
         self._circles = circles
         self._limit = centring_limit(kernel, self._dim, tol)
-        self._box = Box.around(points)
+        self._points, self._box = points, Box.around(points)
         self.used_box = self._box if used is points else Box.around(used)
         self._tails = Tails(used)
         self._methods: dict[Hashable, str] = {}
@@ -89,7 +89,7 @@ class Planner:
     def plan(self, queries: FloatArray, *, plain: bool) -> Plan:
         """Return the plan for queries of shape ``(m, dim)`` in the coordinates of the sum."""
         problem = self.problem(queries, plain=plain)
-        return plan_sum(replace(problem, bulk=self._bulk(problem, queries)), self._method)
+        return plan_sum(_with(problem, self._bulk(problem, queries)), self._method)
 
     def plan_moments(self, queries: FloatArray, count: int) -> Plan:
         """Return the plan for so many moments."""
@@ -104,16 +104,14 @@ class Planner:
         power of two below the number, methods would change at other numbers than they do in the
         plan: the time of direct sums falls where a second thread begins to pay.
         """
-        covered = self._box.including(Box.around(queries))
+        covered = self._covering(queries)
         key = max(len(queries), self._expected), plain, covered, loop_threads()
         method = self._methods.get(key)
         if method is None:
             problem = self.problem(queries, plain=plain, covered=covered)
             bulk = self._bulk(problem, queries)
-            method = plan_sum(replace(problem, bulk=bulk), self._method).method
-            # Queries lie at most the longest side to either side of the first: one centre.
-            near = 2.0 * max(problem.bands) <= self._limit
-            if near and bulk is None and len(self._methods) < _KEPT_METHODS:
+            method = plan_sum(_with(problem, bulk), self._method).method
+            if self._is_near(problem.bands) and bulk is None and len(self._methods) < _KEPT_METHODS:
                 self._methods[key] = method
         return method
 
@@ -130,12 +128,10 @@ class Planner:
         ValueError
             If radius times range is beyond 1e15.
         """
-        covered = covered or self._box.including(Box.around(queries))
+        covered = covered or self._covering(queries)
         with np.errstate(over="ignore"):
             spans = self._radius * covered.spans
         bands, m = _check_spans(spans), max(len(queries), self._expected)
-        seen = looked_at(queries)
-        cells = count_cells(self._radius * (seen - seen[0]), self._limit, m)
         return Problem(
             self._kernel,
             self._n,
@@ -145,9 +141,24 @@ class Planner:
             bands,
             self._tol,
             plain=plain,
-            cells=cells,
+            cells=self._cells(queries, bands, m),
             circles=self._circles,
         )
+
+    def _cells(self, queries: FloatArray, bands: tuple[float, ...], m: int) -> int:
+        """Return about how many centres m queries like these take."""
+        if self._is_near(bands):
+            return 1
+        seen = looked_at(queries)
+        return count_cells(self._radius * (seen - seen[0]), self._limit, m)
+
+    def _is_near(self, bands: tuple[float, ...]) -> bool:
+        """Tell if one centre serves: queries lie at most the longest side beside the first."""
+        return 2.0 * max(bands) <= self._limit
+
+    def _covering(self, queries: FloatArray) -> Box:
+        """Return the smallest box around points and queries."""
+        return self._box if queries is self._points else self._box.including(Box.around(queries))
 
     def box_of(self, row: Method, queries: FloatArray) -> Box | None:
         """Return the range for which a method prepares, if it does so for a range."""
@@ -317,21 +328,19 @@ def _ends(values: FloatArray) -> tuple[float, ...]:
     return tuple(map(float, values))
 
 
-def _with(problem: Problem, bulk: Bulk) -> Problem:
-    return replace(problem, bulk=bulk)
+def _with(problem: Problem, bulk: Bulk | None) -> Problem:
+    return problem if bulk is None else replace(problem, bulk=bulk)
 
 
 def _may_pay(problem: Problem, method: str) -> bool:
     """Return whether a box is asked for, or the FFTs of the whole range take most of the time."""
-    row = METHODS["split"]
-    if method == "split":
-        return True
-    point = _with(problem, Bulk(Box((), ()), 0, 0, (0.0,) * problem.dim))
-    if method != "auto" or row.refusal(point):
-        return False
+    if method != "auto":
+        return method == "split"
     whole, pairs = METHODS["bandlimited"], METHODS["direct"]
-    seconds = [each.seconds(problem) for each in (whole, pairs) if not each.refusal(problem)]
-    if min(seconds, default=math.inf) < _QUICK:
+    able = [each for each in (whole, pairs) if not each.refusal(problem)]
+    if min((each.seconds(problem) for each in able), default=math.inf) < _QUICK:
         return False
-    refused = bool(whole.refusal(problem))
-    return refused or grid_seconds(problem) > 0.4 * whole.seconds(problem)
+    point = _with(problem, Bulk(Box((), ()), 0, 0, (0.0,) * problem.dim))
+    if METHODS["split"].refusal(point):
+        return False
+    return whole not in able or grid_seconds(problem) > 0.4 * whole.seconds(problem)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class Problem:
     bulk: Bulk | None = None
     circles: tuple[float, ...] = ()
 
-    @property
+    @cached_property
     def modes(self) -> tuple[float, ...]:
         """About how many Fourier modes the band-limited sum takes, per dimension."""
         around = self.circles or (math.inf,) * self.dim

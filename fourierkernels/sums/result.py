@@ -31,6 +31,8 @@ class Units:
         a sum over small responses would lose its digits to others that are large. Scales are
         powers of two, which round nothing.
         """
+        if not responses.shape[1]:
+            return cls(np.zeros(0), np.ones(0))
         centre = middle(responses)
         size = _largest(responses)
         with np.errstate(over="ignore"):

@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,14 +76,15 @@ class SampleSum:
         self._frame = Frame.of(radius, points, periods)
         points, radius = self._frame.placed(points), self._frame.radius
         # A point without weight must set neither the scale of a row nor a range.
-        used = weights > 0
-        self.points, self.weights, self.units = points, weights, Units.of(responses[used])
+        every = bool(weights.min() > 0)
+        used = slice(None) if every else weights > 0
+        self.points, self.weights = points, weights
+        self.units = Units.of(responses[used])
         self.responses = self.units.removed(responses)
         self.kernel, self.radius = kernel, check_range(radius)
         self.method, self.tol, self.expected = method, check_tolerance(tol), expected
         samples = points, weights, self.responses
-        self._used = samples if used.all() else tuple(array[used] for array in samples)
-        self._used_places = np.flatnonzero(used)
+        self._used = samples if every else tuple(array[used] for array in samples)
         self._planner = Planner(
             points,
             self._used[0],
@@ -95,6 +97,11 @@ class SampleSum:
             circles=self._frame.circles,
         )
         self._summers: dict[tuple[str, Box | None], Summer] = {}
+
+    @cached_property
+    def _used_places(self) -> NDArray[np.intp]:
+        """The samples that have a weight."""
+        return np.flatnonzero(self.weights > 0)
 
     @property
     def frame(self) -> Frame:
