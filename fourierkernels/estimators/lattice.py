@@ -36,7 +36,8 @@ _MIXING = 0x9E3779B97F4A7C15  # odd, its bits irregular: its multiples name cell
 
 def distinct_places(rows: FloatArray) -> NDArray[np.intp] | None:
     """Return the place of each row among the distinct ones; None if no two rows are equal."""
-    if (np.diff(np.sort(rows[:, 0])) > 0).all():  # one fast sort settles most samples
+    ordered = np.sort(rows[:, 0])
+    if (ordered[1:] != ordered[:-1]).all():  # one fast sort settles most samples
         return None
     order = np.lexsort(rows.T)
     new = np.any(np.diff(rows[order], axis=0) != 0, axis=1)

@@ -101,7 +101,7 @@ class SampleRows:
     @classmethod
     def of(cls, rows: FloatArray, weights: FloatArray, weighting: str) -> "SampleRows":
         """Return how rows ``(n, k)``, of X and y together, with fitted weights count."""
-        used = np.flatnonzero(weights > 0)
+        used = weighted_rows(weights)
         counting = weighting == "frequency"
         if counting and (weights[used] != 1.0).any():
             place, samples = _counted(rows[used], weights[used])
@@ -113,7 +113,7 @@ class SampleRows:
         everywhere = None
         if place is not None:  # those without weight come last
             everywhere = np.empty(len(rows), np.intp)
-            everywhere[weights == 0] = place.max() + 1 + np.arange(len(rows) - len(used))
+            everywhere[weights == 0] = place.max() + 1 + np.arange(len(rows) - len(place))
             everywhere[used] = place
         return cls(weights, everywhere, "importance" if counting else weighting)
 
@@ -174,20 +174,23 @@ class SampleRows:
     @property
     def distinct(self) -> tuple[NDArray[np.intp] | slice, FloatArray]:
         """One row of each sample, and their weights, scaled to sum to the number of samples."""
-        if self.place is None:
-            first = np.flatnonzero(self.weights > 0)
-        else:
-            first = np.sort(np.unique(self.place, return_index=True)[1])
-            first = first[self.weights[first] > 0]
+        first: NDArray[np.intp] | slice = weighted_rows(self.weights)
+        if self.place is not None:
+            rows = np.sort(np.unique(self.place, return_index=True)[1])
+            first = rows[self.weights[rows] > 0]
         weights = self.joint[first]
         if self.meaning != "frequency":
             weights = weights * (self.size / weights.sum())
-        whole = len(first) == len(self.weights)
-        return (slice(None) if whole and self.place is None else first), weights
+        return first, weights
 
     def _over(self, values: FloatArray, weights: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.where(weights > 0, values / weights, 0.0)
+
+
+def weighted_rows(weights: FloatArray) -> NDArray[np.intp] | slice:
+    """Return the rows with a weight; a slice, which copies nothing, if all have one."""
+    return slice(None) if weights.min() > 0 else np.flatnonzero(weights > 0)
 
 
 def _counted(rows: FloatArray, weights: FloatArray) -> tuple[NDArray[np.intp] | None, bool]:

@@ -1,14 +1,14 @@
 """A weighted sample for radius rules: size, scale, ties, and standard form."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.estimators.weights import check_size, effective_size
+from fourierkernels.estimators.weights import check_size, effective_size, weighted_rows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 
@@ -113,21 +113,31 @@ class Sample:
 
 
 def standardise(
-    points: FloatArray, weights: FloatArray, periods: FloatArray | None = None
+    points: FloatArray,
+    weights: FloatArray,
+    periods: FloatArray | None = None,
+    ordered: Sequence[FloatArray] | None = None,
 ) -> Sample:
     """Return the sample in standard form.
+
+    Parameters
+    ----------
+    ordered : sequence of dim arrays, optional
+        The columns of the points that have a weight, sorted.
 
     Raises
     ------
     ValueError
         If a column does not vary.
     """
-    scale = scale_of(points, weights, periods)
-    kept = weights > 0
-    points, weights = points[kept], weights[kept]
+    scale = scale_of(points, weights, periods, ordered)
+    used = weighted_rows(weights)
+    points, weights = points[used], weights[used]
     middle = 0.5 * points.min(axis=0) + 0.5 * points.max(axis=0)
+    standard = points / scale
+    standard -= middle / scale
     return Sample(
-        points / scale - middle / scale,
+        standard,
         weights / weights.sum(),
         effective_size(weights),
         scale,
@@ -135,7 +145,12 @@ def standardise(
     )
 
 
-def scale_of(points: FloatArray, weights: FloatArray, periods: FloatArray | None) -> FloatArray:
+def scale_of(
+    points: FloatArray,
+    weights: FloatArray,
+    periods: FloatArray | None,
+    ordered: Sequence[FloatArray] | None = None,
+) -> FloatArray:
     """Return the scale of each column, shape ``(dim,)``: robust on a line, circular on a circle.
 
     That is (P/2π) √(-2 log ρ), ρ the length of the mean of exp(2πix/P), the standard deviation of
@@ -148,9 +163,9 @@ def scale_of(points: FloatArray, weights: FloatArray, periods: FloatArray | None
         As :func:`robust_scale`.
     """
     if periods is None:
-        return robust_scale(points, weights)
+        return robust_scale(points, weights, ordered)
     mean, std = moments(points, weights)
-    spread, circles = interquartile_range(points, weights), np.isfinite(periods)
+    spread, circles = interquartile_range(points, weights, ordered), np.isfinite(periods)
     mean[circles], spread[circles] = periods[circles], 0.0
     std[circles] = _circular_deviation(points[:, circles], weights, periods[circles])
     scale = smaller_scale(mean, std, spread, points[0], len(points))
@@ -167,7 +182,9 @@ def _circular_deviation(points: FloatArray, weights: FloatArray, periods: FloatA
     return np.asarray(np.minimum(angle / (2.0 * math.pi), 1.0 / math.sqrt(12.0)) * periods)
 
 
-def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:
+def robust_scale(
+    points: FloatArray, weights: FloatArray, ordered: Sequence[FloatArray] | None = None
+) -> FloatArray:
     """Return min(standard deviation, interquartile range / 1.349) per column, shape ``(dim,)``.
 
     Raises
@@ -175,9 +192,8 @@ def robust_scale(points: FloatArray, weights: FloatArray) -> FloatArray:
     ValueError
         If a column does not vary, or the weights stand for fewer than two samples.
     """
-    scale = smaller_scale(
-        *moments(points, weights), interquartile_range(points, weights), points[0], len(points)
-    )
+    quartiles = interquartile_range(points, weights, ordered)
+    scale = smaller_scale(*moments(points, weights), quartiles, points[0], len(points))
     check_size(weights)
     return scale
 
@@ -205,16 +221,25 @@ def smaller_scale(
 
 def moments(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return weighted means and standard deviations (divisor Σw) per column; no overflow."""
-    mean = np.average(points, axis=0, weights=weights)
+    shares = weights if weights.min() < weights.max() else None
+    mean = np.average(points, axis=0, weights=shares)
     gap = points - mean
-    size = np.abs(gap).max(axis=0)
+    size = np.maximum(gap.max(axis=0), -gap.min(axis=0))
     size[size == 0] = 1.0
-    return mean, size * np.sqrt(np.average(np.square(gap / size), axis=0, weights=weights))
+    gap /= size
+    np.square(gap, out=gap)
+    return mean, size * np.sqrt(np.average(gap, axis=0, weights=shares))
 
 
-def interquartile_range(points: FloatArray, weights: FloatArray) -> FloatArray:
+def interquartile_range(
+    points: FloatArray, weights: FloatArray, ordered: Sequence[FloatArray] | None = None
+) -> FloatArray:
     """Return the weighted interquartile range per column, shape ``(dim,)``."""
-    alike = None if (weights == weights[0]).all() else weights  # unweighted quantiles need no sort
+    alike = None if weights.min() == weights.max() else weights  # no sort for unweighted ones
+    if ordered is not None and alike is None:
+        n = len(points)
+        low, high = (math.ceil(share * n) - 1 for share in (0.25, 0.75))
+        return np.array([column[high] - column[low] for column in ordered])
     low, high = np.quantile(points, [0.25, 0.75], axis=0, weights=alike, method="inverted_cdf")
     return np.asarray(high - low)
 

@@ -21,6 +21,7 @@ import numpy as np
 from fourierkernels.estimators.checks import warn_tied
 from fourierkernels.estimators.lattice import lattice_step
 from fourierkernels.estimators.radius.sample import Sample, Standardised, standardise
+from fourierkernels.estimators.weights import weighted_rows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.sums.spectrum import (
@@ -216,9 +217,10 @@ def settled(
     ValueError
         If a column does not vary.
     """
-    sample = standardise(points, weights, periods)
-    used = points[weights > 0]
-    values = [_distinct(column) for column in used.T]
+    used = points[weighted_rows(weights)]
+    ordered = [np.sort(column) for column in used.T]
+    sample = standardise(points, weights, periods, ordered)
+    values = [_distinct(column) for column in ordered]
     end = _resolved(sample, values, len(used), most, rule)
     repeats = np.isinf(end).any() and _may_repeat(sample, values, len(used))
     if repeats and sample.copies() >= min(most, REPEATED):
@@ -227,7 +229,7 @@ def settled(
 
 
 def _counted(sample: Sample) -> bool:
-    return bool((sample.weights * sample.size > 1.0 + 1e-9).any())
+    return bool(sample.weights.max() * sample.size > 1.0 + 1e-9)
 
 
 def _may_repeat(sample: Sample, values: list[FloatArray], n: int) -> bool:
@@ -240,7 +242,9 @@ def resolved(sample: Sample, used: FloatArray, most: float, rule: str) -> FloatA
 
     Infinite for columns that are not rounded; warns as :func:`settled`.
     """
-    return _resolved(sample, [_distinct(column) for column in used.T], len(used), most, rule)
+    return _resolved(
+        sample, [_distinct(np.sort(column)) for column in used.T], len(used), most, rule
+    )
 
 
 def _resolved(
@@ -278,9 +282,8 @@ def _merged(sample: Sample, rule: str) -> Sample:
     return replace(sample, points=points, weights=shares, size=size)
 
 
-def _distinct(column: FloatArray) -> FloatArray:
-    """Return the values of a column once each, sorted."""
-    values = np.sort(column)
+def _distinct(values: FloatArray) -> FloatArray:
+    """Return sorted values once each."""
     others = np.append(True, values[1:] != values[:-1])
     return values if others.all() else values[others]
 
