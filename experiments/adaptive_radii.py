@@ -9,8 +9,8 @@ by Gauss's rule, each estimator at its own best R. `doubled` is how much twice t
 Samples: Gaussian kernel, 1,000 samples, 20 replicates; λ from estimated pilots. Each estimator at
 its own best of multiples of R (the best one for one radius), and at the plug-in R. Ratios of mean
 errors are of paired samples, with 95 % intervals; `detectable` is the smallest gain, 1 less the
-ratio, that these pairs would have shown with probability 0.8. Regressions of sin(2x) with noise 0.3: error
-averaged over the design, at the best multiples.
+ratio, that these pairs would have shown with probability 0.8. Regressions of sin(2x) with noise
+0.3: error averaged over the design, at the best multiples.
 
 Times: sums at n queries of n normal samples, processor seconds of one thread: one radius, a radius
 of each sample, and the latter pair by pair, from the first queries; three interleaved repetitions.

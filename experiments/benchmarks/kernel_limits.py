@@ -3,7 +3,7 @@
     python experiments/benchmarks/kernel_limits.py [--output FOLDER] [--quick] [--repeats K]
 
 - `transform`: a band-limited sum over a bare pair of finufft transforms (type 1, type 2) with the
-  same points and modes, on one thread; tol = 1e-12, normal-reference radius.
+  same points and modes, complex as finufft's are; tol = 1e-12, normal-reference radius.
 - `fitted density`, `fitted regression`: an estimator fitted and evaluated, over the same bare pair;
   for the regression the detail says how many rows were faint and summed again over all pairs.
 - `regression`: Nadaraya-Watson over the density alone.
@@ -12,11 +12,14 @@
 - `lscv`: choosing the radius over one evaluation of the density at all samples.
 - `plan`: the time of the method that the plan chose over that of the faster of the two.
 
-The two sides of a ratio run in turn; a row has the median of each and the median of the ratios.
+Processor seconds of one thread, the two sides of a ratio in turn: medians of each, and median,
+least and largest of the ratios (of `direct`, the ratio of the rates alone).
 """
 
 import argparse
 import itertools
+import math
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,7 +34,7 @@ import fourierkernels as fk
 from fourierkernels.estimators import UndefinedWarning
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.provenance import write_study
-from fourierkernels.foundation.timing import in_turn
+from fourierkernels.foundation.timing import Ratios, in_turn
 from fourierkernels.kernels import as_kernel
 from fourierkernels.sums import PreparedSum, kernel_sum
 from fourierkernels.sums.series import fourier_series
@@ -57,11 +60,13 @@ class Row:
     value: float
     limit: float
     ratio: float
+    least: float
+    largest: float
 
 
-def compared(value: Run, limit: Run, repeats: int) -> tuple[float, float, float]:
-    """Return the median seconds of both and the median of their ratios."""
-    return in_turn(value, limit, repeats=repeats)[:3]
+def compared(value: Run, limit: Run, repeats: int) -> Ratios:
+    """Return processor seconds of both, and their ratios."""
+    return in_turn(value, limit, repeats=repeats, clock=time.process_time)
 
 
 def sample(n: int, dim: int, stream: int = 0) -> np.ndarray:
@@ -77,11 +82,11 @@ def transform_rows(sizes: list[tuple[int, int]], repeats: int) -> Iterator[Row]:
         options = {"kernel": name, "radius": radius, "method": "bandlimited", "refine": False}
         try:
             pair, modes = bare_pair(x, at, name, radius)
-            value, limit, ratio = compared(partial(kernel_sum, x, at, **options), pair, repeats)
+            times = compared(partial(kernel_sum, x, at, **options), pair, repeats)
         except ValueError as refusal:
             print(f"transform {name} D={dim} n={n}: {refusal}")
             continue
-        yield Row("transform", name, dim, n, n, "x".join(map(str, modes)), value, limit, ratio)
+        yield Row("transform", name, dim, n, n, "x".join(map(str, modes)), *times)
 
 
 def bare_pair(x: np.ndarray, at: np.ndarray, name: str, radius: float) -> tuple[Run, list[int]]:
@@ -151,11 +156,12 @@ def direct_rows(dims: list[int], pairs: int, repeats: int) -> Iterator[Row]:
         x, at = sample(n, dim), sample(max(64, pairs // (n * dim)), dim, 1)
         prepared = PreparedSum(x, kernel=name, radius=2.0, method=method, tol=1e-2)
         elements = len(at) * n * dim
-        seconds, peak_seconds, _ = compared(
+        times = compared(
             partial(prepared.at, at, refine=False), partial(multiply_add, dtype), repeats
         )
-        rate, peak = 1e-9 * elements / seconds, 1e-9 * _FUSED / peak_seconds
-        yield Row("direct", name, dim, n, len(at), method, rate, peak, rate / peak)
+        rate, peak = 1e-9 * elements / times.seconds, 1e-9 * _FUSED / times.other_seconds
+        share = rate / peak
+        yield Row("direct", name, dim, n, len(at), method, rate, peak, share, math.nan, math.nan)
 
 
 _FUSED = 2**28  # multiply-adds of one measurement of the peak
@@ -207,7 +213,7 @@ def plan_rows(counts: list[int], radii: list[float], repeats: int) -> Iterator[R
         run = partial(kernel_sum, x, at, kernel=name, radius=radius, refine=False)
         other = next(method for method in SIDES if method != chosen)
         sides = partial(run, method=chosen), partial(run, method=other)
-        mine, theirs, ratio = compared(*sides, repeats)
+        times = compared(*sides, repeats)
         yield Row(
             "plan",
             name,
@@ -215,19 +221,17 @@ def plan_rows(counts: list[int], radii: list[float], repeats: int) -> Iterator[R
             n,
             m,
             f"{chosen}, R = {radius:g}",
-            mine,
-            min(mine, theirs),
-            max(1.0, ratio),
+            times.seconds,
+            min(times.seconds, times.other_seconds),
+            *(max(1.0, each) for each in times[2:]),
         )
 
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     """Yield all rows; the quick mode has the smallest sizes."""
-    threads = numba.get_num_threads()
     numba.set_num_threads(1)
     dims, pairs = ([1, 16], 2**22) if quick else ([1, 2, 4, 16, 64], 2**27)
     yield from direct_rows(dims, pairs, repeats)
-    numba.set_num_threads(threads)
     transforms = [(1, 10**4)] if quick else [(1, 10**5), (1, 10**6), (2, 10**5), (3, 10**5)]
     yield from transform_rows(transforms, repeats)
     yield from fitted_rows([10**4] if quick else [10**6], repeats)
@@ -250,7 +254,7 @@ def main() -> None:
     for row in rows(options.quick, repeats):
         print(row, flush=True)
         table.append(row)
-    config = {"seed": SEED, "repeats": repeats, "threads": numba.get_num_threads()}
+    config = {"seed": SEED, "repeats": repeats, "threads": 1}
     write_study(options.output, "kernel_limits", table, config, source=Path(__file__))
 
 
