@@ -7,6 +7,7 @@ from fourierkernels.studies.translation.bleu import (
     Bleu,
     bleu_by_class,
     bleu_of,
+    brevity_penalty,
     mean_over_classes,
     paired_bootstrap,
     sentence_counts,
@@ -43,8 +44,10 @@ def test_corpus_score_is_that_of_sacrebleu() -> None:
 
 def test_score_of_words_is_that_counted_by_hand() -> None:
     """Of "a b c x" and "a b c d e f": three of four words agree, four words for six."""
-    found = bleu_of(sentence_counts(["a b c x"], ["a b c d e f"]))
-    assert found.bleu_1 == pytest.approx(100 * np.exp(1 - 6 / 4) * 3 / 4)
+    counts = sentence_counts(["a b c x"], ["a b c d e f"])
+    assert bleu_of(counts).bleu_1 == pytest.approx(100 * np.exp(1 - 6 / 4) * 3 / 4)
+    assert brevity_penalty(counts) == pytest.approx(np.exp(1 - 6 / 4))
+    assert brevity_penalty(sentence_counts(["a b c d e f"], ["a b c x"])) == 1
 
 
 def test_bleu_lies_between_those_of_words_and_of_fours() -> None:

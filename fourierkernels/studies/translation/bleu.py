@@ -133,6 +133,17 @@ def bleu_of(counts: Counts) -> Bleu:
     return Bleu(bleu, penalty * precisions[0], penalty * precisions[-1], len(counts))
 
 
+def brevity_penalty(counts: Counts) -> float:
+    """Return the factor by which the scores of sentences are less for being too short, at most 1.
+
+    Examples
+    --------
+    >>> brevity_penalty(sentence_counts(["a b c d"], ["a b c d"]))  # doctest: +SKIP
+    1.0
+    """
+    return _score(counts.sum(axis=0))[1]
+
+
 def tokenised_bleu(translations: Sequence[str], references: Sequence[str]) -> float:
     """Return BLEU of the words and punctuation marks of sentences, in percent.
 

@@ -95,7 +95,7 @@ from fourierkernels.studies.translation.classes import BUDGET, ENDS, OFFSET
 from fourierkernels.studies.translation.pairs import LengthRule
 from fourierkernels.studies.translation.text_translation import Search
 
-TOKENISED = "tokenised BLEU"
+TOKENISED, BREVITY = "tokenised BLEU", "brevity penalty"
 _LONGEST = 1_024  # of fairseq's models
 SIZE = 35_000  # of the vocabulary, [chen_attention]_ section 4.1
 

@@ -21,13 +21,14 @@ from fourierkernels.studies.translation.bleu import (
     Difference,
     bleu_by_class,
     bleu_of,
+    brevity_penalty,
     mean_over_classes,
     paired_bootstrap,
     sentence_counts,
     tokenised_bleu,
 )
 from fourierkernels.studies.translation.classes import WIDTH, BatchRule, length_class, upper_length
-from fourierkernels.studies.translation.presets import TOKENISED
+from fourierkernels.studies.translation.presets import BREVITY, TOKENISED
 from fourierkernels.studies.translation.text_translation import Search, room, translated
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def numbers_of(
     if folder is not None:
         write_translations(folder, split, sentences)
     yield from bleu_rows(sentences)
+    yield BREVITY, brevity_penalty(_counted(sentences)[0]), len(sentences)
     columns = ([row[name] for row in sentences] for name in ("translation", "reference"))
     yield TOKENISED, tokenised_bleu(*columns), len(sentences)
 
