@@ -62,6 +62,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         Method, estimated seconds and accuracy for as many queries as samples.
     """
 
+    expected_queries = 0  # of a model that prepares for so many, in any number of calls
     _takes_matrices = False
     _weightings: tuple[str, ...] = WEIGHTINGS
 
@@ -157,7 +158,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             return self.radius_
         return np.asarray(self.radius_ * factors[self.weights_ > 0].max())
 
-    def _factors_at(self, rows: NDArray[np.intp]) -> FloatArray | None:
+    def _factors_at(self, rows: NDArray[np.intp] | slice) -> FloatArray | None:
         factors = self.sample_factors
         return None if factors is None else factors[rows]
 
@@ -215,31 +216,23 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         self, responses: FloatArray | None, dims: tuple[int, ...] | None = None
     ) -> SampleSum:
         """Return the sum over samples and images, over some dimensions, for any queries."""
-        if np.isinf(self.bounds_).all():
-            factors = self.sample_factors
-            return self._sum_over(self.points_, self.weights_, responses, factors, dims)
-        return self._sum_of_images(self._images, responses, dims)
+        if np.isfinite(self.bounds_).any():
+            return self._sum_of_images(*self._images, responses, dims)
+        return self._sum_of_images(self.points_, self.weights_, slice(None), responses, dims)
 
     def _sum_of_images(
-        self, images: Images, responses: FloatArray | None, dims: tuple[int, ...] | None = None
-    ) -> SampleSum:
-        points, weights, source = images
-        columns = None if responses is None else responses[source]
-        return self._sum_over(points, weights, columns, self._factors_at(source), dims)
-
-    def _sum_over(
         self,
         points: FloatArray,
         weights: FloatArray,
+        source: NDArray[np.intp] | slice,
         responses: FloatArray | None,
-        factors: FloatArray | None,
-        dims: tuple[int, ...] | None,
+        dims: tuple[int, ...] | None = None,
     ) -> SampleSum:
-        columns = np.zeros((len(points), 0)) if responses is None else responses
+        columns = np.zeros((len(points), 0)) if responses is None else responses[source]
         some = slice(None) if dims is None else list(dims)
-        return sample_sum(
+        prepared = sample_sum(
             np.ascontiguousarray(points[:, some]),
-            factors=factors,
+            factors=self._factors_at(source),
             kernel=self.kernel_,
             radius=self.radius_[some],
             weights=weights,
@@ -249,6 +242,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             device=self.device,
             periods=self.periods_[some],
         )
+        return prepared.for_blocks(self.expected_queries) if self.expected_queries else prepared
 
     def _own_terms(self) -> FloatArray:
         """Σ over sample i and its images of w ∏ shape at x_i, shape ``(n,)``."""
@@ -286,7 +280,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             np.concatenate([source, source[kept]]),
         )
         owners = np.concatenate([source, len(self.points_) + np.arange(len(kept))])
-        return self._sum_of_images(split, self._summed()).left_out(self.points_, own, owners)
+        return self._sum_of_images(*split, self._summed()).left_out(self.points_, own, owners)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the prepared sums, which are prepared again on first use."""

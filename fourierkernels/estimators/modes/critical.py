@@ -293,6 +293,17 @@ def mapped(model: KernelDensity) -> Mapped:
     return Mapped(plain, centre, model.radius_)
 
 
+def prepared_once(model: KernelDensity) -> KernelDensity:
+    """Return the model with sums that are prepared once for many calls with few queries each.
+
+    Its values have the accuracy of its `tol`, relative to the largest, and may depend on earlier
+    calls within it.
+    """
+    other = copy.copy(model)
+    other.expected_queries = len(model.points_)
+    return other
+
+
 def without_names(model: KernelDensity) -> KernelDensity:
     """Return the model as if it had been fitted to an array; it shares all that is prepared.
 

@@ -20,6 +20,7 @@ from fourierkernels.estimators.modes.critical import (
     extrema,
     mapped,
     moment,
+    prepared_once,
     search_range,
     without_names,
 )
@@ -214,7 +215,7 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
 
 def _on_line(model: KernelDensity, floor: float) -> Modes:
     within = search_range(model, 1.0 / float(model.radius_[0]))
-    turning = extrema(curve_of(model), within, floor=floor)
+    turning = extrema(curve_of(prepared_once(model)), within, floor=floor)
     highest = float(turning.densities[turning.maxima].max(initial=0.0))
     peaks = turning.maxima & (turning.densities >= floor * highest)
     order = np.argsort(-turning.densities[peaks], kind="stable")

@@ -16,6 +16,7 @@ from fourierkernels.estimators.modes.critical import (
     Range,
     curve_of,
     extrema,
+    prepared_once,
     search_range,
     without_names,
 )
@@ -103,7 +104,7 @@ def highest_density_intervals(model: KernelDensity, probability: float = 0.95) -
     [[-2.89 -1.11]
      [ 2.33  3.87]] 0.101
     """
-    model = without_names(model)
+    model = prepared_once(without_names(model))
     share = check_probability(model, probability, dim=1)
     for doubled in range(_WIDENINGS):
         within = search_range(model, 4.0 * 2.0**doubled / float(model.radius_[0]))
