@@ -195,9 +195,9 @@ def lscv_rows(sizes: list[int], repeats: int) -> Iterator[Row]:
 
 
 def affordable(name: str, radius: float, x: FloatArray, at: FloatArray, method: str) -> bool:
-    """Tell whether a method can do the sum, in less than three seconds."""
+    """Tell whether a method can do the sum, in less than half a second."""
     try:
-        return PreparedSum(x, kernel=name, radius=radius, method=method).plan(at).seconds < 3
+        return PreparedSum(x, kernel=name, radius=radius, method=method).plan(at).seconds < 0.5
     except ValueError:  # it refuses, and says why
         return False
 

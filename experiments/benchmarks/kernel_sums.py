@@ -2,12 +2,13 @@
 
     python experiments/benchmarks/kernel_sums.py [--output FOLDER] [--quick] [--seconds S]
 
-Each cell (task, method, dimension, n) runs in its own process: standard normal data, as many
-queries as samples, one Gaussian bandwidth h = 1.06 n^{-1/(4+D)} for all (fastkde chooses its own,
-and FFTKDE interpolates a grid: their errors say so). A method too slow for all queries gets a
-subset and its time is scaled; the column `share` says how much was run. Error: largest difference
-from the float64 reference over 300 queries, relative to the largest value. Writes CSV and the
-provenance as JSON; quote ratios from one run, not seconds.
+Each cell (task, method, dimension, n) runs in its own process, with one thread: standard normal
+data, as many queries as samples, one Gaussian bandwidth h = 1.06 n^{-1/(4+D)} for all (fastkde
+chooses its own, and FFTKDE interpolates a grid: their errors say so). A method too slow for all
+queries gets a subset and its time is scaled; the column `share` says how much was run. Error:
+largest difference from the float64 reference over 300 queries, relative to the largest value.
+`seconds` are of the processor. Writes CSV and the provenance as JSON; quote ratios from one run,
+not seconds.
 
 Peers: pip install statsmodels KDEpy fastkde scikit-fda pykeops. A missing one is reported as such.
 """
@@ -15,6 +16,7 @@ Peers: pip install statsmodels KDEpy fastkde scikit-fda pykeops. A missing one i
 import argparse
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -34,6 +36,7 @@ ROOT = Path(__file__).parents[2]
 SIZES = {1: (10**3, 10**4, 10**5, 10**6), 2: (10**4, 10**5), 3: (10**4, 10**5)}
 QUICK = {1: (10**3,)}
 APART = ("ours",)  # of the quick mode: in a process of its own, as every cell of the full one
+_THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _PAIRS = 2 * 10**8
 CHECKED = 300  # queries whose error is measured
 PACKAGES = (
@@ -236,14 +239,14 @@ def measure(method: str, dim: int, n: int, budget: float) -> Cell:
     x, y, at, h = problem(dim, n)
     probe = at[:CHECKED]
     peer.prepare(x[:100], y[:100], h)(probe[:10])  # imports and compilation are not timed
-    start = time.perf_counter()
+    start = time.process_time()
     values = np.asarray(peer.prepare(x, y, h)(probe), float).ravel()
-    one = (time.perf_counter() - start) / len(probe)
+    one = (time.process_time() - start) / len(probe)
     count = n if peer.whole or one * n < budget else max(CHECKED, int(budget / one))
     count = min(count, _PAIRS // n) if peer.dense else min(count, n)
     repeats = 3 if one * count < budget / 3 else 1
     whole = {method: lambda: peer.prepare(x, y, h)(at[:count])}
-    runs = rounds(whole, least=repeats, warm=0)[method]
+    runs = rounds(whole, least=repeats, warm=0, clock=time.process_time)[method]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # before the reference runs
     exact = truth(peer.task, x, y, probe, h)
     error = float(np.nanmax(np.abs(values - exact)) / np.abs(exact).max())
@@ -254,8 +257,10 @@ def measure(method: str, dim: int, n: int, budget: float) -> Cell:
 def run_cell(method: str, dim: int, n: int, budget: float) -> Cell:
     """Measure in a fresh process; a failure or a timeout becomes a row that says so."""
     command = [sys.executable, __file__, "--cell", method, str(dim), str(n), str(budget)]
+    env = os.environ | dict.fromkeys(_THREADS, "1")
+    limit = 20 * budget + 120
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20 * budget + 120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=env)
         return Cell(**json.loads(done.stdout.splitlines()[-1]))
     except (subprocess.TimeoutExpired, json.JSONDecodeError, IndexError) as failure:
         reason = type(failure).__name__
@@ -304,7 +309,7 @@ def main() -> None:
         options.output,
         "kernel_sums",
         rows,
-        {"seed": 2022, "seconds": budget},
+        {"seed": 2022, "seconds": budget, "threads": 1},
         source=Path(__file__),
         packages=PACKAGES,
     )
