@@ -1,6 +1,7 @@
 """Hold the kernel sums against what bounds them, in one run; quote the ratios.
 
     python experiments/benchmarks/kernel_limits.py [--output FOLDER] [--quick] [--repeats K]
+                                                   [--part PART]
 
 - `transform`: a band-limited sum over a bare pair of finufft transforms (type 1, type 2) with the
   same points and modes, complex as finufft's are; tol = 1e-12, normal-reference radius.
@@ -14,6 +15,7 @@
 
 Processor seconds of one thread, the two sides of a ratio in turn: medians of each, and median,
 least and largest of the ratios (of `direct`, the ratio of the rates alone).
+Fits are kernel_limits_fitted (CSV, JSON), the rest kernel_limits.
 """
 
 import argparse
@@ -228,13 +230,11 @@ def plan_rows(counts: list[int], radii: list[float], repeats: int) -> Iterator[R
 
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
-    """Yield all rows; the quick mode has the smallest sizes."""
-    numba.set_num_threads(1)
+    """Yield the rows of prepared sums; the quick mode has the smallest sizes."""
     dims, pairs = ([1, 16], 2**22) if quick else ([1, 2, 4, 16, 64], 2**27)
     yield from direct_rows(dims, pairs, repeats)
     transforms = [(1, 10**4)] if quick else [(1, 10**5), (1, 10**6), (2, 10**5), (3, 10**5)]
     yield from transform_rows(transforms, repeats)
-    yield from fitted_rows([10**4] if quick else [10**6], repeats)
     yield from regression_rows([10**4] if quick else [10**5, 10**6], repeats)
     yield from lscv_rows([10**3] if quick else [10**4, 10**5, 10**6], repeats)
     counts = [10**2, 10**3] if quick else [10**2, 10**3, 10**4, 10**5]
@@ -246,16 +246,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
     parser.add_argument("--quick", action="store_true", help="smallest sizes only")
+    parser.add_argument("--part", choices=("all", "fitted", "prepared"), default="all")
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
     repeats = 1 if options.quick else options.repeats
     warnings.simplefilter("ignore", UndefinedWarning)
-    table = []
-    for row in rows(options.quick, repeats):
-        print(row, flush=True)
-        table.append(row)
+    numba.set_num_threads(1)
     config = {"seed": SEED, "repeats": repeats, "threads": 1}
-    write_study(options.output, "kernel_limits", table, config, source=Path(__file__))
+    parts = {
+        "fitted": fitted_rows([10**4] if options.quick else [10**6], repeats),
+        "prepared": rows(options.quick, repeats),
+    }
+    for part, found in parts.items():
+        if options.part not in ("all", part):
+            continue
+        table = []
+        for row in found:
+            print(row, flush=True)
+            table.append(row)
+        name = "kernel_limits" if part == "prepared" else "kernel_limits_fitted"
+        write_study(options.output, name, table, config, source=Path(__file__))
 
 
 if __name__ == "__main__":
